@@ -1,0 +1,2 @@
+//! `peri`, the local cloud.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A Cosmos DB account on one machine.

@@ -1,0 +1,181 @@
+//! JSON text to values and back.
+
+use std::fmt;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::{Number, Object, SmolStr, Value};
+
+/// How deep arrays and objects may nest.
+pub const NESTING_MAX: usize = 128;
+
+/// What is wrong with a JSON text.
+pub type JsonError = serde_json::Error;
+
+/// Reads one JSON value that spans all of `text`. Cost grows with the text. Nesting beyond
+/// [`NESTING_MAX`] is an error, so hostile input cannot exhaust the stack.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    serde_json::from_slice(text)
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(Number::Int(value)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(i64::try_from(value).map_or(Number::UInt(value), Number::Int)))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(SmolStr::new(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = sequence.next_element()? {
+            elements.push(element);
+        }
+        Ok(Value::Array(Arc::new(elements)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry::<SmolStr, Value>()? {
+            members.push(member);
+        }
+        Ok(Value::Object(Arc::new(Object::from_members(members))))
+    }
+}
+
+/// Appends `value` as compact JSON. Undefined and non-finite numbers, which JSON cannot hold, are
+/// dropped from arrays and objects; at the top they write nothing.
+pub fn write_json(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Undefined => {}
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) if number.is_finite() => {
+            write!(out, "{number}").expect("writing to memory does not fail");
+        }
+        Value::Number(_) => {}
+        Value::String(text) => write_json_string(text, out),
+        Value::Array(elements) => {
+            out.push(b'[');
+            let mut first = true;
+            for element in elements.iter().filter(|element| is_writable(element)) {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                write_json(element, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            out.push(b'{');
+            let mut first = true;
+            for (name, member) in members.iter().filter(|(_, member)| is_writable(member)) {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                write_json_string(name, out);
+                out.push(b':');
+                write_json(member, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+fn is_writable(value: &Value) -> bool {
+    match value {
+        Value::Undefined => false,
+        Value::Number(number) => number.is_finite(),
+        _ => true,
+    }
+}
+
+/// Appends `text` as a JSON string, quotes included.
+pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("writing a string to memory does not fail");
+}
+
+/// The compact JSON text; empty for undefined.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Vec::new();
+        write_json(self, &mut out);
+        f.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn round_trip(text: &str, expected: &str) {
+        assert_eq!(parse(text.as_bytes()).unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn text_survives_with_members_in_order_and_numbers_in_their_shortest_form() {
+        round_trip(r#"{ "b": 1, "a": [1.0, 2.50, null, true] }"#, r#"{"b":1,"a":[1,2.5,null,true]}"#);
+        round_trip("9223372036854775807", "9223372036854775807");
+        round_trip("18446744073709551615", "18446744073709551615");
+        round_trip(r#""a\u0000\"\\\n é 😀""#, r#""a\u0000\"\\\n é 😀""#);
+        round_trip("-0", "-0");
+    }
+
+    #[test]
+    fn a_repeated_name_keeps_its_place_and_its_last_value() {
+        round_trip(r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#);
+    }
+
+    #[test]
+    fn too_deep_text_is_refused() {
+        let deep = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
+        assert!(parse(deep.as_bytes()).is_err());
+        let fits = "[".repeat(NESTING_MAX - 1) + &"]".repeat(NESTING_MAX - 1);
+        assert!(parse(fits.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_dropped() {
+        let value = Value::object([
+            (SmolStr::new("a"), Value::from(f64::INFINITY)),
+            (SmolStr::new("b"), Value::Undefined),
+            (SmolStr::new("c"), Value::from(1)),
+        ]);
+        assert_eq!(value.to_string(), r#"{"c":1}"#);
+    }
+}

@@ -1,0 +1,100 @@
+//! Scalars as bytes whose order is the order of ORDER BY: what indexes store.
+
+use super::compare::utf16_rank;
+use super::{Kind, Value};
+
+/// Bytes of a string that go into its key; longer strings share the key of their beginning.
+pub const ORDER_KEY_STRING_MAX: usize = 256;
+
+/// Whether two values with the same key are surely equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderKeyPrecision {
+    /// The key holds the whole value.
+    Exact,
+    /// The key holds the beginning of a long string.
+    Prefix,
+}
+
+/// Appends the key of a scalar. Keys are prefix-free: no key is the beginning of another, so that
+/// keys can be concatenated. Returns `None`, and appends nothing, for undefined, arrays and objects.
+///
+/// Layout: the type's rank, then 8 bytes for a number (sign-flipped big-endian double), or for a
+/// string its bytes with 00 escaped as 00 FF, ended by 00 00 when whole and by FF when cut.
+pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrecision> {
+    match value {
+        Value::Undefined | Value::Array(_) | Value::Object(_) => return None,
+        Value::Null => out.push(Kind::Null as u8),
+        Value::Bool(value) => out.extend([Kind::Bool as u8, u8::from(*value)]),
+        Value::Number(number) => {
+            out.push(Kind::Number as u8);
+            // Adding zero turns -0 into 0: they are equal to the language.
+            let bits = (number.as_f64() + 0.0).to_bits();
+            let ordered = if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits };
+            out.extend(ordered.to_be_bytes());
+        }
+        Value::String(text) => {
+            out.push(Kind::String as u8);
+            let cut = text.len() > ORDER_KEY_STRING_MAX;
+            for &byte in &text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)] {
+                out.push(utf16_rank(byte));
+                if byte == 0 {
+                    out.push(0xFF);
+                }
+            }
+            if cut {
+                out.push(0xFF);
+                return Some(OrderKeyPrecision::Prefix);
+            }
+            out.extend([0, 0]);
+        }
+    }
+    Some(OrderKeyPrecision::Exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{parse, total_order};
+    use proptest::prelude::*;
+
+    fn scalar() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(|n| Value::from(i64::from(n))),
+            any::<f64>().prop_filter("finite", |n| n.is_finite()).prop_map(Value::from),
+            ".{0,8}".prop_map(|s| Value::string(&s)),
+            prop::collection::vec(prop_oneof![Just('\0'), Just('\u{FFFD}'), Just('😀'), Just('a')], 0..4)
+                .prop_map(|s| Value::string(s.into_iter().collect::<String>())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn keys_order_as_their_values_do(left in scalar(), right in scalar()) {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            encode_order_key(&left, &mut a);
+            encode_order_key(&right, &mut b);
+            prop_assert_eq!(a.cmp(&b), total_order(&left, &right));
+        }
+    }
+
+    #[test]
+    fn long_strings_sort_by_their_beginning_and_say_so() {
+        let long = Value::string("a".repeat(ORDER_KEY_STRING_MAX + 1));
+        let mut key = Vec::new();
+        assert_eq!(encode_order_key(&long, &mut key), Some(OrderKeyPrecision::Prefix));
+        let whole = Value::string("a".repeat(ORDER_KEY_STRING_MAX));
+        let mut whole_key = Vec::new();
+        assert_eq!(encode_order_key(&whole, &mut whole_key), Some(OrderKeyPrecision::Exact));
+        assert!(whole_key < key);
+    }
+
+    #[test]
+    fn arrays_objects_and_undefined_have_no_key() {
+        for text in ["[]", "{}"] {
+            assert_eq!(encode_order_key(&parse(text.as_bytes()).unwrap(), &mut Vec::new()), None);
+        }
+        assert_eq!(encode_order_key(&Value::Undefined, &mut Vec::new()), None);
+    }
+}
