@@ -1,0 +1,221 @@
+//! The partition key of a container: which properties, hashed how.
+//!
+//! In and out: the `partitionKey` member of a container. Hashing a value is left to
+//! [`crate::partition`].
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use super::path::{BadPath, PartitionKeyPath};
+use crate::partition::PartitionKey;
+
+/// How many levels a hierarchical key may have.
+pub const PARTITION_KEY_PATHS_MAX: usize = 3;
+
+/// Where an item's partition key is found and how it is hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartitionKeyDefinition {
+    /// One path, or up to three for a hierarchical key.
+    pub paths: Vec<PartitionKeyPath>,
+    /// Missing means [`PartitionKeyKind::Hash`].
+    #[serde(default)]
+    pub kind: PartitionKeyKind,
+    /// Missing means 1, and is written out so that clients hash as the server does.
+    #[serde(default)]
+    pub version: PartitionKeyVersion,
+    /// Set for containers made without a key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub system_key: bool,
+}
+
+impl PartitionKeyDefinition {
+    /// The key of nearly every container: one path, hashed with version 2.
+    pub fn hash(path: &str) -> Result<PartitionKeyDefinition, BadPath> {
+        let paths = vec![PartitionKeyPath::parse(path)?];
+        let (kind, version) = (PartitionKeyKind::Hash, PartitionKeyVersion::V2);
+        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+    }
+
+    /// A hierarchical key.
+    pub fn multi_hash(paths: &[&str]) -> Result<PartitionKeyDefinition, BadPath> {
+        let paths = paths.iter().map(|path| PartitionKeyPath::parse(path)).collect::<Result<_, _>>()?;
+        let (kind, version) = (PartitionKeyKind::MultiHash, PartitionKeyVersion::V2);
+        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+    }
+
+    /// Whether `key` has as many components as there are paths.
+    pub fn coverage(&self, key: &PartitionKey) -> KeyCoverage {
+        match key.components().len().cmp(&self.paths.len()) {
+            std::cmp::Ordering::Less => KeyCoverage::Prefix,
+            std::cmp::Ordering::Equal => KeyCoverage::Complete,
+            std::cmp::Ordering::Greater => KeyCoverage::TooLong,
+        }
+    }
+
+    /// Checks what the type does not: number of paths, and that the kind fits the version.
+    pub fn validate(&self) -> Result<(), BadPartitionKeyDefinition> {
+        use BadPartitionKeyDefinition::{DuplicatePath, MultiHashNeedsVersion2, NoPaths, TooManyPaths};
+        let count = self.paths.len();
+        let max = match self.kind {
+            PartitionKeyKind::Hash | PartitionKeyKind::Range => 1,
+            PartitionKeyKind::MultiHash => PARTITION_KEY_PATHS_MAX,
+        };
+        if count == 0 {
+            return Err(NoPaths);
+        }
+        if count > max {
+            return Err(TooManyPaths { count, max });
+        }
+        if self.kind == PartitionKeyKind::MultiHash && self.version != PartitionKeyVersion::V2 {
+            return Err(MultiHashNeedsVersion2);
+        }
+        for (index, path) in self.paths.iter().enumerate() {
+            if self.paths[..index].contains(path) {
+                return Err(DuplicatePath(path.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a key becomes a place on the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PartitionKeyKind {
+    /// All components hashed together.
+    #[default]
+    Hash,
+    /// Each component hashed by itself, so that a prefix names a stretch of the ring.
+    MultiHash,
+    /// Not hashed; of old containers.
+    Range,
+}
+
+/// Which hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PartitionKeyVersion {
+    /// 32 bits of hash, then the value; only the first 100 characters of a string count.
+    #[default]
+    V1,
+    /// 126 bits of hash.
+    V2,
+}
+
+impl Serialize for PartitionKeyVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(match self {
+            PartitionKeyVersion::V1 => 1,
+            PartitionKeyVersion::V2 => 2,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for PartitionKeyVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PartitionKeyVersion, D::Error> {
+        match u64::deserialize(deserializer)? {
+            1 => Ok(PartitionKeyVersion::V1),
+            2 => Ok(PartitionKeyVersion::V2),
+            other => {
+                Err(serde::de::Error::custom(format!("partition key version {other} is neither 1 nor 2")))
+            }
+        }
+    }
+}
+
+/// How much of a container's key a given key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyCoverage {
+    /// Every level: one logical partition.
+    Complete,
+    /// The first levels only: good for queries and feeds.
+    Prefix,
+    /// More components than the container has paths.
+    TooLong,
+}
+
+/// Why a definition cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadPartitionKeyDefinition {
+    /// There is nothing to hash.
+    #[error("The partition key definition must have at least one path.")]
+    NoPaths,
+    /// More levels than the kind allows.
+    #[error("Too many partition key paths ({count}) specified. A maximum of {max} is allowed.")]
+    TooManyPaths {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// Hierarchical keys exist only with the newer hash.
+    #[error("A partition key of kind 'MultiHash' requires version 2.")]
+    MultiHashNeedsVersion2,
+    /// Two levels are the same property.
+    #[error("The partition key path '{0}' is specified more than once.")]
+    DuplicatePath(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> PartitionKeyDefinition {
+        serde_json::from_str(json).expect("a definition")
+    }
+
+    #[test]
+    fn kind_and_version_default_to_the_oldest_and_are_written_out() {
+        let definition = parse(r#"{"paths":["/pk"]}"#);
+        assert_eq!(definition.kind, PartitionKeyKind::Hash);
+        assert_eq!(definition.version, PartitionKeyVersion::V1);
+        assert_eq!(
+            serde_json::to_string(&definition).expect("plain data"),
+            r#"{"paths":["/pk"],"kind":"Hash","version":1}"#
+        );
+    }
+
+    #[test]
+    fn what_python_and_rust_send_comes_back_unchanged() {
+        for json in [
+            r#"{"paths":["/pk"],"kind":"Hash","version":2}"#,
+            r#"{"paths":["/a","/b/c","/d"],"kind":"MultiHash","version":2}"#,
+            r#"{"paths":["/_partitionKey"],"kind":"Hash","version":1,"systemKey":true}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&parse(json)).expect("plain data"), json);
+            assert_eq!(parse(json).validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn definitions_that_cannot_be_read_are_refused() {
+        for json in [
+            r#"{"paths":"/pk"}"#,
+            r#"{"paths":["pk"]}"#,
+            r#"{"paths":["/pk/"]}"#,
+            r#"{"paths":["/pk"],"version":3}"#,
+            r#"{"paths":["/pk"],"kind":"Hush"}"#,
+            r#"{"kind":"Hash"}"#,
+        ] {
+            assert!(serde_json::from_str::<PartitionKeyDefinition>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_definition_must_fit_its_kind() {
+        use BadPartitionKeyDefinition as Bad;
+        for (json, expected) in [
+            (r#"{"paths":[]}"#, Bad::NoPaths),
+            (r#"{"paths":["/a","/b"],"kind":"Hash","version":2}"#, Bad::TooManyPaths { count: 2, max: 1 }),
+            (
+                r#"{"paths":["/a","/b","/c","/d"],"kind":"MultiHash","version":2}"#,
+                Bad::TooManyPaths { count: 4, max: 3 },
+            ),
+            (r#"{"paths":["/a","/b"],"kind":"MultiHash","version":1}"#, Bad::MultiHashNeedsVersion2),
+            (r#"{"paths":["/a","/a"],"kind":"MultiHash","version":2}"#, Bad::DuplicatePath("/a".into())),
+        ] {
+            assert_eq!(parse(json).validate(), Err(expected), "{json}");
+        }
+        let message = Bad::TooManyPaths { count: 4, max: 3 }.to_string();
+        assert_eq!(message, "Too many partition key paths (4) specified. A maximum of 3 is allowed.");
+    }
+}

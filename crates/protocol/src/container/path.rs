@@ -1,0 +1,205 @@
+//! A property path such as `/a/b` or `/"a b"/c`, taken apart.
+//!
+//! In: the text of a container definition. Out: the names to follow into an item. Following them
+//! is left to whoever has the item.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// A path into an item, parsed once and followed on every write.
+///
+/// Two paths are equal when they lead to the same place, however they are quoted.
+#[derive(Clone)]
+pub struct PartitionKeyPath {
+    text: String,
+    segments: Vec<String>,
+}
+
+impl PartitionKeyPath {
+    /// Takes a path apart. A quoted segment keeps its inner characters as they are; an unquoted
+    /// one may hold letters, digits, spaces and `_ - $ .`.
+    pub fn parse(text: &str) -> Result<PartitionKeyPath, BadPath> {
+        let bad = |position| BadPath { path: text.to_owned(), position };
+        let mut segments = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            if !text[at..].starts_with('/') {
+                return Err(bad(at));
+            }
+            at += 1;
+            let rest = &text[at..];
+            let (segment, taken) = match rest.chars().next() {
+                Some(quote @ ('"' | '\'')) => quoted_segment(rest, quote).ok_or_else(|| bad(at))?,
+                _ => plain_segment(rest).map_err(|offset| bad(at + offset))?,
+            };
+            segments.push(segment.to_owned());
+            at += taken;
+        }
+        if segments.is_empty() {
+            return Err(bad(0));
+        }
+        Ok(PartitionKeyPath { text: text.to_owned(), segments })
+    }
+
+    /// The names to follow, outermost first; at least one.
+    pub fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    /// The path as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this path leads to `other` or to something around it.
+    pub fn is_prefix_of(&self, other: &PartitionKeyPath) -> bool {
+        other.segments.starts_with(&self.segments)
+    }
+}
+
+/// What is between the quotes, and the length with them. A backslash keeps a quote inside and
+/// stays itself, as the clients do it: the key they extract has to be the one extracted here.
+fn quoted_segment(rest: &str, quote: char) -> Option<(&str, usize)> {
+    let inner = &rest[1..];
+    let mut from = 0;
+    loop {
+        let end = from + inner[from..].find(quote)?;
+        if !inner[..end].ends_with('\\') {
+            return (end > 0).then(|| (&inner[..end], end + 2));
+        }
+        from = end + 1;
+    }
+}
+
+fn plain_segment(rest: &str) -> Result<(&str, usize), usize> {
+    let end = rest.find('/').unwrap_or(rest.len());
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '.' | ' ');
+    match rest[..end].find(|c| !allowed(c)) {
+        Some(offset) => Err(offset),
+        None if end == 0 => Err(0),
+        None => Ok((&rest[..end], end)),
+    }
+}
+
+/// A path that cannot be a partition key path.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "The partition key component definition path '{path}' could not be accepted, failed near position \
+     '{position}'. Partition key paths must contain only valid characters and not contain a trailing slash or \
+     wildcard character."
+)]
+pub struct BadPath {
+    /// The path as it was written.
+    pub path: String,
+    /// The byte where it stopped making sense.
+    pub position: usize,
+}
+
+impl PartialEq for PartitionKeyPath {
+    fn eq(&self, other: &PartitionKeyPath) -> bool {
+        self.segments == other.segments
+    }
+}
+
+impl Eq for PartitionKeyPath {}
+
+impl fmt::Debug for PartitionKeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PartitionKeyPath({})", self.text)
+    }
+}
+
+impl fmt::Display for PartitionKeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for PartitionKeyPath {
+    type Err = BadPath;
+
+    fn from_str(text: &str) -> Result<PartitionKeyPath, BadPath> {
+        PartitionKeyPath::parse(text)
+    }
+}
+
+impl Serialize for PartitionKeyPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for PartitionKeyPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PartitionKeyPath, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        PartitionKeyPath::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, segments: &[&str]) {
+        let path = PartitionKeyPath::parse(text).expect("a good path");
+        assert_eq!(path.segments(), segments, "path: {text}");
+        assert_eq!(path.to_string(), text);
+    }
+
+    #[test]
+    fn paths_fall_into_segments() {
+        check("/pk", &["pk"]);
+        check("/a/b", &["a", "b"]);
+        check("/_partitionKey", &["_partitionKey"]);
+        check("/tenant-id/$type", &["tenant-id", "$type"]);
+        check("/a b", &["a b"]);
+        check("/größe", &["größe"]);
+    }
+
+    #[test]
+    fn quoted_segments_keep_their_characters() {
+        check(r#"/"a b"/c"#, &["a b", "c"]);
+        check(r#"/"it's""#, &["it's"]);
+        check(r#"/'say "hi"'"#, &["say \"hi\""]);
+        check(r#"/"a/b*?"/"c""#, &["a/b*?", "c"]);
+        check(r#"/"a\"b""#, &[r#"a\"b"#]);
+    }
+
+    #[test]
+    fn a_bad_path_says_where_it_went_wrong() {
+        for (text, position) in [
+            ("", 0),
+            ("pk", 0),
+            ("C:/Program Files", 0),
+            ("/", 1),
+            ("/a/", 3),
+            ("/a//b", 3),
+            ("/a/*", 3),
+            ("/a?", 2),
+            ("/a[]", 2),
+            ("/asdwqr31 @#$#$WRadf", 10),
+            ("/\"open", 1),
+            ("/\"\"", 1),
+            ("/\"a\"b", 4),
+        ] {
+            let error = PartitionKeyPath::parse(text).expect_err(text);
+            assert_eq!(error.position, position, "path: {text}");
+            assert!(error.to_string().contains(
+                "Partition key paths must contain only valid characters and not contain a trailing slash or \
+                 wildcard character"
+            ));
+        }
+    }
+
+    #[test]
+    fn quoting_does_not_make_another_path() {
+        assert_eq!(PartitionKeyPath::parse("/a/b"), PartitionKeyPath::parse(r#"/"a"/b"#));
+        let outer = PartitionKeyPath::parse("/a").expect("a good path");
+        let inner = PartitionKeyPath::parse("/a/b").expect("a good path");
+        assert!(outer.is_prefix_of(&inner) && !inner.is_prefix_of(&outer));
+    }
+}

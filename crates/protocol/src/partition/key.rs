@@ -1,0 +1,170 @@
+//! Partition key values.
+//!
+//! In and out: the components a key is made of, outermost level first. Their text form is in
+//! `header`, their place on the ring in `effective`. Taking them out of an item is left to
+//! whoever has the item.
+
+use std::hash::{Hash, Hasher};
+
+/// One level of a partition key.
+#[derive(Clone, Debug)]
+pub enum PartitionKeyComponent {
+    /// The item has no such property, or an object or array in its place.
+    Undefined,
+    /// JSON `null`.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// Every number is a double: `1` and `1.0` are one key, `0` and `-0` are two.
+    Number(f64),
+    /// A string.
+    String(String),
+}
+
+impl PartialEq for PartitionKeyComponent {
+    fn eq(&self, other: &PartitionKeyComponent) -> bool {
+        use PartitionKeyComponent::{Bool, Null, Number, String, Undefined};
+        match (self, other) {
+            (Undefined, Undefined) | (Null, Null) => true,
+            (Bool(left), Bool(right)) => left == right,
+            // By bits, because keys are told apart by their hash and the hash sees bits.
+            (Number(left), Number(right)) => left.to_bits() == right.to_bits(),
+            (String(left), String(right)) => left == right,
+            (Undefined | Null | Bool(_) | Number(_) | String(_), _) => false,
+        }
+    }
+}
+
+impl Eq for PartitionKeyComponent {}
+
+impl Hash for PartitionKeyComponent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            PartitionKeyComponent::Undefined | PartitionKeyComponent::Null => {}
+            PartitionKeyComponent::Bool(value) => value.hash(state),
+            PartitionKeyComponent::Number(value) => value.to_bits().hash(state),
+            PartitionKeyComponent::String(value) => value.hash(state),
+        }
+    }
+}
+
+impl From<&str> for PartitionKeyComponent {
+    fn from(value: &str) -> PartitionKeyComponent {
+        PartitionKeyComponent::String(value.to_owned())
+    }
+}
+
+impl From<String> for PartitionKeyComponent {
+    fn from(value: String) -> PartitionKeyComponent {
+        PartitionKeyComponent::String(value)
+    }
+}
+
+impl From<f64> for PartitionKeyComponent {
+    fn from(value: f64) -> PartitionKeyComponent {
+        PartitionKeyComponent::Number(value)
+    }
+}
+
+impl From<bool> for PartitionKeyComponent {
+    fn from(value: bool) -> PartitionKeyComponent {
+        PartitionKeyComponent::Bool(value)
+    }
+}
+
+impl From<&serde_json::Value> for PartitionKeyComponent {
+    /// What a value found at a partition key path counts as.
+    fn from(value: &serde_json::Value) -> PartitionKeyComponent {
+        use serde_json::Value;
+        match value {
+            Value::Null => PartitionKeyComponent::Null,
+            Value::Bool(value) => PartitionKeyComponent::Bool(*value),
+            Value::Number(number) => {
+                number.as_f64().map_or(PartitionKeyComponent::Undefined, PartitionKeyComponent::Number)
+            }
+            Value::String(value) => PartitionKeyComponent::String(value.clone()),
+            Value::Array(_) | Value::Object(_) => PartitionKeyComponent::Undefined,
+        }
+    }
+}
+
+/// A partition key: one component, or one per level of a hierarchical key, or fewer for a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionKey(Vec<PartitionKeyComponent>);
+
+impl PartitionKey {
+    /// A key of these components, outermost level first.
+    pub fn new(components: Vec<PartitionKeyComponent>) -> PartitionKey {
+        PartitionKey(components)
+    }
+
+    /// A key of one component.
+    pub fn single(component: impl Into<PartitionKeyComponent>) -> PartitionKey {
+        PartitionKey(vec![component.into()])
+    }
+
+    /// The components, outermost level first.
+    pub fn components(&self) -> &[PartitionKeyComponent] {
+        &self.0
+    }
+
+    /// The components themselves.
+    pub fn into_components(self) -> Vec<PartitionKeyComponent> {
+        self.0
+    }
+
+    /// Whether `self` says the same as `other` as far as it goes.
+    pub fn is_prefix_of(&self, other: &PartitionKey) -> bool {
+        other.0.starts_with(&self.0)
+    }
+}
+
+impl From<Vec<PartitionKeyComponent>> for PartitionKey {
+    fn from(components: Vec<PartitionKeyComponent>) -> PartitionKey {
+        PartitionKey(components)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_apart_by_their_bits() {
+        assert_eq!(PartitionKey::single(1.0), PartitionKey::single(f64::from(1u8)));
+        assert_ne!(PartitionKey::single(0.0), PartitionKey::single(-0.0));
+        assert_eq!(PartitionKey::single(f64::NAN), PartitionKey::single(f64::NAN));
+    }
+
+    #[test]
+    fn types_never_meet() {
+        let all = [
+            PartitionKeyComponent::Undefined,
+            PartitionKeyComponent::Null,
+            PartitionKeyComponent::from(false),
+            PartitionKeyComponent::from(0.0),
+            PartitionKeyComponent::from(""),
+        ];
+        for (i, left) in all.iter().enumerate() {
+            for (j, right) in all.iter().enumerate() {
+                assert_eq!(left == right, i == j, "{left:?} {right:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn objects_and_arrays_count_as_undefined() {
+        for (json, expected) in [
+            ("{}", PartitionKeyComponent::Undefined),
+            ("[1]", PartitionKeyComponent::Undefined),
+            ("null", PartitionKeyComponent::Null),
+            ("5", PartitionKeyComponent::Number(5.0)),
+            ("18446744073709551615", PartitionKeyComponent::Number(18446744073709551615.0)),
+            ("\"x\"", PartitionKeyComponent::from("x")),
+        ] {
+            let value: serde_json::Value = serde_json::from_str(json).expect("json");
+            assert_eq!(PartitionKeyComponent::from(&value), expected);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Status and sub-status, by name.
+//!
+//! In and out: the number of the status line, the number of the `x-ms-substatus` header, and the
+//! word an error body carries in `code`. Numbers without a name here are carried all the same.
+
+use std::fmt;
+
+/// An HTTP status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Status(pub u16);
+
+impl Status {
+    /// 200
+    pub const OK: Status = Status(200);
+    /// 201
+    pub const CREATED: Status = Status(201);
+    /// 202
+    pub const ACCEPTED: Status = Status(202);
+    /// 204: done, and nothing to say.
+    pub const NO_CONTENT: Status = Status(204);
+    /// 207: a batch of which some operations failed.
+    pub const MULTI_STATUS: Status = Status(207);
+    /// 304: nothing new.
+    pub const NOT_MODIFIED: Status = Status(304);
+    /// 400
+    pub const BAD_REQUEST: Status = Status(400);
+    /// 401
+    pub const UNAUTHORIZED: Status = Status(401);
+    /// 403
+    pub const FORBIDDEN: Status = Status(403);
+    /// 404
+    pub const NOT_FOUND: Status = Status(404);
+    /// 405
+    pub const METHOD_NOT_ALLOWED: Status = Status(405);
+    /// 408
+    pub const REQUEST_TIMEOUT: Status = Status(408);
+    /// 409
+    pub const CONFLICT: Status = Status(409);
+    /// 410: the partition is no longer here.
+    pub const GONE: Status = Status(410);
+    /// 412
+    pub const PRECONDITION_FAILED: Status = Status(412);
+    /// 413
+    pub const REQUEST_ENTITY_TOO_LARGE: Status = Status(413);
+    /// 423
+    pub const LOCKED: Status = Status(423);
+    /// 424: another operation of the batch failed.
+    pub const FAILED_DEPENDENCY: Status = Status(424);
+    /// 429
+    pub const TOO_MANY_REQUESTS: Status = Status(429);
+    /// 449: two writes met; send it again.
+    pub const RETRY_WITH: Status = Status(449);
+    /// 500
+    pub const INTERNAL_SERVER_ERROR: Status = Status(500);
+    /// 501
+    pub const NOT_IMPLEMENTED: Status = Status(501);
+    /// 503
+    pub const SERVICE_UNAVAILABLE: Status = Status(503);
+
+    /// Whether the request did what it asked: 2xx.
+    pub fn is_success(self) -> bool {
+        (200..300).contains(&self.0)
+    }
+
+    /// Whether the answer is an error, with an error's body.
+    pub fn is_error(self) -> bool {
+        self.0 >= 400
+    }
+
+    /// The word an error body carries in `code`.
+    pub fn code_name(self) -> &'static str {
+        match self {
+            Status::OK => "Ok",
+            Status::CREATED => "Created",
+            Status::ACCEPTED => "Accepted",
+            Status::NO_CONTENT => "NoContent",
+            Status::MULTI_STATUS => "MultiStatus",
+            Status::NOT_MODIFIED => "NotModified",
+            Status::BAD_REQUEST => "BadRequest",
+            Status::UNAUTHORIZED => "Unauthorized",
+            Status::FORBIDDEN => "Forbidden",
+            Status::NOT_FOUND => "NotFound",
+            Status::METHOD_NOT_ALLOWED => "MethodNotAllowed",
+            Status::REQUEST_TIMEOUT => "RequestTimeout",
+            Status::CONFLICT => "Conflict",
+            Status::GONE => "Gone",
+            Status::PRECONDITION_FAILED => "PreconditionFailed",
+            Status::REQUEST_ENTITY_TOO_LARGE => "RequestEntityTooLarge",
+            Status::LOCKED => "Locked",
+            Status::FAILED_DEPENDENCY => "FailedDependency",
+            Status::TOO_MANY_REQUESTS => "TooManyRequests",
+            Status::RETRY_WITH => "RetryWith",
+            Status::INTERNAL_SERVER_ERROR => "InternalServerError",
+            Status::NOT_IMPLEMENTED => "NotImplemented",
+            Status::SERVICE_UNAVAILABLE => "ServiceUnavailable",
+            _ => "Unknown",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, self.code_name())
+    }
+}
+
+/// What the `x-ms-substatus` header says beyond the status. A number can mean different things
+/// under different statuses, so some names share one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubStatus(pub u32);
+
+impl SubStatus {
+    /// Nothing to add.
+    pub const NONE: SubStatus = SubStatus(0);
+
+    // 400
+    /// 400/1001: the key of the header, of the body and of the container do not fit together.
+    pub const PARTITION_KEY_MISMATCH: SubStatus = SubStatus(1001);
+    /// 400/1004: the client has to plan this query and merge its results.
+    pub const CROSS_PARTITION_QUERY_NOT_SERVABLE: SubStatus = SubStatus(1004);
+    /// 400/1024: the container was recreated under the same name.
+    pub const COLLECTION_RID_MISMATCH: SubStatus = SubStatus(1024);
+
+    // 401
+    /// 401/5000: there is no `authorization` header.
+    pub const AUTHORIZATION_HEADER_MISSING: SubStatus = SubStatus(5000);
+    /// 401/5001: the token cannot be read.
+    pub const AUTHORIZATION_TOKEN_MALFORMED: SubStatus = SubStatus(5001);
+    /// First of 401/5003–5011, one for each thing that can be wrong with an AAD token.
+    pub const AAD_TOKEN_FIRST: SubStatus = SubStatus(5003);
+    /// Last of 401/5003–5011.
+    pub const AAD_TOKEN_LAST: SubStatus = SubStatus(5011);
+
+    // 403
+    /// 403/3: this region does not take writes.
+    pub const WRITE_FORBIDDEN: SubStatus = SubStatus(3);
+    /// 403/1008: the account is not, or no longer, in this region.
+    pub const DATABASE_ACCOUNT_NOT_FOUND: SubStatus = SubStatus(1008);
+    /// 403/1014: the logical partition is full.
+    pub const PARTITION_KEY_QUOTA_EXCEEDED: SubStatus = SubStatus(1014);
+    /// 403/5300: the principal has no role that allows it.
+    pub const RBAC_REQUEST_FORBIDDEN: SubStatus = SubStatus(5300);
+    /// 403/5301, a sibling of [`SubStatus::RBAC_REQUEST_FORBIDDEN`].
+    pub const RBAC_FORBIDDEN_5301: SubStatus = SubStatus(5301);
+    /// 403/5302, a sibling of [`SubStatus::RBAC_REQUEST_FORBIDDEN`].
+    pub const RBAC_FORBIDDEN_5302: SubStatus = SubStatus(5302);
+    /// 403/5303, a sibling of [`SubStatus::RBAC_REQUEST_FORBIDDEN`].
+    pub const RBAC_FORBIDDEN_5303: SubStatus = SubStatus(5303);
+
+    // 404
+    /// 404/1002: this region has not yet seen what the session token asks for.
+    pub const READ_SESSION_NOT_AVAILABLE: SubStatus = SubStatus(1002);
+    /// 404/1003: the parent does not exist.
+    pub const OWNER_RESOURCE_NOT_FOUND: SubStatus = SubStatus(1003);
+    /// 404/1013: the container is still being made.
+    pub const COLLECTION_CREATE_IN_PROGRESS: SubStatus = SubStatus(1013);
+
+    // 408
+    /// 408/1900: the server ran out of time.
+    pub const SERVER_TIMEOUT: SubStatus = SubStatus(1900);
+
+    // 409
+    /// 409/3301: another item has the same unique key.
+    pub const UNIQUE_INDEX_VIOLATION: SubStatus = SubStatus(3301);
+    /// 409/3206: the operation conflicts with another one under way.
+    pub const CONFLICT_WITH_CONTROL_PLANE: SubStatus = SubStatus(3206);
+    /// 409/1006: the name is taken.
+    pub const NAME_CONFLICT: SubStatus = SubStatus(1006);
+
+    // 410
+    /// 410/1000: the name leads to another container now.
+    pub const NAME_CACHE_STALE: SubStatus = SubStatus(1000);
+    /// 410/1002: the range was split or merged away.
+    pub const PARTITION_KEY_RANGE_GONE: SubStatus = SubStatus(1002);
+    /// 410/1007: a split is about to complete.
+    pub const COMPLETING_SPLIT: SubStatus = SubStatus(1007);
+    /// 410/1008: a partition is about to move.
+    pub const COMPLETING_PARTITION_MIGRATION: SubStatus = SubStatus(1008);
+    /// 410/1022: a lease was lost.
+    pub const LEASE_NOT_FOUND: SubStatus = SubStatus(1022);
+
+    // 412
+    /// 412/1110: the condition of a patch does not hold.
+    pub const PATCH_CONDITION_FALSE: SubStatus = SubStatus(1110);
+
+    // 413
+    /// 413/3401: the request is too large.
+    pub const REQUEST_TOO_LARGE: SubStatus = SubStatus(3401);
+    /// 413/3402: the answer would be too large.
+    pub const RESPONSE_TOO_LARGE: SubStatus = SubStatus(3402);
+
+    // 429
+    /// 429/3200: the request units of this second are spent.
+    pub const REQUEST_RATE_TOO_LARGE: SubStatus = SubStatus(3200);
+    /// 429/3075: throttled for another reason than request units.
+    pub const THROTTLED_3075: SubStatus = SubStatus(3075);
+    /// 429/3084: throttled for another reason than request units.
+    pub const THROTTLED_3084: SubStatus = SubStatus(3084);
+    /// 429/3088: throttled for another reason than request units.
+    pub const THROTTLED_3088: SubStatus = SubStatus(3088);
+    /// 429/3092: the system is short of something; another region may not be.
+    pub const SYSTEM_RESOURCE_UNAVAILABLE: SubStatus = SubStatus(3092);
+    /// 429/3201: throttled for another reason than request units.
+    pub const THROTTLED_3201: SubStatus = SubStatus(3201);
+    /// 429/3212: throttled for another reason than request units.
+    pub const THROTTLED_3212: SubStatus = SubStatus(3212);
+
+    // 449
+    /// 449/5350, first of three.
+    pub const RETRY_WITH_5350: SubStatus = SubStatus(5350);
+    /// 449/5351.
+    pub const RETRY_WITH_5351: SubStatus = SubStatus(5351);
+    /// 449/5352.
+    pub const RETRY_WITH_5352: SubStatus = SubStatus(5352);
+
+    // 503
+    /// 503/1007: there are not enough partitions to bind.
+    pub const INSUFFICIENT_BINDABLE_PARTITIONS: SubStatus = SubStatus(1007);
+    /// 503/1337.
+    pub const SERVICE_UNAVAILABLE_1337: SubStatus = SubStatus(1337);
+    /// 503/1338.
+    pub const SERVICE_UNAVAILABLE_1338: SubStatus = SubStatus(1338);
+    /// 503/9001.
+    pub const SERVICE_UNAVAILABLE_9001: SubStatus = SubStatus(9001);
+    /// 503/9002.
+    pub const SERVICE_UNAVAILABLE_9002: SubStatus = SubStatus(9002);
+    /// 503/9003.
+    pub const SERVICE_UNAVAILABLE_9003: SubStatus = SubStatus(9003);
+
+    // Made by clients, recognised and never sent.
+    /// Python's own 404 when a container has no offer.
+    pub const CLIENT_THROUGHPUT_OFFER_NOT_FOUND: SubStatus = SubStatus(10004);
+    /// Python's own 503 when ranges leave gaps or overlap.
+    pub const CLIENT_RANGES_INCONSISTENT: SubStatus = SubStatus(21015);
+    /// Rust's own 400 for a query feature it refuses.
+    pub const CLIENT_QUERY_FEATURE_REFUSED: SubStatus = SubStatus(20113);
+    /// Rust's own 400 for a merge without a bound.
+    pub const CLIENT_QUERY_NEEDS_LIMIT: SubStatus = SubStatus(20125);
+    /// Rust's own 503 once 404/1002 was retried everywhere.
+    pub const CLIENT_SESSION_RETRIES_EXHAUSTED: SubStatus = SubStatus(20310);
+    /// Rust's own 503 once 403/3 was retried everywhere.
+    pub const CLIENT_WRITE_FORBIDDEN_EXHAUSTED: SubStatus = SubStatus(20311);
+    /// Rust's own 503 once 403/1008 was retried everywhere.
+    pub const CLIENT_ACCOUNT_NOT_FOUND_EXHAUSTED: SubStatus = SubStatus(20312);
+
+    /// Whether there is nothing to add, so that the header stays away.
+    pub fn is_none(self) -> bool {
+        self == SubStatus::NONE
+    }
+}
+
+impl fmt::Display for SubStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_bodies_carry_the_words_of_the_service() {
+        for (status, word) in [
+            (400, "BadRequest"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "NotFound"),
+            (405, "MethodNotAllowed"),
+            (408, "RequestTimeout"),
+            (409, "Conflict"),
+            (410, "Gone"),
+            (412, "PreconditionFailed"),
+            (413, "RequestEntityTooLarge"),
+            (429, "TooManyRequests"),
+            (449, "RetryWith"),
+            (500, "InternalServerError"),
+            (503, "ServiceUnavailable"),
+        ] {
+            assert_eq!(Status(status).code_name(), word);
+            assert!(Status(status).is_error() && !Status(status).is_success());
+        }
+        assert_eq!(Status(299).code_name(), "Unknown");
+    }
+
+    #[test]
+    fn one_number_may_carry_two_names() {
+        assert_eq!(SubStatus::READ_SESSION_NOT_AVAILABLE, SubStatus::PARTITION_KEY_RANGE_GONE);
+        assert_eq!(SubStatus::DATABASE_ACCOUNT_NOT_FOUND, SubStatus::COMPLETING_PARTITION_MIGRATION);
+        assert_eq!(SubStatus::COMPLETING_SPLIT, SubStatus::INSUFFICIENT_BINDABLE_PARTITIONS);
+    }
+}
