@@ -1,0 +1,489 @@
+//! Expressions, by operator precedence.
+//!
+//! Operators wait on a stack until a weaker one arrives, so that only brackets of some kind nest the
+//! parser's own calls. The table is [`infix`] and [`PREFIX_POWER`]: a higher power binds tighter.
+
+use super::{Cursor, within_depth};
+use crate::error::{SqlError, code};
+use crate::token::{Span, Symbol, Token, is_reserved};
+use crate::tree::{
+    BinaryOperator, Expression, ExpressionKind, LogicalOperator, MemberForm, SubqueryForm, UnaryOperator,
+};
+use crate::value::{Number, Value};
+
+/// `+ - ~`
+const PREFIX_POWER: u8 = 14;
+/// IN, BETWEEN and LIKE.
+const MEMBERSHIP_POWER: u8 = 5;
+/// NOT.
+const NOT_POWER: u8 = 4;
+const AND_POWER: u8 = 3;
+const OR_POWER: u8 = 2;
+
+/// The operators between two operands that are symbols, and how tight they bind.
+fn infix(symbol: Symbol) -> Option<(BinaryOperator, u8)> {
+    Some(match symbol {
+        Symbol::Star => (BinaryOperator::Multiply, 13),
+        Symbol::Slash => (BinaryOperator::Divide, 13),
+        Symbol::Percent => (BinaryOperator::Modulo, 13),
+        Symbol::Plus => (BinaryOperator::Add, 12),
+        Symbol::Minus => (BinaryOperator::Subtract, 12),
+        Symbol::Concat => (BinaryOperator::Concat, 11),
+        Symbol::ShiftLeft => (BinaryOperator::ShiftLeft, 10),
+        Symbol::ShiftRight => (BinaryOperator::ShiftRight, 10),
+        Symbol::ShiftRightUnsigned => (BinaryOperator::ShiftRightUnsigned, 10),
+        Symbol::And => (BinaryOperator::BitAnd, 9),
+        Symbol::Xor => (BinaryOperator::BitXor, 8),
+        Symbol::Or => (BinaryOperator::BitOr, 7),
+        Symbol::Equal => (BinaryOperator::Equal, 6),
+        Symbol::NotEqual | Symbol::NotEqualAngles => (BinaryOperator::NotEqual, 6),
+        Symbol::Less => (BinaryOperator::Less, 6),
+        Symbol::LessOrEqual => (BinaryOperator::LessOrEqual, 6),
+        Symbol::Greater => (BinaryOperator::Greater, 6),
+        Symbol::GreaterOrEqual => (BinaryOperator::GreaterOrEqual, 6),
+        Symbol::Coalesce => (BinaryOperator::Coalesce, 1),
+        _ => return None,
+    })
+}
+
+/// An operator whose last operand is still being read.
+enum Pending {
+    Prefix(UnaryOperator, Span),
+    Infix(BinaryOperator, u8),
+    Logical(LogicalOperator),
+    /// `a BETWEEN b`, before the AND.
+    BetweenLow {
+        negated: bool,
+    },
+    /// `a BETWEEN b AND c`
+    BetweenHigh {
+        negated: bool,
+    },
+    Like {
+        negated: bool,
+        escape: Option<char>,
+    },
+}
+
+impl Pending {
+    fn power(&self) -> u8 {
+        match self {
+            Pending::Prefix(UnaryOperator::Not, _) => NOT_POWER,
+            Pending::Prefix(..) => PREFIX_POWER,
+            Pending::Infix(_, power) => *power,
+            Pending::Logical(LogicalOperator::And) => AND_POWER,
+            Pending::Logical(LogicalOperator::Or) => OR_POWER,
+            Pending::BetweenLow { .. } | Pending::BetweenHigh { .. } | Pending::Like { .. } => {
+                MEMBERSHIP_POWER
+            }
+        }
+    }
+}
+
+/// Operands read and operators waiting.
+#[derive(Default)]
+struct Stack {
+    operands: Vec<Expression>,
+    pending: Vec<Pending>,
+}
+
+/// What follows an operand.
+enum Next {
+    /// Another operand.
+    Operand,
+    /// Another operator: the last one is complete.
+    Operator,
+    /// Nothing that belongs to this expression.
+    End,
+}
+
+impl Cursor {
+    pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
+        self.nested(Cursor::conditional)
+    }
+
+    /// One or more expressions between commas.
+    pub(super) fn expressions(&mut self) -> Result<Vec<Expression>, SqlError> {
+        let mut expressions = vec![self.expression()?];
+        while self.eat(Symbol::Comma) {
+            expressions.push(self.expression()?);
+        }
+        Ok(expressions)
+    }
+
+    fn conditional(&mut self) -> Result<Expression, SqlError> {
+        let condition = self.operations()?;
+        if !self.eat(Symbol::Question) {
+            return Ok(condition);
+        }
+        let then = self.expression()?;
+        self.expect(Symbol::Colon)?;
+        let otherwise = self.expression()?;
+        let span = condition.span().to(otherwise.span());
+        let (condition, then, otherwise) = (Box::new(condition), Box::new(then), Box::new(otherwise));
+        within_depth(Expression::new(ExpressionKind::Conditional { condition, then, otherwise }, span))
+    }
+
+    /// Operands and the operators between them.
+    fn operations(&mut self) -> Result<Expression, SqlError> {
+        let mut stack = Stack::default();
+        loop {
+            self.prefixes(&mut stack);
+            let operand = self.postfix()?;
+            stack.operands.push(operand);
+            loop {
+                match self.operator(&mut stack)? {
+                    Next::Operand => break,
+                    Next::Operator => {}
+                    Next::End => {
+                        self.reduce(&mut stack, |_| true)?;
+                        return Ok(stack.operands.pop().expect("an expression leaves its value"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn prefixes(&mut self, stack: &mut Stack) {
+        loop {
+            let operator = match self.token() {
+                Token::Symbol(Symbol::Plus) => UnaryOperator::Plus,
+                Token::Symbol(Symbol::Minus) => UnaryOperator::Minus,
+                Token::Symbol(Symbol::Complement) => UnaryOperator::Complement,
+                Token::Word(word) if word.eq_ignore_ascii_case("NOT") => UnaryOperator::Not,
+                _ => return,
+            };
+            stack.pending.push(Pending::Prefix(operator, self.span()));
+            self.advance();
+        }
+    }
+
+    /// Takes the operator after an operand, if there is one.
+    fn operator(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+        if let Token::Symbol(symbol) = self.token() {
+            let Some((operator, power)) = infix(*symbol) else { return Ok(self.no_operator()) };
+            self.reduce(stack, |waiting| waiting.power() >= power)?;
+            stack.pending.push(Pending::Infix(operator, power));
+            self.advance();
+            return Ok(Next::Operand);
+        }
+        let Token::Word(_) = self.token() else { return Ok(self.no_operator()) };
+        if self.is_keyword("AND") {
+            self.and(stack)
+        } else if self.is_keyword("OR") {
+            self.reduce(stack, |waiting| waiting.power() >= OR_POWER)?;
+            stack.pending.push(Pending::Logical(LogicalOperator::Or));
+            self.advance();
+            Ok(Next::Operand)
+        } else if self.is_keyword("ESCAPE") {
+            self.escape(stack)
+        } else {
+            self.membership(stack)
+        }
+    }
+
+    fn no_operator(&mut self) -> Next {
+        self.would_fit("an operator");
+        Next::End
+    }
+
+    fn and(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+        let waiting_between = |waiting: &Pending| matches!(waiting, Pending::BetweenLow { .. });
+        if stack.pending.iter().any(waiting_between) {
+            self.reduce(stack, |waiting| !waiting_between(waiting))?;
+            let Some(Pending::BetweenLow { negated }) = stack.pending.pop() else {
+                unreachable!("reducing stops at the BETWEEN that is waiting for its AND");
+            };
+            stack.pending.push(Pending::BetweenHigh { negated });
+        } else {
+            self.reduce(stack, |waiting| waiting.power() >= AND_POWER)?;
+            stack.pending.push(Pending::Logical(LogicalOperator::And));
+        }
+        self.advance();
+        Ok(Next::Operand)
+    }
+
+    /// `[NOT] IN (…)`, `[NOT] BETWEEN`, `[NOT] LIKE`
+    fn membership(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+        let negated = self.is_keyword("NOT");
+        let ahead = usize::from(negated);
+        let is = |keyword| self.is_keyword_after(ahead, keyword);
+        let (is_in, is_between, is_like) = (is("IN"), is("BETWEEN"), is("LIKE"));
+        if !is_in && !is_between && !is_like {
+            return Ok(self.no_operator());
+        }
+        self.reduce(stack, |waiting| waiting.power() >= MEMBERSHIP_POWER)?;
+        (0..=ahead).for_each(|_| self.advance());
+        if is_in {
+            let needle = Box::new(stack.operands.pop().expect("an operator follows its operand"));
+            self.expect(Symbol::OpenParenthesis)?;
+            let haystack = self.expressions()?;
+            self.expect(Symbol::CloseParenthesis)?;
+            let span = needle.span().to(self.span_before());
+            let kind = ExpressionKind::In { needle, haystack, negated };
+            stack.operands.push(within_depth(Expression::new(kind, span))?);
+            return Ok(Next::Operator);
+        }
+        stack.pending.push(if is_between {
+            Pending::BetweenLow { negated }
+        } else {
+            Pending::Like { negated, escape: None }
+        });
+        Ok(Next::Operand)
+    }
+
+    /// The ESCAPE after a LIKE pattern.
+    fn escape(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+        self.reduce(stack, |waiting| waiting.power() > MEMBERSHIP_POWER)?;
+        let Some(Pending::Like { escape: escape @ None, .. }) = stack.pending.last_mut() else {
+            return Err(self.unexpected());
+        };
+        self.advance();
+        let character = match self.token() {
+            Token::String(text) => {
+                let mut characters = text.chars();
+                characters.next().filter(|_| characters.next().is_none())
+            }
+            _ => {
+                self.would_fit("a string");
+                return Err(self.unexpected());
+            }
+        };
+        let Some(character) = character else {
+            let message = "the escape sequence of LIKE must be a string of exactly one character";
+            return Err(SqlError::new(code::SYNTAX, self.span(), message));
+        };
+        *escape = Some(character);
+        self.advance();
+        Ok(Next::Operator)
+    }
+
+    /// Completes waiting operators, the last one first, while `ready` says so.
+    fn reduce(&mut self, stack: &mut Stack, ready: impl Fn(&Pending) -> bool) -> Result<(), SqlError> {
+        while let Some(operator) = stack.pending.pop_if(|waiting| ready(waiting)) {
+            let mut operand = || stack.operands.pop().expect("every operator has its operands");
+            let last = operand();
+            let reduced = match operator {
+                Pending::Prefix(operator, start) => prefixed(operator, last, start),
+                Pending::Infix(operator, _) => {
+                    let left = operand();
+                    let span = left.span().to(last.span());
+                    let (left, right) = (Box::new(left), Box::new(last));
+                    Expression::new(ExpressionKind::Binary { operator, left, right }, span)
+                }
+                Pending::Logical(operator) => Expression::chain(operator, operand(), last),
+                Pending::BetweenLow { .. } => {
+                    self.would_fit("AND");
+                    return Err(self.unexpected());
+                }
+                Pending::BetweenHigh { negated } => {
+                    let (low, value) = (operand(), operand());
+                    let span = value.span().to(last.span());
+                    let (value, low, high) = (Box::new(value), Box::new(low), Box::new(last));
+                    Expression::new(ExpressionKind::Between { value, low, high, negated }, span)
+                }
+                Pending::Like { negated, escape } => {
+                    let value = operand();
+                    let span = value.span().to(last.span());
+                    let (value, pattern) = (Box::new(value), Box::new(last));
+                    Expression::new(ExpressionKind::Like { value, pattern, escape, negated }, span)
+                }
+            };
+            stack.operands.push(within_depth(reduced)?);
+        }
+        Ok(())
+    }
+
+    /// A primary and the `.name` and `[index]` after it.
+    fn postfix(&mut self) -> Result<Expression, SqlError> {
+        let mut base = self.primary()?;
+        loop {
+            let start = base.span();
+            let kind = if self.eat(Symbol::Dot) {
+                let name = self.expect_word("a property name")?;
+                ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Dot }
+            } else if self.eat(Symbol::OpenBracket) {
+                let index = self.expression()?;
+                self.expect(Symbol::CloseBracket)?;
+                match index.kind() {
+                    ExpressionKind::Literal(Value::String(name)) => {
+                        let name = name.clone();
+                        ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Bracket }
+                    }
+                    _ => ExpressionKind::Index { base: Box::new(base), index: Box::new(index) },
+                }
+            } else {
+                return Ok(base);
+            };
+            base = within_depth(Expression::new(kind, start.to(self.span_before())))?;
+        }
+    }
+
+    fn primary(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        let kind = match self.token() {
+            Token::Number(number) => ExpressionKind::Literal(Value::Number(*number)),
+            Token::String(text) => ExpressionKind::Literal(Value::String(text.clone())),
+            Token::Parameter(name) => ExpressionKind::Parameter(name.clone()),
+            Token::Word(_) => return self.word(),
+            Token::Symbol(Symbol::OpenParenthesis) => return self.parenthesis(),
+            Token::Symbol(Symbol::OpenBracket) => return self.array(),
+            Token::Symbol(Symbol::OpenBrace) => return self.object(),
+            Token::Symbol(_) | Token::End => return Err(self.no_operand()),
+        };
+        self.advance();
+        Ok(Expression::new(kind, start))
+    }
+
+    fn no_operand(&mut self) -> SqlError {
+        self.would_fit("an expression");
+        self.unexpected()
+    }
+
+    fn parenthesis(&mut self) -> Result<Expression, SqlError> {
+        if self.is_keyword_after(1, "SELECT") {
+            return self.subquery(SubqueryForm::Scalar);
+        }
+        self.expect(Symbol::OpenParenthesis)?;
+        let inner = self.expression()?;
+        self.expect(Symbol::CloseParenthesis)?;
+        Ok(inner)
+    }
+
+    /// `(SELECT …)`
+    fn subquery(&mut self, form: SubqueryForm) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenParenthesis)?;
+        let query = Box::new(self.nested(Cursor::query)?);
+        self.expect(Symbol::CloseParenthesis)?;
+        let kind = ExpressionKind::Subquery { form, query };
+        within_depth(Expression::new(kind, start.to(self.span_before())))
+    }
+
+    fn array(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenBracket)?;
+        let elements = if self.is_symbol(Symbol::CloseBracket) { Vec::new() } else { self.expressions()? };
+        self.expect(Symbol::CloseBracket)?;
+        within_depth(Expression::new(ExpressionKind::Array(elements), start.to(self.span_before())))
+    }
+
+    fn object(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenBrace)?;
+        let mut members = Vec::new();
+        if !self.is_symbol(Symbol::CloseBrace) {
+            loop {
+                let name = match self.token() {
+                    Token::String(name) | Token::Word(name) => name.clone(),
+                    _ => {
+                        self.would_fit("a property name");
+                        return Err(self.unexpected());
+                    }
+                };
+                self.advance();
+                self.expect(Symbol::Colon)?;
+                members.push((name, self.expression()?));
+                if !self.eat(Symbol::Comma) {
+                    break;
+                }
+            }
+        }
+        self.expect(Symbol::CloseBrace)?;
+        within_depth(Expression::new(ExpressionKind::Object(members), start.to(self.span_before())))
+    }
+
+    /// A constant, a subquery with a word before it, a function or a name.
+    fn word(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        let Token::Word(word) = self.token().clone() else { return Err(self.no_operand()) };
+        let called = self.token_after(1).is(Symbol::OpenParenthesis);
+        if called && let Some(form) = self.subquery_form(&word) {
+            self.advance();
+            return self.subquery(form);
+        }
+        if word == "udf" && self.token_after(1).is(Symbol::Dot) {
+            self.advance();
+            self.advance();
+            let name = self.expect_word("the name of a user-defined function")?;
+            return self.call(name, true, start);
+        }
+        if let Some(constant) = constant(&word) {
+            self.advance();
+            return Ok(Expression::new(ExpressionKind::Literal(constant), start));
+        }
+        if is_reserved(&word) {
+            return Err(self.no_operand());
+        }
+        self.advance();
+        if called {
+            return self.call(word, false, start);
+        }
+        Ok(Expression::new(ExpressionKind::Name(word), start))
+    }
+
+    fn subquery_form(&self, word: &str) -> Option<SubqueryForm> {
+        let forms = [
+            ("EXISTS", SubqueryForm::Exists),
+            ("ARRAY", SubqueryForm::Array),
+            ("ALL", SubqueryForm::All),
+            ("FIRST", SubqueryForm::First),
+            ("LAST", SubqueryForm::Last),
+        ];
+        let form = forms.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))?.1;
+        // EXISTS and ARRAY can be nothing else; the others might be functions.
+        let certain = matches!(form, SubqueryForm::Exists | SubqueryForm::Array);
+        (certain || self.is_keyword_after(2, "SELECT")).then_some(form)
+    }
+
+    /// The arguments of a function whose name has been read.
+    fn call(
+        &mut self,
+        name: smol_str::SmolStr,
+        user_defined: bool,
+        start: Span,
+    ) -> Result<Expression, SqlError> {
+        self.expect(Symbol::OpenParenthesis)?;
+        let arguments =
+            if self.is_symbol(Symbol::CloseParenthesis) { Vec::new() } else { self.expressions()? };
+        self.expect(Symbol::CloseParenthesis)?;
+        let kind = ExpressionKind::Call { name, arguments, user_defined };
+        within_depth(Expression::new(kind, start.to(self.span_before())))
+    }
+}
+
+fn constant(word: &str) -> Option<Value> {
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    if is("true") {
+        Some(Value::Bool(true))
+    } else if is("false") {
+        Some(Value::Bool(false))
+    } else if is("null") {
+        Some(Value::Null)
+    } else if is("undefined") {
+        Some(Value::Undefined)
+    } else {
+        None
+    }
+}
+
+/// An operator before its operand; a number with a minus is simply a negative number.
+fn prefixed(operator: UnaryOperator, operand: Expression, start: Span) -> Expression {
+    let span = start.to(operand.span());
+    if let (UnaryOperator::Minus, ExpressionKind::Literal(Value::Number(number))) = (operator, operand.kind())
+    {
+        return Expression::new(ExpressionKind::Literal(Value::Number(negated(*number))), span);
+    }
+    Expression::new(ExpressionKind::Unary { operator, operand: Box::new(operand) }, span)
+}
+
+fn negated(number: Number) -> Number {
+    const MAGNITUDE_OF_MIN: u64 = i64::MIN.unsigned_abs();
+    match number {
+        // Zero has two signs only as a double.
+        Number::Int(0) => Number::Float(-0.0),
+        Number::Int(value) => value.checked_neg().map_or(Number::UInt(MAGNITUDE_OF_MIN), Number::Int),
+        Number::UInt(MAGNITUDE_OF_MIN) => Number::Int(i64::MIN),
+        other => Number::from_f64(-other.as_f64()),
+    }
+}

@@ -1,0 +1,197 @@
+//! Tokens to tree.
+//!
+//! In: the query text. Out: a [`Query`] or the first place where the text leaves the grammar, with
+//! what was found there and what would have fit. Names, functions and argument counts are not
+//! checked here; `bind` does that.
+//!
+//! Nesting is limited to [`DEPTH_MAX`], so that hostile text costs an error and not the stack, here
+//! and in everything that later walks the tree.
+
+mod error;
+mod expression;
+mod from;
+mod query;
+
+use smol_str::SmolStr;
+
+use crate::error::{SqlError, code};
+use crate::lexer::{Spanned, tokenize};
+use crate::token::{Span, Symbol, Token, is_reserved};
+use crate::tree::{Expression, Query};
+
+/// How deep a query may nest.
+pub const DEPTH_MAX: u16 = 200;
+
+/// Reads a whole query.
+pub fn parse_query(text: &str) -> Result<Query, SqlError> {
+    let parse = || {
+        let mut cursor = Cursor::new(text)?;
+        let query = cursor.query()?;
+        cursor.expect_end()?;
+        Ok(query)
+    };
+    parse().map_err(|error: SqlError| error.located_in(text))
+}
+
+/// Reads `from c where …`, the form of a patch condition: the source's name and the condition.
+pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
+    let parse = || {
+        let mut cursor = Cursor::new(text)?;
+        let query = cursor.condition()?;
+        cursor.expect_end()?;
+        Ok(query)
+    };
+    parse().map_err(|error: SqlError| error.located_in(text))
+}
+
+/// Where the parser is, and what it has looked for since the last token it took.
+struct Cursor {
+    tokens: Vec<Spanned>,
+    at: usize,
+    depth: u16,
+    expected: Vec<&'static str>,
+}
+
+impl Cursor {
+    fn new(text: &str) -> Result<Cursor, SqlError> {
+        Ok(Cursor { tokens: tokenize(text)?, at: 0, depth: 0, expected: Vec::new() })
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.at].token
+    }
+
+    fn token_after(&self, ahead: usize) -> &Token {
+        let at = (self.at + ahead).min(self.tokens.len() - 1);
+        &self.tokens[at].token
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// The span of the last token taken.
+    fn span_before(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    fn advance(&mut self) {
+        // The last token is the end, which is never passed.
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        self.expected.clear();
+    }
+
+    fn would_fit(&mut self, what: &'static str) {
+        if !self.expected.contains(&what) {
+            self.expected.push(what);
+        }
+    }
+
+    fn is_keyword(&self, keyword: &str) -> bool {
+        self.is_keyword_after(0, keyword)
+    }
+
+    fn is_keyword_after(&self, ahead: usize, keyword: &str) -> bool {
+        matches!(self.token_after(ahead), Token::Word(word) if word.eq_ignore_ascii_case(keyword))
+    }
+
+    fn eat_keyword(&mut self, keyword: &'static str) -> bool {
+        let found = self.is_keyword(keyword);
+        if found {
+            self.advance();
+        } else {
+            self.would_fit(keyword);
+        }
+        found
+    }
+
+    fn expect_keyword(&mut self, keyword: &'static str) -> Result<(), SqlError> {
+        if self.eat_keyword(keyword) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn is_symbol(&self, symbol: Symbol) -> bool {
+        self.token().is(symbol)
+    }
+
+    fn eat(&mut self, symbol: Symbol) -> bool {
+        let found = self.is_symbol(symbol);
+        if found {
+            self.advance();
+        } else {
+            self.would_fit(symbol.quoted());
+        }
+        found
+    }
+
+    fn expect(&mut self, symbol: Symbol) -> Result<(), SqlError> {
+        if self.eat(symbol) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn expect_end(&mut self) -> Result<(), SqlError> {
+        if self.token().is_end() {
+            return Ok(());
+        }
+        self.would_fit("the end of the query");
+        Err(self.unexpected())
+    }
+
+    /// Any word: after a dot, AS or a brace nothing else could stand here.
+    fn expect_word(&mut self, what: &'static str) -> Result<SmolStr, SqlError> {
+        match self.token() {
+            Token::Word(word) => {
+                let word = word.clone();
+                self.advance();
+                Ok(word)
+            }
+            _ => {
+                self.would_fit(what);
+                Err(self.unexpected())
+            }
+        }
+    }
+
+    /// A word that is not reserved.
+    fn eat_name(&mut self, what: &'static str) -> Option<SmolStr> {
+        match self.token() {
+            Token::Word(word) if !is_reserved(word) => {
+                let word = word.clone();
+                self.advance();
+                Some(word)
+            }
+            _ => {
+                self.would_fit(what);
+                None
+            }
+        }
+    }
+
+    fn expect_name(&mut self, what: &'static str) -> Result<SmolStr, SqlError> {
+        match self.eat_name(what) {
+            Some(name) => Ok(name),
+            None => Err(self.unexpected()),
+        }
+    }
+
+    /// Runs `parse` one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Cursor) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(too_deep(self.span()));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+}
+
+fn too_deep(span: Span) -> SqlError {
+    SqlError::new(code::SYNTAX, span, format!("the query nests more than {DEPTH_MAX} levels deep"))
+}
+
+/// Passes an expression on unless it has grown too deep.
+fn within_depth(expression: Expression) -> Result<Expression, SqlError> {
+    if expression.depth() > DEPTH_MAX { Err(too_deep(expression.span())) } else { Ok(expression) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! A query as data: what the parser builds, the binder reads and the planner rewrites.
+//!
+//! Trees compare by meaning: where something was written (its span) is ignored, parentheses are
+//! gone. `print` turns a tree back into text, fully parenthesised.
+
+mod expression;
+mod from;
+mod print;
+mod query;
+
+pub use expression::{
+    BinaryOperator, Expression, ExpressionKind, LogicalOperator, MemberForm, SubqueryForm, UnaryOperator,
+};
+pub use from::{Collection, PathStep, Source};
+pub use print::{is_plain_name, print_expression, print_query, print_sources};
+pub use query::{
+    Count, CountKind, Direction, OffsetLimit, OrderBy, OrderKey, Query, SelectItem, Selection, item_names,
+};
