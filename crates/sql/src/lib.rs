@@ -19,6 +19,6 @@ pub use context::{
 };
 pub use error::SqlError;
 pub use lexer::TEXT_MAX;
-pub use parser::{DEPTH_MAX, parse_query};
+pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
 pub use token::Span;
 pub use value::{Number, Object, Value};

@@ -1,7 +1,8 @@
 //! Expressions, by operator precedence.
 //!
-//! Operators wait on a stack until a weaker one arrives, so that only brackets of some kind nest the
-//! parser's own calls. The table is [`infix`] and [`PREFIX_POWER`]: a higher power binds tighter.
+//! Operators wait on a stack until a weaker one arrives, and parentheses wait on the same stack until
+//! they are closed, so that neither nests the parser's own calls. How tight an operator binds is in
+//! one table: the constants below and [`infix`]; a higher power binds tighter.
 
 use super::{Cursor, within_depth};
 use crate::error::{SqlError, code};
@@ -11,43 +12,51 @@ use crate::tree::{
 };
 use crate::value::{Number, Value};
 
-/// `+ - ~`
-const PREFIX_POWER: u8 = 14;
+/// Parentheses, and `?` before its `:`: nothing reduces past them.
+const BARRIER: u8 = 0;
+/// `a ? b :`
+const CONDITIONAL_POWER: u8 = 1;
+const OR_POWER: u8 = 3;
+const AND_POWER: u8 = 4;
+const NOT_POWER: u8 = 5;
 /// IN, BETWEEN and LIKE.
-const MEMBERSHIP_POWER: u8 = 5;
-/// NOT.
-const NOT_POWER: u8 = 4;
-const AND_POWER: u8 = 3;
-const OR_POWER: u8 = 2;
+const MEMBERSHIP_POWER: u8 = 6;
+/// `+ - ~`
+const PREFIX_POWER: u8 = 15;
 
 /// The operators between two operands that are symbols, and how tight they bind.
 fn infix(symbol: Symbol) -> Option<(BinaryOperator, u8)> {
     Some(match symbol {
-        Symbol::Star => (BinaryOperator::Multiply, 13),
-        Symbol::Slash => (BinaryOperator::Divide, 13),
-        Symbol::Percent => (BinaryOperator::Modulo, 13),
-        Symbol::Plus => (BinaryOperator::Add, 12),
-        Symbol::Minus => (BinaryOperator::Subtract, 12),
-        Symbol::Concat => (BinaryOperator::Concat, 11),
-        Symbol::ShiftLeft => (BinaryOperator::ShiftLeft, 10),
-        Symbol::ShiftRight => (BinaryOperator::ShiftRight, 10),
-        Symbol::ShiftRightUnsigned => (BinaryOperator::ShiftRightUnsigned, 10),
-        Symbol::And => (BinaryOperator::BitAnd, 9),
-        Symbol::Xor => (BinaryOperator::BitXor, 8),
-        Symbol::Or => (BinaryOperator::BitOr, 7),
-        Symbol::Equal => (BinaryOperator::Equal, 6),
-        Symbol::NotEqual | Symbol::NotEqualAngles => (BinaryOperator::NotEqual, 6),
-        Symbol::Less => (BinaryOperator::Less, 6),
-        Symbol::LessOrEqual => (BinaryOperator::LessOrEqual, 6),
-        Symbol::Greater => (BinaryOperator::Greater, 6),
-        Symbol::GreaterOrEqual => (BinaryOperator::GreaterOrEqual, 6),
-        Symbol::Coalesce => (BinaryOperator::Coalesce, 1),
+        Symbol::Star => (BinaryOperator::Multiply, 14),
+        Symbol::Slash => (BinaryOperator::Divide, 14),
+        Symbol::Percent => (BinaryOperator::Modulo, 14),
+        Symbol::Plus => (BinaryOperator::Add, 13),
+        Symbol::Minus => (BinaryOperator::Subtract, 13),
+        Symbol::Concat => (BinaryOperator::Concat, 12),
+        Symbol::ShiftLeft => (BinaryOperator::ShiftLeft, 11),
+        Symbol::ShiftRight => (BinaryOperator::ShiftRight, 11),
+        Symbol::ShiftRightUnsigned => (BinaryOperator::ShiftRightUnsigned, 11),
+        Symbol::And => (BinaryOperator::BitAnd, 10),
+        Symbol::Xor => (BinaryOperator::BitXor, 9),
+        Symbol::Or => (BinaryOperator::BitOr, 8),
+        Symbol::Equal => (BinaryOperator::Equal, 7),
+        Symbol::NotEqual | Symbol::NotEqualAngles => (BinaryOperator::NotEqual, 7),
+        Symbol::Less => (BinaryOperator::Less, 7),
+        Symbol::LessOrEqual => (BinaryOperator::LessOrEqual, 7),
+        Symbol::Greater => (BinaryOperator::Greater, 7),
+        Symbol::GreaterOrEqual => (BinaryOperator::GreaterOrEqual, 7),
+        Symbol::Coalesce => (BinaryOperator::Coalesce, 2),
         _ => return None,
     })
 }
 
-/// An operator whose last operand is still being read.
+/// An operator whose last operand is still being read, or a parenthesis still open.
 enum Pending {
+    Parenthesis,
+    /// `a ?`, before the colon.
+    Then,
+    /// `a ? b :`
+    Otherwise,
     Prefix(UnaryOperator, Span),
     Infix(BinaryOperator, u8),
     Logical(LogicalOperator),
@@ -68,6 +77,8 @@ enum Pending {
 impl Pending {
     fn power(&self) -> u8 {
         match self {
+            Pending::Parenthesis | Pending::Then => BARRIER,
+            Pending::Otherwise => CONDITIONAL_POWER,
             Pending::Prefix(UnaryOperator::Not, _) => NOT_POWER,
             Pending::Prefix(..) => PREFIX_POWER,
             Pending::Infix(_, power) => *power,
@@ -99,7 +110,7 @@ enum Next {
 
 impl Cursor {
     pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
-        self.nested(Cursor::conditional)
+        self.nested(Cursor::operations)
     }
 
     /// One or more expressions between commas.
@@ -111,25 +122,13 @@ impl Cursor {
         Ok(expressions)
     }
 
-    fn conditional(&mut self) -> Result<Expression, SqlError> {
-        let condition = self.operations()?;
-        if !self.eat(Symbol::Question) {
-            return Ok(condition);
-        }
-        let then = self.expression()?;
-        self.expect(Symbol::Colon)?;
-        let otherwise = self.expression()?;
-        let span = condition.span().to(otherwise.span());
-        let (condition, then, otherwise) = (Box::new(condition), Box::new(then), Box::new(otherwise));
-        within_depth(Expression::new(ExpressionKind::Conditional { condition, then, otherwise }, span))
-    }
-
     /// Operands and the operators between them.
     fn operations(&mut self) -> Result<Expression, SqlError> {
         let mut stack = Stack::default();
         loop {
             self.prefixes(&mut stack);
-            let operand = self.postfix()?;
+            let operand = self.primary()?;
+            let operand = self.postfix(operand)?;
             stack.operands.push(operand);
             loop {
                 match self.operator(&mut stack)? {
@@ -144,6 +143,7 @@ impl Cursor {
         }
     }
 
+    /// What stands before an operand: operators and opening parentheses.
     fn prefixes(&mut self, stack: &mut Stack) {
         loop {
             let operator = match self.token() {
@@ -151,6 +151,11 @@ impl Cursor {
                 Token::Symbol(Symbol::Minus) => UnaryOperator::Minus,
                 Token::Symbol(Symbol::Complement) => UnaryOperator::Complement,
                 Token::Word(word) if word.eq_ignore_ascii_case("NOT") => UnaryOperator::Not,
+                Token::Symbol(Symbol::OpenParenthesis) if !self.is_keyword_after(1, "SELECT") => {
+                    stack.pending.push(Pending::Parenthesis);
+                    self.advance();
+                    continue;
+                }
                 _ => return,
             };
             stack.pending.push(Pending::Prefix(operator, self.span()));
@@ -161,7 +166,7 @@ impl Cursor {
     /// Takes the operator after an operand, if there is one.
     fn operator(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
         if let Token::Symbol(symbol) = self.token() {
-            let Some((operator, power)) = infix(*symbol) else { return Ok(self.no_operator()) };
+            let Some((operator, power)) = infix(*symbol) else { return self.punctuation(stack) };
             self.reduce(stack, |waiting| waiting.power() >= power)?;
             stack.pending.push(Pending::Infix(operator, power));
             self.advance();
@@ -182,6 +187,38 @@ impl Cursor {
         }
     }
 
+    /// `?`, `:` and `)`, as far as they belong to this expression.
+    fn punctuation(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+        match self.token() {
+            Token::Symbol(Symbol::Question) => {
+                self.reduce(stack, |waiting| waiting.power() > CONDITIONAL_POWER)?;
+                stack.pending.push(Pending::Then);
+                self.advance();
+                Ok(Next::Operand)
+            }
+            Token::Symbol(Symbol::Colon) => {
+                self.reduce(stack, |waiting| waiting.power() > BARRIER)?;
+                let Some(waiting @ Pending::Then) = stack.pending.last_mut() else {
+                    return Ok(self.no_operator());
+                };
+                *waiting = Pending::Otherwise;
+                self.advance();
+                Ok(Next::Operand)
+            }
+            Token::Symbol(Symbol::CloseParenthesis) => {
+                self.reduce(stack, |waiting| waiting.power() > BARRIER)?;
+                let Some(Pending::Parenthesis) = stack.pending.last() else { return Ok(self.no_operator()) };
+                stack.pending.pop();
+                self.advance();
+                let inner = stack.operands.pop().expect("a parenthesis holds an expression");
+                let operand = self.postfix(inner)?;
+                stack.operands.push(operand);
+                Ok(Next::Operator)
+            }
+            _ => Ok(self.no_operator()),
+        }
+    }
+
     fn no_operator(&mut self) -> Next {
         self.would_fit("an operator");
         Next::End
@@ -189,7 +226,8 @@ impl Cursor {
 
     fn and(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
         let waiting_between = |waiting: &Pending| matches!(waiting, Pending::BetweenLow { .. });
-        if stack.pending.iter().any(waiting_between) {
+        let inside = stack.pending.iter().rev().take_while(|waiting| waiting.power() > BARRIER);
+        if inside.into_iter().any(waiting_between) {
             self.reduce(stack, |waiting| !waiting_between(waiting))?;
             let Some(Pending::BetweenLow { negated }) = stack.pending.pop() else {
                 unreachable!("reducing stops at the BETWEEN that is waiting for its AND");
@@ -264,6 +302,20 @@ impl Cursor {
             let mut operand = || stack.operands.pop().expect("every operator has its operands");
             let last = operand();
             let reduced = match operator {
+                Pending::Parenthesis => {
+                    self.would_fit(Symbol::CloseParenthesis.quoted());
+                    return Err(self.unexpected());
+                }
+                Pending::Then => {
+                    self.would_fit(Symbol::Colon.quoted());
+                    return Err(self.unexpected());
+                }
+                Pending::Otherwise => {
+                    let (then, condition) = (operand(), operand());
+                    let span = condition.span().to(last.span());
+                    let (condition, then, otherwise) = (Box::new(condition), Box::new(then), Box::new(last));
+                    Expression::new(ExpressionKind::Conditional { condition, then, otherwise }, span)
+                }
                 Pending::Prefix(operator, start) => prefixed(operator, last, start),
                 Pending::Infix(operator, _) => {
                     let left = operand();
@@ -294,9 +346,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// A primary and the `.name` and `[index]` after it.
-    fn postfix(&mut self) -> Result<Expression, SqlError> {
-        let mut base = self.primary()?;
+    /// The `.name` and `[index]` after an operand.
+    fn postfix(&mut self, mut base: Expression) -> Result<Expression, SqlError> {
         loop {
             let start = base.span();
             let kind = if self.eat(Symbol::Dot) {
@@ -326,7 +377,7 @@ impl Cursor {
             Token::String(text) => ExpressionKind::Literal(Value::String(text.clone())),
             Token::Parameter(name) => ExpressionKind::Parameter(name.clone()),
             Token::Word(_) => return self.word(),
-            Token::Symbol(Symbol::OpenParenthesis) => return self.parenthesis(),
+            Token::Symbol(Symbol::OpenParenthesis) => return self.subquery(SubqueryForm::Scalar),
             Token::Symbol(Symbol::OpenBracket) => return self.array(),
             Token::Symbol(Symbol::OpenBrace) => return self.object(),
             Token::Symbol(_) | Token::End => return Err(self.no_operand()),
@@ -338,16 +389,6 @@ impl Cursor {
     fn no_operand(&mut self) -> SqlError {
         self.would_fit("an expression");
         self.unexpected()
-    }
-
-    fn parenthesis(&mut self) -> Result<Expression, SqlError> {
-        if self.is_keyword_after(1, "SELECT") {
-            return self.subquery(SubqueryForm::Scalar);
-        }
-        self.expect(Symbol::OpenParenthesis)?;
-        let inner = self.expression()?;
-        self.expect(Symbol::CloseParenthesis)?;
-        Ok(inner)
     }
 
     /// `(SELECT …)`

@@ -4,8 +4,8 @@
 //! what was found there and what would have fit. Names, functions and argument counts are not
 //! checked here; `bind` does that.
 //!
-//! Nesting is limited to [`DEPTH_MAX`], so that hostile text costs an error and not the stack, here
-//! and in everything that later walks the tree.
+//! Nesting is limited (to [`NESTING_MAX`] here and to [`DEPTH_MAX`] in everything that later walks
+//! the tree), so that hostile text costs an error and not the stack.
 
 mod error;
 mod expression;
@@ -19,8 +19,11 @@ use crate::lexer::{Spanned, tokenize};
 use crate::token::{Span, Symbol, Token, is_reserved};
 use crate::tree::{Expression, Query};
 
-/// How deep a query may nest.
+/// How deep the operations of a query may nest: `a + b + c` is two levels deep.
 pub const DEPTH_MAX: u16 = 200;
+
+/// How deep calls, brackets, braces and subqueries may nest. Plain parentheses do not count.
+pub const NESTING_MAX: u16 = 64;
 
 /// Reads a whole query.
 pub fn parse_query(text: &str) -> Result<Query, SqlError> {
@@ -48,13 +51,13 @@ pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
 struct Cursor {
     tokens: Vec<Spanned>,
     at: usize,
-    depth: u16,
+    nesting: u16,
     expected: Vec<&'static str>,
 }
 
 impl Cursor {
     fn new(text: &str) -> Result<Cursor, SqlError> {
-        Ok(Cursor { tokens: tokenize(text)?, at: 0, depth: 0, expected: Vec::new() })
+        Ok(Cursor { tokens: tokenize(text)?, at: 0, nesting: 0, expected: Vec::new() })
     }
 
     fn token(&self) -> &Token {
@@ -174,18 +177,21 @@ impl Cursor {
 
     /// Runs `parse` one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Cursor) -> Result<T, SqlError>) -> Result<T, SqlError> {
-        if self.depth >= DEPTH_MAX {
+        if self.nesting >= NESTING_MAX {
             return Err(too_deep(self.span()));
         }
-        self.depth += 1;
+        self.nesting += 1;
         let result = parse(self);
-        self.depth -= 1;
+        self.nesting -= 1;
         result
     }
 }
 
 fn too_deep(span: Span) -> SqlError {
-    SqlError::new(code::SYNTAX, span, format!("the query nests more than {DEPTH_MAX} levels deep"))
+    let message = format!(
+        "the query nests too deeply: at most {DEPTH_MAX} operations, {NESTING_MAX} calls, brackets and subqueries"
+    );
+    SqlError::new(code::SYNTAX, span, message)
 }
 
 /// Passes an expression on unless it has grown too deep.

@@ -45,6 +45,12 @@ fn precedence_from_tight_to_loose() {
         ("a ?? b ?? c", "((a ?? b) ?? c)"),
         ("a ?? b ? c : d", "((a ?? b) ? c : d)"),
         ("a ? b : c ? d : e", "(a ? b : (c ? d : e))"),
+        ("a ? b ? c : d : e OR f", "(a ? (b ? c : d) : (e OR f))"),
+        ("(a ? b : c) ? d : e", "((a ? b : c) ? d : e)"),
+        ("a BETWEEN (b AND c) AND d", "(a BETWEEN (b AND c) AND d)"),
+        ("(a BETWEEN b AND c) AND d", "((a BETWEEN b AND c) AND d)"),
+        ("((a)).b[(0)]", "a.b[0]"),
+        ("-(a + b).c", "(-(a + b).c)"),
         ("a >>> b >> c", "((a >>> b) >> c)"),
         ("a % b / c", "((a % b) / c)"),
         ("(a + b) * c", "((a + b) * c)"),
@@ -201,6 +207,12 @@ fn what_the_grammar_does_not_have_is_refused() {
         "SELECT VALUE {a} FROM c",
         "SELECT VALUE {1: 2} FROM c",
         "SELECT VALUE (1 FROM c",
+        "SELECT VALUE 1) FROM c",
+        "SELECT VALUE (1 ? 2) FROM c",
+        "SELECT VALUE 1 ? 2 FROM c",
+        "SELECT VALUE 1 : 2 FROM c",
+        "SELECT VALUE (a BETWEEN 1) AND 2 FROM c",
+        "SELECT VALUE () FROM c",
         "SELECT VALUE c.f(1) FROM c",
         "SELECT * FROM c; DROP TABLE c",
         "SELECT VALUE a b FROM c",
@@ -216,7 +228,6 @@ fn what_the_grammar_does_not_have_is_refused() {
 fn hostile_nesting_is_an_error_and_not_the_end_of_the_stack() {
     let deep = 100_000;
     for text in [
-        format!("SELECT VALUE {}1{}", "(".repeat(deep), ")".repeat(deep)),
         format!("SELECT VALUE {}1", "NOT ".repeat(deep)),
         format!("SELECT VALUE {}c", "- ".repeat(deep)),
         format!("SELECT VALUE {}1{}", "[".repeat(deep), "]".repeat(deep)),
@@ -226,12 +237,28 @@ fn hostile_nesting_is_an_error_and_not_the_end_of_the_stack() {
         format!("SELECT VALUE 1{}", " + 1".repeat(deep)),
         format!("SELECT VALUE c{}", ".a".repeat(deep)),
         format!("SELECT VALUE c{}", "[0]".repeat(deep)),
-        format!("SELECT VALUE {}", "1 ? 1 : ".repeat(deep / 2)),
+        format!("SELECT VALUE {}1", "1 ? 1 : ".repeat(deep / 2)),
         format!("SELECT VALUE 1{}", " IN (1)".repeat(deep / 2)),
         format!("SELECT * FROM {}", "(SELECT * FROM ".repeat(deep / 4)),
     ] {
         let error = parse_query(&text).unwrap_err();
-        assert!(error.message.contains("levels deep"), "{}: {error}", &text[..40]);
+        assert!(error.message.contains("too deeply"), "{}: {error}", &text[..40]);
+    }
+}
+
+#[test]
+fn parentheses_alone_are_not_deep() {
+    let deep = 100_000;
+    for text in [
+        format!("SELECT VALUE {}1{}", "(".repeat(deep), ")".repeat(deep)),
+        format!(
+            "SELECT VALUE {}c.a{}",
+            "(".repeat(deep),
+            " OR c.b)".repeat(deep / 10) + &")".repeat(deep - deep / 10)
+        ),
+    ] {
+        let query = parse_query(&text).unwrap();
+        assert_eq!(parse_query(&print_query(&query)).unwrap(), query);
     }
 }
 

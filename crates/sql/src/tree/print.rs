@@ -12,10 +12,6 @@ use super::{
 };
 use crate::value::{Value, write_json_string};
 
-/// Chains up to this long print as nested pairs, as the service prints them; longer ones print flat,
-/// so that reading them back needs no deep stack.
-const NESTED_CHAIN_MAX: usize = 16;
-
 /// The text of a query.
 pub fn print_query(query: &Query) -> String {
     let mut out = String::new();
@@ -293,16 +289,14 @@ fn write_operation(operation: &ExpressionKind, out: &mut String) {
             write_expression(right, out);
         }
         ExpressionKind::Logical { operator, operands } => {
-            let nested = operands.len() <= NESTED_CHAIN_MAX;
-            if nested {
-                (2..operands.len()).for_each(|_| out.push('('));
-            }
+            // Nested pairs, as the service prints them.
+            (2..operands.len()).for_each(|_| out.push('('));
             for (at, operand) in operands.iter().enumerate() {
                 if at > 0 {
                     let _ = write!(out, " {} ", operator.text());
                 }
                 write_expression(operand, out);
-                if nested && at > 0 && at + 1 < operands.len() {
+                if at > 0 && at + 1 < operands.len() {
                     out.push(')');
                 }
             }
