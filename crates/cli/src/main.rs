@@ -1,2 +1,32 @@
-//! `peri`, the local cloud.
-fn main() {}
+//! `peri`: the local cloud in one binary.
+//!
+//! What was typed (`arguments`) → what is done (`commands`) → what is shown (`output`) → how it ends
+//! (`exit`). Data goes to stdout, everything else to stderr.
+
+mod arguments;
+mod commands;
+mod exit;
+mod logging;
+mod output;
+mod port_holder;
+mod shutdown;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use emulator::clock::Stopwatch;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let started = Stopwatch::start();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => return exit::after_usage(&answer),
+    };
+    logging::start(arguments.verbose);
+    let result = match arguments.command {
+        Command::Up(up) => commands::up::run(&up, started),
+    };
+    exit::after(result)
+}

@@ -1,1 +1,27 @@
-//! A Cosmos DB account on one machine.
+//! A Cosmos DB account on one machine, over real sockets.
+//!
+//! Start with [`Emulator::start`]; tune it with [`EmulatorConfig`]. The [`Running`] handle it returns
+//! knows the URLs and stops everything when it is dropped.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), perihelion_emulator::StartError> {
+//! use perihelion_emulator::{Emulator, EmulatorConfig};
+//!
+//! let running = Emulator::start(EmulatorConfig::default()).await?;
+//! println!("{}", running.connection_string());
+//! running.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+
+// In the order a request meets them.
+pub mod clock;
+pub mod config;
+mod control;
+mod error;
+mod running;
+pub mod server;
+
+pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
+pub use error::{Door, StartError};
+pub use running::{Emulator, Running};

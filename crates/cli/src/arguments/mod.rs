@@ -1,0 +1,43 @@
+//! What was typed, one file per command.
+
+mod up;
+
+pub(crate) use up::Up;
+
+/// Exit codes, where people look for them.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  ended as asked, also by SIGINT or SIGTERM
+  1  failed for a reason not listed here
+  2  the command line makes no sense
+  3  a port is already in use
+  4  the system does not let it listen there";
+
+/// A Cosmos DB account on this machine, for any official SDK.
+#[derive(Debug, clap::Parser)]
+#[command(name = "peri", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    /// Say more on stderr: -v what happens, -vv each connection; RUST_LOG overrides it
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Up(Up),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

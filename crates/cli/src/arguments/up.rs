@@ -1,0 +1,51 @@
+//! `peri up`.
+
+use std::num::NonZeroU32;
+
+use emulator::{Bind, WELL_KNOWN_KEY};
+
+const EXAMPLES: &str = "\
+Examples:
+  peri up                               the account on port 8081, with the well-known emulator key
+  peri up --port 0 --control-port 0     any free ports, beside another one that runs
+  peri up --json                        one line of JSON on stdout once it is ready, for scripts
+  peri up --bind 0.0.0.0                reachable from other machines and from containers
+
+The account speaks http and https on the same port. The endpoint in --json is the http one, which no
+client has to trust a certificate for; put https in its place to use TLS (see `peri cert`).";
+
+/// Run the local cloud until it is told to stop
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Up {
+    /// Port of the account; 0 means any
+    #[arg(long, default_value_t = 8081)]
+    pub(crate) port: u16,
+
+    /// Address to listen on; 127.0.0.1 includes ::1, 0.0.0.0 means every interface
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub(crate) bind: Bind,
+
+    /// Account key, in base64 [default: the well-known emulator key]
+    #[arg(
+        long,
+        env = "PERI_KEY",
+        default_value = WELL_KNOWN_KEY,
+        hide_default_value = true,
+        hide_env_values = true,
+        allow_hyphen_values = true,
+    )]
+    pub(crate) key: String,
+
+    /// Physical partitions of each new container [default: one per 10,000 RU/s]
+    #[arg(long, value_name = "N")]
+    pub(crate) partitions: Option<NonZeroU32>,
+
+    /// Port of health and control; 0 means any
+    #[arg(long, default_value_t = 1234, value_name = "PORT")]
+    pub(crate) control_port: u16,
+
+    /// Print one line of JSON on stdout once it is ready, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}

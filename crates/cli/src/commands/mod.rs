@@ -1,0 +1,3 @@
+//! What is done, one file per command.
+
+pub(crate) mod up;

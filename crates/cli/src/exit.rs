@@ -1,0 +1,102 @@
+//! How it ends: an error's kind becomes an exit code and a helpful last line.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | ended as asked, also by a signal |
+//! | 1 | failed for a reason not listed here |
+//! | 2 | the command line makes no sense |
+//! | 3 | a port is already in use |
+//! | 4 | the system does not let it listen there |
+//! | 130 | a second signal cut the stop short |
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use emulator::{Door, StartError};
+
+use crate::output;
+use crate::port_holder;
+
+const OTHER: u8 = 1;
+const USAGE: u8 = 2;
+const PORT_IN_USE: u8 = 3;
+const CANNOT_LISTEN: u8 = 4;
+
+/// Why a command failed, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a code of its own.
+    pub(crate) fn other(message: String) -> Failure {
+        Failure { code: OTHER, message, hint: None }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Failure {
+        let message = error.to_string();
+        match error {
+            StartError::PortInUse { address, listener } => port_in_use(address, listener),
+            StartError::CannotListen { address, .. } => {
+                Failure { code: CANNOT_LISTEN, message, hint: Some(listen_hint(address)) }
+            }
+            StartError::InvalidKey { .. } => Failure {
+                code: USAGE,
+                message,
+                hint: Some("leave --key and PERI_KEY out to use the well-known emulator key".to_owned()),
+            },
+            _ => Failure::other(message),
+        }
+    }
+}
+
+fn port_in_use(address: SocketAddr, listener: Door) -> Failure {
+    let option = match listener {
+        Door::Control => "--control-port",
+        _ => "--port",
+    };
+    let port = address.port();
+    let holder = match port_holder::find(port) {
+        Some(holder) => format!(" by {holder}"),
+        None => String::new(),
+    };
+    Failure {
+        code: PORT_IN_USE,
+        message: format!("port {port} is already in use{holder}, so {listener} cannot listen on {address}"),
+        hint: Some(format!("stop that process, or choose another port: {option} 0 takes any that is free")),
+    }
+}
+
+fn listen_hint(address: SocketAddr) -> String {
+    if address.port() != 0 && address.port() < 1024 {
+        "ports below 1024 often need special rights; choose a higher one".to_owned()
+    } else {
+        "check --bind: it must be an address of this machine; 127.0.0.1 always is".to_owned()
+    }
+}
+
+/// The code of a command that ended, after saying why if it failed.
+pub(crate) fn after(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, message, hint }) => {
+            output::message(&format!("error: {message}"));
+            if let Some(hint) = hint {
+                output::message(&format!("hint: {hint}"));
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// The code after help, the version, or a command line that could not be understood.
+pub(crate) fn after_usage(answer: &clap::Error) -> ExitCode {
+    // A closed pipe (`peri --help | head -1`) is not an error.
+    let _ = answer.print();
+    if answer.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,98 @@
+//! What a person sees once everything is up: where it is, and what to paste.
+
+use std::fmt;
+use std::time::Duration;
+
+use emulator::Running;
+
+/// The greeting, as text without colours.
+#[derive(Debug)]
+pub(crate) struct Banner {
+    elapsed: Duration,
+    region: String,
+    https_endpoint: String,
+    https_connection_string: String,
+    http_connection_string: String,
+    control_endpoint: String,
+}
+
+impl Banner {
+    pub(crate) fn of(running: &Running, elapsed: Duration) -> Banner {
+        Banner {
+            elapsed,
+            region: running.region().to_owned(),
+            https_endpoint: running.https_endpoint(),
+            https_connection_string: running.https_connection_string(),
+            http_connection_string: running.connection_string(),
+            control_endpoint: running.control_endpoint(),
+        }
+    }
+}
+
+impl fmt::Display for Banner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = env!("CARGO_PKG_VERSION");
+        let control = self.control_endpoint.trim_end_matches('/');
+        writeln!(f, "  perihelion {version}   local cloud ready in {}", Milliseconds(self.elapsed))?;
+        writeln!(f)?;
+        writeln!(
+            f,
+            "  account      {}   ({}, write)",
+            self.https_endpoint.trim_end_matches('/'),
+            self.region
+        )?;
+        writeln!(f, "               {}", self.https_connection_string)?;
+        writeln!(f, "               http on the same port, for clients that do not trust `peri cert`:")?;
+        writeln!(f, "               {}", self.http_connection_string)?;
+        writeln!(f, "  control      {control}    {control}/health/ready")?;
+        write!(f, "  data         in memory")
+    }
+}
+
+/// Whole milliseconds, or tenths where whole ones would say nothing.
+struct Milliseconds(Duration);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = self.0.as_secs_f64() * 1_000.0;
+        if milliseconds < 10.0 {
+            write!(f, "{milliseconds:.1} ms")
+        } else {
+            write!(f, "{milliseconds:.0} ms")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_banner_shows_where_everything_is_and_what_to_paste() {
+        let banner = Banner {
+            elapsed: Duration::from_micros(3_456),
+            region: "West US".to_owned(),
+            https_endpoint: "https://localhost:8081/".to_owned(),
+            https_connection_string: "AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;".to_owned(),
+            http_connection_string: "AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;".to_owned(),
+            control_endpoint: "http://localhost:1234/".to_owned(),
+        };
+        let expected = "  perihelion VERSION   local cloud ready in 3.5 ms
+
+  account      https://localhost:8081   (West US, write)
+               AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;
+               http on the same port, for clients that do not trust `peri cert`:
+               AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;
+  control      http://localhost:1234    http://localhost:1234/health/ready
+  data         in memory";
+        assert_eq!(banner.to_string(), expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn time_is_shown_as_precisely_as_it_matters() {
+        for (micros, text) in [(950, "0.9 ms"), (9_940, "9.9 ms"), (38_400, "38 ms"), (1_234_000, "1234 ms")]
+        {
+            assert_eq!(Milliseconds(Duration::from_micros(micros)).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The one line scripts wait for. Its names are a contract: later parts add members, none goes away.
+
+use std::fmt;
+
+use emulator::Running;
+use serde::Serialize;
+
+/// Everything a script needs to use what was started.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReadyLine {
+    ready: bool,
+    account: Account,
+    control: Control,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Account {
+    endpoint: String,
+    key: String,
+    connection_string: String,
+    regions: Vec<Region>,
+}
+
+#[derive(Debug, Serialize)]
+struct Region {
+    name: String,
+    endpoint: String,
+    write: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Control {
+    endpoint: String,
+}
+
+impl ReadyLine {
+    pub(crate) fn of(running: &Running) -> ReadyLine {
+        ReadyLine {
+            ready: true,
+            account: Account {
+                endpoint: running.endpoint(),
+                key: running.key().to_owned(),
+                connection_string: running.connection_string(),
+                regions: vec![Region {
+                    name: running.region().to_owned(),
+                    endpoint: running.endpoint(),
+                    write: true,
+                }],
+            },
+            control: Control { endpoint: running.control_endpoint() },
+        }
+    }
+}
+
+impl fmt::Display for ReadyLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}

@@ -1,0 +1,53 @@
+//! Why an emulator did not start, in terms of what the person starting it can do next.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// What kept [`Emulator::start`](crate::Emulator::start) from finishing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Another process listens there: choose another port, or stop that process.
+    #[error("port {} is already in use ({listener} would listen on {address})", address.port())]
+    PortInUse {
+        /// Where the listener wanted to be.
+        address: SocketAddr,
+        /// Which of the emulator's doors wanted it.
+        listener: Door,
+    },
+    /// The operating system refused the address or the port.
+    #[error("cannot listen on {address} for {listener}: {source}")]
+    CannotListen {
+        /// Where the listener wanted to be.
+        address: SocketAddr,
+        /// Which of the emulator's doors wanted it.
+        listener: Door,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The account key is not what clients could sign with.
+    #[error("the account key is not valid: {reason}")]
+    InvalidKey {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// One of the ports an emulator opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Door {
+    /// The account itself.
+    Account,
+    /// Health and control.
+    Control,
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Door::Account => "the account",
+            Door::Control => "the control port",
+        })
+    }
+}

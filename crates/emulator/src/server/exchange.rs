@@ -1,0 +1,103 @@
+//! One request and its answer: read the body, ask the handler, survive it, compress if wanted.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::compress;
+use super::request_body::{BodyReader, BodyRefusal};
+use super::watch::Watch;
+use super::{Encrypted, Handler};
+
+/// What every request of one connection needs.
+pub(super) struct Exchange<H> {
+    pub(super) handler: Arc<H>,
+    pub(super) bodies: Arc<BodyReader>,
+    pub(super) gzip_bytes_min: usize,
+    pub(super) encrypted: bool,
+    pub(super) watch: Arc<Watch>,
+}
+
+/// The client went away before its request was complete.
+#[derive(Debug, thiserror::Error)]
+#[error("the client went away before its request was complete")]
+pub(super) struct ClientGone;
+
+impl<H: Handler> Exchange<H> {
+    /// Answers one request.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, ClientGone> {
+        let _in_flight = self.watch.begin_request();
+        let version = request.version();
+        let (mut parts, body) = request.into_parts();
+        let body = match self.bodies.read(body).await {
+            Ok(body) => body,
+            Err(BodyRefusal::Gone) => return Err(ClientGone),
+            Err(refusal) => return Ok(refused(refusal, version).map(Full::new)),
+        };
+        if self.encrypted {
+            parts.extensions.insert(Encrypted);
+        }
+        let gzip = compress::accepts_gzip(&parts.headers);
+        let mut response = self.handle(Request::from_parts(parts, body)).await;
+        if gzip && response.body().len() >= self.gzip_bytes_min {
+            response = compress::gzip(response).await;
+        }
+        Ok(response.map(Full::new))
+    }
+
+    /// Asks the handler; a panic in it is an answer too, and costs nobody else theirs.
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let caught = match catch_unwind(AssertUnwindSafe(|| self.handler.handle(request))) {
+            Ok(handling) => {
+                let mut handling = pin!(handling);
+                poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(cx))) {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(response)) => Poll::Ready(Some(response)),
+                    Err(_) => Poll::Ready(None),
+                })
+                .await
+            }
+            Err(_) => None,
+        };
+        caught.unwrap_or_else(|| {
+            tracing::error!("a handler panicked; the request was answered with 500");
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "an internal error occurred")
+        })
+    }
+}
+
+fn refused(refusal: BodyRefusal, version: Version) -> Response<Bytes> {
+    let mut response = match refusal {
+        BodyRefusal::TooLarge => {
+            problem(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", "Request size is too large")
+        }
+        BodyRefusal::TooSlow | BodyRefusal::Gone => {
+            problem(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", "the request body did not arrive in time")
+        }
+    };
+    if version < Version::HTTP_2 {
+        // The rest of the body is still on its way; nothing after it could be understood.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// An answer this layer gives by itself, in the shape clients parse.
+fn problem(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
+    let body = serde_json::json!({ "code": code, "message": message }).to_string();
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,62 @@
+//! Every bound on what a client may do to a listener, in one place.
+
+use std::time::Duration;
+
+/// Bounds of one listener. The defaults are generous for real clients and fatal for floods.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Connections open at once; beyond it the kernel's queue holds newcomers until one closes.
+    pub connections_max: usize,
+    /// Streams open at once on one HTTP/2 connection; the service allows 20.
+    pub streams_max: u32,
+    /// Bytes of request head: request line and headers together.
+    pub head_bytes_max: usize,
+    /// Bytes of request body that are read at all. The 2 MB of an item are judged later, by a
+    /// handler, which can only answer properly once the body has been read.
+    pub body_bytes_max: usize,
+    /// Bytes of large request bodies held at once by all connections together.
+    pub body_bytes_in_memory_max: usize,
+    /// From the first byte of a request head to its last, and from connecting to the first request.
+    pub head_timeout: Duration,
+    /// From the end of a request head to the end of its body.
+    pub body_timeout: Duration,
+    /// How long a client may refuse to take the bytes of an answer.
+    pub write_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long requests in flight may take to finish once the server is told to stop.
+    pub stop_grace: Duration,
+    /// Answers at least this long are compressed for clients that ask.
+    ///
+    /// Python's and Rust's SDKs always ask. On one machine compressing never beats copying, so the
+    /// threshold lies above point reads and ordinary pages; it pays when a container or a network is
+    /// in between, and then only large answers matter.
+    pub gzip_bytes_min: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections_max: 4_096,
+            streams_max: 20,
+            head_bytes_max: 64 * 1024,
+            body_bytes_max: 16 * 1024 * 1024,
+            body_bytes_in_memory_max: 256 * 1024 * 1024,
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(600),
+            stop_grace: Duration::from_millis(500),
+            gzip_bytes_min: 64 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// How often deadlines are looked at: a quarter of the shortest, at most once a second.
+    pub(super) fn sweep_interval(&self) -> Duration {
+        let shortest = self.head_timeout.min(self.write_timeout).min(self.idle_timeout);
+        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+}

@@ -1,0 +1,162 @@
+//! Sockets: from a port to a [`Handler`] and back.
+//!
+//! In: a [`Listeners`] and a handler. Out: a running [`Server`] that speaks HTTP/1.1 and HTTP/2,
+//! plain and over TLS, on one port, within [`Limits`]. What a request means is the handler's affair;
+//! nothing here knows about accounts.
+//!
+//! A request's way: `listen` → accept (here) → `connection` → `exchange` → handler. `watch` notices
+//! clients that stopped moving.
+
+mod compress;
+mod connection;
+mod exchange;
+mod limits;
+mod listen;
+mod request_body;
+mod sniff;
+mod stream;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+pub use limits::Limits;
+pub use listen::Listeners;
+
+use crate::clock::Stopwatch;
+use connection::Shared;
+use request_body::BodyReader;
+use watch::{Order, Registry};
+
+/// How long to wait after the system had no resources left for another connection.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Answers requests. The body has been read in full; the answer is sent in full.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request. A panic in here becomes a 500 and harms nothing else.
+    fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send;
+}
+
+/// In a request's extensions when it came over TLS. Absent otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encrypted;
+
+/// A running server. Dropping it closes everything at once; [`stop`](Server::stop) lets requests in
+/// flight finish first.
+#[derive(Debug)]
+pub struct Server {
+    port: u16,
+    registry: Arc<Registry>,
+    stop_grace: Duration,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Server {
+    /// Starts answering on `listeners`. Must be called inside a Tokio runtime.
+    pub fn start<H: Handler>(listeners: Listeners, handler: Arc<H>, limits: Limits) -> Server {
+        let port = listeners.port();
+        let registry = Arc::new(Registry::default());
+        let stop_grace = limits.stop_grace;
+        let room = Arc::new(Semaphore::new(limits.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+        let bodies = Arc::new(BodyReader::new(&limits));
+        let shared = Arc::new(Shared { handler, limits: limits.clone(), bodies });
+        let mut tasks = vec![tokio::spawn(sweep(Arc::clone(&registry), limits)).abort_handle()];
+        for socket in listeners.sockets {
+            let door = Doorman { room: Arc::clone(&room), registry: Arc::clone(&registry) };
+            tasks.push(tokio::spawn(door.accept_all(socket, Arc::clone(&shared))).abort_handle());
+        }
+        Server { port, registry, stop_grace, tasks }
+    }
+
+    /// The port it answers on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Stops accepting, lets requests in flight finish within the grace, then closes what is left.
+    pub async fn stop(self) {
+        self.close_doors();
+        self.registry.give_all(Order::Drain);
+        if tokio::time::timeout(self.stop_grace, self.registry.empty()).await.is_err() {
+            tracing::debug!("closing connections that did not finish in time");
+        }
+        // Dropping it aborts the rest.
+    }
+
+    fn close_doors(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close_doors();
+        self.registry.give_all(Order::Abort);
+    }
+}
+
+/// Lets connections in, one listener's worth.
+struct Doorman {
+    room: Arc<Semaphore>,
+    registry: Arc<Registry>,
+}
+
+impl Doorman {
+    async fn accept_all<H: Handler>(self, socket: TcpListener, shared: Arc<Shared<H>>) {
+        loop {
+            let permit = self.wait_for_room(&shared.limits).await;
+            let stream = match socket.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            };
+            let registration = self.registry.register();
+            let serving = connection::serve(Arc::clone(&shared), stream, registration);
+            tokio::spawn(async move {
+                serving.await;
+                drop(permit);
+            });
+        }
+    }
+
+    /// Waits until one more connection fits. While it does not, connections nobody will miss go.
+    async fn wait_for_room(&self, limits: &Limits) -> tokio::sync::OwnedSemaphorePermit {
+        loop {
+            let permit = Arc::clone(&self.room).acquire_owned();
+            match tokio::time::timeout(limits.sweep_interval(), permit).await {
+                Ok(permit) => return permit.expect("the semaphore of connections is never closed"),
+                Err(_) => self.registry.make_room(),
+            }
+        }
+    }
+}
+
+/// A client that left before it was accepted is no reason to wait; a lack of file handles is.
+async fn pause_after(error: &std::io::Error) {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    if !matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+        tracing::warn!(%error, "cannot accept connections for the moment");
+        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+    }
+}
+
+/// Moves the server's coarse time and looks at every connection's deadlines.
+async fn sweep(registry: Arc<Registry>, limits: Limits) {
+    let uptime = Stopwatch::start();
+    let mut tick = tokio::time::interval(limits.sweep_interval());
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        registry.sweep(uptime.elapsed(), &limits);
+    }
+}
