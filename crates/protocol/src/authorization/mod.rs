@@ -1,0 +1,17 @@
+//! Who is asking: signatures and tokens.
+//!
+//! In: the `authorization` header, the parts of a request that are signed, a [`Key`]. Out: a
+//! [`Token`] of one of three kinds, a signature, or whether one is right. Checking the date, and
+//! what a resource token or a principal may do, is left to the gateway: both need a clock or a
+//! catalog.
+
+mod key; // the account key, and what it signs
+mod payload; // the five lines
+mod token; // the header's text
+
+pub use key::{BadKey, EMULATOR_KEY, Key, Signature};
+pub use payload::{Payload, SignedTarget, sign, signed_targets, string_to_sign, verify};
+pub use token::{BadToken, Token};
+
+#[cfg(test)]
+mod tests;

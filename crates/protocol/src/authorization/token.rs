@@ -1,0 +1,112 @@
+//! The text of the `authorization` header.
+//!
+//! In: the header as any client encodes it. Out: a [`Token`]. Whether it is right is another
+//! question.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use thiserror::Error;
+
+use super::key::Signature;
+
+/// What the header carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// Signed with an account key.
+    Master {
+        /// The signature.
+        signature: Signature,
+    },
+    /// Issued by Microsoft Entra ID.
+    Aad {
+        /// The JSON web token, as it came.
+        jwt: String,
+    },
+    /// Issued with a permission.
+    Resource {
+        /// The whole token, decoded: the permission's `_token`.
+        token: String,
+    },
+}
+
+/// Why a header is not a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadToken {
+    /// It does not decode to text.
+    #[error("the authorization token is not valid URL-encoded text")]
+    NotText,
+    /// It lacks one of its three parts.
+    #[error("the authorization token must have the parts type, ver and sig")]
+    MissingPart,
+    /// A type nobody issues.
+    #[error("the authorization token's type is none of master, resource and aad")]
+    UnknownType,
+    /// A version of a format unknown here.
+    #[error("the authorization token's version is not 1.0")]
+    UnknownVersion,
+    /// The signature cannot be one.
+    #[error("the authorization token's signature is not the base64 form of 256 bits")]
+    BadSignature,
+    /// The JSON web token cannot be one.
+    #[error("the authorization token's signature is not a JSON web token of three parts")]
+    BadJwt,
+}
+
+impl Token {
+    /// Reads the header. All encodings in use are taken: everything escaped, only what must be,
+    /// nothing at all.
+    ///
+    /// Cost: linear; a signed request allocates only to decode.
+    pub fn parse(header: &str) -> Result<Token, BadToken> {
+        let text = percent_decode_str(header.trim()).decode_utf8().map_err(|_| BadToken::NotText)?;
+        let (mut kind, mut version, mut signature) = (None, None, None);
+        // The signature comes last and may contain what separates the others.
+        for part in text.splitn(3, '&') {
+            let (name, value) = part.split_once('=').ok_or(BadToken::MissingPart)?;
+            match name {
+                "type" => kind = Some(value),
+                "ver" => version = Some(value),
+                "sig" => signature = Some(value),
+                _ => return Err(BadToken::MissingPart),
+            }
+        }
+        let missing = BadToken::MissingPart;
+        let (kind, version, signature) =
+            (kind.ok_or(missing)?, version.ok_or(missing)?, signature.ok_or(missing)?);
+        if !matches!(version, "1.0" | "1") {
+            return Err(BadToken::UnknownVersion);
+        }
+        if kind.eq_ignore_ascii_case("master") {
+            let signature =
+                Signature::from_base64(&plus_for_space(signature)).ok_or(BadToken::BadSignature)?;
+            Ok(Token::Master { signature })
+        } else if kind.eq_ignore_ascii_case("aad") {
+            if signature.split('.').filter(|part| !part.is_empty()).count() != 3 {
+                return Err(BadToken::BadJwt);
+            }
+            Ok(Token::Aad { jwt: signature.to_owned() })
+        } else if kind.eq_ignore_ascii_case("resource") {
+            if signature.is_empty() {
+                return Err(BadToken::MissingPart);
+            }
+            Ok(Token::Resource { token: plus_for_space(&text).into_owned() })
+        } else {
+            Err(BadToken::UnknownType)
+        }
+    }
+}
+
+/// Some form decoders turn the `+` of base64 into a space.
+fn plus_for_space(text: &str) -> Cow<'_, str> {
+    if text.contains(' ') { Cow::Owned(text.replace(' ', "+")) } else { Cow::Borrowed(text) }
+}
+
+/// What needs no escape in a token.
+const TOKEN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// The header of a request signed with an account key.
+pub(super) fn master_header(signature: Signature) -> String {
+    let token = format!("type=master&ver=1.0&sig={}", signature.to_base64());
+    utf8_percent_encode(&token, TOKEN).to_string()
+}

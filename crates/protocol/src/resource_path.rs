@@ -1,0 +1,415 @@
+//! URL paths, taken apart.
+//!
+//! In: the path of a request, as it came. Out: what it addresses, level by level, with ids
+//! decoded. Whether an id is a name or a `_rid`, and whether the verb fits, is decided by the
+//! gateway.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use thiserror::Error;
+
+/// What a level of a path is, by its word on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResourceType {
+    /// The account itself: the empty path.
+    Account,
+    /// `dbs`
+    Database,
+    /// `colls`
+    Container,
+    /// `docs`
+    Item,
+    /// `pkranges`
+    PartitionKeyRange,
+    /// `sprocs`
+    StoredProcedure,
+    /// `triggers`
+    Trigger,
+    /// `udfs`
+    UserDefinedFunction,
+    /// `conflicts`
+    Conflict,
+    /// `schemas`
+    Schema,
+    /// `attachments`
+    Attachment,
+    /// `users`
+    User,
+    /// `permissions`
+    Permission,
+    /// `clientencryptionkeys`
+    ClientEncryptionKey,
+    /// `offers`
+    Offer,
+    /// `operations`: things done to a container, such as `partitionkeydelete`.
+    Operation,
+    /// `addresses`: direct mode.
+    Address,
+    /// `media`
+    Media,
+}
+
+impl ResourceType {
+    /// Every type with a word.
+    const WORDS: [(&'static str, ResourceType); 17] = [
+        ("docs", ResourceType::Item),
+        ("dbs", ResourceType::Database),
+        ("colls", ResourceType::Container),
+        ("pkranges", ResourceType::PartitionKeyRange),
+        ("offers", ResourceType::Offer),
+        ("sprocs", ResourceType::StoredProcedure),
+        ("triggers", ResourceType::Trigger),
+        ("udfs", ResourceType::UserDefinedFunction),
+        ("conflicts", ResourceType::Conflict),
+        ("schemas", ResourceType::Schema),
+        ("attachments", ResourceType::Attachment),
+        ("users", ResourceType::User),
+        ("permissions", ResourceType::Permission),
+        ("clientencryptionkeys", ResourceType::ClientEncryptionKey),
+        ("operations", ResourceType::Operation),
+        ("addresses", ResourceType::Address),
+        ("media", ResourceType::Media),
+    ];
+
+    /// The type a word stands for.
+    pub fn from_word(word: &str) -> Option<ResourceType> {
+        ResourceType::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+    }
+
+    /// The word of the path, which is also the one that is signed; empty for the account.
+    pub fn word(self) -> &'static str {
+        match self {
+            ResourceType::Account => "",
+            ResourceType::Database => "dbs",
+            ResourceType::Container => "colls",
+            ResourceType::Item => "docs",
+            ResourceType::PartitionKeyRange => "pkranges",
+            ResourceType::StoredProcedure => "sprocs",
+            ResourceType::Trigger => "triggers",
+            ResourceType::UserDefinedFunction => "udfs",
+            ResourceType::Conflict => "conflicts",
+            ResourceType::Schema => "schemas",
+            ResourceType::Attachment => "attachments",
+            ResourceType::User => "users",
+            ResourceType::Permission => "permissions",
+            ResourceType::ClientEncryptionKey => "clientencryptionkeys",
+            ResourceType::Offer => "offers",
+            ResourceType::Operation => "operations",
+            ResourceType::Address => "addresses",
+            ResourceType::Media => "media",
+        }
+    }
+
+    /// The member of a feed's envelope that holds its entries.
+    pub fn plural(self) -> &'static str {
+        match self {
+            ResourceType::Account => "DatabaseAccounts",
+            ResourceType::Database => "Databases",
+            ResourceType::Container => "DocumentCollections",
+            ResourceType::Item => "Documents",
+            ResourceType::PartitionKeyRange => "PartitionKeyRanges",
+            ResourceType::StoredProcedure => "StoredProcedures",
+            ResourceType::Trigger => "Triggers",
+            ResourceType::UserDefinedFunction => "UserDefinedFunctions",
+            ResourceType::Conflict => "Conflicts",
+            ResourceType::Schema => "Schemas",
+            ResourceType::Attachment => "Attachments",
+            ResourceType::User => "Users",
+            ResourceType::Permission => "Permissions",
+            ResourceType::ClientEncryptionKey => "ClientEncryptionKeys",
+            ResourceType::Offer => "Offers",
+            ResourceType::Operation => "Operations",
+            ResourceType::Address => "Addresses",
+            ResourceType::Media => "Media",
+        }
+    }
+
+    /// What it lives in; `None` at the top.
+    pub fn parent(self) -> Option<ResourceType> {
+        match self {
+            ResourceType::Account
+            | ResourceType::Database
+            | ResourceType::Offer
+            | ResourceType::Address
+            | ResourceType::Media => None,
+            ResourceType::Container | ResourceType::User | ResourceType::ClientEncryptionKey => {
+                Some(ResourceType::Database)
+            }
+            ResourceType::Permission => Some(ResourceType::User),
+            ResourceType::Attachment => Some(ResourceType::Item),
+            ResourceType::Item
+            | ResourceType::PartitionKeyRange
+            | ResourceType::StoredProcedure
+            | ResourceType::Trigger
+            | ResourceType::UserDefinedFunction
+            | ResourceType::Conflict
+            | ResourceType::Schema
+            | ResourceType::Operation => Some(ResourceType::Container),
+        }
+    }
+}
+
+impl fmt::Display for ResourceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// One level: a word, and the id behind it unless the whole feed is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level<'a> {
+    /// What it is.
+    pub kind: ResourceType,
+    /// Which one, decoded; `None` at the end of a feed's path.
+    pub id: Option<Cow<'a, str>>,
+}
+
+/// The deepest path: database, container, item, attachment.
+const LEVELS_MAX: usize = 4;
+
+/// A path and what it addresses. Borrows the text it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourcePath<'a> {
+    /// Without slashes at either end.
+    raw: &'a str,
+    levels: [Option<Level<'a>>; LEVELS_MAX],
+    depth: usize,
+}
+
+/// A path that leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadResourcePath {
+    /// A word that is unknown, or in the wrong place.
+    #[error("segment {0} of the path is not a resource type that can be there")]
+    UnknownType(usize),
+    /// An id without characters.
+    #[error("segment {0} of the path is empty")]
+    EmptyId(usize),
+    /// An id that is not text.
+    #[error("segment {0} of the path is not UTF-8 once decoded")]
+    NotText(usize),
+}
+
+impl<'a> ResourcePath<'a> {
+    /// Reads a path. Slashes at both ends are ignored; segments are split first and decoded then,
+    /// so that an escaped slash stays in its id, and `+` is itself.
+    ///
+    /// Cost: one pass; allocates only for ids with escapes.
+    pub fn parse(path: &'a str) -> Result<ResourcePath<'a>, BadResourcePath> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let raw = path.strip_suffix('/').unwrap_or(path);
+        let mut parsed = ResourcePath { raw, levels: [const { None }; LEVELS_MAX], depth: 0 };
+        if raw.is_empty() {
+            return Ok(parsed);
+        }
+        let mut parent = None;
+        let mut segments = raw.split('/').enumerate();
+        while let Some((index, word)) = segments.next() {
+            let kind = ResourceType::from_word(word).filter(|kind| kind.parent() == parent);
+            let kind = kind.ok_or(BadResourcePath::UnknownType(index))?;
+            let id = match segments.next() {
+                None => None,
+                Some((index, "")) => return Err(BadResourcePath::EmptyId(index)),
+                Some((index, id)) => Some(decode(id).ok_or(BadResourcePath::NotText(index))?),
+            };
+            // Parents are checked, so a path cannot be deeper than the deepest type.
+            parsed.levels[parsed.depth] = Some(Level { kind, id });
+            parsed.depth += 1;
+            parent = Some(kind);
+        }
+        Ok(parsed)
+    }
+
+    /// The levels, outermost first; none for the account.
+    pub fn levels(&self) -> impl DoubleEndedIterator<Item = &Level<'a>> + ExactSizeIterator {
+        self.levels[..self.depth]
+            .iter()
+            .map(|level| level.as_ref().expect("levels up to the depth are filled"))
+    }
+
+    /// The innermost type.
+    pub fn resource_type(&self) -> ResourceType {
+        self.levels().next_back().map_or(ResourceType::Account, |level| level.kind)
+    }
+
+    /// Whether the path ends with a type and means all of them.
+    pub fn is_feed(&self) -> bool {
+        self.levels().next_back().is_some_and(|level| level.id.is_none())
+    }
+
+    /// The id at the end, unless the path is a feed's or the account's.
+    pub fn id(&self) -> Option<&str> {
+        self.levels().next_back()?.id.as_deref()
+    }
+
+    /// The id given for a type, at whatever level.
+    pub fn id_of(&self, kind: ResourceType) -> Option<&str> {
+        self.levels().find(|level| level.kind == kind)?.id.as_deref()
+    }
+
+    /// The database's id.
+    pub fn database(&self) -> Option<&str> {
+        self.id_of(ResourceType::Database)
+    }
+
+    /// The container's id.
+    pub fn container(&self) -> Option<&str> {
+        self.id_of(ResourceType::Container)
+    }
+
+    /// The item's id.
+    pub fn item(&self) -> Option<&str> {
+        self.id_of(ResourceType::Item)
+    }
+
+    /// The path as it came, without slashes at the ends.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// The link that is signed, decoded: the path itself, or its parent for a feed.
+    ///
+    /// Cost: none unless some id has escapes.
+    pub fn link(&self) -> Cow<'a, str> {
+        if !self.raw.contains('%') {
+            return Cow::Borrowed(self.raw_link());
+        }
+        let mut link = String::with_capacity(self.raw.len());
+        for level in self.levels() {
+            if let Some(id) = &level.id {
+                if !link.is_empty() {
+                    link.push('/');
+                }
+                link.push_str(level.kind.word());
+                link.push('/');
+                link.push_str(id);
+            }
+        }
+        Cow::Owned(link)
+    }
+
+    /// The link as it came, escapes and all.
+    pub fn raw_link(&self) -> &'a str {
+        if self.is_feed() { self.raw.rsplit_once('/').map_or("", |(parent, _)| parent) } else { self.raw }
+    }
+}
+
+fn decode(segment: &str) -> Option<Cow<'_, str>> {
+    if !segment.contains('%') {
+        return Some(Cow::Borrowed(segment));
+    }
+    percent_decode_str(segment).decode_utf8().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, kind: ResourceType, id: Option<&str>, link: &str) {
+        let parsed = ResourcePath::parse(path).expect(path);
+        assert_eq!(parsed.resource_type(), kind, "{path}");
+        assert_eq!(parsed.id(), id, "{path}");
+        assert_eq!(parsed.link(), link, "{path}");
+    }
+
+    #[test]
+    fn every_path_of_the_service_is_known() {
+        use ResourceType as Kind;
+        check("/", Kind::Account, None, "");
+        check("", Kind::Account, None, "");
+        check("/dbs", Kind::Database, None, "");
+        check("/dbs/d", Kind::Database, Some("d"), "dbs/d");
+        check("/dbs/d/colls", Kind::Container, None, "dbs/d");
+        check("/dbs/d/colls/c", Kind::Container, Some("c"), "dbs/d/colls/c");
+        check("/dbs/d/colls/c/docs", Kind::Item, None, "dbs/d/colls/c");
+        check("/dbs/d/colls/c/docs/i", Kind::Item, Some("i"), "dbs/d/colls/c/docs/i");
+        check("/dbs/d/colls/c/docs/i/attachments", Kind::Attachment, None, "dbs/d/colls/c/docs/i");
+        check("/dbs/d/colls/c/pkranges", Kind::PartitionKeyRange, None, "dbs/d/colls/c");
+        check("/dbs/d/colls/c/sprocs/s", Kind::StoredProcedure, Some("s"), "dbs/d/colls/c/sprocs/s");
+        check("/dbs/d/colls/c/triggers", Kind::Trigger, None, "dbs/d/colls/c");
+        check("/dbs/d/colls/c/udfs", Kind::UserDefinedFunction, None, "dbs/d/colls/c");
+        check("/dbs/d/colls/c/conflicts/x", Kind::Conflict, Some("x"), "dbs/d/colls/c/conflicts/x");
+        check("/dbs/d/users/u", Kind::User, Some("u"), "dbs/d/users/u");
+        check("/dbs/d/users/u/permissions", Kind::Permission, None, "dbs/d/users/u");
+        check("/dbs/d/clientencryptionkeys", Kind::ClientEncryptionKey, None, "dbs/d");
+        check("/offers", Kind::Offer, None, "");
+        check("/offers/abcd", Kind::Offer, Some("abcd"), "offers/abcd");
+        check("/addresses/", Kind::Address, None, "");
+        let path = ResourcePath::parse("/dbs/d/colls/c/operations/partitionkeydelete").expect("a path");
+        assert_eq!(path.id_of(Kind::Operation), Some("partitionkeydelete"));
+        assert_eq!((path.database(), path.container(), path.item()), (Some("d"), Some("c"), None));
+    }
+
+    #[test]
+    fn words_and_types_belong_together() {
+        for (word, kind) in ResourceType::WORDS {
+            assert_eq!(kind.word(), word);
+            assert_eq!(ResourceType::from_word(word), Some(kind));
+        }
+        assert_eq!(ResourceType::from_word("Docs"), None);
+        assert_eq!(ResourceType::Item.plural(), "Documents");
+    }
+
+    #[test]
+    fn a_trailing_slash_changes_nothing() {
+        check("/dbs/db1/colls/c1/docs/", ResourceType::Item, None, "dbs/db1/colls/c1");
+        check("/dbs/db1/", ResourceType::Database, Some("db1"), "dbs/db1");
+    }
+
+    #[test]
+    fn ids_are_decoded_where_they_stand() {
+        check("/dbs/a%20b", ResourceType::Database, Some("a b"), "dbs/a b");
+        check("/dbs/a+b", ResourceType::Database, Some("a+b"), "dbs/a+b");
+        check("/dbs/d/colls/docs/docs/docs", ResourceType::Item, Some("docs"), "dbs/d/colls/docs/docs/docs");
+        check(
+            "/dbs/d/colls/c/docs/x%2Fy%3F%25",
+            ResourceType::Item,
+            Some("x/y?%"),
+            "dbs/d/colls/c/docs/x/y?%",
+        );
+        check("/dbs/%E4%B8%AD", ResourceType::Database, Some("中"), "dbs/中");
+        check("/dbs/中", ResourceType::Database, Some("中"), "dbs/中");
+        check("/dbs/100%", ResourceType::Database, Some("100%"), "dbs/100%");
+        let path = ResourcePath::parse("/dbs/a%20b/colls").expect("a path");
+        assert_eq!((path.raw(), path.raw_link()), ("dbs/a%20b/colls", "dbs/a%20b"));
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_say_at_which_segment() {
+        use BadResourcePath::{EmptyId, NotText, UnknownType};
+        for (path, expected) in [
+            ("/nothing", UnknownType(0)),
+            ("/colls", UnknownType(0)),
+            ("/dbs/d/docs", UnknownType(2)),
+            ("/dbs/d/colls/c/dbs", UnknownType(4)),
+            ("/dbs/d/colls/c/docs/i/more", UnknownType(6)),
+            ("/DBS", UnknownType(0)),
+            ("//dbs", UnknownType(0)),
+            ("/dbs//colls", EmptyId(1)),
+            ("/dbs/%FF", NotText(1)),
+        ] {
+            assert_eq!(ResourcePath::parse(path), Err(expected), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_is_too_strange(path in any::<String>(), segments in prop::collection::vec("dbs|colls|docs|users|attachments|permissions|[a-z%/]{0,4}", 0..12)) {
+            let _ = ResourcePath::parse(&path);
+            let _ = ResourcePath::parse(&segments.join("/"));
+        }
+
+        #[test]
+        fn any_id_survives_escaping(id in "\\PC{1,20}") {
+            let escaped = percent_encoding::utf8_percent_encode(&id, percent_encoding::NON_ALPHANUMERIC).to_string();
+            let path = format!("/dbs/d/colls/c/docs/{escaped}");
+            let parsed = ResourcePath::parse(&path).unwrap();
+            prop_assert_eq!(parsed.item(), Some(&*id));
+        }
+    }
+}
