@@ -35,6 +35,11 @@ impl Failure {
     pub(crate) fn other(message: String) -> Failure {
         Failure { code: OTHER, message, hint: None }
     }
+
+    /// Adds what to do next.
+    pub(crate) fn hint(self, hint: &str) -> Failure {
+        Failure { hint: Some(hint.to_owned()), ..self }
+    }
 }
 
 impl From<StartError> for Failure {

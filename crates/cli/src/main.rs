@@ -6,6 +6,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod home;
 mod logging;
 mod output;
 mod port_holder;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     logging::start(arguments.verbose);
     let result = match arguments.command {
         Command::Up(up) => commands::up::run(&up, started),
+        Command::Cert(cert) => commands::cert::run(&cert),
     };
     exit::after(result)
 }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 
 use crate::clock::Clock;
 use crate::error::StartError;
-use crate::server::Limits;
+use crate::server::{AuthoritySource, Limits};
 
 /// The key every official emulator and test suite uses.
 pub const WELL_KNOWN_KEY: &str =
@@ -33,6 +33,8 @@ pub struct EmulatorConfig {
     pub partitions: Option<NonZeroU32>,
     /// Name of the region, as clients see it.
     pub region: String,
+    /// Which certificate authority stands behind https.
+    pub authority: AuthoritySource,
     /// Bounds on what clients may do to the sockets.
     pub limits: Limits,
     /// What time it is.
@@ -48,6 +50,7 @@ impl Default for EmulatorConfig {
             key: WELL_KNOWN_KEY.to_owned(),
             partitions: None,
             region: "West US".to_owned(),
+            authority: AuthoritySource::default(),
             limits: Limits::default(),
             clock: Clock::system(),
         }

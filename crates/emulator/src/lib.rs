@@ -25,3 +25,4 @@ pub mod server;
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
 pub use error::{Door, StartError};
 pub use running::{Emulator, Running};
+pub use server::{Authority, AuthorityError, AuthoritySource};

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{Door, StartError};
-use crate::server::{Handler, Listeners, Server};
+use crate::server::{Handler, Listeners, Server, Tls, TlsError};
 
 /// Where an account on this machine begins.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,12 @@ impl Emulator {
         // Both doors first: a port that is taken is reported before anything is served.
         let account = Listeners::open(config.bind, config.port, Door::Account)?;
         let control = Listeners::open(config.bind, config.control_port, Door::Control)?;
-        let account = Server::start(account, Arc::new(NoAccountYet), config.limits.clone());
-        let control = Server::start(control, Arc::new(Control), config.limits.clone());
-        Ok(Running { config, account, control })
+        let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
+        tls.prepare();
+        let limits = || config.limits.clone();
+        let account = Server::start(account, Arc::new(NoAccountYet), Some(tls.clone()), limits());
+        let control = Server::start(control, Arc::new(Control), Some(tls.clone()), limits());
+        Ok(Running { config, account, control, tls })
     }
 }
 
@@ -35,6 +38,7 @@ pub struct Running {
     config: EmulatorConfig,
     account: Server,
     control: Server,
+    tls: Tls,
 }
 
 impl Running {
@@ -83,6 +87,11 @@ impl Running {
     /// The name of the region that serves.
     pub fn region(&self) -> &str {
         &self.config.region
+    }
+
+    /// The certificate https clients have to trust, as PEM.
+    pub async fn authority_pem(&self) -> Result<Arc<str>, TlsError> {
+        self.tls.authority_pem().await
     }
 
     /// Lets requests in flight finish, for a moment, then closes everything.

@@ -1,7 +1,9 @@
 //! What was typed, one file per command.
 
+mod cert;
 mod up;
 
+pub(crate) use cert::Cert;
 pub(crate) use up::Up;
 
 /// Exit codes, where people look for them.
@@ -28,6 +30,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Up(Up),
+    Cert(Cert),
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
 //! What is done, one file per command.
 
+pub(crate) mod cert;
 pub(crate) mod up;

@@ -1,10 +1,11 @@
 //! `peri up`: start, say where, wait for a signal, stop.
 
 use emulator::clock::Stopwatch;
-use emulator::{Emulator, EmulatorConfig};
+use emulator::{AuthoritySource, Emulator, EmulatorConfig};
 
 use crate::arguments::Up;
 use crate::exit::Failure;
+use crate::home;
 use crate::output::{self, Banner, ReadyLine};
 use crate::shutdown::Signals;
 
@@ -44,5 +45,9 @@ fn config(up: &Up) -> EmulatorConfig {
     config.control_port = up.control_port;
     config.key.clone_from(&up.key);
     config.partitions = up.partitions;
+    match home::folder() {
+        Some(folder) => config.authority = AuthoritySource::KeptIn(folder),
+        None => tracing::warn!("{}; https uses a certificate authority that ends with it", home::MISSING),
+    }
     config
 }

@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 
 use super::Handler;
 use super::exchange::Exchange;
@@ -20,6 +21,7 @@ use super::limits::Limits;
 use super::request_body::BodyReader;
 use super::sniff::Spoken;
 use super::stream::{Noted, Replayed};
+use super::tls::Tls;
 use super::watch::{Order, Registration, Watch};
 
 /// Why a connection ended early; only ever logged.
@@ -28,6 +30,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// What all connections of one server share.
 pub(super) struct Shared<H> {
     pub(super) handler: Arc<H>,
+    pub(super) tls: Option<Tls>,
     pub(super) limits: Limits,
     pub(super) bodies: Arc<BodyReader>,
 }
@@ -50,9 +53,34 @@ async fn speak<H: Handler>(
     let Some((spoken, stream)) = while_serving(watch, Replayed::recognise(stream)).await.transpose()? else {
         return Ok(());
     };
+    match (spoken, &shared.tls) {
+        (Spoken::Http2, _) => speak_http2(shared, stream, watch, false).await,
+        (Spoken::Tls, Some(tls)) => Box::pin(speak_tls(shared, tls, stream, watch)).await,
+        _ => speak_http1(shared, stream, watch, false).await,
+    }
+}
+
+async fn speak_tls<H: Handler>(
+    shared: &Arc<Shared<H>>,
+    tls: &Tls,
+    stream: Replayed<TcpStream>,
+    watch: &Arc<Watch>,
+) -> Result<(), Failure> {
+    let handshake = async {
+        let acceptor = TlsAcceptor::from(tls.config().await?);
+        Ok::<_, Failure>(acceptor.accept(stream).await?)
+    };
+    let Some(stream) = while_serving(watch, handshake).await.transpose()? else { return Ok(()) };
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        return speak_http2(shared, stream, watch, true).await;
+    }
+    // A client that negotiated nothing may still know what it wants.
+    let Some((spoken, stream)) = while_serving(watch, Replayed::recognise(stream)).await.transpose()? else {
+        return Ok(());
+    };
     match spoken {
-        Spoken::Http2 => speak_http2(shared, stream, watch, false).await,
-        Spoken::Http1 | Spoken::NeedMore | Spoken::Tls => speak_http1(shared, stream, watch, false).await,
+        Spoken::Http2 => speak_http2(shared, stream, watch, true).await,
+        Spoken::Http1 | Spoken::NeedMore | Spoken::Tls => speak_http1(shared, stream, watch, true).await,
     }
 }
 

@@ -7,6 +7,7 @@
 //! A request's way: `listen` → accept (here) → `connection` → `exchange` → handler. `watch` notices
 //! clients that stopped moving.
 
+mod authority;
 mod compress;
 mod connection;
 mod exchange;
@@ -15,6 +16,7 @@ mod listen;
 mod request_body;
 mod sniff;
 mod stream;
+mod tls;
 mod watch;
 
 use std::sync::Arc;
@@ -26,8 +28,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
+pub use authority::{Authority, AuthorityError};
 pub use limits::Limits;
 pub use listen::Listeners;
+pub use tls::{AuthoritySource, Tls, TlsError};
 
 use crate::clock::Stopwatch;
 use connection::Shared;
@@ -59,13 +63,20 @@ pub struct Server {
 
 impl Server {
     /// Starts answering on `listeners`. Must be called inside a Tokio runtime.
-    pub fn start<H: Handler>(listeners: Listeners, handler: Arc<H>, limits: Limits) -> Server {
+    ///
+    /// Without `tls` the port speaks plain HTTP only.
+    pub fn start<H: Handler>(
+        listeners: Listeners,
+        handler: Arc<H>,
+        tls: Option<Tls>,
+        limits: Limits,
+    ) -> Server {
         let port = listeners.port();
         let registry = Arc::new(Registry::default());
         let stop_grace = limits.stop_grace;
         let room = Arc::new(Semaphore::new(limits.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let bodies = Arc::new(BodyReader::new(&limits));
-        let shared = Arc::new(Shared { handler, limits: limits.clone(), bodies });
+        let shared = Arc::new(Shared { handler, tls, limits: limits.clone(), bodies });
         let mut tasks = vec![tokio::spawn(sweep(Arc::clone(&registry), limits)).abort_handle()];
         for socket in listeners.sockets {
             let door = Doorman { room: Arc::clone(&room), registry: Arc::clone(&registry) };
