@@ -7,9 +7,17 @@
 //! the table.
 
 pub(crate) mod aggregate;
+mod argument;
+mod array;
 mod conditional;
+mod date_time;
 pub(crate) mod distinct;
 mod environment;
+mod integer;
+mod math;
+mod other;
+mod set;
+mod string;
 mod type_check;
 
 use std::collections::HashMap;
@@ -85,7 +93,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 
 /// Every function, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
-    const FAMILIES: &[&[Function]] = &[type_check::FUNCTIONS, conditional::FUNCTIONS];
+    const FAMILIES: &[&[Function]] = &[
+        type_check::FUNCTIONS,
+        string::FUNCTIONS,
+        array::FUNCTIONS,
+        set::FUNCTIONS,
+        math::FUNCTIONS,
+        integer::FUNCTIONS,
+        conditional::FUNCTIONS,
+        date_time::FUNCTIONS,
+        other::FUNCTIONS,
+    ];
     FAMILIES.iter().copied().flatten()
 }
 

@@ -1,0 +1,119 @@
+//! Reading arguments, and keeping results within bounds.
+
+use smol_str::SmolStr;
+
+use crate::value::{Kind, Value};
+
+/// The longest text a function makes, in bytes. Twice an item: nothing honest is longer, and a
+/// query that doubles its own output again and again stops here.
+pub(super) const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The most elements an array made by a function has.
+pub(super) const ELEMENTS_MAX: usize = 1_000_000;
+
+/// A whole number, held within 64 bits however large it is; `None` for fractions, infinities and
+/// everything that is no number.
+pub(super) fn whole(value: &Value) -> Option<i64> {
+    match value.as_i64() {
+        Some(number) => Some(number),
+        // A cast of a double holds at the ends of the range.
+        None => value.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64),
+    }
+}
+
+/// Absent is `default`, a boolean is itself, anything else `None`.
+pub(super) fn optional_bool(args: &[Value], at: usize, default: bool) -> Option<bool> {
+    match args.get(at) {
+        None => Some(default),
+        Some(value) => value.as_bool(),
+    }
+}
+
+/// Exactly two strings.
+pub(super) fn two_strings(args: &[Value]) -> Option<(&str, &str)> {
+    match args {
+        [Value::String(first), Value::String(second)] => Some((first, second)),
+        _ => None,
+    }
+}
+
+/// Two strings, and whatever follows.
+pub(super) fn leading_strings(args: &[Value]) -> Option<(&SmolStr, &SmolStr)> {
+    match args {
+        [Value::String(first), Value::String(second), ..] => Some((first, second)),
+        _ => None,
+    }
+}
+
+/// Exactly two arrays.
+pub(super) fn two_arrays(args: &[Value]) -> Option<(&[Value], &[Value])> {
+    match args {
+        [Value::Array(first), Value::Array(second)] => Some((first, second)),
+        _ => None,
+    }
+}
+
+/// Undefined for `None`.
+pub(super) fn or_undefined<T: Into<Value>>(result: Option<T>) -> Value {
+    result.map_or(Value::Undefined, Into::into)
+}
+
+/// Whether `value`, written as JSON, surely stays within `bytes`. Looks at no more than it must, so
+/// that a small value that shares its parts a million times over is found out quickly.
+pub(super) fn fits_as_json(value: &Value, bytes: usize) -> bool {
+    let mut left = bytes;
+    spend(value, &mut left)
+}
+
+fn spend(value: &Value, left: &mut usize) -> bool {
+    // The longest a scalar other than a string takes; an escaped character takes six bytes.
+    const SCALAR: usize = 32;
+    const ESCAPED: usize = 6;
+    let own = match value {
+        Value::String(text) => SCALAR + ESCAPED * text.len(),
+        _ => SCALAR,
+    };
+    let Some(rest) = left.checked_sub(own) else { return false };
+    *left = rest;
+    match value.kind() {
+        Kind::Array => value.as_array().is_some_and(|elements| elements.iter().all(|each| spend(each, left))),
+        Kind::Object => value.as_object().is_some_and(|members| {
+            members.iter().all(|(name, member)| {
+                *left = left.saturating_sub(ESCAPED * name.len());
+                spend(member, left)
+            })
+        }),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_hold_at_the_ends_of_their_range() {
+        for (value, expected) in [
+            (Value::from(7), Some(7)),
+            (Value::from(7.0), Some(7)),
+            (Value::from(7.5), None),
+            (Value::from(1e300), Some(i64::MAX)),
+            (Value::from(-1e300), Some(i64::MIN)),
+            (Value::from(f64::INFINITY), None),
+            (Value::from(f64::NAN), None),
+            (Value::from("7"), None),
+        ] {
+            assert_eq!(whole(&value), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_shares_its_parts_is_measured_as_it_would_be_written() {
+        let mut value = Value::from("part");
+        for _ in 0..40 {
+            value = Value::array([value.clone(), value]);
+        }
+        assert!(!fits_as_json(&value, TEXT_BYTES_MAX));
+        assert!(fits_as_json(&Value::array([Value::from(1), Value::from("a")]), TEXT_BYTES_MAX));
+    }
+}

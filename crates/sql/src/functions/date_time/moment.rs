@@ -1,0 +1,134 @@
+//! A point in time and its place in the calendar.
+
+use time::{Date, Month};
+
+/// 100 ns each.
+pub(super) const TICKS_PER_SECOND: i64 = 10_000_000;
+/// Ticks of one day.
+pub(super) const TICKS_PER_DAY: i64 = 86_400 * TICKS_PER_SECOND;
+
+/// 1970-01-01 as a Julian day.
+const EPOCH_JULIAN_DAY: i64 = 2_440_588;
+
+/// A moment from the year 1 to the year 9999, in ticks of 100 ns since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment(i64);
+
+/// A moment, field by field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// 1 to 9999.
+    pub(super) year: i64,
+    /// 1 to 12.
+    pub(super) month: i64,
+    /// 1 to 31.
+    pub(super) day: i64,
+    /// 0 to 23.
+    pub(super) hour: i64,
+    /// 0 to 59.
+    pub(super) minute: i64,
+    /// 0 to 59.
+    pub(super) second: i64,
+    /// Ticks within the second.
+    pub(super) fraction: i64,
+}
+
+impl Moment {
+    /// 1970-01-01T00:00:00Z
+    pub(super) const EPOCH: Moment = Moment(0);
+    /// 0001-01-01T00:00:00Z
+    const FIRST: i64 = -719_162 * TICKS_PER_DAY;
+    /// 9999-12-31T23:59:59.9999999Z
+    const LAST: i64 = 2_932_897 * TICKS_PER_DAY - 1;
+
+    /// The moment `ticks` after the epoch, if the calendar has it.
+    pub(super) fn from_ticks(ticks: i64) -> Option<Moment> {
+        (Self::FIRST..=Self::LAST).contains(&ticks).then_some(Moment(ticks))
+    }
+
+    /// Like [`Moment::from_ticks`], for what may be far outside.
+    pub(super) fn from_wide_ticks(ticks: i128) -> Option<Moment> {
+        i64::try_from(ticks).ok().and_then(Moment::from_ticks)
+    }
+
+    /// Ticks since the epoch.
+    pub(super) fn ticks(self) -> i64 {
+        self.0
+    }
+
+    /// The moment of these fields, if they name one.
+    pub(super) fn from_fields(fields: Fields) -> Option<Moment> {
+        let Fields { year, month, day, hour, minute, second, fraction } = fields;
+        let in_range = (1..=9999).contains(&year)
+            && (0..24).contains(&hour)
+            && (0..60).contains(&minute)
+            && (0..60).contains(&second)
+            && (0..TICKS_PER_SECOND).contains(&fraction);
+        if !in_range {
+            return None;
+        }
+        let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+        let date =
+            Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?).ok()?;
+        let days = i64::from(date.to_julian_day()) - EPOCH_JULIAN_DAY;
+        let seconds = (hour * 60 + minute) * 60 + second;
+        Moment::from_ticks(days * TICKS_PER_DAY + seconds * TICKS_PER_SECOND + fraction)
+    }
+
+    /// Its place in the calendar.
+    pub(super) fn fields(self) -> Fields {
+        let (days, ticks) = (self.0.div_euclid(TICKS_PER_DAY), self.0.rem_euclid(TICKS_PER_DAY));
+        let julian_day = i32::try_from(days + EPOCH_JULIAN_DAY).expect("days of the years 1 to 9999 are few");
+        let date = Date::from_julian_day(julian_day).expect("the calendar has the years 1 to 9999");
+        let seconds = ticks / TICKS_PER_SECOND;
+        Fields {
+            year: i64::from(date.year()),
+            month: i64::from(u8::from(date.month())),
+            day: i64::from(date.day()),
+            hour: seconds / 3600,
+            minute: seconds / 60 % 60,
+            second: seconds % 60,
+            fraction: ticks % TICKS_PER_SECOND,
+        }
+    }
+
+    /// `months` later, on the same day or, where the month is shorter, on its last day.
+    pub(super) fn add_months(self, months: i64) -> Option<Moment> {
+        let fields = self.fields();
+        let month = (fields.year * 12 + fields.month - 1).checked_add(months)?;
+        let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
+        if !(1..=9999).contains(&year) {
+            return None;
+        }
+        let days = Month::try_from(u8::try_from(month).ok()?).ok()?.length(i32::try_from(year).ok()?);
+        Moment::from_fields(Fields { year, month, day: fields.day.min(i64::from(days)), ..fields })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_range_is_the_years_one_to_9999() {
+        let day = |year, month, day| Fields { year, month, day, hour: 0, minute: 0, second: 0, fraction: 0 };
+        assert_eq!(Moment::from_fields(day(1, 1, 1)), Some(Moment(Moment::FIRST)));
+        assert_eq!(Moment::from_fields(day(1970, 1, 1)), Some(Moment::EPOCH));
+        let last = Fields { hour: 23, minute: 59, second: 59, fraction: 9_999_999, ..day(9999, 12, 31) };
+        assert_eq!(Moment::from_fields(last), Some(Moment(Moment::LAST)));
+        assert_eq!(Moment(Moment::LAST).fields(), last);
+        assert_eq!(Moment::from_ticks(Moment::LAST + 1), None);
+        assert_eq!(Moment::from_ticks(Moment::FIRST - 1), None);
+        for wrong in [day(2021, 2, 29), day(0, 1, 1), day(2021, 13, 1), day(2021, 4, 31), day(2021, 1, 0)] {
+            assert_eq!(Moment::from_fields(wrong), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn fields_and_ticks_are_the_same_moment(ticks in Moment::FIRST..=Moment::LAST) {
+            prop_assert_eq!(Moment::from_fields(Moment(ticks).fields()), Some(Moment(ticks)));
+        }
+    }
+}
