@@ -1,0 +1,281 @@
+//! The account: `GET /`.
+//!
+//! In and out: the body that tells clients where the regions are. Which region is up, and who asks
+//! from where, is the server's affair.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What clients learn before anything else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountProperties {
+    /// Empty, and required.
+    #[serde(rename = "_self")]
+    pub self_link: String,
+    /// The account's name. Not `localhost`: the JavaScript client would ignore the regions.
+    pub id: String,
+    /// Its host name, usually.
+    #[serde(rename = "_rid")]
+    pub rid: String,
+    /// A link of old.
+    #[serde(default)]
+    pub media: String,
+    /// A link of old.
+    #[serde(default)]
+    pub addresses: String,
+    /// Where the databases are.
+    #[serde(rename = "_dbs", default)]
+    pub databases: String,
+    /// Where writes are taken: one region, or all of a multi-write account.
+    #[serde(default)]
+    pub writable_locations: Vec<Location>,
+    /// Where reads are taken, in failover order.
+    #[serde(default)]
+    pub readable_locations: Vec<Location>,
+    /// Whether every region takes writes.
+    #[serde(default)]
+    pub enable_multiple_write_locations: bool,
+    /// Whether there is a backup to go back to.
+    #[serde(default)]
+    pub continuous_backup_enabled: bool,
+    /// Whether writes wait for other regions.
+    #[serde(default, rename = "enableNRegionSynchronousCommit")]
+    pub enable_n_region_synchronous_commit: bool,
+    /// Whether one partition may fail over by itself.
+    #[serde(default)]
+    pub enable_per_partition_failover_behavior: bool,
+    /// Whether clients must not hedge.
+    #[serde(default)]
+    pub disable_cross_regional_hedging: bool,
+    /// Replicas, as the user sees them.
+    #[serde(default)]
+    pub user_replication_policy: ReplicationPolicy,
+    /// The default consistency.
+    #[serde(default)]
+    pub user_consistency_policy: ConsistencyPolicy,
+    /// Replicas, as the system sees them.
+    #[serde(default)]
+    pub system_replication_policy: ReplicationPolicy,
+    /// How reads are spread.
+    #[serde(default)]
+    pub read_policy: ReadPolicy,
+    /// Limits of the query engine: JSON, as text.
+    #[serde(default)]
+    pub query_engine_configuration: String,
+    /// Whatever else was said.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Location {
+    /// Its display name, such as `East US 2`.
+    pub name: String,
+    /// Its URL, with a trailing slash.
+    pub database_account_endpoint: String,
+}
+
+/// How many replicas there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicationPolicy {
+    /// At least.
+    pub min_replica_set_size: u32,
+    /// At most. The spelling is the service's.
+    #[serde(rename = "maxReplicasetSize")]
+    pub max_replica_set_size: u32,
+    /// Whether writes wait for them.
+    pub async_replication: bool,
+}
+
+impl Default for ReplicationPolicy {
+    fn default() -> ReplicationPolicy {
+        ReplicationPolicy { min_replica_set_size: 3, max_replica_set_size: 4, async_replication: false }
+    }
+}
+
+/// The account's default consistency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsistencyPolicy {
+    /// What a request gets that asks for nothing.
+    pub default_consistency_level: ConsistencyLevel,
+}
+
+/// How reads are spread over replicas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadPolicy {
+    /// Weight of the primary.
+    pub primary_read_coefficient: u32,
+    /// Weight of the others.
+    pub secondary_read_coefficient: u32,
+}
+
+impl Default for ReadPolicy {
+    fn default() -> ReadPolicy {
+        ReadPolicy { primary_read_coefficient: 1, secondary_read_coefficient: 1 }
+    }
+}
+
+/// What a reader may rely on. The order is from weakest to strongest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ConsistencyLevel {
+    /// Whatever the replica has.
+    Eventual,
+    /// Writes in order, with gaps at the end.
+    ConsistentPrefix,
+    /// One's own writes.
+    #[default]
+    Session,
+    /// No staler than agreed.
+    BoundedStaleness,
+    /// The newest.
+    Strong,
+}
+
+impl ConsistencyLevel {
+    /// Whether a request may ask for this level of an account with `default`: only for less.
+    pub fn may_be_asked_of(self, default: ConsistencyLevel) -> bool {
+        self <= default
+    }
+
+    /// The word of headers and bodies.
+    pub fn word(self) -> &'static str {
+        match self {
+            ConsistencyLevel::Eventual => "Eventual",
+            ConsistencyLevel::ConsistentPrefix => "ConsistentPrefix",
+            ConsistencyLevel::Session => "Session",
+            ConsistencyLevel::BoundedStaleness => "BoundedStaleness",
+            ConsistencyLevel::Strong => "Strong",
+        }
+    }
+
+    /// Every level, weakest first.
+    pub const ALL: [ConsistencyLevel; 5] = [
+        ConsistencyLevel::Eventual,
+        ConsistencyLevel::ConsistentPrefix,
+        ConsistencyLevel::Session,
+        ConsistencyLevel::BoundedStaleness,
+        ConsistencyLevel::Strong,
+    ];
+}
+
+/// A word that is no consistency level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a consistency level: expected Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual")]
+pub struct BadConsistencyLevel;
+
+impl FromStr for ConsistencyLevel {
+    type Err = BadConsistencyLevel;
+
+    fn from_str(word: &str) -> Result<ConsistencyLevel, BadConsistencyLevel> {
+        let mut levels = ConsistencyLevel::ALL.into_iter();
+        levels.find(|level| level.word().eq_ignore_ascii_case(word)).ok_or(BadConsistencyLevel)
+    }
+}
+
+impl fmt::Display for ConsistencyLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What the service publishes about its query engine. Nobody is known to read it.
+const QUERY_ENGINE_CONFIGURATION: &str = concat!(
+    r#"{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":5,"maxLogicalAndPerSqlQuery":500,"#,
+    r#""maxLogicalOrPerSqlQuery":500,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"#,
+    r#""queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,"#,
+    r#""sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,"#,
+    r#""sqlAllowScalarSubQuery":true,"allowNewKeywords":true,"sqlAllowLike":true,"#,
+    r#""sqlAllowGroupByClause":true,"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"#,
+    r#""sqlDisableOptimizationFlags":0,"sqlAllowTop":true,"enableSpatialIndexing":true}"#
+);
+
+impl AccountProperties {
+    /// An account of one write region, the first, with defaults for the rest.
+    pub fn new(id: &str, regions: Vec<Location>, consistency: ConsistencyLevel) -> AccountProperties {
+        AccountProperties {
+            self_link: String::new(),
+            id: id.to_owned(),
+            rid: format!("{id}.sql.cosmos.local"),
+            media: "//media/".to_owned(),
+            addresses: "//addresses/".to_owned(),
+            databases: "//dbs/".to_owned(),
+            writable_locations: regions.first().cloned().into_iter().collect(),
+            readable_locations: regions,
+            enable_multiple_write_locations: false,
+            continuous_backup_enabled: false,
+            enable_n_region_synchronous_commit: false,
+            enable_per_partition_failover_behavior: false,
+            disable_cross_regional_hedging: false,
+            user_replication_policy: ReplicationPolicy::default(),
+            user_consistency_policy: ConsistencyPolicy { default_consistency_level: consistency },
+            system_replication_policy: ReplicationPolicy::default(),
+            read_policy: ReadPolicy::default(),
+            query_engine_configuration: QUERY_ENGINE_CONFIGURATION.to_owned(),
+            other: Map::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_body_has_the_services_members() {
+        let region = |name: &str, port: u16| Location {
+            name: name.into(),
+            database_account_endpoint: format!("http://127.0.0.1:{port}/"),
+        };
+        let regions = vec![region("East US", 8081), region("West US", 8082)];
+        let account = AccountProperties::new("localhost-account", regions, ConsistencyLevel::Session);
+        let body = serde_json::to_value(&account).expect("plain data");
+        let expected = r#"{
+          "_self": "", "id": "localhost-account", "_rid": "localhost-account.sql.cosmos.local",
+          "media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
+          "writableLocations": [{"name": "East US", "databaseAccountEndpoint": "http://127.0.0.1:8081/"}],
+          "readableLocations": [{"name": "East US", "databaseAccountEndpoint": "http://127.0.0.1:8081/"},
+                                {"name": "West US", "databaseAccountEndpoint": "http://127.0.0.1:8082/"}],
+          "enableMultipleWriteLocations": false, "continuousBackupEnabled": false,
+          "enableNRegionSynchronousCommit": false, "enablePerPartitionFailoverBehavior": false,
+          "disableCrossRegionalHedging": false,
+          "userReplicationPolicy": {"asyncReplication": false, "minReplicaSetSize": 3, "maxReplicasetSize": 4},
+          "userConsistencyPolicy": {"defaultConsistencyLevel": "Session"},
+          "systemReplicationPolicy": {"minReplicaSetSize": 3, "maxReplicasetSize": 4, "asyncReplication": false},
+          "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1}
+        }"#;
+        let mut expected: Value = serde_json::from_str(expected).expect("json");
+        expected["queryEngineConfiguration"] = body["queryEngineConfiguration"].clone();
+        assert_eq!(body, expected);
+        let engine = body["queryEngineConfiguration"].as_str().expect("text, not an object");
+        assert!(serde_json::from_str::<Value>(engine).is_ok_and(|engine| engine.is_object()));
+        let read: AccountProperties = serde_json::from_value(body).expect("what was written");
+        assert_eq!(read, account);
+    }
+
+    #[test]
+    fn three_members_are_enough_to_read_an_account() {
+        assert!(serde_json::from_str::<AccountProperties>(r#"{"_self":"","id":"a","_rid":"r"}"#).is_ok());
+        assert!(serde_json::from_str::<AccountProperties>(r#"{"id":"a","_rid":"r"}"#).is_err());
+    }
+
+    #[test]
+    fn a_request_may_only_weaken_the_default() {
+        for (asked, index) in ConsistencyLevel::ALL.into_iter().zip(0..) {
+            assert_eq!(asked.word().parse(), Ok(asked));
+            for (default, limit) in ConsistencyLevel::ALL.into_iter().zip(0..) {
+                assert_eq!(asked.may_be_asked_of(default), index <= limit, "{asked} of {default}");
+            }
+        }
+        assert_eq!("strong".parse(), Ok(ConsistencyLevel::Strong));
+        assert_eq!("Strongest".parse::<ConsistencyLevel>(), Err(BadConsistencyLevel));
+    }
+}

@@ -1,0 +1,193 @@
+//! A path of an indexing policy, such as `/a/?`, `/a/[]/b/*` or `/"a b"/c`.
+//!
+//! In: the policy's text. Out: steps and how the path ends. What a set of paths says about an
+//! item is decided in `indexing_rules`.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A parsed path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexPath {
+    /// The way down, outermost first.
+    pub steps: Vec<IndexStep>,
+    /// What is meant at the end of it.
+    pub end: IndexPathEnd,
+}
+
+/// One step down into an item.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum IndexStep {
+    /// Into a property.
+    Key(String),
+    /// Into any element of an array: `[]`.
+    Element,
+}
+
+/// What a path means where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexPathEnd {
+    /// `/?`: the scalar there.
+    Scalar,
+    /// `/*`: everything from there down.
+    Subtree,
+    /// Neither, as in composite, vector and full-text indexes.
+    Bare,
+}
+
+/// A path that cannot be indexed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "The indexing path '{path}' could not be accepted, failed near position '{position}'. Please ensure that \
+     the path is a valid path. Common errors include invalid characters or absence of quotes around labels."
+)]
+pub struct BadIndexPath {
+    /// The path as it was written.
+    pub path: String,
+    /// The byte where it stopped making sense.
+    pub position: usize,
+}
+
+impl IndexPath {
+    /// Reads a path. `/` alone is read as everything.
+    pub fn parse(text: &str) -> Result<IndexPath, BadIndexPath> {
+        let bad = |position| BadIndexPath { path: text.to_owned(), position };
+        if text == "/" {
+            return Ok(IndexPath { steps: Vec::new(), end: IndexPathEnd::Subtree });
+        }
+        let mut steps = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            if !text[at..].starts_with('/') {
+                return Err(bad(at));
+            }
+            at += 1;
+            let rest = &text[at..];
+            match rest {
+                "" => return Err(bad(at)),
+                "?" => return Ok(IndexPath { steps, end: IndexPathEnd::Scalar }),
+                "*" => return Ok(IndexPath { steps, end: IndexPathEnd::Subtree }),
+                _ => {}
+            }
+            let (step, taken) = step(rest).map_err(|offset| bad(at + offset))?;
+            steps.push(step);
+            at += taken;
+        }
+        if steps.is_empty() {
+            return Err(bad(0));
+        }
+        Ok(IndexPath { steps, end: IndexPathEnd::Bare })
+    }
+}
+
+/// The first step of `rest` and how many bytes it takes, or where it goes wrong.
+fn step(rest: &str) -> Result<(IndexStep, usize), usize> {
+    if let Some(quote @ ('"' | '\'')) = rest.chars().next() {
+        let inner = &rest[1..];
+        let end = inner.find(quote).ok_or(0usize)?;
+        if end == 0 {
+            return Err(1);
+        }
+        return Ok((IndexStep::Key(inner[..end].to_owned()), end + 2));
+    }
+    let end = rest.find('/').unwrap_or(rest.len());
+    let word = &rest[..end];
+    if word == "[]" {
+        return Ok((IndexStep::Element, end));
+    }
+    match word.find(|c: char| matches!(c, '*' | '?' | '[' | ']' | '"' | '\'' | '\\') || c.is_control()) {
+        Some(offset) => Err(offset),
+        None if word.is_empty() => Err(0),
+        None => Ok((IndexStep::Key(word.to_owned()), end)),
+    }
+}
+
+/// The canonical text: quotes only where a name needs them.
+impl fmt::Display for IndexPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            match step {
+                IndexStep::Element => f.write_str("/[]")?,
+                IndexStep::Key(name) if is_plain(name) => write!(f, "/{name}")?,
+                IndexStep::Key(name) if name.contains('"') => write!(f, "/'{name}'")?,
+                IndexStep::Key(name) => write!(f, "/\"{name}\"")?,
+            }
+        }
+        match self.end {
+            IndexPathEnd::Scalar => f.write_str("/?"),
+            IndexPathEnd::Subtree => f.write_str("/*"),
+            IndexPathEnd::Bare => Ok(()),
+        }
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_read_and_written() {
+        for (text, steps, end) in [
+            ("/*", 0, IndexPathEnd::Subtree),
+            ("/?", 0, IndexPathEnd::Scalar),
+            ("/a/?", 1, IndexPathEnd::Scalar),
+            ("/a/b/*", 2, IndexPathEnd::Subtree),
+            ("/a/[]/?", 2, IndexPathEnd::Scalar),
+            ("/a/[]/b/*", 3, IndexPathEnd::Subtree),
+            ("/\"a b\"/c", 2, IndexPathEnd::Bare),
+            ("/'say \"hi\"'/?", 1, IndexPathEnd::Scalar),
+            ("/vector1", 1, IndexPathEnd::Bare),
+        ] {
+            let path = IndexPath::parse(text).expect(text);
+            assert_eq!((path.steps.len(), path.end), (steps, end), "{text}");
+            assert_eq!(path.to_string(), text);
+        }
+        assert_eq!(IndexPath::parse("/").map(|path| path.to_string()), Ok("/*".into()));
+        assert_eq!(IndexPath::parse("/\"_etag\"/?").map(|path| path.to_string()), Ok("/_etag/?".into()));
+        assert_eq!(IndexPath::parse("/a-b/?").map(|path| path.to_string()), Ok("/\"a-b\"/?".into()));
+        assert_eq!(IndexPath::parse("/\"a/b\"/?").map(|path| path.steps.len()), Ok(1));
+    }
+
+    #[test]
+    fn a_bad_path_says_where_it_went_wrong() {
+        for (text, position) in [
+            ("", 0),
+            ("a", 0),
+            ("/a/", 3),
+            ("//a", 1),
+            ("/a*", 2),
+            ("/a/?/b", 3),
+            ("/a/*/b", 3),
+            ("/a[]", 2),
+            ("/[0]/?", 1),
+            ("/\"a", 1),
+            ("/\"\"/?", 2),
+            ("/\"a\"b", 4),
+        ] {
+            assert_eq!(IndexPath::parse(text).expect_err(text).position, position, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_survives_its_text(names in prop::collection::vec("[a-z /*?\\[\\]]{1,6}", 1..4), end in 0..3) {
+            let steps = names.into_iter().map(|name| if name == "[]" { IndexStep::Element } else { IndexStep::Key(name) }).collect();
+            let end = [IndexPathEnd::Scalar, IndexPathEnd::Subtree, IndexPathEnd::Bare][end as usize];
+            let path = IndexPath { steps, end };
+            prop_assert_eq!(IndexPath::parse(&path.to_string()), Ok(path));
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in any::<String>(), like in "[/*?\\[\\]\"'a]{0,12}") {
+            let _ = IndexPath::parse(&text);
+            let _ = IndexPath::parse(&like);
+        }
+    }
+}

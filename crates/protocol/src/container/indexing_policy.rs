@@ -1,0 +1,321 @@
+//! The indexing policy of a container.
+//!
+//! In: what a client sent. Out: the complete policy the service would keep, or why it would not.
+//! Applying it is `indexing_rules`' and the store's affair.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
+use super::invalid::{InvalidDefinition, invalid};
+
+/// What is indexed, and how.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct IndexingPolicy {
+    /// Whether there is an index at all.
+    pub indexing_mode: IndexingMode,
+    /// Whether items are indexed without being asked to; `None` until completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automatic: Option<bool>,
+    /// What is indexed.
+    pub included_paths: Vec<IncludedPath>,
+    /// What is not.
+    pub excluded_paths: Vec<ExcludedPath>,
+    /// For ORDER BY over several properties.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub composite_indexes: Vec<Vec<CompositePath>>,
+    /// For GeoJSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spatial_indexes: Vec<SpatialIndex>,
+    /// For vectors; checked together with the embedding policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vector_indexes: Vec<VectorIndex>,
+    /// For text; checked together with the full-text policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub full_text_indexes: Vec<FullTextIndex>,
+    /// Whatever else was said, kept as it was.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Whether there is an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IndexingMode {
+    /// Up to date with every write. `lazy`, which the service no longer offers, is read as this.
+    #[default]
+    Consistent,
+    /// None.
+    None,
+}
+
+/// A path that is indexed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IncludedPath {
+    /// Such as `/*` or `/a/?`.
+    pub path: String,
+    /// Index kinds of old definitions, kept as they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indexes: Option<Value>,
+}
+
+/// A path that is not indexed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExcludedPath {
+    /// Such as `/a/*`.
+    pub path: String,
+}
+
+/// One property of a composite index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompositePath {
+    /// Without a wildcard.
+    pub path: String,
+    /// Ascending unless said otherwise.
+    #[serde(default)]
+    pub order: CompositeOrder,
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CompositeOrder {
+    /// Smallest first.
+    #[default]
+    Ascending,
+    /// Largest first.
+    Descending,
+}
+
+/// A spatial index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpatialIndex {
+    /// Where the GeoJSON is.
+    pub path: String,
+    /// `Point`, `LineString`, `Polygon`, `MultiPolygon`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// For planar coordinates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounding_box: Option<Value>,
+}
+
+/// A vector index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VectorIndex {
+    /// Where the vector is.
+    pub path: String,
+    /// `flat`, `quantizedFlat` or `diskANN`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// 1 to 512, and no more than there are dimensions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantization_byte_size: Option<i64>,
+    /// 25 to 500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indexing_search_list_size: Option<i64>,
+    /// At most one path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_index_shard_key: Option<Vec<String>>,
+    /// Whatever else was said, such as `quantizerType`, kept as it was.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A full-text index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FullTextIndex {
+    /// Where the text is; its absence is refused with a message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whatever else was said, kept as it was.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+const ROOT: &str = "/*";
+const ETAG: &str = "/\"_etag\"/?";
+
+impl IndexingPolicy {
+    /// The policy the service would keep: gaps filled, the root named, `_etag` excluded.
+    pub fn completed(mut self) -> Result<IndexingPolicy, InvalidDefinition> {
+        if self.indexing_mode == IndexingMode::None {
+            self.automatic.get_or_insert(false);
+            self.included_paths.clear();
+            self.excluded_paths.clear();
+            self.check_special_indexes()?;
+            return Ok(self);
+        }
+        self.automatic.get_or_insert(true);
+        let mut has_root = false;
+        let mut has_etag = false;
+        let paths = self.included_paths.iter_mut().map(|included| &mut included.path);
+        for path in paths.chain(self.excluded_paths.iter_mut().map(|excluded| &mut excluded.path)) {
+            let parsed = IndexPath::parse(path).map_err(invalid)?;
+            if parsed.steps.is_empty() && parsed.end == IndexPathEnd::Subtree {
+                if std::mem::replace(&mut has_root, true) {
+                    return Err(invalid("The indexing path '/*' is specified more than once."));
+                }
+                ROOT.clone_into(path);
+            }
+            has_etag |= matches!(&*parsed.steps, [IndexStep::Key(name)] if name == "_etag");
+        }
+        if !has_root {
+            if !self.included_paths.is_empty() {
+                return Err(invalid(
+                    "The special mandatory indexing path \"/\" is not provided in any of the path type sets. Please \
+                     provide this path in one of the sets.",
+                ));
+            }
+            self.included_paths.push(IncludedPath { path: ROOT.to_owned(), indexes: None });
+        }
+        if !has_etag {
+            self.excluded_paths.push(ExcludedPath { path: ETAG.to_owned() });
+        }
+        self.check_special_indexes()?;
+        Ok(self)
+    }
+
+    fn check_special_indexes(&self) -> Result<(), InvalidDefinition> {
+        for index in &self.composite_indexes {
+            if index.len() < 2 {
+                return Err(invalid("The composite index must have at least two paths."));
+            }
+            for composite in index {
+                let path = IndexPath::parse(&composite.path).map_err(invalid)?;
+                if path.end == IndexPathEnd::Subtree {
+                    let path = &composite.path;
+                    return Err(invalid(format!(
+                        "The composite path '{path}' must not end with a wildcard."
+                    )));
+                }
+            }
+        }
+        for spatial in &self.spatial_indexes {
+            IndexPath::parse(&spatial.path).map_err(invalid)?;
+            const TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
+            if let Some(unknown) = spatial.types.iter().find(|kind| !TYPES.contains(&kind.as_str())) {
+                return Err(invalid(format!(
+                    "The spatial type '{unknown}' is none of {}.",
+                    TYPES.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A word of a fixed set, read in any case and written in lower case.
+macro_rules! word {
+    ($kind:ty, $what:literal, $($read:literal => $value:path),+; $($write:path => $text:literal),+) => {
+        impl Serialize for $kind {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(match self { $($write => $text),+ })
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$kind, D::Error> {
+                let word = String::deserialize(deserializer)?;
+                match &*word.to_ascii_lowercase() {
+                    $($read => Ok($value),)+
+                    _ => Err(serde::de::Error::custom(format!(concat!("'{}' is not ", $what), word))),
+                }
+            }
+        }
+    };
+}
+
+word! {
+    IndexingMode, "an indexing mode",
+    "consistent" => IndexingMode::Consistent, "lazy" => IndexingMode::Consistent, "none" => IndexingMode::None;
+    IndexingMode::Consistent => "consistent", IndexingMode::None => "none"
+}
+
+word! {
+    CompositeOrder, "an order",
+    "ascending" => CompositeOrder::Ascending, "descending" => CompositeOrder::Descending;
+    CompositeOrder::Ascending => "ascending", CompositeOrder::Descending => "descending"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sent: &str, kept: &str) {
+        let policy: IndexingPolicy = serde_json::from_str(sent).expect("a policy");
+        let kept_policy = policy.completed().expect("a good policy");
+        assert_eq!(serde_json::to_string(&kept_policy).expect("plain data"), kept);
+        let again = kept_policy.clone().completed().expect("a completed policy is good");
+        assert_eq!(again, kept_policy, "completing twice changes nothing");
+    }
+
+    #[test]
+    fn the_default_is_everything_but_the_etag() {
+        check(
+            "{}",
+            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}"#,
+        );
+    }
+
+    #[test]
+    fn the_etag_is_added_after_the_callers_paths() {
+        check(
+            r#"{"indexingMode":"Consistent","includedPaths":[{"path":"/","indexes":[{"kind":"Range","dataType":"Number"}]}],"excludedPaths":[{"path":"/a/*"}]}"#,
+            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*","indexes":[{"dataType":"Number","kind":"Range"}]}],"excludedPaths":[{"path":"/a/*"},{"path":"/\"_etag\"/?"}]}"#,
+        );
+        check(
+            r#"{"excludedPaths":[{"path":"/_etag/?"}],"automatic":false}"#,
+            r#"{"indexingMode":"consistent","automatic":false,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/_etag/?"}]}"#,
+        );
+    }
+
+    #[test]
+    fn a_root_that_is_excluded_is_not_included_as_well() {
+        check(
+            r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#,
+            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]}"#,
+        );
+    }
+
+    #[test]
+    fn no_index_has_no_paths() {
+        check(
+            r#"{"indexingMode":"none","automatic":false}"#,
+            r#"{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[]}"#,
+        );
+    }
+
+    #[test]
+    fn special_indexes_and_unknown_members_are_kept() {
+        let sent = r#"{"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b","order":"Descending"}]],"spatialIndexes":[{"path":"/loc/*","types":["Point"]}],"vectorIndexes":[{"path":"/v","type":"diskANN","quantizationByteSize":8,"quantizerType":"x"}],"fullTextIndexes":[{"path":"/t"}],"future":1}"#;
+        let policy: IndexingPolicy = serde_json::from_str(sent).expect("a policy");
+        let kept = serde_json::to_value(policy.completed().expect("good")).expect("plain data");
+        let mut sent: Value = serde_json::from_str(&sent.replace("Descending", "descending")).expect("json");
+        for (name, value) in sent.as_object_mut().expect("an object") {
+            assert_eq!(&kept[name.as_str()], value, "{name}");
+        }
+    }
+
+    #[test]
+    fn policies_that_make_no_sense_are_refused() {
+        for (sent, fragment) in [
+            (r#"{"includedPaths":[{"path":"/a/?"}]}"#, "mandatory indexing path"),
+            (r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}"#, "more than once"),
+            (r#"{"includedPaths":[{"path":"a"}]}"#, "failed near position '0'"),
+            (r#"{"excludedPaths":[{"path":"/a/*/b"}]}"#, "failed near position '3'"),
+            (r#"{"compositeIndexes":[[{"path":"/a"}]]}"#, "at least two paths"),
+            (r#"{"compositeIndexes":[[{"path":"/a/*"},{"path":"/b"}]]}"#, "wildcard"),
+            (r#"{"spatialIndexes":[{"path":"/a/*","types":["Circle"]}]}"#, "Circle"),
+        ] {
+            let policy: IndexingPolicy = serde_json::from_str(sent).expect("a policy");
+            let error = policy.completed().expect_err(sent).to_string();
+            assert!(error.contains(fragment), "{sent}: {error}");
+        }
+        for sent in [r#"{"indexingMode":"fast"}"#, r#"{"compositeIndexes":[[{"path":"/a","order":"up"}]]}"#] {
+            assert!(serde_json::from_str::<IndexingPolicy>(sent).is_err(), "{sent}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The small policies of a container: conflicts, geometry, computed properties, time to live.
+//!
+//! In and out: members of a container's body.
+
+use serde::{Deserialize, Serialize};
+
+use super::invalid::{INVALID_INPUT, InvalidDefinition, invalid};
+
+/// How two writes to one item in two regions are settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConflictResolutionPolicy {
+    /// Who decides.
+    pub mode: ConflictResolutionMode,
+    /// The number that decides; the larger one wins.
+    pub conflict_resolution_path: String,
+    /// The stored procedure that decides.
+    pub conflict_resolution_procedure: String,
+}
+
+/// Who settles a conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ConflictResolutionMode {
+    /// The larger number at a path.
+    #[default]
+    #[serde(alias = "lastWriterWins")]
+    LastWriterWins,
+    /// A stored procedure, or whoever reads the conflicts feed.
+    #[serde(alias = "custom")]
+    Custom,
+}
+
+impl Default for ConflictResolutionPolicy {
+    fn default() -> ConflictResolutionPolicy {
+        ConflictResolutionPolicy {
+            mode: ConflictResolutionMode::LastWriterWins,
+            conflict_resolution_path: "/_ts".to_owned(),
+            conflict_resolution_procedure: String::new(),
+        }
+    }
+}
+
+/// What coordinates mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GeospatialConfig {
+    /// A sphere or a plane.
+    #[serde(rename = "type")]
+    pub kind: GeospatialType,
+}
+
+/// A sphere or a plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum GeospatialType {
+    /// Degrees on the earth.
+    #[default]
+    Geography,
+    /// Units on a plane.
+    Geometry,
+}
+
+/// How long the change feed remembers all versions and deletes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangeFeedPolicy {
+    /// In minutes.
+    pub retention_duration: i64,
+}
+
+/// How many computed properties a container may have.
+pub const COMPUTED_PROPERTIES_MAX: usize = 20;
+
+/// A property that is not stored but computed when a query asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComputedProperty {
+    /// What it is called.
+    pub name: String,
+    /// `SELECT VALUE … FROM c`; checked where there is a parser.
+    pub query: String,
+}
+
+impl ComputedProperty {
+    /// Checks everything but the queries.
+    pub(super) fn validate_all(properties: &[ComputedProperty]) -> Result<(), InvalidDefinition> {
+        let count = properties.len();
+        if count > COMPUTED_PROPERTIES_MAX {
+            return Err(invalid(format!(
+                "{INVALID_INPUT}: there are {count} computed properties, and at most {COMPUTED_PROPERTIES_MAX} are \
+                 allowed."
+            )));
+        }
+        const SYSTEM: [&str; 6] = ["id", "_rid", "_self", "_etag", "_ts", "_attachments"];
+        for (index, ComputedProperty { name, .. }) in properties.iter().enumerate() {
+            if name.is_empty() || SYSTEM.contains(&name.as_str()) {
+                return Err(invalid(format!(
+                    "{INVALID_INPUT}: '{name}' cannot be a computed property's name."
+                )));
+            }
+            if properties[..index].iter().any(|earlier| earlier.name == *name) {
+                return Err(invalid(format!(
+                    "{INVALID_INPUT}: the computed property '{name}' is defined twice."
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The longest life of an item, in seconds.
+pub const TTL_SECONDS_MAX: i64 = 2_147_483_647;
+
+/// How long items live, by container or by item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeToLive {
+    /// −1: for ever, unless an item says otherwise.
+    Forever,
+    /// This many seconds after the last write; at least one.
+    Seconds(u32),
+}
+
+impl TimeToLive {
+    /// Reads a `defaultTtl` or `ttl` member: −1 or a positive 32-bit number, nothing else.
+    pub fn from_seconds(seconds: i64) -> Result<TimeToLive, InvalidDefinition> {
+        match seconds {
+            -1 => Ok(TimeToLive::Forever),
+            1..=TTL_SECONDS_MAX => Ok(TimeToLive::Seconds(seconds as u32)),
+            _ => Err(invalid(format!(
+                "The time to live '{seconds}' is invalid. Ensure to provide -1 or a number of seconds between 1 and \
+                 {TTL_SECONDS_MAX}."
+            ))),
+        }
+    }
+
+    /// The same for any JSON value: `null`, fractions and text are refused.
+    pub fn from_json(value: &serde_json::Value) -> Result<TimeToLive, InvalidDefinition> {
+        let whole = value.as_i64().or_else(|| {
+            let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+            (number.abs() <= TTL_SECONDS_MAX as f64).then_some(number as i64)
+        });
+        match whole {
+            Some(seconds) => TimeToLive::from_seconds(seconds),
+            None => Err(invalid(format!(
+                "The time to live '{value}' is invalid. Ensure to provide -1 or a number of seconds between 1 and \
+                 {TTL_SECONDS_MAX}."
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_to_live_are_minus_one_or_positive() {
+        for (json, expected) in [
+            ("-1", Some(TimeToLive::Forever)),
+            ("1", Some(TimeToLive::Seconds(1))),
+            ("5.0", Some(TimeToLive::Seconds(5))),
+            ("2147483647", Some(TimeToLive::Seconds(2147483647))),
+            ("2147483648", None),
+            ("0", None),
+            ("-10", None),
+            ("1.5", None),
+            ("1e300", None),
+            ("null", None),
+            ("\"10\"", None),
+        ] {
+            let value = serde_json::from_str(json).expect("json");
+            assert_eq!(TimeToLive::from_json(&value).ok(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn computed_properties_need_names_of_their_own() {
+        let property =
+            |name: &str| ComputedProperty { name: name.into(), query: "SELECT VALUE c.a FROM c".into() };
+        let many = |count| (0..count).map(|number| property(&format!("p{number}"))).collect::<Vec<_>>();
+        for (properties, good) in [
+            (many(20), true),
+            (many(21), false),
+            (vec![property("id")], false),
+            (vec![property("_ts")], false),
+            (vec![property("")], false),
+            (vec![property("a"), property("a")], false),
+        ] {
+            let outcome = ComputedProperty::validate_all(&properties);
+            assert_eq!(outcome.is_ok(), good, "{properties:?}");
+            assert!(outcome.err().is_none_or(|error| error.message.contains(INVALID_INPUT)));
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! A container's definition as a whole.
+//!
+//! In: a body. Out: the definition to keep, and the body to answer with.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::full_text::FullTextPolicy;
+use super::indexing_policy::IndexingPolicy;
+use super::invalid::{INVALID_INPUT, InvalidDefinition, invalid};
+use super::partition_key::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
+use super::path::PartitionKeyPath;
+use super::policies::{
+    ChangeFeedPolicy, ComputedProperty, ConflictResolutionPolicy, GeospatialConfig, TimeToLive,
+};
+use super::unique_keys::UniqueKeyPolicy;
+use super::vectors::VectorEmbeddingPolicy;
+use crate::resource::{SystemProperties, check_name};
+
+/// Everything a container's owner decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerProperties {
+    /// The container's name.
+    pub id: String,
+    /// What is indexed.
+    #[serde(default)]
+    pub indexing_policy: IndexingPolicy,
+    /// Which key, hashed how.
+    #[serde(default = "system_key")]
+    pub partition_key: PartitionKeyDefinition,
+    /// Absent: items do not expire, whatever they say. See [`ContainerProperties::time_to_live`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_ttl: Option<i64>,
+    /// The same for the analytical store; kept, not obeyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analytical_storage_ttl: Option<i64>,
+    /// What must not repeat within a logical partition.
+    #[serde(default)]
+    pub unique_key_policy: UniqueKeyPolicy,
+    /// How regions settle conflicts.
+    #[serde(default)]
+    pub conflict_resolution_policy: ConflictResolutionPolicy,
+    /// What coordinates mean.
+    #[serde(default)]
+    pub geospatial_config: GeospatialConfig,
+    /// Which properties are vectors.
+    #[serde(default, skip_serializing_if = "VectorEmbeddingPolicy::is_empty")]
+    pub vector_embedding_policy: VectorEmbeddingPolicy,
+    /// Which properties are text to be searched.
+    #[serde(default, skip_serializing_if = "FullTextPolicy::is_empty")]
+    pub full_text_policy: FullTextPolicy,
+    /// Properties that queries see and items do not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub computed_properties: Vec<ComputedProperty>,
+    /// How long all versions and deletes are remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_feed_policy: Option<ChangeFeedPolicy>,
+    /// Whatever else was said, such as `clientEncryptionPolicy`, kept as it was.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The key of a container made without one.
+fn system_key() -> PartitionKeyDefinition {
+    PartitionKeyDefinition {
+        paths: vec![PartitionKeyPath::parse("/_partitionKey").expect("a valid path")],
+        kind: PartitionKeyKind::Hash,
+        version: PartitionKeyVersion::V1,
+        system_key: true,
+    }
+}
+
+impl ContainerProperties {
+    /// A container of this name and key with every default, as `{"id","partitionKey"}` makes it.
+    pub fn new(id: &str, partition_key: PartitionKeyDefinition) -> ContainerProperties {
+        ContainerProperties {
+            id: id.to_owned(),
+            indexing_policy: IndexingPolicy::default().completed().expect("the default policy is complete"),
+            partition_key,
+            default_ttl: None,
+            analytical_storage_ttl: None,
+            unique_key_policy: UniqueKeyPolicy::default(),
+            conflict_resolution_policy: ConflictResolutionPolicy::default(),
+            geospatial_config: GeospatialConfig::default(),
+            vector_embedding_policy: VectorEmbeddingPolicy::default(),
+            full_text_policy: FullTextPolicy::default(),
+            computed_properties: Vec::new(),
+            change_feed_policy: None,
+            other: Map::new(),
+        }
+    }
+
+    /// Reads, completes and checks the body of a create or replace. System properties in it are
+    /// ignored; a member that is `null` counts as absent, except for times to live.
+    pub fn parse(body: &[u8]) -> Result<ContainerProperties, InvalidDefinition> {
+        let misread = |error: serde_json::Error| invalid(format!("{INVALID_INPUT}. {error}"));
+        let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(misread)?;
+        if let Some(ttl) = members.get("defaultTtl") {
+            TimeToLive::from_json(ttl)?;
+        }
+        members.retain(|name, value| !name.starts_with('_') && !value.is_null());
+        if let Some(Value::Number(ttl)) = members.get_mut("defaultTtl") {
+            // 60.0 was found to be whole above.
+            if let Some(whole) = ttl.as_f64() {
+                *ttl = (whole as i64).into();
+            }
+        }
+        members.entry("id").or_insert_with(|| Value::String(String::new()));
+        let properties: ContainerProperties =
+            serde_json::from_value(Value::Object(members)).map_err(misread)?;
+        properties.completed()
+    }
+
+    /// Fills the gaps and checks the whole.
+    fn completed(mut self) -> Result<ContainerProperties, InvalidDefinition> {
+        check_name(&self.id)?;
+        self.partition_key.validate().map_err(invalid)?;
+        self.indexing_policy = self.indexing_policy.completed()?;
+        self.unique_key_policy.validate()?;
+        ComputedProperty::validate_all(&self.computed_properties)?;
+        self.vector_embedding_policy.validate()?;
+        self.vector_embedding_policy.validate_indexes(&self.indexing_policy)?;
+        self.full_text_policy.validate()?;
+        self.full_text_policy.validate_indexes(&self.indexing_policy)?;
+        Ok(self)
+    }
+
+    /// What a replace of `self` by `next` keeps: the name and the key must stay; so must unique
+    /// keys and embeddings, which may be left out.
+    pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, InvalidDefinition> {
+        if next.id != self.id {
+            return Err(invalid("Replacing the id of a container is not allowed."));
+        }
+        let (old, new) = (&self.partition_key, &next.partition_key);
+        let raised = old.version == PartitionKeyVersion::V1 && new.version == PartitionKeyVersion::V2;
+        // A key that was left out reads as the system key; a version that was left out as 1.
+        if !new.system_key && (old.paths != new.paths || old.kind != new.kind || raised) {
+            return Err(invalid("Document collection partition key cannot be changed."));
+        }
+        if !next.unique_key_policy.is_empty() && next.unique_key_policy != self.unique_key_policy {
+            return Err(invalid("The unique key policy of a container cannot be changed."));
+        }
+        if !next.vector_embedding_policy.is_empty()
+            && next.vector_embedding_policy != self.vector_embedding_policy
+        {
+            return Err(invalid("The Vector Embedding Policy of a container cannot be changed."));
+        }
+        Ok(ContainerProperties {
+            partition_key: self.partition_key.clone(),
+            unique_key_policy: self.unique_key_policy.clone(),
+            vector_embedding_policy: self.vector_embedding_policy.clone(),
+            ..next
+        })
+    }
+
+    /// How long items live that do not say so themselves; `None` when they never expire.
+    pub fn time_to_live(&self) -> Option<TimeToLive> {
+        self.default_ttl.and_then(|seconds| TimeToLive::from_seconds(seconds).ok())
+    }
+}
+
+/// The body that describes a container: its definition, then what the service adds.
+#[derive(Clone, Debug, Serialize)]
+pub struct ContainerBody<'a> {
+    /// What its owner decided.
+    #[serde(flatten)]
+    pub properties: &'a ContainerProperties,
+    /// What the service adds to everything.
+    #[serde(flatten)]
+    pub system: SystemProperties,
+    #[serde(rename = "_docs")]
+    docs: &'static str,
+    #[serde(rename = "_sprocs")]
+    sprocs: &'static str,
+    #[serde(rename = "_triggers")]
+    triggers: &'static str,
+    #[serde(rename = "_udfs")]
+    udfs: &'static str,
+    #[serde(rename = "_conflicts")]
+    conflicts: &'static str,
+}
+
+impl<'a> ContainerBody<'a> {
+    /// The body of a container with these system properties.
+    pub fn new(properties: &'a ContainerProperties, system: SystemProperties) -> ContainerBody<'a> {
+        ContainerBody {
+            properties,
+            system,
+            docs: "docs/",
+            sprocs: "sprocs/",
+            triggers: "triggers/",
+            udfs: "udfs/",
+            conflicts: "conflicts/",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> ContainerProperties {
+        ContainerProperties::parse(json.as_bytes()).expect(json)
+    }
+
+    #[test]
+    fn a_bare_definition_is_completed() {
+        let properties = parse(r#"{"id":"c1","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#);
+        let system = SystemProperties {
+            rid: "bQAAEIAAAAE=".into(),
+            self_link: "dbs/bQAAEA==/colls/bQAAEIAAAAE=/".into(),
+            etag: "\"e\"".into(),
+            ts: 1_700_000_000,
+        };
+        let expected = concat!(
+            r#"{"id":"c1","indexingPolicy":{"indexingMode":"consistent","automatic":true,"#,
+            r#""includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]},"#,
+            r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"uniqueKeyPolicy":{"uniqueKeys":[]},"#,
+            r#""conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","#,
+            r#""conflictResolutionProcedure":""},"geospatialConfig":{"type":"Geography"},"#,
+            r#""_rid":"bQAAEIAAAAE=","_self":"dbs/bQAAEA==/colls/bQAAEIAAAAE=/","_etag":"\"e\"","_ts":1700000000,"#,
+            r#""_docs":"docs/","_sprocs":"sprocs/","_triggers":"triggers/","_udfs":"udfs/","_conflicts":"conflicts/"}"#
+        );
+        let body = serde_json::to_string(&ContainerBody::new(&properties, system)).expect("plain data");
+        assert_eq!(body, expected);
+        assert_eq!(parse(&body), properties, "what is answered can be sent back");
+        assert_eq!(properties, ContainerProperties::new("c1", properties.partition_key.clone()));
+    }
+
+    #[test]
+    fn a_definition_without_version_or_key_is_an_old_one() {
+        assert_eq!(
+            parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).partition_key.version,
+            PartitionKeyVersion::V1
+        );
+        let keyless = parse(r#"{"id":"c"}"#).partition_key;
+        assert!(keyless.system_key);
+        assert_eq!(keyless.paths[0].as_str(), "/_partitionKey");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_kept() {
+        let sent = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"clientEncryptionPolicy":{"includedPaths":[]},"materializedViewDefinition":{"x":1},"analyticalStorageTtl":-1,"changeFeedPolicy":{"retentionDuration":10},"defaultTtl":60,"computedProperties":[{"name":"lower","query":"SELECT VALUE LOWER(c.n) FROM c"}]}"#;
+        let properties = parse(sent);
+        let kept = serde_json::to_value(&properties).expect("plain data");
+        let sent: Map<String, Value> = serde_json::from_str(sent).expect("json");
+        for (name, value) in sent.iter().filter(|(name, _)| *name != "partitionKey") {
+            assert_eq!(&kept[name], value, "{name}");
+        }
+        assert_eq!(properties.time_to_live(), Some(TimeToLive::Seconds(60)));
+    }
+
+    #[test]
+    fn bad_definitions_are_refused_with_the_services_words() {
+        for (body, fragment) in [
+            ("", INVALID_INPUT),
+            ("[]", INVALID_INPUT),
+            ("{", INVALID_INPUT),
+            (r#"{"id":7}"#, INVALID_INPUT),
+            (r#"{"partitionKey":{"paths":["/a"]}}"#, "non-empty string less than '255' characters"),
+            (r#"{"id":"c","partitionKey":{"paths":"/pk"}}"#, INVALID_INPUT),
+            (
+                r#"{"id":"c","partitionKey":{"paths":["pk"]}}"#,
+                "Partition key paths must contain only valid characters",
+            ),
+            (
+                r#"{"id":"c","partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash","version":2}}"#,
+                "Too many partition key paths",
+            ),
+            (r#"{"id":"c","defaultTtl":null}"#, "time to live"),
+            (r#"{"id":"c","defaultTtl":0}"#, "time to live"),
+            (r#"{"id":"c","defaultTtl":-10}"#, "time to live"),
+            (
+                r#"{"id":"c","indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"flat"}]}}"#,
+                "not matching in Embedding's path",
+            ),
+            (
+                r#"{"id":"c","indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"flat","vectorIndexShardKey":"/c"}]}}"#,
+                INVALID_INPUT,
+            ),
+            (r#"{"id":"c","fullTextPolicy":{"defaultLanguage":"xx-YY"}}"#, "unsupported language xx-YY"),
+            (r#"{"id":"c","computedProperties":[{"name":"id","query":"SELECT VALUE 1"}]}"#, INVALID_INPUT),
+            (r#"{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}}"#, "unique key"),
+        ] {
+            let error = ContainerProperties::parse(body.as_bytes()).expect_err(body).message;
+            assert!(error.contains(fragment), "{body}: {error}");
+        }
+        let nested = "[".repeat(100_000);
+        assert!(
+            ContainerProperties::parse(nested.as_bytes()).is_err(),
+            "deep nesting is refused, not followed"
+        );
+    }
+
+    #[test]
+    fn a_replace_keeps_name_key_and_what_cannot_change() {
+        let current = parse(
+            r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]},"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}}"#,
+        );
+        let next = current
+            .replaced_by(parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]},"defaultTtl":-1}"#))
+            .expect("a fair replace");
+        assert_eq!(next.partition_key, current.partition_key);
+        assert_eq!(next.unique_key_policy, current.unique_key_policy);
+        assert_eq!(next.vector_embedding_policy, current.vector_embedding_policy);
+        assert_eq!(next.time_to_live(), Some(TimeToLive::Forever));
+        for body in [
+            r#"{"id":"other","partitionKey":{"paths":["/pk"]}}"#,
+            r#"{"id":"c","partitionKey":{"paths":["/other"]}}"#,
+            r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"MultiHash","version":2}}"#,
+            r#"{"id":"c","partitionKey":{"paths":["/pk"]},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/x"]}]}}"#,
+            r#"{"id":"c","partitionKey":{"paths":["/pk"]},"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/w","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}}"#,
+        ] {
+            assert!(current.replaced_by(parse(body)).is_err(), "{body}");
+        }
+        let old = parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#);
+        assert!(
+            old.replaced_by(parse(r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#)).is_err()
+        );
+    }
+}

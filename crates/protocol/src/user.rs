@@ -1,0 +1,127 @@
+//! Users and their permissions.
+//!
+//! In and out: bodies. What a permission's token allows is decided by the gateway.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::container::{INVALID_INPUT, InvalidDefinition};
+use crate::resource::{SystemProperties, check_name};
+
+/// The shortest and longest life of a token, in seconds.
+pub const TOKEN_SECONDS: std::ops::RangeInclusive<u32> = 10..=86_400;
+/// How long a token lives that does not say.
+pub const TOKEN_SECONDS_DEFAULT: u32 = 3600;
+
+/// The body that describes a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The user's name.
+    #[serde(default)]
+    pub id: String,
+    /// What the service adds to everything.
+    #[serde(flatten)]
+    pub system: SystemProperties,
+    /// Where the permissions are.
+    #[serde(rename = "_permissions", default)]
+    pub permissions: String,
+}
+
+impl User {
+    /// The body of a user with these system properties.
+    pub fn new(id: &str, system: SystemProperties) -> User {
+        User { id: id.to_owned(), system, permissions: "permissions/".to_owned() }
+    }
+
+    /// Reads and checks the body of a create or replace.
+    pub fn parse(body: &[u8]) -> Result<User, InvalidDefinition> {
+        let user: User = serde_json::from_slice(body).map_err(misread)?;
+        check_name(&user.id)?;
+        Ok(user)
+    }
+}
+
+/// What a permission allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PermissionMode {
+    /// Reads and queries.
+    #[serde(alias = "read")]
+    Read,
+    /// Everything.
+    #[serde(alias = "all")]
+    All,
+}
+
+/// The body that describes a permission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Permission {
+    /// The permission's name.
+    #[serde(default)]
+    pub id: String,
+    /// What it allows.
+    pub permission_mode: PermissionMode,
+    /// On what: a link, by names or by ids.
+    pub resource: String,
+    /// On one logical partition only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_partition_key: Option<Vec<Value>>,
+    /// What the service adds to everything.
+    #[serde(flatten)]
+    pub system: SystemProperties,
+    /// What the user sends in `authorization`, URL-encoded.
+    #[serde(rename = "_token", default)]
+    pub token: String,
+}
+
+impl Permission {
+    /// Reads and checks the body of a create or replace.
+    pub fn parse(body: &[u8]) -> Result<Permission, InvalidDefinition> {
+        let permission: Permission = serde_json::from_slice(body).map_err(misread)?;
+        check_name(&permission.id)?;
+        Ok(permission)
+    }
+}
+
+fn misread(error: serde_json::Error) -> InvalidDefinition {
+    InvalidDefinition { message: format!("{INVALID_INPUT}. {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_permissions_have_the_services_members() {
+        let system =
+            SystemProperties { rid: "r".into(), self_link: "s/".into(), etag: "\"e\"".into(), ts: 5 };
+        let user = serde_json::to_value(User::new("u", system.clone())).expect("plain data");
+        let expected =
+            r#"{"id":"u","_rid":"r","_self":"s/","_etag":"\"e\"","_ts":5,"_permissions":"permissions/"}"#;
+        assert_eq!(user, serde_json::from_str::<Value>(expected).expect("json"));
+        let sent =
+            br#"{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c","resourcePartitionKey":["v"]}"#;
+        let mut permission = Permission::parse(sent).expect("a permission");
+        permission.system = system;
+        permission.token = "type=resource&ver=1&sig=x".into();
+        let expected = r#"{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c","resourcePartitionKey":["v"],
+            "_rid":"r","_self":"s/","_etag":"\"e\"","_ts":5,"_token":"type=resource&ver=1&sig=x"}"#;
+        let body = serde_json::to_value(&permission).expect("plain data");
+        assert_eq!(body, serde_json::from_str::<Value>(expected).expect("json"));
+    }
+
+    #[test]
+    fn bad_bodies_are_refused() {
+        for body in [
+            "",
+            "{}",
+            r#"{"id":"p","resource":"r"}"#,
+            r#"{"id":"p","permissionMode":"Write","resource":"r"}"#,
+        ] {
+            assert!(Permission::parse(body.as_bytes()).is_err(), "{body}");
+        }
+        for body in ["", "{}", r#"{"id":"a/b"}"#] {
+            assert!(User::parse(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}
