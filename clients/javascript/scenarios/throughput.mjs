@@ -1,0 +1,54 @@
+// Offers and throughput.
+
+import assert from "node:assert/strict";
+import { fails, name, numerically, rows, scenario, upTo } from "../harness.mjs";
+
+scenario("containers have manual throughput", async (account) => {
+  const container = await account.container({ throughput: 1000 });
+  const { resource } = await container.readOffer();
+  assert.equal(resource.content.offerThroughput, 1000);
+  assert.equal(resource.offerVersion, "V2");
+  assert.equal(resource.offerResourceId, (await container.read()).resource._rid);
+  assert.ok(resource._self.includes(resource.id));
+  resource.content.offerThroughput = 1200;
+  await account.client.offer(resource.id).replace(resource);
+  assert.equal((await account.client.offer(resource.id).read()).resource.content.offerThroughput, 1200);
+  const { resources } = await account.client.offers.readAll().fetchAll();
+  assert.ok(resources.some((offer) => offer.id === resource.id));
+  const { resources: found } = await account.client.offers.query(`SELECT * FROM root r WHERE r.id = '${resource.id}'`).fetchAll();
+  assert.equal(found.length, 1);
+  resource.content.offerThroughput = 450;
+  await fails(400, account.client.offer(resource.id).replace(resource));
+});
+
+scenario("containers and databases have autoscale throughput", async (account) => {
+  const container = await account.container({ maxThroughput: 5000, autoUpgradePolicy: { throughputPolicy: { incrementPercent: 42 } } });
+  const { resource } = await container.readOffer();
+  assert.equal(resource.content.offerAutopilotSettings.maxThroughput, 5000);
+  assert.equal(resource.content.offerThroughput, 500);
+  const { database } = await account.client.databases.create({ id: name("db"), maxThroughput: 4000 });
+  assert.equal((await database.readOffer()).resource.content.offerAutopilotSettings.maxThroughput, 4000);
+  await database.delete();
+});
+
+scenario("databases may have throughput", async (account) => {
+  assert.ok(!(await account.database.readOffer()).resource, "a database without throughput has no offer");
+  const { database } = await account.client.databases.create({ id: name("db"), throughput: 800 });
+  assert.equal((await database.readOffer()).resource.content.offerThroughput, 800);
+  await database.delete();
+});
+
+scenario("more throughput makes more partitions", async (account) => {
+  const container = await account.container({ throughput: 400 });
+  for (const n of upTo(40)) await container.items.create({ id: `${n}`, pk: `k${n}`, n });
+  assert.deepEqual((await rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n")), upTo(40));
+  const { resource } = await container.readOffer();
+  resource.content.offerThroughput = 25_000;
+  await account.client.offer(resource.id).replace(resource);
+  // This client still knows one range, which is gone; it has to find the new ones by itself.
+  assert.deepEqual((await rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n")), upTo(40));
+  assert.deepEqual((await rows(container, "SELECT VALUE c.n FROM c")).sort(numerically), upTo(40));
+  const fresh = account.open().database(account.database.id).container(container.id);
+  const ranges = (await fresh.readPartitionKeyRanges().fetchAll()).resources;
+  assert.ok(ranges.length >= 2, `${ranges.length} ranges`);
+});
