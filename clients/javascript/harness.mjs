@@ -125,14 +125,19 @@ export async function run(endpoint, key, only) {
       console.log(`ok   ${title} (${Math.round(performance.now() - started)} ms)`);
     } catch (error) {
       failed += 1;
-      console.log(`FAIL ${title}: ${error.code ?? ""} ${error.message}`);
-      console.error(error.stack);
+      console.log(`FAIL ${title} at ${place(error)}: ${error.code ?? ""} ${error.message}`);
     } finally {
       await withLimit(() => account.end()).catch((error) => console.error(`cleaning up after ${title}:`, error.message));
     }
   }
   console.log(`${passed} passed, ${failed} failed`);
   return failed || !passed ? 1 : 0;
+}
+
+/** Where in this program the error was met: the frames of the SDK say little. */
+function place(error) {
+  const frames = String(error.stack).matchAll(/scenarios\/(\w+\.mjs:\d+)/g);
+  return [...frames].map(([, frame]) => frame).join(" < ") || "start";
 }
 
 async function withLimit(work) {

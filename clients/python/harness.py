@@ -7,6 +7,7 @@ asynchronous SDK and, through `blocking.py`, on the synchronous one.
 
 import asyncio
 import inspect
+import os
 import signal
 import time
 import traceback
@@ -129,12 +130,18 @@ async def run(flavour, endpoint, key, only):
             await _run_one(function, flavour, endpoint, key)
         except Exception as error:  # a scenario may fail in any way; all of them are reported
             failed += 1
-            print(f"FAIL {title}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc()
+            print(f"FAIL {title} at {_place(error)}: {type(error).__name__}: {error}", flush=True)
         else:
             passed += 1
             print(f"ok   {title} ({(time.monotonic() - started) * 1000:.0f} ms)", flush=True)
     return passed, failed
+
+
+def _place(error):
+    """Where in this program the error was met: the frames of the SDK say little."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "scenarios" in frame.filename] or frames
+    return " < ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in reversed(ours))
 
 
 async def _run_one(function, flavour, endpoint, key):
