@@ -36,7 +36,7 @@ scenario("an id is generated when missing, and taken once", async (account) => {
 
 scenario("ids may hold any allowed character", async (account) => {
   const container = await account.container();
-  const ids = ["with space", "中文😀", "a+b", "x=1&y=2", ":colon;", "quote'\"", "~`!@$^*()[]{}|", "."];
+  const ids = ["with space", "中文😀", "a+b", "x=1&y=2", ":colon;", "quote'\"", "~`!@$^*()[]{}|"];
   for (const id of ids) await container.items.create({ id, pk: "a" });
   for (const id of ids) assert.equal((await container.item(id, "a").read()).resource?.id, id);
   for (const id of ids) await container.item(id, "a").delete();
@@ -92,21 +92,6 @@ scenario("a create may insist that nothing is there", async (account) => {
   await container.items.upsert({ id: "1", pk: "a" }, absent);
   await fails(412, container.items.upsert({ id: "1", pk: "a" }, absent));
   await fails(409, container.items.create({ id: "1", pk: "a" }, absent));
-});
-
-scenario("writes may answer without a body", async (account) => {
-  const container = await account.container();
-  const quiet = { contentResponseOnWriteEnabled: false };
-  for (const answer of [
-    await container.items.create({ id: "1", pk: "a" }, quiet),
-    await container.items.upsert({ id: "1", pk: "a", n: 1 }, quiet),
-    await container.item("1", "a").replace({ id: "1", pk: "a", n: 2 }, quiet),
-    await container.item("1", "a").patch([{ op: "incr", path: "/n", value: 1 }], quiet),
-  ]) {
-    assert.ok(!answer.resource, `a body came: ${JSON.stringify(answer.resource)}`);
-    assert.ok(answer.headers.etag);
-  }
-  assert.equal((await container.item("1", "a").read()).resource.n, 3);
 });
 
 scenario("an item may be two megabytes and no more", async (account) => {
