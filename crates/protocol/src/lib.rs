@@ -8,6 +8,7 @@ pub mod headers;
 pub mod lsn;
 pub mod partition;
 pub mod partition_range;
+pub mod query;
 pub mod resource;
 pub mod resource_id;
 pub mod resource_path;

@@ -1,0 +1,125 @@
+//! The body of a query.
+//!
+//! In: JSON. Out: the text and the parameters, borrowed from it where possible. Values stay
+//! unread: whoever runs the query has its own type for them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+/// The longest SQL text.
+pub const SQL_BYTES_MAX: usize = 512 * 1024;
+
+/// A query and its parameters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QuerySpec<'a> {
+    /// The SQL text.
+    #[serde(borrow)]
+    pub query: Cow<'a, str>,
+    /// What it is run with.
+    #[serde(borrow, default, deserialize_with = "list_or_null")]
+    pub parameters: Vec<QueryParameter<'a>>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QueryParameter<'a> {
+    /// As it was sent: usually, not always, with its `@`. See [`QueryParameter::bare_name`].
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// Any JSON, unread; `null` when it is missing.
+    #[serde(borrow, default = "null")]
+    pub value: &'a RawValue,
+}
+
+impl QueryParameter<'_> {
+    /// The name without its `@`.
+    pub fn bare_name(&self) -> &str {
+        self.name.strip_prefix('@').unwrap_or(&self.name)
+    }
+}
+
+/// A body that is not a query.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadQuerySpec {
+    /// It has another shape.
+    #[error("the query body must be a JSON object with `query` and, if need be, `parameters`: {0}")]
+    Malformed(String),
+    /// Its text is too long.
+    #[error("the SQL text has {0} bytes and may have 524288")]
+    TooLong(usize),
+}
+
+impl<'a> QuerySpec<'a> {
+    /// Reads the body of a query.
+    ///
+    /// Cost: one pass; allocates the list, and the text only if it has escapes.
+    pub fn parse(body: &'a [u8]) -> Result<QuerySpec<'a>, BadQuerySpec> {
+        let spec: QuerySpec<'a> =
+            serde_json::from_slice(body).map_err(|error| BadQuerySpec::Malformed(error.to_string()))?;
+        if spec.query.len() > SQL_BYTES_MAX {
+            return Err(BadQuerySpec::TooLong(spec.query.len()));
+        }
+        Ok(spec)
+    }
+}
+
+fn list_or_null<'de: 'a, 'a, D>(deserializer: D) -> Result<Vec<QueryParameter<'a>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    Option::<Vec<QueryParameter<'a>>>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+fn null() -> &'static RawValue {
+    RawValue::NULL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_read_with_or_without_parameters() {
+        for body in [
+            r#"{"query":"SELECT 1"}"#,
+            r#"{"query":"SELECT 1","parameters":[]}"#,
+            r#"{"query":"SELECT 1","parameters":null,"more":1}"#,
+        ] {
+            let spec = QuerySpec::parse(body.as_bytes()).expect(body);
+            assert_eq!((&*spec.query, spec.parameters.len()), ("SELECT 1", 0));
+        }
+        let body = br#"{"parameters":[{"name":"@a","value":{"z":1,"a":[1e400]}},{"name":"b","value":null},{"name":"@c"}],"query":"SELECT \"x\" \u4e2d"}"#;
+        let spec = QuerySpec::parse(body).expect("a query");
+        assert_eq!(spec.query, "SELECT \"x\" 中");
+        let names: Vec<_> = spec.parameters.iter().map(QueryParameter::bare_name).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(spec.parameters[0].value.get(), r#"{"z":1,"a":[1e400]}"#, "untouched");
+        assert_eq!((spec.parameters[1].value.get(), spec.parameters[2].value.get()), ("null", "null"));
+    }
+
+    #[test]
+    fn text_without_escapes_is_borrowed() {
+        let spec = QuerySpec::parse(br#"{"query":"SELECT * FROM c"}"#).expect("a query");
+        assert!(matches!(spec.query, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_not_a_query_is_refused() {
+        for body in [
+            "",
+            "{}",
+            "[]",
+            "\"SELECT 1\"",
+            r#"{"query":1}"#,
+            r#"{"query":"x","parameters":{}}"#,
+            r#"{"query":"x","parameters":[{"value":1}]}"#,
+        ] {
+            assert!(matches!(QuerySpec::parse(body.as_bytes()), Err(BadQuerySpec::Malformed(_))), "{body}");
+        }
+        let long = format!(r#"{{"query":"{}"}}"#, "x".repeat(SQL_BYTES_MAX + 1));
+        assert_eq!(QuerySpec::parse(long.as_bytes()).err(), Some(BadQuerySpec::TooLong(SQL_BYTES_MAX + 1)));
+    }
+}
