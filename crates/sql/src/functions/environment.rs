@@ -1,15 +1,15 @@
 //! What functions may use besides their arguments.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use regex::Regex;
 use smol_str::SmolStr;
 
+use super::full_text::Term;
+use super::spatial::Prepared;
 use crate::context::{Context, Schema};
-
-/// Regular expressions kept compiled during one run. Queries rarely use more than one or two; a
-/// pattern that comes from the items themselves must not make the run grow.
-const REGEXES_MAX: usize = 16;
+use crate::value::Object;
 
 /// The surroundings of one run of a query. Lives as long as the run and is used by one thread.
 #[derive(Debug)]
@@ -19,15 +19,13 @@ pub(crate) struct Environment<'a> {
     /// The container the query runs on.
     pub(crate) schema: &'a Schema,
     random: Cell<u64>,
-    regexes: RefCell<Vec<CachedRegex>>,
-}
-
-#[derive(Debug)]
-struct CachedRegex {
-    pattern: SmolStr,
-    modifiers: SmolStr,
-    /// `None` when the pattern does not compile: that is remembered as well.
-    regex: Option<Regex>,
+    /// By pattern and modifiers; `None` when the pattern does not compile, which is worth
+    /// remembering as well.
+    regexes: Recent<(SmolStr, SmolStr), Option<Regex>>,
+    /// By the identity of the object, which the entry keeps alive.
+    geometries: Recent<Arc<Object>, Option<Arc<Prepared>>>,
+    /// By the text searched for.
+    terms: Recent<SmolStr, Arc<Term>>,
 }
 
 impl<'a> Environment<'a> {
@@ -37,12 +35,14 @@ impl<'a> Environment<'a> {
             now: context.now,
             schema,
             random: Cell::new(context.random_seed),
-            regexes: RefCell::new(Vec::new()),
+            regexes: Recent::default(),
+            geometries: Recent::default(),
+            terms: Recent::default(),
         }
     }
 
     /// The next random number, in `0.0..1.0`.
-    pub(crate) fn random(&self) -> f64 {
+    pub(super) fn random(&self) -> f64 {
         // SplitMix64: one addition of state, three rounds of mixing.
         let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.random.set(state);
@@ -56,27 +56,72 @@ impl<'a> Environment<'a> {
 
     /// Whether `text` matches a pattern, compiled by `compile` the first time it is seen.
     /// `None` when the pattern does not compile.
-    pub(crate) fn matches_regex(
+    pub(super) fn matches_regex(
         &self,
         text: &str,
-        pattern: &str,
-        modifiers: &str,
+        (pattern, modifiers): (&str, &str),
         compile: fn(&str, &str) -> Option<Regex>,
     ) -> Option<bool> {
-        let mut regexes = self.regexes.borrow_mut();
-        let known = regexes.iter().position(|entry| entry.pattern == pattern && entry.modifiers == modifiers);
-        let at = known.unwrap_or_else(|| {
-            if regexes.len() == REGEXES_MAX {
-                regexes.remove(0);
+        self.regexes.with(
+            |known| known.0 == pattern && known.1 == modifiers,
+            || ((pattern.into(), modifiers.into()), compile(pattern, modifiers)),
+            |regex| regex.as_ref().map(|regex| regex.is_match(text)),
+        )
+    }
+
+    /// `object` as a geometry, read and laid out the first time it is seen; `None` when it is none.
+    pub(super) fn prepared_geometry(&self, object: &Arc<Object>) -> Option<Arc<Prepared>> {
+        self.geometries.with(
+            |known| Arc::ptr_eq(known, object),
+            || {
+                let prepared = Prepared::new(object, self.schema.geometry);
+                (Arc::clone(object), prepared.map(Arc::new))
+            },
+            Clone::clone,
+        )
+    }
+
+    /// The words of a search term, taken apart the first time it is seen.
+    pub(super) fn term(&self, text: &SmolStr) -> Arc<Term> {
+        self.terms.with(
+            |known| known == text,
+            || (text.clone(), Arc::new(Term::new(text, self.schema.full_text_language))),
+            Clone::clone,
+        )
+    }
+}
+
+/// How many results of each kind a run keeps. Queries rarely have more than a few constants; what
+/// comes from the items themselves must not make the run grow.
+const RECENT_MAX: usize = 16;
+
+/// A few results worth keeping from row to row, the latest used in front.
+#[derive(Debug)]
+struct Recent<K, V>(RefCell<Vec<(K, V)>>);
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Recent<K, V> {
+        Recent(RefCell::new(Vec::new()))
+    }
+}
+
+impl<K, V> Recent<K, V> {
+    /// Hands `answer` the value whose key `is_wanted`, which `make` provides when there is none yet.
+    fn with<T>(
+        &self,
+        is_wanted: impl Fn(&K) -> bool,
+        make: impl FnOnce() -> (K, V),
+        answer: impl FnOnce(&V) -> T,
+    ) -> T {
+        let mut entries = self.0.borrow_mut();
+        match entries.iter().position(|(key, _)| is_wanted(key)) {
+            Some(at) => entries[..=at].rotate_right(1),
+            None => {
+                entries.truncate(RECENT_MAX - 1);
+                entries.insert(0, make());
             }
-            regexes.push(CachedRegex {
-                pattern: pattern.into(),
-                modifiers: modifiers.into(),
-                regex: compile(pattern, modifiers),
-            });
-            regexes.len() - 1
-        });
-        regexes[at].regex.as_ref().map(|regex| regex.is_match(text))
+        }
+        answer(&entries[0].1)
     }
 }
 
@@ -99,14 +144,30 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_patterns_does_not_grow_the_cache() {
-        let schema = Schema::default();
-        let environment = Environment::new(Context::default(), &schema);
-        for at in 0..100 {
-            let matched =
-                environment.matches_regex("7", &at.to_string(), "", |pattern, _| Regex::new(pattern).ok());
-            assert_eq!(matched, Some(at == 7));
+    fn what_was_used_lately_is_kept_and_the_rest_is_bounded() {
+        let recent = Recent::default();
+        let made = Cell::new(0);
+        let ask = |wanted: usize| {
+            recent.with(
+                |key| *key == wanted,
+                || {
+                    made.set(made.get() + 1);
+                    (wanted, wanted * 2)
+                },
+                |value| *value,
+            )
+        };
+        for number in 1..100 {
+            assert_eq!(ask(0), 0);
+            assert_eq!(ask(number), number * 2);
         }
-        assert_eq!(environment.regexes.borrow().len(), REGEXES_MAX);
+        assert_eq!(made.get(), 100);
+        assert_eq!(recent.0.borrow().len(), RECENT_MAX);
+    }
+
+    #[test]
+    fn a_run_may_move_between_threads() {
+        fn assert_send<T: Send>() {}
+        assert_send::<Environment<'_>>();
     }
 }

@@ -13,12 +13,15 @@ mod conditional;
 mod date_time;
 pub(crate) mod distinct;
 mod environment;
+mod full_text;
 mod integer;
 mod math;
 mod other;
 mod set;
+mod spatial;
 mod string;
 mod type_check;
+mod vector;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -102,6 +105,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
         integer::FUNCTIONS,
         conditional::FUNCTIONS,
         date_time::FUNCTIONS,
+        spatial::FUNCTIONS,
+        full_text::FUNCTIONS,
+        vector::FUNCTIONS,
         other::FUNCTIONS,
     ];
     FAMILIES.iter().copied().flatten()

@@ -1,6 +1,8 @@
 //! Functions that belong to no other family.
 
-use super::argument::whole;
+use protocol::resource_id::ItemRid;
+
+use super::argument::{or_undefined, whole};
 use super::{Environment, Family, Function, at_least, between, exactly};
 use crate::value::{SmolStr, Value};
 
@@ -33,39 +35,11 @@ fn object_to_array(args: &[Value], _: &Environment<'_>) -> Value {
     }))
 }
 
-/// `DOCUMENTID(item)`: the item's number in its partition, which its `_rid` carries.
+/// `DOCUMENTID(item)`: the item's number in its container, which its `_rid` carries.
 fn document_id(args: &[Value], _: &Environment<'_>) -> Value {
-    let ordinal = args.first().and_then(|item| item.member("_rid").as_str()).and_then(ordinal_of);
-    ordinal.map_or(Value::Undefined, Value::from)
-}
-
-/// Bytes 8 to 15 of the identifier, little-endian.
-fn ordinal_of(rid: &str) -> Option<i64> {
-    const RID_CHARACTERS: usize = 24;
-    let characters = rid.as_bytes().get(..RID_CHARACTERS)?;
-    let mut bytes = [0; 18];
-    for (group, out) in characters.chunks_exact(4).zip(bytes.chunks_exact_mut(3)) {
-        let mut bits = 0;
-        for &character in group {
-            bits = bits << 6 | u32::from(sextet(character)?);
-        }
-        out.copy_from_slice(&bits.to_be_bytes()[1..]);
-    }
-    let ordinal = bytes[8..16].try_into().ok()?;
-    Some(i64::from_le_bytes(ordinal))
-}
-
-/// The six bits of one character of base64 with `-` for `/`.
-fn sextet(character: u8) -> Option<u8> {
-    match character {
-        b'A'..=b'Z' => Some(character - b'A'),
-        b'a'..=b'z' => Some(character - b'a' + 26),
-        b'0'..=b'9' => Some(character - b'0' + 52),
-        b'+' => Some(62),
-        b'-' | b'/' => Some(63),
-        b'=' => Some(0),
-        _ => None,
-    }
+    let rid = args.first().and_then(|item| item.member("_rid").as_str());
+    let ordinal = rid.and_then(|rid| rid.parse::<ItemRid>().ok()).map(|rid| rid.ordinal);
+    or_undefined(ordinal.and_then(|ordinal| i64::try_from(ordinal).ok()))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(super) fn regex_match(args: &[Value], environment: &Environment<'_>) -> Valu
         }
         _ => return Value::Undefined,
     };
-    or_undefined(environment.matches_regex(text, pattern, modifiers, compile))
+    or_undefined(environment.matches_regex(text, (pattern, modifiers), compile))
 }
 
 fn compile(pattern: &str, modifiers: &str) -> Option<Regex> {

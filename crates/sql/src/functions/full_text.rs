@@ -1,0 +1,273 @@
+//! Functions of words: text taken apart, lower-cased and stemmed.
+//!
+//! A word is a run of letters and digits. A term of several words is a phrase: they follow each
+//! other. Scores are BM25; the figures over all items that it needs are arguments, since the client
+//! gathers them from every partition first. FULLTEXTSCORE and RRF only have a meaning in ORDER BY
+//! RANK, which the planner rewrites into `_FULLTEXTSCORE`.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+use super::argument::or_undefined;
+use super::{Environment, Family, Function, at_least, exactly};
+use crate::context::FullTextLanguage;
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    exactly("FULLTEXTCONTAINS", 2, Family::FullText, |args, environment| contains(args, environment, true)),
+    at_least("FULLTEXTCONTAINSALL", 2, Family::FullText, |args, environment| {
+        contains(args, environment, true)
+    }),
+    at_least("FULLTEXTCONTAINSANY", 2, Family::FullText, |args, environment| {
+        contains(args, environment, false)
+    }),
+    at_least("FULLTEXTSCORE", 2, Family::Rank, |_, _| Value::Undefined),
+    at_least("RRF", 2, Family::Rank, |_, _| Value::Undefined),
+    exactly("_FULLTEXTSCORE", 5, Family::FullText, score),
+    exactly("_FULLTEXTWORDCOUNT", 1, Family::FullText, word_count),
+];
+
+/// How soon further occurrences of a term stop counting.
+const BM25_K1: f64 = 1.2;
+/// How much long texts are held back.
+const BM25_B: f64 = 0.75;
+
+/// What is searched for: one word, or several that follow each other.
+#[derive(Debug)]
+pub(super) struct Term {
+    stems: Vec<String>,
+}
+
+impl Term {
+    /// Takes `text` apart.
+    pub(super) fn new(text: &str, language: FullTextLanguage) -> Term {
+        let mut stems = Vec::new();
+        let _ = for_each_stem(text, language, |stem| {
+            stems.push(stem.to_owned());
+            ControlFlow::Continue(())
+        });
+        Term { stems }
+    }
+}
+
+/// `FULLTEXTCONTAINSALL(text, t1, …)`, or `…ANY` when not `all`.
+fn contains(args: &[Value], environment: &Environment<'_>, all: bool) -> Value {
+    let Some((Value::String(text), terms)) = args.split_first() else { return Value::Undefined };
+    let Some(terms) = terms_of(terms, environment) else { return Value::Undefined };
+    let mut found = vec![false; terms.len()];
+    let mut missing = terms.len();
+    let decided = for_each_hit(text, &terms, environment.schema.full_text_language, |at| {
+        if !std::mem::replace(&mut found[at], true) {
+            missing -= 1;
+        }
+        if !all || missing == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    Value::Bool(decided.is_break())
+}
+
+fn terms_of(values: &[Value], environment: &Environment<'_>) -> Option<Vec<Arc<Term>>> {
+    values
+        .iter()
+        .map(|value| match value {
+            Value::String(text) => Some(environment.term(text)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// `_FULLTEXTWORDCOUNT(text)`
+fn word_count(args: &[Value], _: &Environment<'_>) -> Value {
+    match args {
+        [Value::String(text)] => or_undefined(i64::try_from(words(text).count()).ok()),
+        _ => Value::Undefined,
+    }
+}
+
+/// `_FULLTEXTSCORE(text, [t1, …], items, words, [itemsWith1, …])`: how well the text answers the
+/// terms, given how many items there are, how many words they have, and how many have each term.
+fn score(args: &[Value], environment: &Environment<'_>) -> Value {
+    let [Value::String(text), Value::Array(terms), items, words_total, Value::Array(items_with)] = args
+    else {
+        return Value::Undefined;
+    };
+    let (Some(items), Some(words_total), Some(terms)) =
+        (items.as_f64(), words_total.as_f64(), terms_of(terms, environment))
+    else {
+        return Value::Undefined;
+    };
+    let Some(items_with) = items_with.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() else {
+        return Value::Undefined;
+    };
+    if items_with.len() != terms.len() {
+        return Value::Undefined;
+    }
+    let mut hits = vec![0_u32; terms.len()];
+    let _ = for_each_hit(text, &terms, environment.schema.full_text_language, |at| {
+        hits[at] += 1;
+        ControlFlow::Continue(())
+    });
+    let length = words(text).count() as f64;
+    let relative_length = if words_total > 0.0 { length * items / words_total } else { 1.0 };
+    let score = hits
+        .into_iter()
+        .zip(items_with)
+        .filter(|(hits, _)| *hits > 0)
+        .map(|(hits, with)| {
+            let rarity = (1.0 + (items - with + 0.5) / (with + 0.5)).ln();
+            let hits = f64::from(hits);
+            let held_back = BM25_K1 * (1.0 - BM25_B + BM25_B * relative_length);
+            rarity * hits * (BM25_K1 + 1.0) / (hits + held_back)
+        })
+        // Not `sum`: the sum of nothing is minus zero.
+        .fold(0.0, |total, part| total + part);
+    Value::from(score)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Visits the stem of every word, in order, until told to stop.
+fn for_each_stem(
+    text: &str,
+    language: FullTextLanguage,
+    mut visit: impl FnMut(&str) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let stemmer = Stemmer::create(match language {
+        FullTextLanguage::English => Algorithm::English,
+        FullTextLanguage::French => Algorithm::French,
+        FullTextLanguage::German => Algorithm::German,
+        FullTextLanguage::Italian => Algorithm::Italian,
+        FullTextLanguage::Portuguese => Algorithm::Portuguese,
+        FullTextLanguage::Spanish => Algorithm::Spanish,
+    });
+    let mut lower = String::new();
+    for word in words(text) {
+        lower.clear();
+        lower.extend(word.chars().flat_map(char::to_lowercase));
+        visit(&stemmer.stem(&lower))?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Reports the index of a term each time it occurs, until told to stop.
+fn for_each_hit(
+    text: &str,
+    terms: &[Arc<Term>],
+    language: FullTextLanguage,
+    mut report: impl FnMut(usize) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let longest = terms.iter().map(|term| term.stems.len()).max().unwrap_or(0);
+    // The words before the current one, when a phrase may begin with them.
+    let mut before: VecDeque<String> = VecDeque::new();
+    for_each_stem(text, language, |stem| {
+        for (at, term) in terms.iter().enumerate() {
+            let Some((last, leading)) = term.stems.split_last() else { continue };
+            let follows = last == stem
+                && leading.len() <= before.len()
+                && leading.iter().eq(before.range(before.len() - leading.len()..));
+            if follows {
+                report(at)?;
+            }
+        }
+        if longest > 1 {
+            if before.len() == longest - 1 {
+                before.pop_front();
+            }
+            before.push_back(stem.to_owned());
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{call, check, value};
+    use super::super::{Environment, find};
+    use crate::context::{Context, FullTextLanguage, Schema};
+
+    const TEXT: &str = r#""The runner was running; two mountain bikes, and a red bicycle stood by.""#;
+
+    #[test]
+    fn words_are_found_whatever_their_case_and_ending() {
+        for (terms, all, any) in [
+            (r#""run""#, "true", "true"),
+            (r#""RUNS""#, "true", "true"),
+            (r#""bike""#, "true", "true"),
+            (r#""bik""#, "false", "false"),
+            (r#""mountain bike""#, "true", "true"),
+            (r#""bike mountain""#, "false", "false"),
+            (r#""red bicycles stood""#, "true", "true"),
+            (r#""bike" ; "boat""#, "false", "true"),
+            (r#""boat" ; "car""#, "false", "false"),
+            (r#""bike" ; "runner" ; "red bicycle""#, "true", "true"),
+            (r#""!?""#, "false", "false"),
+            (r#""bike" ; 1"#, "u", "u"),
+            (r#""bike" ; u"#, "u", "u"),
+        ] {
+            let args = format!("{TEXT} ; {terms}");
+            check(&[("FULLTEXTCONTAINSALL", &args, all), ("FULLTEXTCONTAINSANY", &args, any)]);
+            if !terms.contains(';') {
+                check(&[("FULLTEXTCONTAINS", &args, all)]);
+            }
+        }
+        check(&[
+            ("FULLTEXTCONTAINS", r#"1 ; "run""#, "u"),
+            ("FULLTEXTCONTAINS", r#"u ; "run""#, "u"),
+            ("FULLTEXTCONTAINS", r#""" ; "run""#, "false"),
+            ("_FULLTEXTWORDCOUNT", TEXT, "13"),
+            ("_FULLTEXTWORDCOUNT", r#""""#, "0"),
+            ("_FULLTEXTWORDCOUNT", "1", "u"),
+        ]);
+    }
+
+    #[test]
+    fn endings_are_those_of_the_containers_language() {
+        let search = |language, text: &str, term: &str| {
+            let schema = Schema { full_text_language: language, ..Schema::default() };
+            let environment = Environment::new(Context::default(), &schema);
+            (find("FULLTEXTCONTAINS").unwrap().call)(&[value(text), value(term)], &environment).is_true()
+        };
+        assert!(search(FullTextLanguage::German, r#""Die Häuser""#, r#""haus""#));
+        assert!(!search(FullTextLanguage::English, r#""Die Häuser""#, r#""haus""#));
+        assert!(search(FullTextLanguage::French, r#""continuellement""#, r#""continuel""#));
+    }
+
+    #[test]
+    fn scores_follow_bm25() {
+        let score = |text: &str, rest: &str| -> f64 {
+            let args = format!("\"{text}\" ; {rest}");
+            call("_FULLTEXTSCORE", &args.split(" ; ").collect::<Vec<_>>()).parse().unwrap()
+        };
+        // 10 items of 4 words on average, 3 of which have the term.
+        let statistics = r#"["swim"] ; 10 ; 40 ; [3]"#;
+        let rarity = (1.0_f64 + 7.5 / 3.5).ln();
+        let expected = rarity * 1.0 * 2.2 / (1.0 + 1.2);
+        assert!((score("I swim every day", statistics) - expected).abs() < 1e-12);
+        assert!(score("swim swim swim day", statistics) > expected);
+        assert!(score("I swim every day in the cold sea", statistics) < expected);
+        assert_eq!(score("nothing of the kind", statistics), 0.0);
+        assert_eq!(
+            score("swimming in the sea", r#"["swim","sea"] ; 10 ; 40 ; [3,1]"#),
+            score("swimming in the sea", r#"["swim"] ; 10 ; 40 ; [3]"#)
+                + score("swimming in the sea", r#"["sea"] ; 10 ; 40 ; [1]"#)
+        );
+        assert_eq!(score("swim", r#"["swim"] ; 0 ; 0 ; [0]"#), 2.0_f64.ln());
+    }
+
+    #[test]
+    fn scores_without_their_figures_are_undefined() {
+        check(&[
+            ("_FULLTEXTSCORE", r#"1 ; ["a"] ; 1 ; 1 ; [1]"#, "u"),
+            ("_FULLTEXTSCORE", r#""a" ; ["a"] ; "1" ; 1 ; [1]"#, "u"),
+            ("_FULLTEXTSCORE", r#""a" ; ["a"] ; 1 ; 1 ; []"#, "u"),
+            ("_FULLTEXTSCORE", r#""a" ; [1] ; 1 ; 1 ; [1]"#, "u"),
+            ("_FULLTEXTSCORE", r#""a" ; "a" ; 1 ; 1 ; [1]"#, "u"),
+            ("FULLTEXTSCORE", r#""a" ; "a""#, "u"),
+            ("RRF", "1 ; 2", "u"),
+        ]);
+    }
+}

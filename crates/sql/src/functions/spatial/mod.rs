@@ -1,0 +1,204 @@
+//! Functions of GeoJSON objects.
+//!
+//! `geojson` reads an object, `surface` and `shape` lay it out, `relate` and `measure` answer. On a
+//! container of geography, edges are arcs on the WGS-84 ellipsoid; a polygon too large for half the
+//! globe is taken by longitude and latitude, as on a flat map. What is no valid object is undefined.
+
+mod geojson;
+mod measure;
+mod relate;
+mod shape;
+mod surface;
+
+use std::sync::{Arc, OnceLock};
+
+use geojson::{Geometry, Position};
+use shape::Shape;
+use surface::Surface;
+
+use super::argument::or_undefined;
+use super::{Call, Environment, Family, Function, exactly};
+use crate::context::GeometryKind;
+use crate::value::{Object, SmolStr, Value};
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    of("ST_AREA", 1, area),
+    of("ST_DISTANCE", 2, distance),
+    of("ST_INTERSECTS", 2, |args, environment| {
+        relation(args, environment, |shape, point| shape.covers(point), relate::intersects)
+    }),
+    of("ST_ISVALID", 1, is_valid),
+    of("ST_ISVALIDDETAILED", 1, is_valid_detailed),
+    of("ST_WITHIN", 2, |args, environment| {
+        relation(args, environment, relate::holds_point, relate::is_within)
+    }),
+];
+
+const fn of(name: &'static str, args: usize, call: Call) -> Function {
+    exactly(name, args, Family::Spatial, call)
+}
+
+/// Pairs of positions a function looks at before it gives up: a fraction of a second.
+const PAIRS_MAX: usize = 50_000_000;
+
+/// A valid argument.
+enum Operand {
+    /// By far the most frequent, and needs no preparation.
+    Point(Position),
+    Other(Arc<Prepared>),
+}
+
+/// A geometry and its layouts, kept from row to row.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    geometry: Geometry,
+    /// Its natural layout; on the globe, `None` when it is too large for one.
+    natural: Option<Shape>,
+    flat: OnceLock<Shape>,
+}
+
+impl Prepared {
+    /// Reads and lays out `object`, if it is valid.
+    pub(super) fn new(object: &Object, kind: GeometryKind) -> Option<Prepared> {
+        let geometry = geojson::read(object, kind).ok()?;
+        let natural = Shape::new(&geometry, surface_of(kind));
+        Some(Prepared { geometry, natural, flat: OnceLock::new() })
+    }
+
+    fn flat(&self) -> &Shape {
+        self.flat.get_or_init(|| {
+            Shape::new(&self.geometry, Surface::Plane).expect("a plane has room for every ring")
+        })
+    }
+}
+
+fn surface_of(kind: GeometryKind) -> Surface {
+    match kind {
+        GeometryKind::Geography => Surface::Globe,
+        GeometryKind::Geometry => Surface::Plane,
+    }
+}
+
+fn operand(value: &Value, environment: &Environment<'_>) -> Option<Operand> {
+    let Value::Object(object) = value else { return None };
+    match geojson::read_point(object, environment.schema.geometry) {
+        Some(position) => Some(Operand::Point(position)),
+        None => environment.prepared_geometry(object).map(Operand::Other),
+    }
+}
+
+fn two_operands(args: &[Value], environment: &Environment<'_>) -> Option<(Operand, Operand)> {
+    let [first, second] = args else { return None };
+    Some((operand(first, environment)?, operand(second, environment)?))
+}
+
+/// Asks `ask` about both operands, laid out on one surface.
+fn on_one_surface<T>(
+    a: &Operand,
+    b: &Operand,
+    kind: GeometryKind,
+    ask: impl FnOnce(&Shape, &Shape) -> T,
+) -> Option<T> {
+    fn natural(operand: &Operand) -> Option<Option<&Shape>> {
+        match operand {
+            Operand::Point(_) => Some(None),
+            Operand::Other(prepared) => prepared.natural.as_ref().map(Some),
+        }
+    }
+    let (surface, a_shape, b_shape) = match (natural(a), natural(b)) {
+        (Some(a_shape), Some(b_shape)) => (surface_of(kind), a_shape, b_shape),
+        _ => (Surface::Plane, flat(a), flat(b)),
+    };
+    let (a_point, b_point);
+    let a_shape = match a_shape {
+        Some(shape) => shape,
+        None => {
+            a_point = point_shape(a, surface)?;
+            &a_point
+        }
+    };
+    let b_shape = match b_shape {
+        Some(shape) => shape,
+        None => {
+            b_point = point_shape(b, surface)?;
+            &b_point
+        }
+    };
+    (a_shape.size.saturating_mul(b_shape.size) <= PAIRS_MAX).then(|| ask(a_shape, b_shape))
+}
+
+fn flat(operand: &Operand) -> Option<&Shape> {
+    match operand {
+        Operand::Point(_) => None,
+        Operand::Other(prepared) => Some(prepared.flat()),
+    }
+}
+
+fn point_shape(operand: &Operand, surface: Surface) -> Option<Shape> {
+    match operand {
+        Operand::Point(position) => Some(Shape::of_point(*position, surface)),
+        Operand::Other(_) => None,
+    }
+}
+
+/// A question about a pair, with a shorter way for a point and a shape.
+fn relation(
+    args: &[Value],
+    environment: &Environment<'_>,
+    of_point: fn(&Shape, surface::Vector) -> bool,
+    of_shapes: fn(&Shape, &Shape) -> bool,
+) -> Value {
+    let Some((a, b)) = two_operands(args, environment) else { return Value::Undefined };
+    let kind = environment.schema.geometry;
+    if let (Operand::Point(position), Operand::Other(prepared)) = (&a, &b) {
+        let shape = prepared.natural.as_ref().unwrap_or_else(|| prepared.flat());
+        return Value::Bool(of_point(shape, shape.surface.vector(*position)));
+    }
+    or_undefined(on_one_surface(&a, &b, kind, of_shapes))
+}
+
+/// `ST_DISTANCE(a, b)`
+fn distance(args: &[Value], environment: &Environment<'_>) -> Value {
+    let kind = environment.schema.geometry;
+    match two_operands(args, environment) {
+        Some((Operand::Point(a), Operand::Point(b))) => {
+            Value::from(measure::between_points(a, b, surface_of(kind)))
+        }
+        Some((a, b)) => or_undefined(on_one_surface(&a, &b, kind, measure::between_shapes).flatten()),
+        None => Value::Undefined,
+    }
+}
+
+/// `ST_AREA(g)`: 0 for points and lines.
+fn area(args: &[Value], environment: &Environment<'_>) -> Value {
+    let [argument] = args else { return Value::Undefined };
+    match operand(argument, environment) {
+        Some(Operand::Point(_)) => Value::from(0),
+        Some(Operand::Other(prepared)) => {
+            Value::from(measure::area(&prepared.geometry, surface_of(environment.schema.geometry)))
+        }
+        None => Value::Undefined,
+    }
+}
+
+/// `ST_ISVALID(g)`
+fn is_valid(args: &[Value], environment: &Environment<'_>) -> Value {
+    match args {
+        [Value::Object(object)] => Value::Bool(geojson::read(object, environment.schema.geometry).is_ok()),
+        _ => Value::Undefined,
+    }
+}
+
+/// `ST_ISVALIDDETAILED(g)`
+fn is_valid_detailed(args: &[Value], environment: &Environment<'_>) -> Value {
+    let [Value::Object(object)] = args else { return Value::Undefined };
+    let verdict = geojson::read(object, environment.schema.geometry);
+    let valid = (SmolStr::new_static("valid"), Value::Bool(verdict.is_ok()));
+    match verdict {
+        Ok(_) => Value::object([valid]),
+        Err(reason) => Value::object([valid, (SmolStr::new_static("reason"), Value::from(reason))]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! VECTORDISTANCE.
+//!
+//! Which function a path's embedding policy names is the binder's to know: it puts it into the
+//! options. Without that, the container's policies decide if they agree, and cosine otherwise.
+
+use super::argument::or_undefined;
+use super::{Environment, Family, Function, between};
+use crate::context::{DistanceFunction, Schema};
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] =
+    &[between("VECTORDISTANCE", (2, 4), Family::Vector, vector_distance)];
+
+/// `VECTORDISTANCE(v1, v2[, bruteForce[, options]])`: every search here is exact, so of the options
+/// only the distance function matters.
+fn vector_distance(args: &[Value], environment: &Environment<'_>) -> Value {
+    let [Value::Array(left), Value::Array(right), rest @ ..] = args else { return Value::Undefined };
+    let options = match rest {
+        [] | [Value::Bool(_)] => None,
+        [Value::Bool(_), Value::Object(options)] => Some(options),
+        _ => return Value::Undefined,
+    };
+    let function = match options.and_then(|options| options.get("distanceFunction")) {
+        None => Some(default_function(environment.schema)),
+        Some(name) => name.as_str().and_then(DistanceFunction::from_name),
+    };
+    or_undefined(function.and_then(|function| distance(left, right, function)))
+}
+
+fn default_function(schema: &Schema) -> DistanceFunction {
+    match schema.vector_policies.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|policy| policy.distance == first.distance) => first.distance,
+        _ => DistanceFunction::default(),
+    }
+}
+
+/// `None` unless both are vectors of numbers and of the same, positive length.
+fn distance(left: &[Value], right: &[Value], function: DistanceFunction) -> Option<f64> {
+    if left.is_empty() || left.len() != right.len() {
+        return None;
+    }
+    let (mut product, mut left_squared, mut right_squared, mut apart_squared) = (0.0, 0.0, 0.0, 0.0);
+    for (left, right) in left.iter().zip(right) {
+        let (left, right) = (left.as_f64()?, right.as_f64()?);
+        product += left * right;
+        left_squared += left * left;
+        right_squared += right * right;
+        apart_squared += (left - right) * (left - right);
+    }
+    match function {
+        DistanceFunction::DotProduct => Some(product),
+        DistanceFunction::Euclidean => Some(apart_squared.sqrt()),
+        DistanceFunction::Cosine => {
+            // A vector without length has no direction.
+            let lengths = f64::sqrt(left_squared) * f64::sqrt(right_squared);
+            (lengths > 0.0).then(|| product / lengths)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{check, value};
+    use super::*;
+    use crate::context::{Context, VectorPolicy};
+
+    #[test]
+    fn vectors_compare_by_the_chosen_function() {
+        check(&[
+            ("VECTORDISTANCE", "[1,0] ; [1,0]", "1"),
+            ("VECTORDISTANCE", "[1,0] ; [0,1]", "0"),
+            ("VECTORDISTANCE", "[1,0] ; [-2,0]", "-1"),
+            ("VECTORDISTANCE", "[3,4] ; [3,4] ; true", "1"),
+            ("VECTORDISTANCE", r#"[1,2,3] ; [4,5,6] ; false ; {"distanceFunction":"dotproduct"}"#, "32"),
+            ("VECTORDISTANCE", r#"[1,2,3] ; [4,6,3] ; false ; {"distanceFunction":"Euclidean"}"#, "5"),
+            ("VECTORDISTANCE", r#"[1,0] ; [1,0] ; true ; {"dataType":"float32"}"#, "1"),
+            ("VECTORDISTANCE", r#"[1,0] ; [1,0] ; true ; {"distanceFunction":"manhattan"}"#, "u"),
+            ("VECTORDISTANCE", "[1,0] ; [1,0,0]", "u"),
+            ("VECTORDISTANCE", "[] ; []", "u"),
+            ("VECTORDISTANCE", "[0,0] ; [1,0]", "u"),
+            ("VECTORDISTANCE", "[[1,0]] ; [[1,0]]", "u"),
+            ("VECTORDISTANCE", r#"[1,"0"] ; [1,0]"#, "u"),
+            ("VECTORDISTANCE", "1 ; [1]", "u"),
+            ("VECTORDISTANCE", "[1] ; [1] ; 1", "u"),
+            ("VECTORDISTANCE", "[1] ; [1] ; true ; 1", "u"),
+            ("VECTORDISTANCE", "[1] ; u", "u"),
+        ]);
+    }
+
+    #[test]
+    fn the_containers_policy_decides_when_the_query_does_not() {
+        let policy = |distance| VectorPolicy { path: "/v".to_owned(), distance };
+        let dot_product = |policies| {
+            let schema = Schema { vector_policies: policies, ..Schema::default() };
+            let environment = Environment::new(Context::default(), &schema);
+            vector_distance(&[value("[1,2]"), value("[3,4]")], &environment) == Value::from(11)
+        };
+        assert!(dot_product(vec![policy(DistanceFunction::DotProduct)]));
+        assert!(!dot_product(vec![policy(DistanceFunction::DotProduct), policy(DistanceFunction::Cosine)]));
+        assert!(!dot_product(Vec::new()));
+    }
+}
