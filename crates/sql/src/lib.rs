@@ -2,23 +2,34 @@
 //!
 //! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random
 //! draw) arrives in its context.
+//!
+//! Start with [`Statement::prepare`], then [`Run`] it over documents.
 
-#![allow(dead_code, reason = "the binder and the planner, which use the rest, are being added")]
+#![allow(dead_code, reason = "the planner, which uses the rest, is being added")]
 
+mod bind;
+mod code;
 mod context;
 mod error;
+mod evaluate;
 mod functions;
 mod lexer;
+mod like;
 mod parser;
+mod run;
+mod statement;
 mod token;
 pub mod tree;
 pub mod value;
 
+pub use bind::check_computed_property;
 pub use context::{
     ComputedProperty, Context, DistanceFunction, FullTextLanguage, GeometryKind, Schema, VectorPolicy,
 };
 pub use error::SqlError;
 pub use lexer::TEXT_MAX;
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
+pub use run::{Flow, InputOrder, Run, run_naive};
+pub use statement::{Condition, Statement};
 pub use token::Span;
 pub use value::{Number, Object, Value};

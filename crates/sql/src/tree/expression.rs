@@ -126,13 +126,20 @@ pub enum ExpressionKind {
     },
 }
 
-/// How a member was written; rewritten queries keep it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a member was written; rewritten queries keep it. Like spans, all forms are equal to each
+/// other: `c.a` and `c["a"]` are the same expression.
+#[derive(Clone, Copy, Debug)]
 pub enum MemberForm {
     /// `.name`
     Dot,
     /// `["name"]`
     Bracket,
+}
+
+impl PartialEq for MemberForm {
+    fn eq(&self, _: &MemberForm) -> bool {
+        true
+    }
 }
 
 /// How the rows of a subquery become one value.

@@ -1,0 +1,62 @@
+//! Function calls: names and argument counts.
+
+use smol_str::SmolStr;
+
+use super::Binder;
+use crate::code::Code;
+use crate::error::{SqlError, code};
+use crate::functions::aggregate::Aggregate;
+use crate::functions::{self, Family, Function};
+use crate::token::Span;
+use crate::tree::Expression;
+
+impl Binder<'_> {
+    pub(super) fn call(
+        &mut self,
+        (name, user_defined): (&SmolStr, bool),
+        arguments: &[Expression],
+        span: Span,
+    ) -> Result<Code, SqlError> {
+        if user_defined {
+            let message = format!("user-defined functions are not supported: 'udf.{name}'");
+            return Err(SqlError::new(code::UNSUPPORTED, span, message));
+        }
+        if let Some(aggregate) = Aggregate::find(name) {
+            return self.aggregate((name, aggregate), arguments, span);
+        }
+        let function = find(name, span)?;
+        check_count(function, arguments.len(), span)?;
+        if function.family == Family::Rank {
+            let message = format!("{name} is only allowed in an ORDER BY RANK clause");
+            return Err(SqlError::new(code::SCORE_OUTSIDE_RANK, span, message));
+        }
+        let mut arguments = self.all(arguments)?.into_vec();
+        if function.family == Family::Vector {
+            self.complete_vector_options(&mut arguments);
+        }
+        Ok(self.folded(Code::Call { function, arguments: arguments.into() }))
+    }
+}
+
+/// The built-in function called `name`.
+pub(super) fn find(name: &SmolStr, span: Span) -> Result<&'static Function, SqlError> {
+    functions::find(name).ok_or_else(|| {
+        let message = format!("'{name}' is not a recognized built-in function name.");
+        let span = Span { start: span.start, end: span.start + name.len() };
+        SqlError::new(code::UNKNOWN_FUNCTION, span, message)
+    })
+}
+
+/// Whether a function takes this many arguments.
+pub(super) fn check_count(function: &Function, count: usize, span: Span) -> Result<(), SqlError> {
+    if count >= function.min_args && function.max_args.is_none_or(|max| count <= max) {
+        return Ok(());
+    }
+    let wanted = match function.max_args {
+        Some(max) if max == function.min_args => max.to_string(),
+        Some(max) => format!("{} to {max}", function.min_args),
+        None => format!("at least {}", function.min_args),
+    };
+    let message = format!("The {} function requires {wanted} argument(s).", function.name);
+    Err(SqlError::new(code::ARGUMENT_COUNT, span, message))
+}

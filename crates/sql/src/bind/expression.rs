@@ -1,0 +1,201 @@
+//! Expressions, one kind at a time.
+
+use smol_str::SmolStr;
+
+use super::Binder;
+use super::query::Place;
+use super::scope::Found;
+use crate::code::{Code, Constants, Step};
+use crate::error::{SqlError, code};
+use crate::evaluate::Frame;
+use crate::like::LikePattern;
+use crate::token::Span;
+use crate::tree::{Expression, ExpressionKind, LogicalOperator};
+use crate::value::Value;
+
+impl Binder<'_> {
+    pub(super) fn expression(&mut self, expression: &Expression) -> Result<Code, SqlError> {
+        if let Some(key) = self.scopes.group_key(expression) {
+            return Ok(key);
+        }
+        let span = expression.span();
+        let bound = match expression.kind() {
+            ExpressionKind::Literal(value) => return Ok(Code::Constant(value.clone())),
+            ExpressionKind::Parameter(name) => return self.bind_parameter(name, span),
+            ExpressionKind::Name(name) => return self.name(name, span),
+            ExpressionKind::Member { base, name, .. } => return self.member(base, name),
+            ExpressionKind::Index { base, index } => return self.index(base, index),
+            ExpressionKind::Call { name, arguments, user_defined } => {
+                return self.call((name, *user_defined), arguments, span);
+            }
+            ExpressionKind::Subquery { form, query } => {
+                self.check_subquery(query)?;
+                let pipeline = Box::new(self.query(query, Place::Nested)?);
+                return Ok(Code::Subquery { form: *form, pipeline, span });
+            }
+            ExpressionKind::Array(elements) => Code::Array(self.all(elements)?),
+            ExpressionKind::Object(members) => Code::Object(
+                members
+                    .iter()
+                    .map(|(name, value)| Ok((name.clone(), self.expression(value)?)))
+                    .collect::<Result<_, SqlError>>()?,
+            ),
+            ExpressionKind::Unary { operator, operand } => {
+                Code::Unary { operator: *operator, operand: self.boxed(operand)? }
+            }
+            ExpressionKind::Binary { operator, left, right } => {
+                Code::Binary { operator: *operator, left: self.boxed(left)?, right: self.boxed(right)? }
+            }
+            ExpressionKind::Logical { operator, operands } => {
+                let operands = self.all(operands)?;
+                match operator {
+                    LogicalOperator::And => Code::And(operands),
+                    LogicalOperator::Or => Code::Or(operands),
+                }
+            }
+            ExpressionKind::Conditional { condition, then, otherwise } => {
+                let parts =
+                    [self.expression(condition)?, self.expression(then)?, self.expression(otherwise)?];
+                Code::Conditional(Box::new(parts))
+            }
+            ExpressionKind::In { needle, haystack, negated } => {
+                self.membership(needle, haystack, *negated)?
+            }
+            ExpressionKind::Between { value, low, high, negated } => {
+                let operands = [self.expression(value)?, self.expression(low)?, self.expression(high)?];
+                Code::Between { operands: Box::new(operands), negated: *negated }
+            }
+            ExpressionKind::Like { value, pattern, escape, negated } => {
+                let (value, pattern) = (self.boxed(value)?, self.boxed(pattern)?);
+                match pattern.as_constant() {
+                    Some(Value::String(text)) => Code::LikeConstant {
+                        value,
+                        pattern: LikePattern::new(text, *escape),
+                        negated: *negated,
+                    },
+                    _ => Code::Like { value, pattern, escape: *escape, negated: *negated },
+                }
+            }
+        };
+        Ok(self.folded(bound))
+    }
+
+    fn boxed(&mut self, expression: &Expression) -> Result<Box<Code>, SqlError> {
+        self.expression(expression).map(Box::new)
+    }
+
+    pub(super) fn all(&mut self, expressions: &[Expression]) -> Result<Box<[Code]>, SqlError> {
+        expressions.iter().map(|expression| self.expression(expression)).collect()
+    }
+
+    /// A constant in place of code that would give the same value for every row of every run.
+    pub(super) fn folded(&self, code: Code) -> Code {
+        let varies = code.any(&|part| match part {
+            Code::Source { .. }
+            | Code::Path { .. }
+            | Code::Subquery { .. }
+            | Code::GroupKey { .. }
+            | Code::Aggregate { .. }
+            | Code::Failure(_) => true,
+            Code::Call { function, .. } => !function.is_pure(),
+            _ => false,
+        });
+        if varies { code } else { Code::Constant(code.evaluate(&Frame::ROOT, &self.world).into_owned()) }
+    }
+
+    fn name(&mut self, name: &SmolStr, span: Span) -> Result<Code, SqlError> {
+        match self.scopes.find(name) {
+            Found::Source { up, .. } => Ok(Code::Source { up }),
+            Found::Grouped => {
+                let message = format!(
+                    "a property of '{name}' is used in a grouped or aggregated query without being part of \
+                     the GROUP BY clause or an aggregate"
+                );
+                Err(SqlError::new(code::NEITHER_GROUPED_NOR_AGGREGATED, span, message))
+            }
+            Found::Nothing => match name.as_str() {
+                "NaN" => Ok(Code::Constant(Value::from(f64::NAN))),
+                "Infinity" => Ok(Code::Constant(Value::from(f64::INFINITY))),
+                _ => {
+                    let message = format!("Identifier '{name}' could not be resolved.");
+                    Err(SqlError::new(code::UNKNOWN_NAME, span, message))
+                }
+            },
+        }
+    }
+
+    fn member(&mut self, base: &Expression, name: &SmolStr) -> Result<Code, SqlError> {
+        if let Some(computed) = self.computed_property(base, name)? {
+            return Ok(computed);
+        }
+        let base = self.expression(base)?;
+        Ok(self.step(base, Step::Name(name.clone())))
+    }
+
+    fn index(&mut self, base: &Expression, index: &Expression) -> Result<Code, SqlError> {
+        let index = self.expression(index)?;
+        match index.as_constant() {
+            Some(Value::String(name)) => {
+                let name = name.clone();
+                self.member(base, &name)
+            }
+            Some(Value::Number(number)) if number.as_i64().is_some_and(|index| index >= 0) => {
+                let at = number.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
+                let base = self.expression(base)?;
+                Ok(self.step(base, Step::Index(at)))
+            }
+            _ => {
+                let base = self.boxed(base)?;
+                Ok(self.folded(Code::Index { base, index: Box::new(index) }))
+            }
+        }
+    }
+
+    /// One more step on a path, or into any other value.
+    fn step(&self, base: Code, step: Step) -> Code {
+        match (base, step) {
+            (Code::Source { up }, step) => Code::Path { up, steps: vec![step] },
+            (Code::Path { up, mut steps }, step) => {
+                steps.push(step);
+                Code::Path { up, steps }
+            }
+            (base, Step::Name(name)) => self.folded(Code::Member { base: Box::new(base), name }),
+            (base, Step::Index(index)) => {
+                let index = Code::Constant(Value::from(i64::try_from(index).unwrap_or(i64::MAX)));
+                self.folded(Code::Index { base: Box::new(base), index: Box::new(index) })
+            }
+        }
+    }
+
+    /// `c.name` where `c` is a whole document and `name` is computed from it. A computed property
+    /// sees stored properties only, so that two of them cannot refer to each other for ever.
+    fn computed_property(&mut self, base: &Expression, name: &SmolStr) -> Result<Option<Code>, SqlError> {
+        let ExpressionKind::Name(alias) = base.kind() else { return Ok(None) };
+        let Found::Source { up, is_document: true } = self.scopes.find(alias) else { return Ok(None) };
+        let Some(at) = self.computed.iter().position(|computed| computed.name == *name) else {
+            return Ok(None);
+        };
+        let value = self.computed[at].value.clone();
+        let entries = self.scopes.enter_computed(up, &self.computed[at].alias);
+        let group_around = self.scopes.group_at.take();
+        let bound = self.expression(&value);
+        self.scopes.leave_computed(entries);
+        self.scopes.group_at = group_around;
+        bound.map(Some)
+    }
+
+    fn membership(
+        &mut self,
+        needle: &Expression,
+        haystack: &[Expression],
+        negated: bool,
+    ) -> Result<Code, SqlError> {
+        let needle = self.boxed(needle)?;
+        let haystack = self.all(haystack)?;
+        if haystack.iter().all(|straw| straw.as_constant().is_some()) {
+            let constants = haystack.iter().filter_map(Code::as_constant).cloned().collect();
+            return Ok(Code::InConstants { needle, haystack: Constants::new(constants), negated });
+        }
+        Ok(Code::In { needle, haystack, negated })
+    }
+}

@@ -1,0 +1,142 @@
+//! Tree to code: what every name, function and parameter stands for.
+//!
+//! In: a parsed query, the values of its parameters and the container's schema. Out: a
+//! [`Pipeline`], or the first thing that has no meaning. Constant parts are computed here, once.
+
+mod aggregate;
+mod call;
+mod expression;
+mod query;
+mod rank;
+mod scope;
+mod source;
+mod vector;
+
+use smol_str::SmolStr;
+
+use crate::code::{Code, Pipeline};
+use crate::context::{ComputedProperty, Context, Schema};
+use crate::error::{SqlError, code};
+use crate::evaluate::World;
+use crate::parser::parse_query;
+use crate::token::Span;
+use crate::tree::{Collection, Expression, OrderBy, Query, Selection};
+use crate::value::Value;
+use query::Place;
+use scope::Scopes;
+
+/// What to do about a parameter the request does not define.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbound {
+    /// Refuse the query.
+    Refuse,
+    /// Let the query be planned; running it fails.
+    Defer,
+}
+
+/// Compiles a query that stands on its own.
+pub(crate) fn bind(
+    query: &Query,
+    parameters: &[(SmolStr, Value)],
+    schema: &Schema,
+    unbound: Unbound,
+) -> Result<Pipeline, SqlError> {
+    Binder::new(parameters, schema, unbound)?.query(query, Place::Top)
+}
+
+/// What a compiled query is made with.
+struct Binder<'a> {
+    parameters: &'a [(SmolStr, Value)],
+    schema: &'a Schema,
+    unbound: Unbound,
+    /// Evaluates constant parts.
+    world: World<'a>,
+    computed: Vec<Computed>,
+    scopes: Scopes,
+}
+
+/// A computed property, parsed.
+struct Computed {
+    name: SmolStr,
+    /// What its query calls the document.
+    alias: SmolStr,
+    value: Expression,
+}
+
+impl<'a> Binder<'a> {
+    fn new(
+        parameters: &'a [(SmolStr, Value)],
+        schema: &'a Schema,
+        unbound: Unbound,
+    ) -> Result<Binder<'a>, SqlError> {
+        let computed = schema.computed_properties.iter().map(parse_computed).collect::<Result<_, _>>()?;
+        let world = World::new(Context::default(), schema);
+        Ok(Binder { parameters, schema, unbound, world, computed, scopes: Scopes::default() })
+    }
+
+    /// The value of a parameter; names are compared with and without the `@`.
+    fn parameter(&self, name: &str) -> Option<&'a Value> {
+        let plain = |given: &'a SmolStr| given.strip_prefix('@').unwrap_or(given);
+        self.parameters.iter().find(|(given, _)| plain(given) == name).map(|(_, value)| value)
+    }
+
+    fn unbound_parameter(&self, name: &str, span: Span) -> SqlError {
+        let message = format!("the query uses the parameter '@{name}', which the request does not define");
+        SqlError::new(code::UNBOUND_PARAMETER, span, message)
+    }
+
+    /// A parameter as an expression.
+    fn bind_parameter(&self, name: &str, span: Span) -> Result<Code, SqlError> {
+        match (self.parameter(name), self.unbound) {
+            (Some(value), _) => Ok(Code::Constant(value.clone())),
+            (None, Unbound::Refuse) => Err(self.unbound_parameter(name, span)),
+            (None, Unbound::Defer) => Ok(Code::Failure(Box::new(self.unbound_parameter(name, span)))),
+        }
+    }
+}
+
+/// Whether a container may define this computed property: `SELECT VALUE expression FROM alias` and
+/// nothing else, under a name that is not a system property.
+pub fn check_computed_property(property: &ComputedProperty) -> Result<(), SqlError> {
+    const SYSTEM: &[&str] = &["id", "_rid", "_ts", "_self", "_etag", "_attachments"];
+    if property.name.is_empty() || SYSTEM.contains(&property.name.as_str()) {
+        let message = format!("'{}' cannot be the name of a computed property", property.name);
+        return Err(SqlError::new(code::SYNTAX, Span::default(), message));
+    }
+    let parsed = parse_computed(property)?;
+    let schema = Schema::default();
+    let mut binder = Binder::new(&[], &schema, Unbound::Refuse)?;
+    binder.scopes.push_document(Some(parsed.alias.clone()));
+    binder.expression(&parsed.value).map(drop).map_err(|error| error.located_in(&property.query))
+}
+
+fn parse_computed(property: &ComputedProperty) -> Result<Computed, SqlError> {
+    let refuse = |what: &str| {
+        let message = format!(
+            "the computed property '{}' must have the form SELECT VALUE expression FROM alias: {what}",
+            property.name
+        );
+        SqlError::new(code::SYNTAX, Span::default(), message)
+    };
+    let query = parse_query(&property.query).map_err(|error| refuse(&error.message))?;
+    let [source] = &query.from[..] else { return Err(refuse("it needs exactly one source")) };
+    let plain = !query.distinct
+        && query.top.is_none()
+        && query.filter.is_none()
+        && query.group_by.is_empty()
+        && query.order_by == OrderBy::None
+        && query.offset_limit.is_none();
+    if !plain {
+        return Err(refuse("no other clause is allowed"));
+    }
+    let whole =
+        !source.iterate && matches!(&source.collection, Collection::Path { steps, .. } if steps.is_empty());
+    let (true, Some(alias)) = (whole, source.name().cloned()) else {
+        return Err(refuse("its source must be the container"));
+    };
+    let Selection::Value(value) = query.selection else { return Err(refuse("it must select one VALUE")) };
+    Ok(Computed { name: property.name.clone(), alias, value })
+}
+
+#[cfg(test)]
+mod tests;

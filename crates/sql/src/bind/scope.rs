@@ -1,0 +1,187 @@
+//! Which names are visible, and how many frames away they are.
+//!
+//! One entry per frame that will exist when the expression is evaluated, outermost first.
+
+use smol_str::SmolStr;
+
+use crate::code::Code;
+use crate::functions::aggregate::Aggregate;
+use crate::tree::{Expression, ExpressionKind};
+
+/// The frames in view.
+#[derive(Debug, Default)]
+pub(super) struct Scopes {
+    entries: Vec<Entry>,
+    /// Where the group of the query being bound is; `None` while binding what sees single rows.
+    pub(super) group_at: Option<usize>,
+}
+
+/// One frame.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: Option<SmolStr>,
+    pub(super) kind: EntryKind,
+}
+
+/// What a frame will hold.
+#[derive(Debug)]
+pub(super) enum EntryKind {
+    /// A whole document of the container, with its computed properties.
+    Document,
+    /// Anything else.
+    Value,
+    /// A group in place of the rows it was made from.
+    Group(Box<GroupScope>),
+}
+
+/// What stands behind a group.
+#[derive(Debug, Default)]
+pub(super) struct GroupScope {
+    /// The GROUP BY expressions.
+    pub(super) keys: Vec<Expression>,
+    /// The frames of the rows.
+    rows: Vec<Entry>,
+    /// The aggregates asked for so far.
+    pub(super) aggregates: Vec<(Aggregate, Expression, Code)>,
+}
+
+/// What a name stands for.
+pub(super) enum Found {
+    /// A source, this many frames up, and whether it is a whole document.
+    Source { up: usize, is_document: bool },
+    /// A source of rows that have since been grouped.
+    Grouped,
+    /// Nothing.
+    Nothing,
+}
+
+impl Scopes {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn push_document(&mut self, name: Option<SmolStr>) {
+        self.entries.push(Entry { name, kind: EntryKind::Document });
+    }
+
+    pub(super) fn push_value(&mut self, name: Option<SmolStr>) {
+        self.entries.push(Entry { name, kind: EntryKind::Value });
+    }
+
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+    }
+
+    /// Whether one of the frames from `base` on already has this name.
+    pub(super) fn is_taken(&self, base: usize, name: &str) -> bool {
+        self.entries[base..].iter().any(|entry| entry.name.as_deref() == Some(name))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Found {
+        for (up, entry) in self.entries.iter().rev().enumerate() {
+            match &entry.kind {
+                EntryKind::Group(group) => {
+                    let grouped = group.rows.iter().any(|row| row.name.as_deref() == Some(name));
+                    if grouped {
+                        return Found::Grouped;
+                    }
+                }
+                kind if entry.name.as_deref() == Some(name) => {
+                    return Found::Source { up, is_document: matches!(kind, EntryKind::Document) };
+                }
+                _ => {}
+            }
+        }
+        Found::Nothing
+    }
+
+    /// Whether the frame `up` from the innermost holds a whole document.
+    pub(super) fn is_document(&self, up: usize) -> bool {
+        self.entries.iter().rev().nth(up).is_some_and(|entry| matches!(entry.kind, EntryKind::Document))
+    }
+
+    /// From here on the frames from `base` are seen as a group with these keys.
+    pub(super) fn group(&mut self, base: usize, keys: Vec<Expression>) {
+        let rows = self.entries.split_off(base);
+        let group = GroupScope { keys, rows, aggregates: Vec::new() };
+        self.entries.push(Entry { name: None, kind: EntryKind::Group(Box::new(group)) });
+        self.group_at = Some(base);
+    }
+
+    /// Ends what [`Scopes::group`] began and returns the aggregates.
+    pub(super) fn ungroup(&mut self, base: usize) -> Vec<(Aggregate, Code)> {
+        self.group_at = None;
+        let entry = self.entries.drain(base..).next();
+        match entry.map(|entry| entry.kind) {
+            Some(EntryKind::Group(group)) => {
+                group.aggregates.into_iter().map(|(aggregate, _, code)| (aggregate, code)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The group at `at`.
+    pub(super) fn group_scope(&mut self, at: usize) -> Option<&mut GroupScope> {
+        match &mut self.entries.get_mut(at)?.kind {
+            EntryKind::Group(group) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Swaps the group at `at` (and everything inside it) with the rows behind it, so that an
+    /// aggregate's argument can be bound; [`Scopes::leave_rows`] swaps back.
+    pub(super) fn enter_rows(&mut self, at: usize) -> Vec<Entry> {
+        let mut inside = self.entries.split_off(at);
+        if let Some(EntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
+            self.entries.append(&mut group.rows);
+        }
+        self.group_at = None;
+        inside
+    }
+
+    /// See [`Scopes::enter_rows`].
+    pub(super) fn leave_rows(&mut self, at: usize, mut inside: Vec<Entry>) {
+        let rows = self.entries.split_off(at);
+        if let Some(EntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
+            group.rows = rows;
+        }
+        self.entries.append(&mut inside);
+        self.group_at = Some(at);
+    }
+
+    /// The GROUP BY key that `expression` is, as code.
+    pub(super) fn group_key(&self, expression: &Expression) -> Option<Code> {
+        for (up, entry) in self.entries.iter().rev().enumerate() {
+            let EntryKind::Group(group) = &entry.kind else { continue };
+            let Some(index) = group.keys.iter().position(|key| key == expression) else { continue };
+            // Inside a subquery a closer source of the same name hides the grouped one.
+            let closer = &self.entries[self.entries.len() - up..];
+            let hidden =
+                closer.iter().any(|entry| entry.name.as_ref().is_some_and(|name| mentions(expression, name)));
+            if !hidden {
+                return Some(Code::GroupKey { up, index });
+            }
+        }
+        None
+    }
+
+    /// Replaces the frame `up` from the innermost, and hides all others, so that a computed
+    /// property sees its document and nothing else.
+    pub(super) fn enter_computed(&mut self, up: usize, alias: &SmolStr) -> Vec<Entry> {
+        let count = self.entries.len();
+        let seen = (0..count)
+            .map(|at| Entry { name: (count - 1 - at == up).then(|| alias.clone()), kind: EntryKind::Value });
+        std::mem::replace(&mut self.entries, seen.collect())
+    }
+
+    /// See [`Scopes::enter_computed`].
+    pub(super) fn leave_computed(&mut self, entries: Vec<Entry>) {
+        self.entries = entries;
+    }
+}
+
+fn mentions(expression: &Expression, name: &SmolStr) -> bool {
+    let mut found = matches!(expression.kind(), ExpressionKind::Name(mentioned) if mentioned == name);
+    expression.kind().for_each_child(&mut |child| found = found || mentions(child, name));
+    found
+}

@@ -1,0 +1,80 @@
+//! What the binder computes beforehand and what it refuses.
+
+use super::*;
+
+fn projection(text: &str) -> Code {
+    let schema = Schema::default();
+    let query = parse_query(text).unwrap();
+    bind(&query, &[("p".into(), Value::from("x%"))], &schema, Unbound::Refuse).unwrap().projection
+}
+
+#[test]
+fn constant_parts_are_computed_once() {
+    for text in [
+        "SELECT VALUE 1 + 2 * 3",
+        "SELECT VALUE {a: [1, 'x' || 'y'], b: undefined}",
+        "SELECT VALUE IS_DEFINED(@p.x) OR 5 IN (1, 2)",
+        "SELECT VALUE [1, 2][1]",
+        "SELECT VALUE @p LIKE 'x%'",
+    ] {
+        assert!(projection(text).as_constant().is_some(), "{text}");
+    }
+    for text in ["SELECT VALUE c.a FROM c", "SELECT VALUE 1 + c.a FROM c", "SELECT VALUE (SELECT VALUE 1)"] {
+        assert!(projection(text).as_constant().is_none(), "{text}");
+    }
+}
+
+#[test]
+fn constant_patterns_lists_and_paths_have_their_own_code() {
+    assert!(matches!(projection("SELECT VALUE c.a LIKE @p FROM c"), Code::LikeConstant { .. }));
+    assert!(matches!(projection("SELECT VALUE c.a IN (1, 'x') FROM c"), Code::InConstants { .. }));
+    let Code::Path { up: 0, steps } = projection("SELECT VALUE c.a[0]['b'] FROM c") else {
+        panic!("not a path")
+    };
+    assert_eq!(steps.len(), 3);
+}
+
+#[test]
+fn the_same_aggregate_is_computed_once() {
+    let schema = Schema::default();
+    let query = parse_query("SELECT VALUE [MIN(c.x), {m: MIN(c['x']), n: COUNT(c.x)}] FROM c").unwrap();
+    let pipeline = bind(&query, &[], &schema, Unbound::Refuse).unwrap();
+    assert_eq!(pipeline.grouping.unwrap().aggregates.len(), 2);
+}
+
+#[test]
+fn an_unbound_parameter_can_be_planned_but_not_counted() {
+    let schema = Schema::default();
+    let filter = parse_query("SELECT * FROM c WHERE c.a = @a").unwrap();
+    assert_eq!(bind(&filter, &[], &schema, Unbound::Refuse).unwrap_err().code, "SC2002");
+    assert!(bind(&filter, &[], &schema, Unbound::Defer).is_ok());
+    let top = parse_query("SELECT TOP @n * FROM c").unwrap();
+    assert_eq!(bind(&top, &[], &schema, Unbound::Defer).unwrap_err().code, "SC2002");
+}
+
+#[test]
+fn computed_properties_have_one_form() {
+    let check = |name: &str, query: &str| {
+        check_computed_property(&ComputedProperty { name: name.into(), query: query.into() })
+    };
+    assert_eq!(check("cp", "SELECT VALUE c.a || 'x' FROM c"), Ok(()));
+    for (name, query) in [
+        ("id", "SELECT VALUE c.a FROM c"),
+        ("_ts", "SELECT VALUE c.a FROM c"),
+        ("", "SELECT VALUE c.a FROM c"),
+        ("cp", "SELECT c.a FROM c"),
+        ("cp", "SELECT * FROM c"),
+        ("cp", "SELECT VALUE 1"),
+        ("cp", "SELECT VALUE c.a FROM c WHERE true"),
+        ("cp", "SELECT VALUE t FROM c JOIN t IN c.tags"),
+        ("cp", "SELECT VALUE t FROM t IN c.tags"),
+        ("cp", "SELECT DISTINCT VALUE c.a FROM c"),
+        ("cp", "SELECT VALUE c.a FROM c ORDER BY c.a"),
+        ("cp", "SELECT VALUE d.a FROM c"),
+        ("cp", "SELECT VALUE COUNT(1) FROM c"),
+        ("cp", "SELECT VALUE NOPE(c.a) FROM c"),
+        ("cp", "not a query"),
+    ] {
+        assert!(check(name, query).is_err(), "accepted: {name} {query}");
+    }
+}

@@ -1,0 +1,77 @@
+//! VECTORDISTANCE: the distance function a call means when it does not say.
+
+use smol_str::SmolStr;
+
+use super::Binder;
+use crate::code::{Code, Step};
+use crate::context::DistanceFunction;
+use crate::functions::Family;
+use crate::tree::Direction;
+use crate::value::Value;
+
+const OPTIONS_AT: usize = 3;
+const DISTANCE_FUNCTION: &str = "distanceFunction";
+
+impl Binder<'_> {
+    /// Writes the container's distance function for the path into the options, unless the call
+    /// chooses one itself.
+    pub(super) fn complete_vector_options(&self, arguments: &mut Vec<Code>) {
+        let Some(distance) = self.policy(arguments) else { return };
+        let name = match distance {
+            DistanceFunction::Cosine => "cosine",
+            DistanceFunction::DotProduct => "dotproduct",
+            DistanceFunction::Euclidean => "euclidean",
+        };
+        let with_name = |options: Vec<(SmolStr, Value)>| {
+            Code::Constant(Value::object(
+                options.into_iter().chain([(SmolStr::new(DISTANCE_FUNCTION), Value::from(name))]),
+            ))
+        };
+        match arguments.get(OPTIONS_AT) {
+            None => {
+                if arguments.len() == OPTIONS_AT - 1 {
+                    arguments.push(Code::Constant(Value::Bool(false)));
+                }
+                arguments.push(with_name(Vec::new()));
+            }
+            Some(Code::Constant(Value::Object(options))) if options.get(DISTANCE_FUNCTION).is_none() => {
+                let members = options.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                arguments[OPTIONS_AT] = with_name(members);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The distance function that the container's policy gives one of the two vectors.
+    fn policy(&self, arguments: &[Code]) -> Option<DistanceFunction> {
+        arguments.iter().take(2).find_map(|argument| match argument {
+            Code::Path { up, steps } if self.scopes.is_document(*up) => {
+                let path: Option<String> = steps
+                    .iter()
+                    .map(|step| match step {
+                        Step::Name(name) => Some(format!("/{name}")),
+                        Step::Index(_) => None,
+                    })
+                    .collect();
+                self.schema.distance_function(&path?)
+            }
+            _ => None,
+        })
+    }
+
+    /// The direction that puts the nearest vector first, when `code` is a distance.
+    pub(super) fn nearest_first(&self, code: &Code) -> Option<Direction> {
+        let Code::Call { function, arguments } = code else { return None };
+        if function.family != Family::Vector {
+            return None;
+        }
+        let chosen = match arguments.get(OPTIONS_AT) {
+            Some(Code::Constant(options)) => {
+                options.member(DISTANCE_FUNCTION).as_str().and_then(DistanceFunction::from_name)
+            }
+            _ => None,
+        };
+        let nearest_is_smallest = chosen.unwrap_or_default().nearest_is_smallest();
+        Some(if nearest_is_smallest { Direction::Ascending } else { Direction::Descending })
+    }
+}

@@ -1,0 +1,78 @@
+//! GROUP BY and aggregates.
+
+use std::collections::HashMap;
+
+use super::identity::Identity;
+use crate::code::Grouping;
+use crate::evaluate::{Frame, World};
+use crate::functions::aggregate::Accumulator;
+use crate::value::Value;
+
+/// The groups met so far, in the order they were met. Memory grows with their number.
+#[derive(Debug)]
+pub(super) struct Groups<'a> {
+    grouping: &'a Grouping,
+    places: HashMap<Vec<Identity>, usize>,
+    groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+struct Group {
+    keys: Vec<Value>,
+    accumulators: Vec<Accumulator>,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(grouping: &'a Grouping) -> Groups<'a> {
+        let mut groups = Groups { grouping, places: HashMap::new(), groups: Vec::new() };
+        if grouping.single {
+            groups.start(Vec::new());
+        }
+        groups
+    }
+
+    fn start(&mut self, keys: Vec<Value>) -> usize {
+        let accumulators = self.grouping.aggregates.iter().map(|(aggregate, _)| aggregate.start()).collect();
+        self.groups.push(Group { keys, accumulators });
+        self.groups.len() - 1
+    }
+
+    /// Takes one row.
+    pub(super) fn push(&mut self, frame: &Frame<'_>, world: &World<'_>) {
+        let at = if self.grouping.single { 0 } else { self.place(frame, world) };
+        for (accumulator, (_, argument)) in
+            self.groups[at].accumulators.iter_mut().zip(&self.grouping.aggregates)
+        {
+            accumulator.push(&argument.evaluate(frame, world));
+        }
+    }
+
+    /// Counts `rows` rows of which only the number matters.
+    pub(super) fn push_unread(&mut self, rows: u64) {
+        for group in &mut self.groups {
+            for accumulator in &mut group.accumulators {
+                if let Accumulator::Count(count) = accumulator {
+                    *count = count.saturating_add_unsigned(rows);
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, frame: &Frame<'_>, world: &World<'_>) -> usize {
+        let keys: Vec<Identity> =
+            self.grouping.keys.iter().map(|key| Identity(key.evaluate(frame, world).into_owned())).collect();
+        if let Some(at) = self.places.get(&keys) {
+            return *at;
+        }
+        let at = self.start(keys.iter().map(|key| key.0.clone()).collect());
+        self.places.insert(keys, at);
+        at
+    }
+
+    /// Each group's keys and aggregates.
+    pub(super) fn finish(self) -> impl Iterator<Item = (Vec<Value>, Vec<Value>)> {
+        self.groups
+            .into_iter()
+            .map(|group| (group.keys, group.accumulators.into_iter().map(Accumulator::finish).collect()))
+    }
+}

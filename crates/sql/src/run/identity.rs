@@ -1,0 +1,81 @@
+//! Values as keys: equal when the language says so.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use crate::value::{Value, total_order};
+
+/// A value compared structurally: numbers by value, member order ignored, undefined equal to itself.
+#[derive(Clone, Debug)]
+pub(super) struct Identity(pub(super) Value);
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        total_order(&self.0, &other.0).is_eq()
+    }
+}
+
+impl Eq for Identity {}
+
+impl Hash for Identity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        hash_value(&self.0, state);
+    }
+}
+
+fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
+    (value.kind() as u8).hash(state);
+    match value {
+        Value::Undefined | Value::Null => {}
+        Value::Bool(value) => value.hash(state),
+        // Adding zero gives both zeros the same bits.
+        Value::Number(number) => (number.as_f64() + 0.0).to_bits().hash(state),
+        Value::String(text) => text.hash(state),
+        Value::Array(elements) => {
+            elements.len().hash(state);
+            elements.iter().for_each(|element| hash_value(element, state));
+        }
+        Value::Object(members) => {
+            // A sum does not depend on the order of the members. The inner hasher is fixed, but its
+            // result goes through the map's own keyed hasher.
+            let fixed = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
+            let sum = members.iter().fold(0u64, |sum, (name, member)| {
+                let mut hasher = fixed.build_hasher();
+                name.hash(&mut hasher);
+                hash_value(member, &mut hasher);
+                sum.wrapping_add(hasher.finish())
+            });
+            sum.hash(state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::parse;
+    use std::collections::HashSet;
+
+    #[test]
+    fn equal_values_are_one_key_and_others_are_not() {
+        let texts = [
+            "1",
+            "1.0",
+            "\"1\"",
+            "0",
+            "-0",
+            "null",
+            "false",
+            "[1,2]",
+            "[2,1]",
+            "{\"a\":1,\"b\":[2]}",
+            "{\"b\":[2.0],\"a\":1}",
+            "{\"a\":1}",
+        ];
+        let keys: HashSet<Identity> = texts
+            .iter()
+            .map(|text| Identity(parse(text.as_bytes()).unwrap()))
+            .chain([Identity(Value::Undefined)])
+            .collect();
+        assert_eq!(keys.len(), 10);
+    }
+}

@@ -1,0 +1,124 @@
+//! The same results by the shortest way, to compare a run with.
+//!
+//! Everything is collected, then sorted, then compared pairwise, then cut. Nothing here is shared
+//! with the stages of a [`Run`](super::Run) but the evaluation of expressions.
+
+use std::cmp::Ordering;
+
+use super::rank::Ranking;
+use super::stage::projected;
+use super::{Flow, rows};
+use crate::code::{Grouping, Origin, Pipeline};
+use crate::context::Context;
+use crate::error::SqlError;
+use crate::evaluate::{Frame, World};
+use crate::functions::aggregate::Accumulator;
+use crate::statement::Statement;
+use crate::tree::Direction;
+use crate::value::{Value, deep_equal, total_order};
+
+/// All rows of `statement` over `documents`, without any access path.
+pub fn run_naive<'d>(
+    statement: &Statement,
+    documents: impl IntoIterator<Item = &'d Value>,
+    context: Context,
+) -> Result<Vec<Value>, SqlError> {
+    let world = World::new(context, statement.schema());
+    let documents: Vec<Value> = documents.into_iter().cloned().collect();
+    let rows = evaluate(statement.pipeline(), &documents, &world);
+    world.check()?;
+    Ok(rows)
+}
+
+struct NaiveRow {
+    keys: Vec<Value>,
+    output: Value,
+}
+
+fn evaluate(pipeline: &Pipeline, documents: &[Value], world: &World<'_>) -> Vec<Value> {
+    if let Some(rank) = &pipeline.rank {
+        let mut ranking = Ranking::new(rank, pipeline);
+        for document in documents {
+            ranking.push(&Frame::with(&Frame::ROOT, document), document, world);
+        }
+        return ranking.finish(world);
+    }
+    let origins = match &pipeline.origin {
+        Origin::Outer => vec![None],
+        Origin::Documents => documents.iter().cloned().map(Some).collect(),
+        Origin::Rows(inner) => evaluate(inner, documents, world).into_iter().map(Some).collect::<Vec<_>>(),
+    };
+    let mut outputs = Vec::new();
+    let mut groups: Vec<(Vec<Value>, Vec<Accumulator>)> = Vec::new();
+    if let Some(grouping) = &pipeline.grouping
+        && grouping.single
+    {
+        groups.push((Vec::new(), start(grouping)));
+    }
+    for origin in &origins {
+        let outer = match origin {
+            Some(value) => Frame::with(&Frame::ROOT, value),
+            None => Frame::ROOT,
+        };
+        rows::for_each_row(&pipeline.sources, &outer, world, &mut |row| {
+            if pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(row, world)) {
+                match &pipeline.grouping {
+                    Some(grouping) => add_to_group(grouping, &mut groups, row, world),
+                    None => outputs.extend(naive_row(pipeline, row, world)),
+                }
+            }
+            Flow::Continue
+        });
+    }
+    for (keys, accumulators) in groups {
+        let aggregates: Vec<Value> = accumulators.into_iter().map(Accumulator::finish).collect();
+        outputs.extend(naive_row(pipeline, &Frame::with_group(&Frame::ROOT, &keys, &aggregates), world));
+    }
+    outputs.sort_by(|left, right| compare(pipeline, left, right));
+    let mut rows: Vec<Value> = Vec::new();
+    for output in outputs {
+        if !pipeline.distinct || !rows.iter().any(|row| deep_equal(row, &output.output)) {
+            rows.push(output.output);
+        }
+    }
+    let limit = pipeline.limit().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let offset = usize::try_from(pipeline.offset()).unwrap_or(usize::MAX);
+    rows.into_iter().skip(offset).take(limit).collect()
+}
+
+fn start(grouping: &Grouping) -> Vec<Accumulator> {
+    grouping.aggregates.iter().map(|(aggregate, _)| aggregate.start()).collect()
+}
+
+fn add_to_group(
+    grouping: &Grouping,
+    groups: &mut Vec<(Vec<Value>, Vec<Accumulator>)>,
+    row: &Frame<'_>,
+    world: &World<'_>,
+) {
+    let keys: Vec<Value> = grouping.keys.iter().map(|key| key.evaluate(row, world).into_owned()).collect();
+    let at = groups.iter().position(|(known, _)| *known == keys).unwrap_or_else(|| {
+        groups.push((keys, start(grouping)));
+        groups.len() - 1
+    });
+    for (accumulator, (_, argument)) in groups[at].1.iter_mut().zip(&grouping.aggregates) {
+        accumulator.push(&argument.evaluate(row, world));
+    }
+}
+
+fn naive_row(pipeline: &Pipeline, frame: &Frame<'_>, world: &World<'_>) -> Option<NaiveRow> {
+    let output = projected(&pipeline.projection, frame, world)?;
+    let keys = pipeline.order.iter().map(|order| order.key.evaluate(frame, world).into_owned()).collect();
+    Some(NaiveRow { keys, output })
+}
+
+fn compare(pipeline: &Pipeline, left: &NaiveRow, right: &NaiveRow) -> Ordering {
+    for (order, (left, right)) in pipeline.order.iter().zip(left.keys.iter().zip(&right.keys)) {
+        let found = total_order(left, right);
+        let found = if order.direction == Direction::Descending { found.reverse() } else { found };
+        if found.is_ne() {
+            return found;
+        }
+    }
+    Ordering::Equal
+}

@@ -1,0 +1,107 @@
+//! ORDER BY on rows that come in any order.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::identity::Identity;
+use crate::code::OrderCode;
+use crate::tree::Direction;
+use crate::value::{Value, total_order};
+
+/// Rows waiting to be sorted. When only the first `bound` can matter, at most twice as many are kept.
+#[derive(Debug)]
+pub(super) struct Sorter {
+    directions: Vec<Direction>,
+    bound: Option<usize>,
+    rows: Vec<SortRow>,
+    next_sequence: u64,
+    /// Once more rows than `bound` were seen: keys that a new row must precede to matter.
+    worst: Option<Vec<Value>>,
+    /// With DISTINCT: where the best row of each value is.
+    places: Option<HashMap<Identity, usize>>,
+}
+
+#[derive(Debug)]
+struct SortRow {
+    keys: Vec<Value>,
+    /// Ties keep the order of arrival.
+    sequence: u64,
+    row: Value,
+}
+
+impl Sorter {
+    /// Sorts by `order`; only the first `bound` rows will be asked for.
+    pub(super) fn new(order: &[OrderCode], bound: Option<usize>, distinct: bool) -> Sorter {
+        Sorter {
+            directions: order.iter().map(|key| key.direction).collect(),
+            // Equal rows collapse, so with DISTINCT any number of rows may be needed for the first n.
+            bound: if distinct { None } else { bound },
+            rows: Vec::new(),
+            next_sequence: 0,
+            worst: None,
+            places: distinct.then(HashMap::new),
+        }
+    }
+
+    /// Takes a row unless it cannot be among the first; `row` is only asked for when needed.
+    pub(super) fn offer(&mut self, keys: Vec<Value>, row: impl FnOnce() -> Option<Value>) {
+        if self.worst.as_ref().is_some_and(|worst| compare_keys(&self.directions, &keys, worst).is_ge()) {
+            return;
+        }
+        let Some(row) = row() else { return };
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        if let Some(places) = &mut self.places {
+            match places.get(&Identity(row.clone())) {
+                Some(&at) => {
+                    if compare_keys(&self.directions, &keys, &self.rows[at].keys).is_lt() {
+                        self.rows[at] = SortRow { keys, sequence, row };
+                    }
+                    return;
+                }
+                None => {
+                    places.insert(Identity(row.clone()), self.rows.len());
+                }
+            }
+        }
+        self.rows.push(SortRow { keys, sequence, row });
+        self.forget_hopeless();
+    }
+
+    /// Drops what cannot be among the first `bound`. Each row is looked at a constant number of times.
+    fn forget_hopeless(&mut self) {
+        let Some(bound) = self.bound else { return };
+        if bound == 0 {
+            self.rows.clear();
+        } else if self.rows.len() >= bound.saturating_mul(2).max(64) {
+            let directions = &self.directions;
+            self.rows.select_nth_unstable_by(bound - 1, |a, b| compare_rows(directions, a, b));
+            self.rows.truncate(bound);
+            self.worst = Some(self.rows[bound - 1].keys.clone());
+        }
+    }
+
+    /// The rows in order.
+    pub(super) fn finish(&mut self) -> impl Iterator<Item = Value> + use<> {
+        let mut rows = std::mem::take(&mut self.rows);
+        let directions = &self.directions;
+        rows.sort_unstable_by(|a, b| compare_rows(directions, a, b));
+        rows.into_iter().map(|row| row.row)
+    }
+}
+
+fn compare_rows(directions: &[Direction], left: &SortRow, right: &SortRow) -> Ordering {
+    compare_keys(directions, &left.keys, &right.keys).then(left.sequence.cmp(&right.sequence))
+}
+
+fn compare_keys(directions: &[Direction], left: &[Value], right: &[Value]) -> Ordering {
+    directions
+        .iter()
+        .zip(left.iter().zip(right))
+        .map(|(direction, (left, right))| match direction {
+            Direction::Ascending => total_order(left, right),
+            Direction::Descending => total_order(right, left),
+        })
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}

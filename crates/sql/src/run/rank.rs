@@ -1,0 +1,147 @@
+//! ORDER BY RANK over the documents of one run.
+//!
+//! Relevance depends on how rare a term is, so nothing is certain before the last document: the kept
+//! documents are held, and scored at the end. Several scores are fused by reciprocal rank.
+
+use std::cmp::Ordering;
+
+use super::stage::projected;
+use crate::code::{Pipeline, Rank, RankComponent};
+use crate::evaluate::{Frame, World};
+use crate::functions;
+use crate::tree::Direction;
+use crate::value::{Value, total_order};
+
+/// The constant that keeps the first ranks from outweighing all others.
+const FUSION_CONSTANT: f64 = 60.0;
+
+/// A ranked query under way.
+#[derive(Debug)]
+pub(super) struct Ranking<'a> {
+    rank: &'a Rank,
+    pipeline: &'a Pipeline,
+    /// Documents that WHERE accepts.
+    kept: Vec<Value>,
+    /// All documents, for the statistics.
+    document_count: i64,
+    statistics: Vec<TextStatistics>,
+}
+
+/// How common the terms of one component are.
+#[derive(Clone, Debug, Default)]
+struct TextStatistics {
+    total_words: f64,
+    hits: Vec<i64>,
+}
+
+impl<'a> Ranking<'a> {
+    pub(super) fn new(rank: &'a Rank, pipeline: &'a Pipeline) -> Ranking<'a> {
+        let statistics = rank
+            .components
+            .iter()
+            .map(|component| match component {
+                RankComponent::Text { terms, .. } => {
+                    TextStatistics { total_words: 0.0, hits: vec![0; terms.len()] }
+                }
+                RankComponent::Vector { .. } => TextStatistics::default(),
+            })
+            .collect();
+        Ranking { rank, pipeline, kept: Vec::new(), document_count: 0, statistics }
+    }
+
+    pub(super) fn push(&mut self, frame: &Frame<'_>, document: &Value, world: &World<'_>) {
+        self.document_count += 1;
+        for (component, statistics) in self.rank.components.iter().zip(&mut self.statistics) {
+            let RankComponent::Text { path, terms } = component else { continue };
+            let text = path.evaluate(frame, world).into_owned();
+            let words = call("_FULLTEXTWORDCOUNT", std::slice::from_ref(&text), world);
+            statistics.total_words += words.as_f64().unwrap_or(0.0);
+            for (term, hits) in terms.iter().zip(&mut statistics.hits) {
+                let term = term.evaluate(frame, world).into_owned();
+                *hits += i64::from(call("FULLTEXTCONTAINS", &[text.clone(), term], world).is_true());
+            }
+        }
+        if self.pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(frame, world)) {
+            self.kept.push(document.clone());
+        }
+    }
+
+    pub(super) fn finish(self, world: &World<'_>) -> Vec<Value> {
+        let scores: Vec<Vec<Value>> = (0..self.rank.components.len())
+            .map(|at| self.kept.iter().map(|document| self.score(at, document, world)).collect())
+            .collect();
+        let order = match &scores[..] {
+            [only] => by_score(only, self.rank.components[0].direction()),
+            several => self.fused(several),
+        };
+        let (offset, limit) = (self.pipeline.offset(), self.pipeline.limit());
+        order
+            .into_iter()
+            .filter_map(|at| {
+                projected(&self.pipeline.projection, &Frame::with(&Frame::ROOT, &self.kept[at]), world)
+            })
+            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+            .take(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)))
+            .collect()
+    }
+
+    fn score(&self, at: usize, document: &Value, world: &World<'_>) -> Value {
+        let frame = Frame::with(&Frame::ROOT, document);
+        match &self.rank.components[at] {
+            RankComponent::Vector { distance, .. } => distance.evaluate(&frame, world).into_owned(),
+            RankComponent::Text { path, terms } => {
+                let statistics = &self.statistics[at];
+                let arguments = [
+                    path.evaluate(&frame, world).into_owned(),
+                    Value::array(terms.iter().map(|term| term.evaluate(&frame, world).into_owned())),
+                    Value::from(self.document_count),
+                    Value::from(statistics.total_words),
+                    Value::array(statistics.hits.iter().map(|hits| Value::from(*hits))),
+                ];
+                call("_FULLTEXTSCORE", &arguments, world)
+            }
+        }
+    }
+
+    /// Positions of the kept documents by the sum of their weighted reciprocal ranks.
+    fn fused(&self, scores: &[Vec<Value>]) -> Vec<usize> {
+        let mut totals = vec![0.0; self.kept.len()];
+        for (at, (component, scores)) in self.rank.components.iter().zip(scores).enumerate() {
+            let weight = self.rank.weights.get(at).copied().unwrap_or(1.0);
+            let order = by_score(scores, component.direction());
+            let mut rank = 0.0;
+            for (position, &document) in order.iter().enumerate() {
+                // Equal scores share a rank.
+                let tied = position > 0 && scores[order[position - 1]] == scores[document];
+                if !tied {
+                    rank += 1.0;
+                }
+                totals[document] += weight / (FUSION_CONSTANT + rank);
+            }
+        }
+        let mut order: Vec<usize> = (0..totals.len()).collect();
+        order.sort_by(|&left, &right| totals[right].total_cmp(&totals[left]));
+        order
+    }
+}
+
+/// Positions by score, the best first; what has no score comes last.
+fn by_score(scores: &[Value], direction: Direction) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&left, &right| {
+        let (left, right) = (&scores[left], &scores[right]);
+        match (left.is_defined(), right.is_defined()) {
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            _ => match direction {
+                Direction::Ascending => total_order(left, right),
+                Direction::Descending => total_order(right, left),
+            },
+        }
+    });
+    order
+}
+
+fn call(name: &str, arguments: &[Value], world: &World<'_>) -> Value {
+    functions::find(name).map_or(Value::Undefined, |function| (function.call)(arguments, &world.functions))
+}

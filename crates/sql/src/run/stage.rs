@@ -1,0 +1,150 @@
+//! One query's path from rows to output: keep, group, project, tell apart, sort, cut.
+
+use std::collections::HashSet;
+
+use super::group::Groups;
+use super::identity::Identity;
+use super::order::Sorter;
+use super::{Flow, rows};
+use crate::code::{Code, Pipeline};
+use crate::evaluate::{Frame, World};
+use crate::value::Value;
+
+/// A pipeline under way.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    pipeline: &'a Pipeline,
+    groups: Option<Groups<'a>>,
+    tail: Tail<'a>,
+}
+
+impl<'a> Stage<'a> {
+    /// A pipeline that has seen nothing. With `already_ordered` rows come in the order of ORDER BY.
+    pub(super) fn new(pipeline: &'a Pipeline, already_ordered: bool) -> Stage<'a> {
+        let bound = pipeline.limit().map(|limit| pipeline.offset().saturating_add(limit));
+        let bound = bound.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        // Groups come out in the order they were met, whatever the order of the input.
+        let sorts = !pipeline.order.is_empty() && (!already_ordered || pipeline.grouping.is_some());
+        let tail = Tail {
+            pipeline,
+            sorter: sorts.then(|| Sorter::new(&pipeline.order, bound, pipeline.distinct)),
+            seen: (pipeline.distinct && !sorts).then(HashSet::new),
+            skip: pipeline.offset(),
+            left: pipeline.limit(),
+            output: Vec::new(),
+        };
+        Stage { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), tail }
+    }
+
+    /// Runs all combinations of sources that one row of the origin gives.
+    pub(super) fn feed(&mut self, frame: &Frame<'_>, world: &World<'_>) -> Flow {
+        if self.tail.left == Some(0) {
+            return Flow::Enough;
+        }
+        let Stage { pipeline, groups, tail } = self;
+        rows::for_each_row(&pipeline.sources, frame, world, &mut |row| {
+            if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, world)) {
+                return Flow::Continue;
+            }
+            match groups {
+                Some(groups) => {
+                    groups.push(row, world);
+                    Flow::Continue
+                }
+                None => tail.offer(row, world),
+            }
+        })
+    }
+
+    /// Counts `rows` rows of which only the number matters.
+    pub(super) fn feed_unread(&mut self, rows: u64) {
+        if let Some(groups) = &mut self.groups {
+            groups.push_unread(rows);
+        }
+    }
+
+    /// After the last row: whatever was held back.
+    pub(super) fn finish(&mut self, outer: &Frame<'_>, world: &World<'_>) {
+        if let Some(groups) = self.groups.take() {
+            for (keys, aggregates) in groups.finish() {
+                if self.tail.offer(&Frame::with_group(outer, &keys, &aggregates), world) == Flow::Enough {
+                    break;
+                }
+            }
+        }
+        if let Some(mut sorter) = self.tail.sorter.take() {
+            for row in sorter.finish() {
+                if self.tail.emit(row) == Flow::Enough {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The rows that are ready.
+    pub(super) fn drain(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.tail.output)
+    }
+}
+
+/// What follows grouping.
+#[derive(Debug)]
+struct Tail<'a> {
+    pipeline: &'a Pipeline,
+    sorter: Option<Sorter>,
+    seen: Option<HashSet<Identity>>,
+    skip: u64,
+    left: Option<u64>,
+    output: Vec<Value>,
+}
+
+impl Tail<'_> {
+    fn offer(&mut self, frame: &Frame<'_>, world: &World<'_>) -> Flow {
+        let project = || projected(&self.pipeline.projection, frame, world);
+        if let Some(sorter) = &mut self.sorter {
+            let keys = self
+                .pipeline
+                .order
+                .iter()
+                .map(|order| order.key.evaluate(frame, world).into_owned())
+                .collect();
+            sorter.offer(keys, project);
+            return Flow::Continue;
+        }
+        let Some(row) = project() else { return Flow::Continue };
+        if let Some(seen) = &mut self.seen
+            && !seen.insert(Identity(row.clone()))
+        {
+            return Flow::Continue;
+        }
+        self.emit(row)
+    }
+
+    /// Applies OFFSET, LIMIT and TOP.
+    fn emit(&mut self, row: Value) -> Flow {
+        if self.left == Some(0) {
+            return Flow::Enough;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Flow::Continue;
+        }
+        self.output.push(row);
+        match &mut self.left {
+            None => Flow::Continue,
+            Some(left) => {
+                *left -= 1;
+                if *left == 0 { Flow::Enough } else { Flow::Continue }
+            }
+        }
+    }
+}
+
+/// What a row becomes; nothing when it is undefined or a number that JSON cannot hold.
+pub(super) fn projected(projection: &Code, frame: &Frame<'_>, world: &World<'_>) -> Option<Value> {
+    match projection.evaluate(frame, world).into_owned() {
+        Value::Undefined => None,
+        Value::Number(number) if !number.is_finite() => None,
+        row => Some(row),
+    }
+}

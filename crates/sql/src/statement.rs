@@ -1,0 +1,275 @@
+//! A query ready to run, plan and route.
+//!
+//! Preparing parses, binds and compiles; the result is immutable and can be shared and cached by
+//! text, parameters and container.
+
+use smol_str::SmolStr;
+
+use crate::bind::{Unbound, bind};
+use crate::code::{Code, Origin, Pipeline};
+use crate::context::{Context, Schema};
+use crate::error::{SqlError, code};
+use crate::evaluate::{Frame, World};
+use crate::functions::aggregate::Aggregate;
+use crate::parser::{parse_condition, parse_query};
+use crate::run::{self, InputOrder};
+use crate::tree::{OrderBy, Query};
+use crate::value::Value;
+
+/// A prepared query.
+#[derive(Debug)]
+pub struct Statement {
+    query: Query,
+    pipeline: Pipeline,
+    schema: Schema,
+}
+
+impl Statement {
+    /// Parses, binds and compiles `text`. Parameter names may be given with or without `@`; each one
+    /// the query uses must be given.
+    pub fn prepare(
+        text: &str,
+        parameters: &[(SmolStr, Value)],
+        schema: &Schema,
+    ) -> Result<Statement, SqlError> {
+        Statement::with(text, parameters, schema, Unbound::Refuse)
+    }
+
+    /// Like [`Statement::prepare`], for a statement that will only be planned: parameters outside
+    /// TOP, OFFSET and LIMIT may be missing. Running such a statement fails.
+    pub fn prepare_plan(
+        text: &str,
+        parameters: &[(SmolStr, Value)],
+        schema: &Schema,
+    ) -> Result<Statement, SqlError> {
+        Statement::with(text, parameters, schema, Unbound::Defer)
+    }
+
+    fn with(
+        text: &str,
+        parameters: &[(SmolStr, Value)],
+        schema: &Schema,
+        unbound: Unbound,
+    ) -> Result<Statement, SqlError> {
+        let query = parse_query(text)?;
+        let pipeline = bind(&query, parameters, schema, unbound).map_err(|error| error.located_in(text))?;
+        Ok(Statement { query, pipeline, schema: schema.clone() })
+    }
+
+    /// The parsed query.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Whether it reads documents. Without FROM there is exactly one row, whatever the container
+    /// holds.
+    pub fn has_from(&self) -> bool {
+        !self.query.from.is_empty()
+    }
+
+    /// Whether rows of several partitions have to be merged, and not just put one after the other.
+    pub fn needs_merge(&self) -> bool {
+        let merges = |pipeline: &Pipeline| pipeline.grouping.is_some() || pipeline.distinct;
+        let inner = match &self.pipeline.origin {
+            Origin::Rows(inner) => merges(inner),
+            Origin::Outer | Origin::Documents => false,
+        };
+        inner
+            || merges(&self.pipeline)
+            || self.query.order_by != OrderBy::None
+            || self.query.top.is_some()
+            || self.query.offset_limit.is_some()
+    }
+
+    /// Whether rows come out while documents still go in.
+    pub fn is_streaming(&self, order: InputOrder) -> bool {
+        run::is_streaming(&self.pipeline, order)
+    }
+
+    /// Whether each row is a stored document, unchanged: `SELECT *` or `SELECT VALUE alias` over the
+    /// container itself. Stored bytes can then be returned as they are.
+    pub fn returns_whole_documents(&self) -> bool {
+        self.reads_documents_directly()
+            && !self.pipeline.distinct
+            && self.pipeline.grouping.is_none()
+            && matches!(self.pipeline.projection, Code::Source { up: 0 })
+    }
+
+    /// Whether the result depends only on how many documents WHERE accepts. They need not be looked
+    /// at when an index already knows their number; see [`Run::push_unread`](crate::Run::push_unread).
+    pub fn counts_documents_only(&self) -> bool {
+        let Some(grouping) = &self.pipeline.grouping else { return false };
+        self.reads_documents_directly()
+            && grouping.single
+            && grouping.aggregates.iter().all(|(aggregate, argument)| {
+                let always_defined = match argument {
+                    Code::Source { .. } => true,
+                    Code::Constant(value) => value.is_defined(),
+                    _ => false,
+                };
+                *aggregate == Aggregate::Count && always_defined
+            })
+    }
+
+    /// One row per document: FROM names the container and nothing else.
+    fn reads_documents_directly(&self) -> bool {
+        matches!(self.pipeline.origin, Origin::Documents) && self.pipeline.sources.is_empty()
+    }
+
+    /// Rows that OFFSET skips.
+    pub fn offset(&self) -> u64 {
+        self.pipeline.offset()
+    }
+
+    /// The most rows that TOP and LIMIT let through after that.
+    pub fn limit(&self) -> Option<u64> {
+        self.pipeline.limit()
+    }
+}
+
+/// A condition on one document: the `from c where …` of a patch.
+#[derive(Debug)]
+pub struct Condition {
+    filter: Code,
+    schema: Schema,
+}
+
+impl Condition {
+    /// Reads `from alias where expression`.
+    pub fn parse(text: &str) -> Result<Condition, SqlError> {
+        let query = parse_condition(text)?;
+        let schema = Schema::default();
+        let pipeline = bind(&query, &[], &schema, Unbound::Refuse).map_err(|error| error.located_in(text))?;
+        let whole = matches!(pipeline.origin, Origin::Documents) && pipeline.sources.is_empty();
+        match pipeline.filter {
+            Some(filter) if whole => Ok(Condition { filter, schema }),
+            _ => {
+                let message = "a condition has one source, the document: from c where …";
+                Err(SqlError::new(code::SYNTAX, query.span, message).located_in(text))
+            }
+        }
+    }
+
+    /// Whether it holds for `document`. What cannot be evaluated does not hold.
+    pub fn holds(&self, document: &Value, context: &Context) -> bool {
+        let world = World::new(*context, &self.schema);
+        let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &world);
+        holds && world.check().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(text: &str) -> Statement {
+        Statement::prepare(text, &[], &Schema::default()).unwrap()
+    }
+
+    #[test]
+    fn what_the_emulator_asks_about_a_statement() {
+        // text, streams in any order, streams when ordered, whole documents, counts only, merges
+        for (text, any, ordered, whole, counts, merges) in [
+            ("SELECT * FROM c", true, true, true, false, false),
+            ("SELECT VALUE p FROM c p WHERE p.a = 1", true, true, true, false, false),
+            ("SELECT c.a FROM c", true, true, false, false, false),
+            ("SELECT * FROM c.a", true, true, false, false, false),
+            ("SELECT VALUE c FROM c JOIN t IN c.tags", true, true, false, false, false),
+            ("SELECT * FROM c ORDER BY c.a", false, true, true, false, true),
+            ("SELECT TOP 5 * FROM c", true, true, true, false, true),
+            ("SELECT * FROM c OFFSET 1 LIMIT 2", true, true, true, false, true),
+            ("SELECT DISTINCT VALUE c.a FROM c", true, true, false, false, true),
+            ("SELECT VALUE COUNT(1) FROM c", false, false, false, true, true),
+            ("SELECT VALUE COUNT(c) FROM c WHERE c.a = 1", false, false, false, true, true),
+            ("SELECT VALUE [{\"item\": COUNT(1)}] FROM c", false, false, false, true, true),
+            ("SELECT VALUE COUNT(undefined) FROM c", false, false, false, false, true),
+            ("SELECT VALUE COUNT(c.a) FROM c", false, false, false, false, true),
+            ("SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags", false, false, false, false, true),
+            ("SELECT COUNT(1), SUM(c.a) FROM c", false, false, false, false, true),
+            ("SELECT VALUE COUNT(1) FROM c GROUP BY c.a", false, false, false, false, true),
+            ("SELECT VALUE x FROM (SELECT VALUE c.a FROM c) x", true, true, false, false, false),
+            ("SELECT VALUE x FROM (SELECT DISTINCT VALUE c.a FROM c) x", true, true, false, false, true),
+            ("SELECT VALUE x FROM (SELECT VALUE c.a FROM c) x ORDER BY x", false, false, false, false, true),
+            ("SELECT VALUE 1", true, true, false, false, false),
+        ] {
+            let statement = statement(text);
+            assert_eq!(statement.is_streaming(InputOrder::Any), any, "streaming: {text}");
+            assert_eq!(statement.is_streaming(InputOrder::AlreadyOrdered), ordered, "ordered: {text}");
+            assert_eq!(statement.returns_whole_documents(), whole, "whole: {text}");
+            assert_eq!(statement.counts_documents_only(), counts, "counts: {text}");
+            assert_eq!(statement.needs_merge(), merges, "merge: {text}");
+            assert_eq!(statement.has_from(), text.contains("FROM"), "from: {text}");
+        }
+    }
+
+    #[test]
+    fn a_statement_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        shared(&statement("SELECT * FROM c"));
+    }
+
+    #[test]
+    fn unread_documents_count() {
+        let statement = statement("SELECT VALUE {\"n\": COUNT(1)} FROM c");
+        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+        run.push_unread(41);
+        run.push(&Value::Null).unwrap();
+        assert_eq!(run.finish().unwrap()[0].member("n"), &Value::from(42));
+    }
+
+    #[test]
+    fn a_limit_ends_a_streaming_run_early() {
+        let statement = statement("SELECT TOP 2 * FROM c");
+        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+        assert_eq!(run.push(&Value::from(1)), Ok(crate::Flow::Continue));
+        assert_eq!(run.drain().len(), 1);
+        assert_eq!(run.push(&Value::from(2)), Ok(crate::Flow::Enough));
+        assert_eq!(run.push(&Value::from(3)), Ok(crate::Flow::Enough));
+        assert_eq!(run.finish().unwrap(), [Value::from(2)]);
+    }
+
+    #[test]
+    fn a_condition_holds_or_not() {
+        let document = crate::value::parse(br#"{"a": 1, "b": {"c": "x"}}"#).unwrap();
+        for (text, expected) in [
+            ("from c where c.a = 1", true),
+            ("FROM root r WHERE r.b.c LIKE 'x%' AND r.a > 0", true),
+            ("from c where c.a = 2", false),
+            ("from c where c.missing", false),
+            ("from c where c.a", false),
+            ("from c where IS_DEFINED(c.b)", true),
+        ] {
+            assert_eq!(
+                Condition::parse(text).unwrap().holds(&document, &Context::default()),
+                expected,
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "where c.a = 1",
+            "from c",
+            "from c where",
+            "from c join t in c.b where true",
+            "from c.b where true",
+        ] {
+            assert!(Condition::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_statement_with_unbound_parameters_does_not_run() {
+        let statement =
+            Statement::prepare_plan("SELECT * FROM c WHERE c.a = @a", &[], &Schema::default()).unwrap();
+        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+        assert_eq!(run.push(&Value::Null).unwrap_err().code, "SC2002");
+    }
+}
