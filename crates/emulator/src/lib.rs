@@ -15,12 +15,14 @@
 //! ```
 
 // In the order a request meets them.
+mod charge;
 pub mod clock;
 pub mod config;
 mod control;
 mod error;
 mod running;
 pub mod server;
+mod store;
 
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
 pub use error::{Door, StartError};

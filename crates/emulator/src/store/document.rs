@@ -1,0 +1,180 @@
+//! A document as it arrives: parsed, checked, and ready to be stored.
+//!
+//! All work that does not depend on what is stored already happens here, before the partition's
+//! writer lock is taken: parsing, validation, the text to store, index terms and unique keys.
+
+use std::sync::Arc;
+
+use protocol::partition::{EffectivePartitionKey, PartitionKey, PartitionKeyComponent, effective_key};
+use smol_str::SmolStr;
+use sql::Value;
+use sql::value::{write_json, write_json_string};
+use thiserror::Error;
+
+use super::index::{Space, Terms};
+use super::item::{Item, is_system_member};
+use super::schema::Schema;
+
+/// The largest item, in bytes of JSON.
+pub(crate) const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The longest item id, in bytes.
+pub(crate) const ID_BYTES_MAX: usize = 1023;
+
+/// A document ready to be written.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The rules it was prepared under.
+    schema: Arc<Schema>,
+    pub(crate) id: SmolStr,
+    pub(crate) key: PartitionKey,
+    pub(crate) epk: EffectivePartitionKey,
+    pub(crate) ttl: Option<i32>,
+    value: Value,
+    /// The user's members as JSON, with the opening brace and without the closing one.
+    pub(super) user_text: Vec<u8>,
+    pub(super) terms: Terms,
+}
+
+/// Why a document cannot be stored.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum DocumentError {
+    #[error("The request payload is invalid. Ensure to provide a valid request payload: {0}")]
+    NotJson(String),
+    #[error("The input content is invalid because it is not a JSON object")]
+    NotAnObject,
+    #[error("The input content is invalid because the required properties - 'id; ' - are missing")]
+    MissingId,
+    #[error(
+        "The input name is invalid. Ensure to provide a unique non-empty string less than '1024' characters."
+    )]
+    BadId,
+    #[error("The input name '{0}' is invalid because it contains '/' or '\\'; choose an id without them")]
+    ForbiddenId(String),
+    #[error("Request size is too large; an item may have {ITEM_BYTES_MAX} bytes, this one has {0}")]
+    TooLarge(usize),
+    #[error(
+        "The input ttl '{0}' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or -1."
+    )]
+    BadTtl(String),
+}
+
+impl Document {
+    /// Parses and checks `body`, which is JSON text.
+    pub(crate) fn parse(body: &[u8], schema: &Arc<Schema>) -> Result<Document, DocumentError> {
+        if body.len() > ITEM_BYTES_MAX {
+            return Err(DocumentError::TooLarge(body.len()));
+        }
+        let value = sql::value::parse(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        Document::from_value(&value, schema)
+    }
+
+    /// Checks `value` and prepares it.
+    pub(crate) fn from_value(value: &Value, schema: &Arc<Schema>) -> Result<Document, DocumentError> {
+        let members = value.as_object().ok_or(DocumentError::NotAnObject)?;
+        let id = match members.get("id") {
+            Some(Value::String(id)) => id.clone(),
+            Some(_) => return Err(DocumentError::BadId),
+            None => return Err(DocumentError::MissingId),
+        };
+        check_id(&id)?;
+        let ttl = read_ttl(members.get("ttl"), schema.default_ttl.is_some())?;
+        let user_text = user_text(members);
+        if user_text.len() > ITEM_BYTES_MAX {
+            return Err(DocumentError::TooLarge(user_text.len()));
+        }
+        let key = schema.extract_key(value);
+        let epk = effective_key(&schema.partition_key, &key);
+        let terms = Terms::of(value, &schema.policy);
+        Ok(Document { schema: Arc::clone(schema), id, key, epk, ttl, value: value.clone(), user_text, terms })
+    }
+
+    /// The entries that no other item of its logical partition may have.
+    pub(super) fn unique_terms<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = Vec<u8>> + 'a {
+        schema.unique_keys.iter().map(|unique| {
+            let mut term = unique.space.to_bytes().to_vec();
+            term.extend_from_slice(&unique.value(&self.value, &self.epk));
+            term
+        })
+    }
+
+    /// Its index entries under a time of writing.
+    pub(super) fn terms_at(&self, seconds: u64, schema: &Arc<Schema>) -> Terms {
+        // The container's properties may have been replaced while the document was on its way.
+        let same_rules = Arc::ptr_eq(&self.schema, schema);
+        let mut terms = if same_rules { self.terms.clone() } else { Terms::of(&self.value, &schema.policy) };
+        complete(&mut terms, &self.value, &self.epk, schema);
+        schema.add_time_terms(&mut terms, &self.value, seconds, self.ttl);
+        terms.sort();
+        terms
+    }
+}
+
+/// The entries a stored item has: what must be removed when it goes.
+pub(super) fn terms_of_item(item: &Item, value: &Value, schema: &Schema) -> Terms {
+    let mut terms = Terms::of(value, &schema.policy);
+    complete(&mut terms, value, &item.epk, schema);
+    schema.add_time_terms(&mut terms, value, item.modified_at, item.ttl);
+    terms.sort();
+    terms
+}
+
+/// Adds what is indexed whatever the policy says.
+fn complete(terms: &mut Terms, value: &Value, epk: &EffectivePartitionKey, schema: &Schema) {
+    for unique in &schema.unique_keys {
+        terms.add(unique.space, &unique.value(value, epk));
+    }
+    terms.add(Space::RING, epk.as_bytes());
+}
+
+/// An item's `ttl`. Without a default on the container it is a property like any other, so that
+/// nothing about it can be wrong; a sensible one is remembered for the day a default arrives.
+fn read_ttl(value: Option<&Value>, enabled: bool) -> Result<Option<i32>, DocumentError> {
+    let Some(value) = value else { return Ok(None) };
+    match value.as_i64() {
+        Some(seconds) if seconds == -1 || (1..=i64::from(i32::MAX)).contains(&seconds) => {
+            Ok(Some(seconds as i32))
+        }
+        _ if enabled => Err(DocumentError::BadTtl(value.to_string())),
+        _ => Ok(None),
+    }
+}
+
+/// Whether an id may name an item.
+pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
+    if id.is_empty() || id.len() > ID_BYTES_MAX {
+        return Err(DocumentError::BadId);
+    }
+    if id.contains(['/', '\\']) {
+        return Err(DocumentError::ForbiddenId(id.to_owned()));
+    }
+    Ok(())
+}
+
+fn user_text(members: &sql::Object) -> Vec<u8> {
+    let mut text = Vec::with_capacity(512);
+    text.push(b'{');
+    for (name, value) in members.iter() {
+        if is_system_member(name) {
+            continue;
+        }
+        if text.len() > 1 {
+            text.push(b',');
+        }
+        write_json_string(name, &mut text);
+        text.push(b':');
+        write_json(value, &mut text);
+    }
+    text
+}
+
+/// The partition key component a document's value stands for.
+pub(super) fn component(value: &Value) -> PartitionKeyComponent {
+    match value {
+        // Objects and arrays cannot be keys; clients treat them as missing.
+        Value::Undefined | Value::Array(_) | Value::Object(_) => PartitionKeyComponent::Undefined,
+        Value::Null => PartitionKeyComponent::Null,
+        Value::Bool(value) => PartitionKeyComponent::Bool(*value),
+        Value::Number(number) => PartitionKeyComponent::Number(number.as_f64()),
+        Value::String(text) => PartitionKeyComponent::String(text.to_string()),
+    }
+}

@@ -1,0 +1,128 @@
+//! A partition's index: one persistent ordered set of entries.
+//!
+//! In: the terms of a document and its ordinal. Out: ordinals in the order of a term, a range of
+//! values or the ring. What to index is `policy`, a document's terms are `terms`, the entries
+//! themselves `key` and `space`. Every operation costs the logarithm of the number of entries, and
+//! a clone costs nothing, so a reader keeps its version while writers go on.
+
+mod key;
+mod policy;
+mod space;
+mod terms;
+
+use std::ops::Bound;
+
+use imbl::{GenericOrdSet, HashMap, OrdSet, shared_ptr::DefaultSharedPtr};
+
+pub(crate) use key::{IndexKey, after_prefix};
+pub(crate) use policy::{Policy, composite_space};
+pub(crate) use space::{Space, Step};
+pub(crate) use terms::{Term, Terms, difference, follow};
+
+use super::Ordinal;
+
+/// Everything that is found by value.
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct Index {
+    entries: OrdSet<IndexKey>,
+    counts: HashMap<Space, SpaceCount>,
+}
+
+/// How many entries a space has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SpaceCount {
+    /// All of them.
+    pub(crate) entries: u64,
+    /// Those whose value says less than the document does: cut strings, arrays, objects.
+    pub(crate) imprecise: u64,
+}
+
+/// A half-open range of entries by their bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyRange {
+    pub(crate) from: Bound<Vec<u8>>,
+    pub(crate) to: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Everything that begins with `prefix`.
+    pub(crate) fn prefix(prefix: Vec<u8>) -> KeyRange {
+        let to = after_prefix(&prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        KeyRange { from: Bound::Included(prefix), to }
+    }
+
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice))
+    }
+
+    /// Whether nothing can lie between its ends.
+    pub(crate) fn is_empty(&self) -> bool {
+        match (&self.from, &self.to) {
+            (Bound::Included(from), Bound::Excluded(to)) | (Bound::Excluded(from), Bound::Included(to)) => {
+                from >= to
+            }
+            (Bound::Included(from), Bound::Included(to)) => from > to,
+            (Bound::Excluded(from), Bound::Excluded(to)) => from >= to,
+            _ => false,
+        }
+    }
+}
+
+impl Index {
+    /// Adds one term of one item.
+    pub(crate) fn insert(&mut self, term: Term<'_>, ordinal: Ordinal) {
+        let previous = self.entries.insert(IndexKey::of_term(term.bytes, ordinal));
+        debug_assert!(previous.is_none(), "an item is indexed once per term");
+        let count = self.counts.entry(space_of(term.bytes)).or_default();
+        count.entries += 1;
+        count.imprecise += u64::from(term.imprecise);
+    }
+
+    /// Removes one term of one item.
+    pub(crate) fn remove(&mut self, term: Term<'_>, ordinal: Ordinal) {
+        let removed = self.entries.remove(&IndexKey::of_term(term.bytes, ordinal));
+        debug_assert!(removed.is_some(), "what is removed was there");
+        let space = space_of(term.bytes);
+        if let Some(count) = self.counts.get_mut(&space) {
+            count.entries = count.entries.saturating_sub(1);
+            count.imprecise = count.imprecise.saturating_sub(u64::from(term.imprecise));
+            if count.entries == 0 {
+                self.counts.remove(&space);
+            }
+        }
+    }
+
+    /// How many entries `space` has.
+    pub(crate) fn count(&self, space: Space) -> SpaceCount {
+        self.counts.get(&space).copied().unwrap_or_default()
+    }
+
+    /// The entries of `range`, in order, from either end.
+    pub(crate) fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = &IndexKey> + use<'_> {
+        // The underlying range panics on crossed bounds; an empty one is a fine answer here.
+        let crossed = range.is_empty();
+        let entries: &GenericOrdSet<IndexKey, DefaultSharedPtr> = &self.entries;
+        (!crossed).then(|| entries.range::<_, [u8]>(range.bounds())).into_iter().flatten()
+    }
+
+    /// The first item under exactly `term` whose ordinal is at least `from`.
+    pub(crate) fn seek(&self, term: &[u8], from: Ordinal) -> Option<Ordinal> {
+        let entry = self.entries.get_next(&IndexKey::of_term(term, from))?;
+        (entry.term() == term).then(|| entry.ordinal())
+    }
+
+    /// The number of entries in `range`, counted no further than `limit`.
+    pub(crate) fn count_up_to(&self, range: &KeyRange, limit: usize) -> usize {
+        self.range(range).take(limit).count()
+    }
+
+    /// An item other than `ordinal` under exactly `term`.
+    pub(crate) fn other_under(&self, term: &[u8], ordinal: Option<Ordinal>) -> Option<Ordinal> {
+        let first = self.seek(term, Ordinal(0))?;
+        if Some(first) != ordinal { Some(first) } else { self.seek(term, Ordinal(first.0 + 1)) }
+    }
+}
+
+fn space_of(term: &[u8]) -> Space {
+    Space::from_bytes(term[..8].try_into().expect("a term begins with its space"))
+}

@@ -1,0 +1,206 @@
+//! One stored version of an item.
+
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+
+use bytes::Bytes;
+use imbl::shared_ptr::DefaultSharedPtr;
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+use smol_str::SmolStr;
+
+/// Which item of a container, in order of creation: the last eight bytes of its `_rid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ordinal(pub(crate) u64);
+
+/// Whether the server writes this member itself; what a caller sends under its name is dropped.
+pub(crate) fn is_system_member(name: &str) -> bool {
+    matches!(name, "_rid" | "_self" | "_etag" | "_attachments" | "_ts" | "_lsn")
+}
+
+/// One version of one item; never changes.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) ordinal: Ordinal,
+    pub(crate) id: SmolStr,
+    pub(crate) epk: EffectivePartitionKey,
+    /// The write that made this version.
+    pub(crate) lsn: Lsn,
+    /// The LSN of the version before it, if there was one.
+    pub(crate) previous_lsn: Option<Lsn>,
+    /// Seconds since the epoch: `_ts`.
+    pub(crate) modified_at: u64,
+    /// The item's own `ttl`.
+    pub(crate) ttl: Option<i32>,
+    /// Indexed scalars: part of what a write costs.
+    pub(crate) indexed_terms: u32,
+    /// The JSON text with system properties, then the entity tag as a header carries it.
+    text: Bytes,
+    body_length: usize,
+}
+
+/// What a version is made of, before it is written down.
+pub(super) struct Draft<'a> {
+    pub(super) ordinal: Ordinal,
+    pub(super) id: SmolStr,
+    pub(super) epk: EffectivePartitionKey,
+    pub(super) lsn: Lsn,
+    pub(super) previous_lsn: Option<Lsn>,
+    pub(super) modified_at: u64,
+    pub(super) ttl: Option<i32>,
+    pub(super) indexed_terms: u32,
+    /// The user's members as JSON, with the opening brace and without the closing one.
+    pub(super) user_text: &'a [u8],
+    /// `dbs/{rid}/colls/{rid}/`.
+    pub(super) container_link: &'a str,
+    pub(super) rid: &'a str,
+    pub(super) etag: &'a EntityTag,
+}
+
+/// Distinguishes two versions of anything in the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EntityTag(String);
+
+impl EntityTag {
+    /// Unique per partition, commit and operation within the commit; readable as a GUID.
+    pub(crate) fn new(partition: u32, lsn: Lsn, operation: u32, seconds: u64) -> EntityTag {
+        let mut text = String::with_capacity(36);
+        let lsn = lsn.0;
+        write!(
+            text,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:08x}{:04x}",
+            lsn as u32,
+            (lsn >> 32) as u16,
+            partition as u16,
+            operation as u16,
+            seconds as u32,
+            (partition >> 16) as u16
+        )
+        .expect("writing to a string does not fail");
+        EntityTag(text)
+    }
+}
+
+impl Item {
+    pub(super) fn new(draft: Draft<'_>) -> Item {
+        let Draft { user_text, container_link, rid, etag: EntityTag(etag), .. } = draft;
+        let system_max = 160 + container_link.len() + 2 * rid.len() + 2 * etag.len();
+        let mut text = Vec::with_capacity(user_text.len() + system_max);
+        text.extend_from_slice(user_text);
+        if user_text.len() > 1 {
+            text.push(b',');
+        }
+        for part in ["\"_rid\":\"", rid, "\",\"_self\":\"", container_link, "docs/", rid] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        for part in ["/\",\"_etag\":\"\\\"", etag, "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":"] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        text.extend_from_slice(draft.modified_at.to_string().as_bytes());
+        text.push(b'}');
+        let body_length = text.len();
+        for part in ["\"", etag, "\""] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        text.shrink_to_fit();
+        Item {
+            ordinal: draft.ordinal,
+            id: draft.id,
+            epk: draft.epk,
+            lsn: draft.lsn,
+            previous_lsn: draft.previous_lsn,
+            modified_at: draft.modified_at,
+            ttl: draft.ttl,
+            indexed_terms: draft.indexed_terms,
+            text: Bytes::from(text),
+            body_length,
+        }
+    }
+
+    /// The whole item as JSON, system properties included.
+    pub(crate) fn body(&self) -> Bytes {
+        self.text.slice(..self.body_length)
+    }
+
+    /// The same, borrowed.
+    pub(crate) fn body_bytes(&self) -> &[u8] {
+        &self.text[..self.body_length]
+    }
+
+    /// The entity tag as the `etag` header carries it, quotes included.
+    pub(crate) fn etag(&self) -> Bytes {
+        self.text.slice(self.body_length..)
+    }
+
+    /// The same, borrowed as text.
+    pub(crate) fn etag_str(&self) -> &str {
+        std::str::from_utf8(&self.text[self.body_length..]).expect("an entity tag is ASCII")
+    }
+
+    /// The item as a value: parses its text.
+    pub(crate) fn value(&self) -> sql::Value {
+        sql::value::parse(self.body_bytes()).expect("stored text was made from a parsed document")
+    }
+
+    /// Bytes it occupies, as quotas count them.
+    pub(crate) fn size(&self) -> usize {
+        self.body_length
+    }
+
+    /// When it expires under the container's default, in seconds since the epoch.
+    pub(crate) fn expires_at(&self, default_ttl: Option<i32>) -> Option<u64> {
+        let default = default_ttl?;
+        match self.ttl.unwrap_or(default) {
+            -1 => None,
+            seconds => Some(self.modified_at + u64::try_from(seconds).unwrap_or(0)),
+        }
+    }
+
+    /// Whether a reader at `now` sees it.
+    pub(crate) fn is_live(&self, default_ttl: Option<i32>, now: u64) -> bool {
+        self.expires_at(default_ttl).is_none_or(|at| now < at)
+    }
+}
+
+/// An item's identity within a container: its logical partition and id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ItemKey {
+    epk: EffectivePartitionKey,
+    id: SmolStr,
+}
+
+/// [`ItemKey`] for look-ups, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemKeyRef<'a> {
+    pub(crate) epk: &'a EffectivePartitionKey,
+    pub(crate) id: &'a str,
+}
+
+/// Items by identity.
+pub(crate) type ItemsByKey =
+    imbl::GenericHashMap<ItemKey, std::sync::Arc<Item>, foldhash::fast::RandomState, DefaultSharedPtr>;
+
+impl ItemKey {
+    pub(crate) fn of(item: &Item) -> ItemKey {
+        ItemKey { epk: item.epk.clone(), id: item.id.clone() }
+    }
+}
+
+impl Hash for ItemKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        ItemKeyRef { epk: &self.epk, id: &self.id }.hash(state);
+    }
+}
+
+impl Hash for ItemKeyRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.epk.as_bytes().hash(state);
+        self.id.hash(state);
+    }
+}
+
+impl equivalent::Equivalent<ItemKey> for ItemKeyRef<'_> {
+    fn equivalent(&self, key: &ItemKey) -> bool {
+        *self.id == *key.id && *self.epk == key.epk
+    }
+}

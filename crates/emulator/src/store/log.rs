@@ -1,0 +1,92 @@
+//! What happened in a partition, by LSN.
+//!
+//! Every committed change has an entry with the version it made and the one it replaced. Entries
+//! of live versions share them with the state; only superseded versions cost memory, so these are
+//! kept for a bounded time and up to a bounded size, and the log says where it now begins.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use protocol::lsn::Lsn;
+
+use super::item::Item;
+
+/// How long superseded versions stay readable.
+pub(crate) const LOG_SECONDS_MAX: u64 = 60 * 60;
+/// How many bytes of superseded versions a partition keeps.
+pub(crate) const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Entries dropped per write at the most, so that no single write pays for all.
+const TRIM_STEPS_MAX: usize = 8;
+
+/// The changes of one partition.
+#[derive(Clone)]
+pub(crate) struct Log {
+    entries: OrdMap<(Lsn, u32), Arc<Change>>,
+    superseded_bytes: u64,
+    /// Changes up to here are no longer known.
+    forgotten: Lsn,
+}
+
+/// One committed change.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) lsn: Lsn,
+    pub(crate) kind: ChangeKind,
+    /// The version it made; for a deletion the version it removed.
+    pub(crate) item: Arc<Item>,
+    /// The version that was there before a replacement.
+    pub(crate) previous: Option<Arc<Item>>,
+    /// Seconds since the epoch.
+    pub(crate) at: u64,
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    /// A new item.
+    Create,
+    /// A new version of an item.
+    Replace,
+    /// An item removed by a request.
+    Delete,
+    /// An item removed because its time was over.
+    Expire,
+}
+
+impl Log {
+    pub(super) fn starting_after(lsn: Lsn) -> Log {
+        Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn }
+    }
+
+    pub(super) fn append(&mut self, operation: u32, change: Change) {
+        self.superseded_bytes += superseded(&change);
+        let now = change.at;
+        self.entries.insert((change.lsn, operation), Arc::new(change));
+        self.trim(now);
+    }
+
+    /// The changes after `lsn`, in order; `None` when some of them are no longer known.
+    pub(crate) fn after(&self, lsn: Lsn) -> Option<impl Iterator<Item = &Arc<Change>>> {
+        (lsn >= self.forgotten).then(|| self.entries.range((Lsn(lsn.0 + 1), 0)..).map(|(_, change)| change))
+    }
+
+    fn trim(&mut self, now: u64) {
+        for _ in 0..TRIM_STEPS_MAX {
+            let Some((_, oldest)) = self.entries.get_min() else { return };
+            let too_old = oldest.at + LOG_SECONDS_MAX < now;
+            if !too_old && self.superseded_bytes <= LOG_BYTES_MAX {
+                return;
+            }
+            let (key, change) = (oldest.lsn, Arc::clone(oldest));
+            self.superseded_bytes -= superseded(&change);
+            self.forgotten = key;
+            let first = self.entries.get_min().map(|(key, _)| *key).expect("the oldest is still there");
+            self.entries.remove(&first);
+        }
+    }
+}
+
+fn superseded(change: &Change) -> u64 {
+    let removed = matches!(change.kind, ChangeKind::Delete | ChangeKind::Expire).then_some(&change.item);
+    removed.or(change.previous.as_ref()).map_or(0, |item| item.size() as u64)
+}

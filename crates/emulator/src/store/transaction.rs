@@ -1,0 +1,276 @@
+//! Writes to one partition, all or nothing.
+//!
+//! A transaction works on a private copy of the state, under the partition's writer lock. Each
+//! operation first checks everything that can fail and only then changes the copy, so a failed
+//! operation leaves no trace; whether the copy is published is up to the caller. All operations of
+//! one transaction share one LSN.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+use sql::Value;
+use thiserror::Error;
+
+use super::document::{Document, DocumentError, terms_of_item};
+use super::item::{Draft, EntityTag, Item, Ordinal};
+use super::log::{Change, ChangeKind};
+use super::partition::Identity;
+use super::state::State;
+
+/// Expired items removed by one write at the most.
+const PURGE_MAX: usize = 16;
+
+/// What must be true of the stored item for a write to go ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Precondition<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// The stored version has this entity tag; `*` matches any.
+    IfMatch(&'a str),
+    /// No such item exists: `If-None-Match: *`.
+    IfAbsent,
+}
+
+/// What a write did.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// The new version; for a deletion the one that was removed.
+    pub(crate) item: Arc<Item>,
+    /// The version that was replaced.
+    pub(crate) previous: Option<Arc<Item>>,
+    /// Index terms added and removed.
+    pub(crate) terms_changed: usize,
+}
+
+/// Why a write was refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum WriteError {
+    #[error("Resource Not Found. No item with that id exists in that logical partition.")]
+    NotFound,
+    #[error("Resource with specified id or name already exists.")]
+    Conflict,
+    #[error("Unique index constraint violation.")]
+    UniqueConflict,
+    #[error("One of the specified pre-condition is not met.")]
+    PreconditionFailed,
+    #[error("The condition of the patch does not hold for the item.")]
+    ConditionFailed,
+    #[error("{0}")]
+    BadPatch(String),
+    #[error(transparent)]
+    BadDocument(#[from] DocumentError),
+    #[error(
+        "Partition key provided either doesn't correspond to definition in the collection or doesn't \
+         match partition key field values specified in the document."
+    )]
+    KeyMismatch,
+}
+
+/// A private copy of a partition's state, being changed.
+pub(crate) struct Transaction<'a> {
+    pub(super) state: State,
+    identity: &'a Identity,
+    ordinals: &'a AtomicU64,
+    now: u64,
+    lsn: Lsn,
+    operations: u32,
+}
+
+impl<'a> Transaction<'a> {
+    pub(super) fn new(
+        state: State,
+        identity: &'a Identity,
+        ordinals: &'a AtomicU64,
+        now: u64,
+    ) -> Transaction<'a> {
+        let lsn = Lsn(state.lsn.0 + 1);
+        let mut transaction = Transaction { state, identity, ordinals, now, lsn, operations: 0 };
+        transaction.purge();
+        transaction
+    }
+
+    /// Whether there is anything to publish.
+    pub(super) fn has_changes(&self) -> bool {
+        self.operations > 0
+    }
+
+    /// The rules in force.
+    pub(crate) fn schema(&self) -> &Arc<super::schema::Schema> {
+        &self.state.schema
+    }
+
+    /// The item as this transaction sees it.
+    pub(crate) fn read(&self, epk: &EffectivePartitionKey, id: &str) -> Result<Arc<Item>, WriteError> {
+        self.state.get_live(epk, id, self.now).cloned().ok_or(WriteError::NotFound)
+    }
+
+    /// Stores a new item.
+    pub(crate) fn create(&mut self, document: &Document) -> Result<Written, WriteError> {
+        match self.live(&document.epk, &document.id) {
+            Some(_) => Err(WriteError::Conflict),
+            None => self.insert(document),
+        }
+    }
+
+    /// Stores an item, new or not.
+    pub(crate) fn upsert(
+        &mut self,
+        document: &Document,
+        precondition: Precondition<'_>,
+    ) -> Result<Written, WriteError> {
+        match self.live(&document.epk, &document.id) {
+            Some(old) => {
+                check(precondition, &old)?;
+                self.put(&old, document)
+            }
+            None => self.insert(document),
+        }
+    }
+
+    /// Stores a new version of an existing item; a different id in the document renames it.
+    pub(crate) fn replace(
+        &mut self,
+        id: &str,
+        document: &Document,
+        precondition: Precondition<'_>,
+    ) -> Result<Written, WriteError> {
+        let old = self.live(&document.epk, id).ok_or(WriteError::NotFound)?;
+        check(precondition, &old)?;
+        if document.id != id && self.live(&document.epk, &document.id).is_some() {
+            return Err(WriteError::Conflict);
+        }
+        self.put(&old, document)
+    }
+
+    /// Stores what `change` makes of an existing item.
+    pub(crate) fn patch(
+        &mut self,
+        epk: &EffectivePartitionKey,
+        id: &str,
+        precondition: Precondition<'_>,
+        change: impl FnOnce(&Value) -> Result<Value, WriteError>,
+    ) -> Result<Written, WriteError> {
+        let old = self.live(epk, id).ok_or(WriteError::NotFound)?;
+        check(precondition, &old)?;
+        let patched = change(&old.value())?;
+        let document = Document::from_value(&patched, &self.state.schema)?;
+        if document.epk != *epk || document.id != id {
+            return Err(WriteError::BadPatch(
+                "A patch may not change the id or the partition key of an item; replace or recreate it."
+                    .to_owned(),
+            ));
+        }
+        self.put(&old, &document)
+    }
+
+    /// Removes an item.
+    pub(crate) fn delete(
+        &mut self,
+        epk: &EffectivePartitionKey,
+        id: &str,
+        precondition: Precondition<'_>,
+    ) -> Result<Written, WriteError> {
+        let old = self.live(epk, id).ok_or(WriteError::NotFound)?;
+        check(precondition, &old)?;
+        let terms_changed = self.remove(&old, ChangeKind::Delete);
+        Ok(Written { item: old, previous: None, terms_changed })
+    }
+
+    /// The item, after removing it if its time is over.
+    fn live(&mut self, epk: &EffectivePartitionKey, id: &str) -> Option<Arc<Item>> {
+        let item = Arc::clone(self.state.get(epk, id)?);
+        if item.is_live(self.state.schema.default_ttl, self.now) {
+            return Some(item);
+        }
+        self.remove(&item, ChangeKind::Expire);
+        None
+    }
+
+    fn purge(&mut self) {
+        let expired: Vec<Arc<Item>> = self.state.expired(self.now).take(PURGE_MAX).cloned().collect();
+        for item in expired {
+            self.remove(&item, ChangeKind::Expire);
+        }
+    }
+
+    fn insert(&mut self, document: &Document) -> Result<Written, WriteError> {
+        let terms = document.terms_at(self.now, &self.state.schema);
+        self.check_unique(document, None)?;
+        let ordinal = Ordinal(self.ordinals.fetch_add(1, Ordering::Relaxed));
+        let item = self.version(document, ordinal, None, terms.scalars());
+        self.state.insert(Arc::clone(&item), &terms);
+        self.record(ChangeKind::Create, Arc::clone(&item), None);
+        Ok(Written { item, previous: None, terms_changed: terms.scalars() as usize })
+    }
+
+    fn put(&mut self, old: &Arc<Item>, document: &Document) -> Result<Written, WriteError> {
+        self.check_unique(document, Some(old.ordinal))?;
+        let old_terms = terms_of_item(old, &old.value(), &self.state.schema);
+        let terms = document.terms_at(self.now, &self.state.schema);
+        let item = self.version(document, old.ordinal, Some(old.lsn), terms.scalars());
+        let terms_changed = self.state.replace(old, &old_terms, Arc::clone(&item), &terms);
+        self.record(ChangeKind::Replace, Arc::clone(&item), Some(Arc::clone(old)));
+        Ok(Written { item, previous: Some(Arc::clone(old)), terms_changed })
+    }
+
+    fn remove(&mut self, item: &Arc<Item>, kind: ChangeKind) -> usize {
+        let terms = terms_of_item(item, &item.value(), &self.state.schema);
+        self.state.remove(item, &terms);
+        self.record(kind, Arc::clone(item), None);
+        terms.scalars() as usize
+    }
+
+    fn check_unique(&self, document: &Document, own: Option<Ordinal>) -> Result<(), WriteError> {
+        let taken = |term: Vec<u8>| self.state.index.other_under(&term, own).is_some();
+        if document.unique_terms(&self.state.schema).any(taken) {
+            Err(WriteError::UniqueConflict)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn version(
+        &self,
+        document: &Document,
+        ordinal: Ordinal,
+        previous_lsn: Option<Lsn>,
+        terms: u32,
+    ) -> Arc<Item> {
+        let etag = EntityTag::new(self.identity.id, self.lsn, self.operations, self.now);
+        Arc::new(Item::new(Draft {
+            ordinal,
+            id: document.id.clone(),
+            epk: document.epk.clone(),
+            lsn: self.lsn,
+            previous_lsn,
+            modified_at: self.now,
+            ttl: document.ttl,
+            indexed_terms: terms,
+            user_text: &document.user_text,
+            container_link: &self.identity.container_link,
+            rid: &self.identity.item_rid(ordinal),
+            etag: &etag,
+        }))
+    }
+
+    fn record(&mut self, kind: ChangeKind, item: Arc<Item>, previous: Option<Arc<Item>>) {
+        self.state.lsn = self.lsn;
+        let change = Change { lsn: self.lsn, kind, item, previous, at: self.now };
+        self.state.log.append(self.operations, change);
+        self.operations += 1;
+    }
+}
+
+fn check(precondition: Precondition<'_>, item: &Item) -> Result<(), WriteError> {
+    let holds = match precondition {
+        Precondition::None => true,
+        Precondition::IfMatch(tag) => {
+            tag == "*" || tag == item.etag_str() || tag == item.etag_str().trim_matches('"')
+        }
+        Precondition::IfAbsent => false,
+    };
+    if holds { Ok(()) } else { Err(WriteError::PreconditionFailed) }
+}
