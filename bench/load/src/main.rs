@@ -76,7 +76,7 @@ fn run(options: &Options) -> Result<Report, String> {
             }
             Part::Throughput => {
                 let found = throughput::measure(&programs, options, &recorded, &mut progress)?;
-                report.cells = found.cells;
+                (report.cells, report.others) = (found.cells, found.others);
                 report.failures.extend(found.failures);
             }
             Part::Scaling if options.servers.contains(&Kind::Perihelion) => {

@@ -101,7 +101,7 @@ impl Options {
             }
         }
         if options.rounds == 0 {
-            options.rounds = if options.quick { 3 } else { 5 };
+            options.rounds = if options.quick { 2 } else { 5 };
         }
         Ok(Some(options))
     }
@@ -114,7 +114,7 @@ impl Options {
                 starts: 5,
                 warm_up: milliseconds(80),
                 window: milliseconds(250),
-                idle: milliseconds(3_000),
+                idle: milliseconds(2_000),
                 small: 10_000,
                 large: 100_000,
                 scaling_rounds: 3,

@@ -16,6 +16,8 @@ pub(crate) struct Report {
     pub(crate) startup: BTreeMap<Kind, Vec<f64>>,
     pub(crate) memory: BTreeMap<Kind, Memory>,
     pub(crate) cells: Cells,
+    /// The share of the machine that other work took while the cells were measured.
+    pub(crate) others: f64,
     pub(crate) scaling: Vec<Scaling>,
     /// The sizes of the two containers of `scaling`.
     pub(crate) scaling_counts: (u64, u64),
@@ -99,7 +101,8 @@ impl Report {
             cells.extend([shown(rate(Kind::Canned), number), shown(share, |share| format!("{share:.0} %"))]);
             table.row(cells);
         }
-        Some(table.render())
+        let others = self.others * 100.0;
+        Some(format!("{}\nOther work on the machine took {others:.0} % of it meanwhile.\n", table.render()))
     }
 
     /// Processor time per operation: what the rates mean once a machine has nothing else to do.

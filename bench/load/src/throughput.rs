@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::generator::{self, Outcome, Stop};
 use crate::options::{Budget, Options};
+use crate::process::{Machine, Process};
 use crate::server::{Kind, Programs, RecordedAnswer};
 use crate::subject::Subject;
 use crate::workload::{self, Row};
@@ -24,6 +25,8 @@ pub(crate) type Cells = BTreeMap<Cell, Vec<Outcome>>;
 #[derive(Default)]
 pub(crate) struct Throughput {
     pub(crate) cells: Cells,
+    /// The share of the machine that neither the servers nor the generator used: other work, in the way.
+    pub(crate) others: f64,
     pub(crate) failures: Vec<String>,
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn measure(
 
     let budget = options.budget();
     let warm = Budget { warm_up: Duration::ZERO, window: budget.warm_up, ..budget };
+    let (machine, start, own) = (Machine::sample()?, clock::now(), own_time(&subjects)?);
     let mut first_id = 0;
     for round in 0..=options.rounds {
         progress(&format!("round {round} of {}", options.rounds));
@@ -71,7 +75,16 @@ pub(crate) fn measure(
             }
         }
     }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let own = (own_time(&subjects)? - own).as_secs_f64() / (clock::now() - start).as_secs_f64() / processors;
+    found.others = (Machine::sample()?.busy_since(machine) - own).max(0.0);
     Ok(found)
+}
+
+/// Processor time of the generator and all servers together.
+fn own_time(subjects: &[Subject]) -> Result<Duration, String> {
+    let servers = subjects.iter().map(|subject| subject.server.process());
+    servers.chain([Process::own()]).map(Process::processor_time).sum()
 }
 
 /// Which servers take part in which row: those that answer it correctly.
