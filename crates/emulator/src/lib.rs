@@ -15,11 +15,14 @@
 //! ```
 
 // In the order a request meets them.
+mod catalog;
 mod charge;
 pub mod clock;
 pub mod config;
 mod control;
 mod error;
+pub mod gateway;
+mod handlers;
 mod running;
 pub mod server;
 mod store;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Request, Response};
+use protocol::account::ConsistencyLevel;
+use protocol::authorization::Key;
 
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{Door, StartError};
-use crate::server::{Handler, Listeners, Server, Tls, TlsError};
+use crate::gateway::{Account, AccountSettings, Gateway, Region};
+use crate::server::{Listeners, Server, Tls, TlsError};
 
 /// Where an account on this machine begins.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,8 @@ impl Emulator {
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
         tls.prepare();
         let limits = || config.limits.clone();
-        let account = Server::start(account, Arc::new(NoAccountYet), Some(tls.clone()), limits());
+        let gateway = Gateway::new(Arc::new(new_account(&config, account.port())?), config.clock.clone());
+        let account = Server::start(account, Arc::new(gateway), Some(tls.clone()), limits());
         let control = Server::start(control, Arc::new(Control), Some(tls.clone()), limits());
         Ok(Running { config, account, control, tls })
     }
@@ -104,20 +106,19 @@ impl Running {
     }
 }
 
-fn connection_string(endpoint: &str, key: &str) -> String {
-    format!("AccountEndpoint={endpoint};AccountKey={key};")
+/// The account that `config` describes, in one region behind `port`.
+fn new_account(config: &EmulatorConfig, port: u16) -> Result<Account, StartError> {
+    let key = Key::from_base64(&config.key)
+        .map_err(|error| StartError::InvalidKey { reason: error.to_string() })?;
+    Ok(Account::new(AccountSettings {
+        key,
+        regions: vec![Region { name: config.region.clone(), port }],
+        partitions: config.partitions,
+        consistency: ConsistencyLevel::Session,
+        seed: uuid::Uuid::new_v4().as_fields().0,
+    }))
 }
 
-/// Stands where the gateway will.
-#[derive(Debug)]
-struct NoAccountYet;
-
-impl Handler for NoAccountYet {
-    async fn handle(&self, _request: Request<Bytes>) -> Response<Bytes> {
-        let mut response = Response::new(Bytes::from_static(
-            b"{\"code\":\"NotImplemented\",\"message\":\"the account does not answer yet\"}",
-        ));
-        *response.status_mut() = http::StatusCode::NOT_IMPLEMENTED;
-        response
-    }
+fn connection_string(endpoint: &str, key: &str) -> String {
+    format!("AccountEndpoint={endpoint};AccountKey={key};")
 }

@@ -1,0 +1,152 @@
+//! A container: its properties, its place, and the store behind it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use protocol::container::{ContainerBody, ContainerProperties};
+use protocol::resource::SystemProperties;
+use protocol::resource_id::{ContainerRid, OfferRid};
+use protocol::throughput::Throughput;
+use smol_str::SmolStr;
+
+use super::{Catalog, OfferEntry, Refusal, to_bytes};
+use crate::clock::Ticks;
+use crate::store;
+
+/// A container as the catalog knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct ContainerEntry {
+    /// The name.
+    pub(crate) id: SmolStr,
+    /// The `_rid`, typed.
+    pub(crate) rid: ContainerRid,
+    /// What the account says about it.
+    pub(crate) system: SystemProperties,
+    /// What the client said about it, completed with defaults.
+    pub(crate) properties: Arc<ContainerProperties>,
+    /// The resource as clients read it.
+    pub(crate) json: Bytes,
+    /// Its own throughput; a container that shares its database's has none.
+    pub(crate) offer: Option<OfferRid>,
+    /// `x-ms-content-path` of its items: the `_rid`.
+    pub(crate) content_path: HeaderValue,
+    /// `x-ms-alt-content-path` of its items: the path by name.
+    pub(crate) alt_content_path: HeaderValue,
+    /// The items.
+    pub(crate) store: Arc<store::Container>,
+}
+
+/// What a new container is made of.
+#[derive(Debug)]
+pub(crate) struct NewContainer<'a> {
+    /// The database it goes into, by name or `_rid`.
+    pub(crate) database: &'a str,
+    /// Validated and completed.
+    pub(crate) properties: ContainerProperties,
+    /// Its own throughput, or `None` to share the database's.
+    pub(crate) throughput: Option<Throughput>,
+    /// How many physical partitions it starts with.
+    pub(crate) partitions: usize,
+}
+
+impl Catalog {
+    /// Adds a container. Grows with the logarithm of the containers there.
+    pub(crate) fn create_container(
+        &self,
+        new: NewContainer<'_>,
+        now: Ticks,
+    ) -> Result<Arc<ContainerEntry>, Refusal> {
+        self.update(|snapshot, allocator| {
+            let mut database = snapshot.database_to_change(new.database)?;
+            if database.has_container_named(&new.properties.id) {
+                return Err(Refusal::Taken);
+            }
+            let rid = ContainerRid { database: database.rid, container: allocator.in_database() };
+            let system = allocator.born(rid, rid.self_link(), now);
+            let offer =
+                new.throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
+            let properties = Arc::new(new.properties);
+            let entry = Arc::new(ContainerEntry {
+                id: properties.id.as_str().into(),
+                rid,
+                json: to_bytes(&ContainerBody::new(&properties, system.clone())),
+                content_path: header_value(&system.rid),
+                alt_content_path: path_by_name(&database.id, &properties.id),
+                system,
+                offer: offer.as_ref().map(|offer| offer.rid),
+                store: Arc::new(store::Container::new(rid, &properties, new.partitions)),
+                properties,
+            });
+            if let Some(offer) = offer {
+                snapshot.put_offer(Arc::new(offer));
+            }
+            database.put_container(Arc::clone(&entry));
+            snapshot.put_database(Arc::new(database));
+            Ok(entry)
+        })
+    }
+
+    /// Gives a container new properties; its `_rid` and its items stay.
+    ///
+    /// `decide` sees the container as it is now and says what it should become.
+    pub(crate) fn replace_container<E: From<Refusal>>(
+        &self,
+        database: &str,
+        container: &str,
+        now: Ticks,
+        decide: impl FnOnce(&ContainerEntry) -> Result<ContainerProperties, E>,
+    ) -> Result<Arc<ContainerEntry>, E> {
+        self.update(|snapshot, allocator| {
+            let mut database = snapshot.database_to_change(database)?;
+            let old = database.container(container).ok_or(Refusal::Missing)?;
+            let properties = Arc::new(decide(old)?);
+            let system = allocator.changed(&old.system, now);
+            let entry = Arc::new(ContainerEntry {
+                json: to_bytes(&ContainerBody::new(&properties, system.clone())),
+                system,
+                properties: Arc::clone(&properties),
+                ..ContainerEntry::clone(old)
+            });
+            entry.store.replace_properties(&properties);
+            database.put_container(Arc::clone(&entry));
+            snapshot.put_database(Arc::new(database));
+            Ok(entry)
+        })
+    }
+
+    /// Removes a container and its items.
+    ///
+    /// `permit` sees the container as it is now and may refuse.
+    pub(crate) fn delete_container<E: From<Refusal>>(
+        &self,
+        database: &str,
+        container: &str,
+        permit: impl FnOnce(&ContainerEntry) -> Result<(), E>,
+    ) -> Result<Arc<ContainerEntry>, E> {
+        self.update(|snapshot, _| {
+            let mut database = snapshot.database_to_change(database)?;
+            let entry = Arc::clone(database.container(container).ok_or(Refusal::Missing)?);
+            permit(&entry)?;
+            database.remove_container(&entry);
+            snapshot.put_database(Arc::new(database));
+            if let Some(offer) = entry.offer {
+                snapshot.remove_offer(offer);
+            }
+            Ok(entry)
+        })
+    }
+}
+
+/// Header values are ASCII, so names that are not have those characters escaped.
+fn path_by_name(database: &str, container: &str) -> HeaderValue {
+    const NOT_IN_HEADERS: &AsciiSet = CONTROLS;
+    let database = utf8_percent_encode(database, NOT_IN_HEADERS);
+    let container = utf8_percent_encode(container, NOT_IN_HEADERS);
+    header_value(&format!("dbs/{database}/colls/{container}"))
+}
+
+fn header_value(text: &str) -> HeaderValue {
+    HeaderValue::try_from(text).expect("control characters and non-ASCII were escaped")
+}

@@ -1,0 +1,85 @@
+//! What the account contains: databases, containers, users, permissions, offers.
+//!
+//! In: named changes, one at a time. Out: immutable [`Snapshot`]s. A lookup takes the current
+//! snapshot, locks nothing and allocates nothing; a change builds the next one from it under the
+//! one writer lock and swaps it in. Maps are persistent, so a change costs the logarithm of what is
+//! there, and a thousand containers cost no more to add to than ten. Items are not here: a
+//! container's entry points to its store.
+
+mod container;
+mod database;
+mod identity;
+mod offer;
+mod snapshot;
+mod user;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use bytes::Bytes;
+use serde::Serialize;
+
+pub(crate) use container::{ContainerEntry, NewContainer};
+pub(crate) use database::DatabaseEntry;
+pub(crate) use offer::OfferEntry;
+pub(crate) use snapshot::Snapshot;
+pub(crate) use user::{PermissionEntry, UserAddress, UserEntry};
+
+use identity::Allocator;
+
+/// The account's resources.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    current: ArcSwap<Snapshot>,
+    writer: Mutex<Allocator>,
+}
+
+/// Why a change was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The resource to change is not there.
+    Missing,
+    /// The resource it would be in is not there.
+    OwnerMissing,
+    /// The id is taken.
+    Taken,
+}
+
+impl Catalog {
+    /// An empty catalog. `first_rid` is where ids start: a fresh draw per process keeps a client
+    /// that remembers an earlier process from mistaking a new container for an old one.
+    pub(crate) fn new(first_rid: u32) -> Catalog {
+        Catalog {
+            current: ArcSwap::from_pointee(Snapshot::default()),
+            writer: Mutex::new(Allocator::new(first_rid)),
+        }
+    }
+
+    /// What is there now. Never waits.
+    pub(crate) fn snapshot(&self) -> Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// Applies `change` to the newest snapshot and publishes the result, unless it is refused.
+    fn update<T, E>(
+        &self,
+        change: impl FnOnce(&mut Snapshot, &mut Allocator) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut allocator = self.lock();
+        let mut next = Snapshot::clone(&self.current.load());
+        let outcome = change(&mut next, &mut allocator)?;
+        self.current.store(Arc::new(next));
+        Ok(outcome)
+    }
+
+    /// A change is published whole or not at all, so a panic between leaves nothing half done and
+    /// the lock can be taken again.
+    fn lock(&self) -> MutexGuard<'_, Allocator> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A resource as clients read it.
+fn to_bytes(resource: &impl Serialize) -> Bytes {
+    serde_json::to_vec(resource).expect("resources are strings, numbers and lists of them").into()
+}

@@ -1,0 +1,149 @@
+//! Who is asking: the signature or token of a request.
+//!
+//! In: the account's key, the request's verb, path and headers, and the time. Out: a [`Principal`],
+//! or 401 (nobody we know) or 403 (not now). Pure. What the principal may do is decided where the
+//! resource is known: see [`Principal`]'s `check_…` methods.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Method};
+use protocol::authorization::{BadToken, Key, Token, verify};
+use protocol::resource_path::ResourcePath;
+use protocol::status::{Status, SubStatus};
+
+use super::error::ServiceError;
+use super::headers::RequestHeaders;
+use super::resource_token::Grant;
+use crate::clock::Ticks;
+
+/// How far a client's clock may be off.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Who sent a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Principal {
+    /// Somebody with the account's key, or with a token of the directory: may do everything.
+    Owner,
+    /// Somebody with a resource token.
+    Holder(Box<Grant>),
+}
+
+/// Finds out who sent a request. An honest master-key request costs one HMAC.
+pub(crate) fn authorize(
+    key: &Key,
+    method: &Method,
+    path: &ResourcePath<'_>,
+    headers: &RequestHeaders<'_>,
+    now: Ticks,
+) -> Result<Principal, ServiceError> {
+    let Some(authorization) = headers.authorization.filter(|value| !value.is_empty()) else {
+        let message =
+            "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
+        return Err(unauthorized(message).with_sub_status(SubStatus::AUTHORIZATION_HEADER_MISSING));
+    };
+    let text = authorization.to_str().map_err(|_| malformed(BadToken::NotText))?;
+    match Token::parse(text).map_err(malformed)? {
+        Token::Master { signature } => {
+            let dates = Dates::read(headers)?;
+            let signed = (dates.ms_date, dates.http_date);
+            if let Err(payload) = verify(key, &signature, method.as_str(), path, signed) {
+                return Err(unauthorized(format!(
+                    "The input authorization token can't serve the request. The wrong key is being used or \
+                     the expected payload is not built as per the protocol. For more info: \
+                     https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: \
+                     '{payload}'"
+                )));
+            }
+            dates.check(now)?;
+            Ok(Principal::Owner)
+        }
+        Token::Aad { jwt } => {
+            check_jwt(&jwt)?;
+            Ok(Principal::Owner)
+        }
+        Token::Resource { token } => {
+            let grant = Grant::open(&token, key).ok_or_else(|| {
+                unauthorized("The resource token was not issued by this account, or it was changed.")
+            })?;
+            if now.seconds() >= grant.expires_at {
+                let start = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.issued_at.unsigned_abs());
+                let expiry = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.expires_at.unsigned_abs());
+                return Err(not_now(start, expiry, now));
+            }
+            Ok(Principal::Holder(Box::new(grant)))
+        }
+    }
+}
+
+/// When a request says it was signed.
+struct Dates<'a> {
+    ms_date: &'a str,
+    http_date: &'a str,
+}
+
+impl<'a> Dates<'a> {
+    fn read(headers: &RequestHeaders<'a>) -> Result<Dates<'a>, ServiceError> {
+        let text = |value: Option<&'a HeaderValue>| match value {
+            None => Ok(""),
+            Some(value) => value.to_str().map_err(|_| bad_date()),
+        };
+        let dates = Dates { ms_date: text(headers.ms_date)?, http_date: text(headers.http_date)? };
+        if dates.ms_date.is_empty() && dates.http_date.is_empty() {
+            return Err(unauthorized("Neither the x-ms-date nor the date header is present in the request."));
+        }
+        Ok(dates)
+    }
+
+    /// Refuses a signature that is too old or comes from the future.
+    fn check(&self, now: Ticks) -> Result<(), ServiceError> {
+        let text = if self.ms_date.is_empty() { self.http_date } else { self.ms_date };
+        let signed_at = httpdate::parse_http_date(text).map_err(|_| bad_date())?;
+        let (start, expiry) = (signed_at - CLOCK_SKEW_MAX, signed_at + CLOCK_SKEW_MAX);
+        let present = now.to_system_time();
+        if present < start || present > expiry { Err(not_now(start, expiry, now)) } else { Ok(()) }
+    }
+}
+
+/// Header and claims of a directory token have to be JSON objects; its signature is the directory's
+/// business, and any tenant may sign in here.
+fn check_jwt(jwt: &str) -> Result<(), ServiceError> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let is_object = |part: &str| {
+        let bytes = URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok()?;
+        serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes).ok()
+    };
+    let mut parts = jwt.split('.');
+    let (header, claims) = (parts.next().and_then(is_object), parts.next().and_then(is_object));
+    if header.is_none() || claims.is_none() {
+        return Err(malformed(BadToken::BadJwt));
+    }
+    Ok(())
+}
+
+fn unauthorized(message: impl Into<String>) -> ServiceError {
+    ServiceError::new(Status::UNAUTHORIZED, message)
+}
+
+fn malformed(cause: BadToken) -> ServiceError {
+    unauthorized(format!("The input authorization token is not in the expected format: {cause}."))
+        .with_sub_status(SubStatus::AUTHORIZATION_TOKEN_MALFORMED)
+}
+
+fn bad_date() -> ServiceError {
+    unauthorized("The input date header is invalid format. Please pass in RFC 1123 style date format.")
+}
+
+fn not_now(start: SystemTime, expiry: SystemTime, now: Ticks) -> ServiceError {
+    let date = httpdate::fmt_http_date;
+    ServiceError::new(
+        Status::FORBIDDEN,
+        format!(
+            "The authorization token is not valid at the current time. Please create another token and retry \
+             (token start time: {}, token expiry time: {}, current server time: {}).",
+            date(start),
+            date(expiry),
+            date(now.to_system_time()),
+        ),
+    )
+}

@@ -1,0 +1,97 @@
+//! What a request may ask for beyond its operation: consistency and priority.
+//!
+//! In: the headers that ask for a level or a priority, and the account's default. Out: nothing, or
+//! 400: a request may ask for less than the account guarantees, never for more, and a value nobody
+//! knows is refused rather than ignored.
+
+use http::HeaderValue;
+use protocol::account::ConsistencyLevel;
+use protocol::headers as name;
+
+use super::error::ServiceError;
+use super::headers::{RequestHeaders, invalid_value};
+
+/// Refuses levels and priorities that the account cannot honour.
+pub(crate) fn check(headers: &RequestHeaders<'_>, account: ConsistencyLevel) -> Result<(), ServiceError> {
+    if let Some(value) = headers.consistency_level {
+        let asked = value.to_str().ok().and_then(|word| word.parse::<ConsistencyLevel>().ok());
+        let asked = asked.ok_or_else(|| invalid_value(name::CONSISTENCY_LEVEL, value))?;
+        if !asked.may_be_asked_of(account) {
+            return Err(too_strong(asked.word(), account));
+        }
+    }
+    if let Some(value) = headers.read_consistency_strategy {
+        check_strategy(value, account)?;
+    }
+    match headers.priority_level {
+        Some(value) if !is_one_of(value, &["High", "Low"]) => Err(invalid_value(name::PRIORITY_LEVEL, value)),
+        _ => Ok(()),
+    }
+}
+
+fn check_strategy(value: &HeaderValue, account: ConsistencyLevel) -> Result<(), ServiceError> {
+    if is_one_of(value, &["Default", "Eventual", "Session", "LatestCommitted"]) {
+        return Ok(());
+    }
+    if !is_one_of(value, &["GlobalStrong"]) {
+        return Err(invalid_value(name::READ_CONSISTENCY_STRATEGY, value));
+    }
+    match account {
+        ConsistencyLevel::Strong => Ok(()),
+        _ => Err(too_strong("GlobalStrong", account)),
+    }
+}
+
+fn is_one_of(value: &HeaderValue, words: &[&str]) -> bool {
+    words.iter().any(|word| value.as_bytes().eq_ignore_ascii_case(word.as_bytes()))
+}
+
+fn too_strong(asked: &str, account: ConsistencyLevel) -> ServiceError {
+    ServiceError::bad_request(format!(
+        "The requested consistency level '{asked}' is stronger than the consistency level '{}' that this account \
+         is configured with. A request can weaken the consistency level, not strengthen it.",
+        account.word()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn verdict(header: &'static str, value: &'static str) -> Option<u16> {
+        let mut map = HeaderMap::new();
+        map.insert(header, HeaderValue::from_static(value));
+        check(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|refusal| refusal.status.0)
+    }
+
+    #[test]
+    fn a_request_may_weaken_the_account_s_level_and_not_strengthen_it() {
+        for (level, expected) in [
+            ("Strong", Some(400)),
+            ("BoundedStaleness", Some(400)),
+            ("Session", None),
+            ("session", None),
+            ("ConsistentPrefix", None),
+            ("Eventual", None),
+            ("Whenever", Some(400)),
+        ] {
+            assert_eq!(verdict(name::CONSISTENCY_LEVEL, level), expected, "{level}");
+        }
+    }
+
+    #[test]
+    fn strategies_and_priorities_nobody_knows_are_refused() {
+        for (header, value, expected) in [
+            (name::READ_CONSISTENCY_STRATEGY, "LatestCommitted", None),
+            (name::READ_CONSISTENCY_STRATEGY, "GlobalStrong", Some(400)),
+            (name::READ_CONSISTENCY_STRATEGY, "Other", Some(400)),
+            (name::PRIORITY_LEVEL, "High", None),
+            (name::PRIORITY_LEVEL, "low", None),
+            (name::PRIORITY_LEVEL, "Medium", Some(400)),
+        ] {
+            assert_eq!(verdict(header, value), expected, "{header}: {value}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! HTTP ↔ operations: authorize → route → handle → reply.
+//!
+//! In: a request whose body has been read. Out: a response; a refusal is a response too. Nothing
+//! here knows sockets, and nothing here knows what an operation does: the first is `server`'s, the
+//! second `handlers`'.
+
+mod account;
+mod authorize;
+mod consistency;
+mod error;
+mod headers;
+mod origin;
+mod reply;
+mod resource_token;
+mod route;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use protocol::resource_path::ResourcePath;
+
+pub use account::{Account, AccountSettings, Region};
+pub(crate) use authorize::Principal;
+pub(crate) use error::ServiceError;
+pub(crate) use headers::{PageSize, RequestHeaders, invalid_value};
+pub(crate) use origin::Origin;
+pub(crate) use reply::{Reply, ServedBy};
+pub(crate) use resource_token::Grant;
+pub(crate) use route::{
+    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
+    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
+};
+
+use crate::clock::{Clock, Stopwatch, Ticks};
+use crate::handlers;
+use crate::server::Handler;
+use reply::Stamp;
+
+/// Answers every request to one region of an account.
+#[derive(Debug)]
+pub struct Gateway {
+    account: Arc<Account>,
+    clock: Clock,
+    stamp: Stamp,
+}
+
+/// One request, understood far enough to be handled.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// The account it was sent to.
+    pub(crate) account: &'a Account,
+    /// Who sent it.
+    pub(crate) principal: Principal,
+    /// How the client reached the account.
+    pub(crate) origin: Origin<'a>,
+    /// What it says besides its path.
+    pub(crate) headers: RequestHeaders<'a>,
+    /// What it carries.
+    pub(crate) body: Bytes,
+    /// When it arrived.
+    pub(crate) now: Ticks,
+}
+
+impl Gateway {
+    /// A gateway to `account` that lives by `clock`.
+    pub fn new(account: Arc<Account>, clock: Clock) -> Gateway {
+        let stamp = Stamp::new(clock.now().to_system_time());
+        Gateway { account, clock, stamp }
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let watch = Stopwatch::start();
+        let (parts, body) = request.into_parts();
+        let headers = RequestHeaders::scan(&parts.headers);
+        let activity = activity_id(&headers);
+        let reply = match self.respond(&parts, headers, body).await {
+            Ok(reply) => reply,
+            Err(refusal) => {
+                let shown = String::from_utf8_lossy(activity.as_bytes());
+                refusal.into_reply(&shown, parts.uri.path())
+            }
+        };
+        self.stamp.finish(reply, activity, watch.elapsed())
+    }
+
+    async fn respond(
+        &self,
+        parts: &Parts,
+        headers: RequestHeaders<'_>,
+        body: Bytes,
+    ) -> Result<Reply, ServiceError> {
+        let account = &*self.account;
+        let now = self.clock.now();
+        let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
+        let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, now)?;
+        consistency::check(&headers, account.consistency)?;
+        let operation = route::route(&parts.method, &path, &headers)?;
+        let origin = Origin::of(parts, &headers);
+        let call = Call { account, principal, origin, headers, body, now };
+        handlers::handle(call, operation).await
+    }
+}
+
+impl Handler for Gateway {
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        self.answer(request).await
+    }
+}
+
+/// The client's own name for the request, or a new one.
+fn activity_id(headers: &RequestHeaders<'_>) -> HeaderValue {
+    match headers.activity_id {
+        Some(value) if !value.is_empty() => value.clone(),
+        _ => {
+            let id = uuid::Uuid::new_v4();
+            let mut text = uuid::Uuid::encode_buffer();
+            let text = id.hyphenated().encode_lower(&mut text);
+            HeaderValue::from_str(text).expect("a GUID is plain ASCII")
+        }
+    }
+}

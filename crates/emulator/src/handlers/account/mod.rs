@@ -1,0 +1,5 @@
+//! `GET /`.
+
+mod read;
+
+pub(crate) use read::read;

@@ -1,0 +1,36 @@
+//! `POST …/colls`: a new container, 409 if the name is taken.
+
+use protocol::container::ContainerProperties;
+use protocol::throughput::Throughput;
+
+use super::{CHARGE_WRITE, quota};
+use crate::catalog::NewContainer;
+use crate::gateway::{Call, Reply, ServiceError};
+use crate::handlers::throughput::{self, THROUGHPUT_DEFAULT};
+
+/// Creates a container.
+pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
+    let properties = ContainerProperties::parse(&call.body)?;
+    let throughput = throughput::requested(&call.headers)?;
+    let (own, paid) = match (throughput, shared(call, database)?) {
+        (Some(own), _) => (Some(own.clone()), own),
+        (None, Some(shared)) => (None, shared),
+        (None, None) => (Some(THROUGHPUT_DEFAULT), THROUGHPUT_DEFAULT),
+    };
+    let new = NewContainer {
+        database,
+        properties,
+        throughput: own,
+        partitions: throughput::partitions(call.account.partitions, &paid),
+    };
+    let container = call.account.catalog.create_container(new, call.now)?;
+    let reply = Reply::created(container.json.clone()).version(&container.system).charge(CHARGE_WRITE);
+    quota::add(reply, &call.headers, &container)
+}
+
+/// The throughput that the database's containers share, if it has any.
+fn shared(call: &Call<'_>, database: &str) -> Result<Option<Throughput>, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    let database = snapshot.database(database).ok_or_else(ServiceError::owner_not_found)?;
+    Ok(database.offer.and_then(|rid| snapshot.offer(rid)).map(|offer| offer.throughput.clone()))
+}

@@ -1,0 +1,20 @@
+//! `PUT …/colls/{container}`: new policies; the name and the partition key stay.
+
+use protocol::container::ContainerProperties;
+
+use super::{CHARGE_WRITE, quota};
+use crate::gateway::{Call, ContainerIds, Reply, ServiceError};
+use crate::handlers::condition;
+
+/// Replaces a container's properties.
+pub(crate) fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
+    call.principal.check_owner()?;
+    let wanted = ContainerProperties::parse(&call.body)?;
+    let container =
+        call.account.catalog.replace_container(&ids.database, &ids.container, call.now, |current| {
+            condition::check_if_match(&call.headers, &current.system)?;
+            Ok::<_, ServiceError>(current.properties.replaced_by(wanted)?)
+        })?;
+    let reply = Reply::ok(container.json.clone()).version(&container.system).charge(CHARGE_WRITE);
+    quota::add(reply, &call.headers, &container)
+}

@@ -1,0 +1,15 @@
+//! `DELETE /dbs/{database}`: the database and everything in it.
+
+use crate::gateway::{Call, Reply, ServiceError};
+use crate::handlers::condition;
+
+/// Request units for writing metadata.
+const CHARGE: f64 = 4.95;
+
+/// Deletes a database.
+pub(crate) fn delete(call: &Call<'_>, id: &str) -> Result<Reply, ServiceError> {
+    call.account
+        .catalog
+        .delete_database(id, |entry| condition::check_if_match(&call.headers, &entry.system))?;
+    Ok(Reply::no_content().charge(CHARGE))
+}

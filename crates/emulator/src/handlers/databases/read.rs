@@ -1,0 +1,14 @@
+//! `GET /dbs/{database}`.
+
+use crate::gateway::{Call, Reply, ServiceError};
+use crate::handlers::condition;
+
+/// Reads a database.
+pub(crate) fn read(call: &Call<'_>, id: &str) -> Result<Reply, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    let entry = snapshot.database(id).ok_or_else(ServiceError::not_found)?;
+    if let Some(reply) = condition::not_modified(&call.headers, &entry.system) {
+        return Ok(reply);
+    }
+    Ok(Reply::ok(entry.json.clone()).version(&entry.system))
+}

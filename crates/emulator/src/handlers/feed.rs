@@ -1,0 +1,101 @@
+//! Pages of resources: the envelope, the page size, the continuation.
+//!
+//! In: resources in the order of their `_rid`s, and what the request says about paging. Out: one
+//! page. A continuation names the last resource of the page before it, so a page starts in the
+//! right place whatever was created or deleted in between.
+
+use std::str::FromStr;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::HeaderValue;
+use protocol::headers as name;
+
+use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
+
+/// How many resources a page has when the client leaves it to the server.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// What a feed is called on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feed<'a> {
+    /// `_rid` of the parent, empty below the account.
+    pub(crate) parent: &'a str,
+    /// The member that holds the list: `Databases`.
+    pub(crate) plural: &'static str,
+}
+
+/// One resource of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    /// Its `_rid`.
+    pub(crate) rid: String,
+    /// The resource as clients read it.
+    pub(crate) json: Bytes,
+}
+
+impl Feed<'_> {
+    /// Answers one page of `rest`, the resources after the request's continuation.
+    ///
+    /// Grows with the page, not with the feed.
+    pub(crate) fn page(
+        self,
+        call: &Call<'_>,
+        rest: impl Iterator<Item = Listed>,
+    ) -> Result<Reply, ServiceError> {
+        let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
+        let mut rest = rest;
+        let mut page: Vec<Listed> = rest.by_ref().take(limit).collect();
+        let more = rest.next().is_some();
+        let last = if more { page.last_mut().map(|listed| std::mem::take(&mut listed.rid)) } else { None };
+        let reply = self.reply(page.iter().map(|listed| &listed.json));
+        Ok(match last {
+            Some(rid) => reply.header(name::CONTINUATION, continuation(&rid)),
+            None => reply,
+        })
+    }
+
+    /// The envelope around `entries`, with their number in body and header.
+    pub(crate) fn reply<'b>(self, entries: impl Iterator<Item = &'b Bytes>) -> Reply {
+        let mut body = BytesMut::with_capacity(1024);
+        body.put_slice(b"{\"_rid\":\"");
+        body.put_slice(self.parent.as_bytes());
+        body.put_slice(b"\",\"");
+        body.put_slice(self.plural.as_bytes());
+        body.put_slice(b"\":[");
+        let mut count = 0_u64;
+        for entry in entries {
+            if count > 0 {
+                body.put_u8(b',');
+            }
+            body.put_slice(entry);
+            count += 1;
+        }
+        body.put_slice(format!("],\"_count\":{count}}}").as_bytes());
+        Reply::ok(body.freeze()).header(name::ITEM_COUNT, HeaderValue::from(count))
+    }
+}
+
+/// What a continuation looks like, both ways: the `_rid` of the last resource already listed.
+const CONTINUATION_PREFIX: &str = "+RID:~";
+
+fn continuation(rid: &str) -> HeaderValue {
+    HeaderValue::try_from(format!("{CONTINUATION_PREFIX}{rid}#RT:1"))
+        .expect("a _rid is base64, which fits a header")
+}
+
+/// Where the page starts: after the resource that the request's continuation names.
+pub(crate) fn resume<K: FromStr>(headers: &RequestHeaders<'_>) -> Result<Option<K>, ServiceError> {
+    let Some(token) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else {
+        return Ok(None);
+    };
+    let rid = token.strip_prefix(CONTINUATION_PREFIX).and_then(|rest| rest.split('#').next());
+    match rid.and_then(|rid| rid.parse().ok()) {
+        Some(key) => Ok(Some(key)),
+        None => Err(invalid_continuation(token)),
+    }
+}
+
+/// 400: the client made the token up, or it belongs to another feed.
+pub(crate) fn invalid_continuation(token: &str) -> ServiceError {
+    ServiceError::bad_request(format!("Invalid Continuation Token '{token}'."))
+}

@@ -1,0 +1,120 @@
+//! One file per operation, and the table that finds it.
+//!
+//! In: a [`Call`] that is authorized, and what it asks for. Out: a [`Reply`] or the reason there is
+//! none. Handlers look things up in the catalog, decide, and answer; they know HTTP headers but no
+//! sockets.
+
+mod account;
+mod condition;
+mod conflicts;
+mod containers;
+mod databases;
+mod feed;
+pub(crate) mod items;
+mod metadata_query;
+mod offers;
+mod partition_ranges;
+mod permissions;
+mod throughput;
+mod unsupported;
+mod users;
+
+use std::sync::Arc;
+
+use protocol::headers as name;
+use protocol::status::{Status, SubStatus};
+
+use crate::catalog::{ContainerEntry, Refusal};
+use crate::gateway::{Call, ContainerIds, ItemOperation, Operation, Reply, RequestHeaders, ServiceError};
+
+/// An operation on the items of one container: everything a handler under `items` needs.
+#[derive(Debug)]
+pub(crate) struct ItemRequest<'a> {
+    /// The request: account, headers, body, time.
+    pub(crate) call: Call<'a>,
+    /// The container, found by name or `_rid`; the caller may act on it.
+    pub(crate) container: Arc<ContainerEntry>,
+    /// What to do.
+    pub(crate) operation: ItemOperation<'a>,
+}
+
+/// Carries out `operation`, if the caller may.
+pub(crate) async fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+    match operation {
+        Operation::Items(ids, operation) => {
+            let container = owner(&call, &ids)?;
+            call.principal.check_items(&container, &operation, &call.headers)?;
+            items::handle(ItemRequest { call, container, operation }).await
+        }
+        Operation::PartitionRanges(ids) => {
+            let container = owner(&call, &ids)?;
+            call.principal.check_read(&container)?;
+            partition_ranges::list(&call, &container)
+        }
+        Operation::Container(ids, verb) => containers::one(&call, &ids, verb),
+        // Any signature will do: clients read the account before they know what they may see.
+        Operation::ReadAccount => Ok(account::read(&call)),
+        reserved => {
+            call.principal.check_owner()?;
+            handle_reserved(&call, reserved)
+        }
+    }
+}
+
+/// What only the account's owner may do.
+fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+    match operation {
+        Operation::Databases(verb) => databases::feed(call, verb),
+        Operation::Database(id, verb) => databases::one(call, &id, verb),
+        Operation::Containers(database, verb) => containers::feed(call, &database, verb),
+        Operation::Conflicts(ids, verb) => conflicts::handle(&*owner(call, &ids)?, verb),
+        Operation::Offers(verb) => offers::feed(call, verb),
+        Operation::Offer(id, verb) => offers::one(call, &id, verb),
+        Operation::Users(database, verb) => users::feed(call, &database, verb),
+        Operation::User(ids, verb) => users::one(call, &ids, verb),
+        Operation::Permissions(ids, verb) => permissions::feed(call, &ids, verb),
+        Operation::Permission(ids, id, verb) => permissions::one(call, &ids, &id, verb),
+        Operation::Unsupported(request) => unsupported::handle(call, &request),
+        Operation::ReadAccount
+        | Operation::Container(..)
+        | Operation::Items(..)
+        | Operation::PartitionRanges(_) => unreachable!("answered by `handle`, which lets others in too"),
+    }
+}
+
+/// The container that an operation works inside. Its absence is 404/1003, its absence under the
+/// `_rid` that the client remembers is 400/1024.
+fn owner(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Arc<ContainerEntry>, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    let container =
+        snapshot.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
+    check_incarnation(&call.headers, container)?;
+    Ok(Arc::clone(container))
+}
+
+/// Refuses a request meant for an earlier container of the same name.
+fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -> Result<(), ServiceError> {
+    match headers.intended_collection_rid {
+        Some(intended) if !intended.is_empty() && intended != container.system.rid.as_str() => {
+            let message = format!(
+                "The container was recreated: {} names '{}', the container is now '{}'.",
+                name::INTENDED_COLLECTION_RID,
+                String::from_utf8_lossy(intended.as_bytes()),
+                container.system.rid,
+            );
+            Err(ServiceError::listed(Status::BAD_REQUEST, &message)
+                .with_sub_status(SubStatus::COLLECTION_RID_MISMATCH))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl From<Refusal> for ServiceError {
+    fn from(refusal: Refusal) -> ServiceError {
+        match refusal {
+            Refusal::Missing => ServiceError::not_found(),
+            Refusal::OwnerMissing => ServiceError::owner_not_found(),
+            Refusal::Taken => ServiceError::conflict(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the service has and this account does not: refused by name.
+//!
+//! Listing is answered with an empty feed and reading one with 404, because both are true. Creating,
+//! changing or running one is 400 with the name of the feature: nothing is stored that would never
+//! run.
+
+use protocol::resource_path::ResourceType;
+
+use crate::gateway::{Call, Parent, Reply, ServiceError, Unsupported, UnsupportedVerb};
+use crate::handlers::feed::Feed;
+use crate::handlers::owner;
+
+/// Answers a request for something that is not there.
+pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply, ServiceError> {
+    let parent = parent_rid(call, &request.parent)?;
+    match request.verb {
+        UnsupportedVerb::List => {
+            Ok(Feed { parent: &parent, plural: request.kind.plural() }.reply(std::iter::empty()))
+        }
+        UnsupportedVerb::Find => Err(ServiceError::not_found()),
+        UnsupportedVerb::Use => Err(ServiceError::bad_request(format!(
+            "{} are not supported by this account (resource type '{}').",
+            feature(request.kind),
+            request.kind,
+        ))),
+    }
+}
+
+fn parent_rid(call: &Call<'_>, parent: &Parent<'_>) -> Result<String, ServiceError> {
+    match parent {
+        Parent::Account => Ok(String::new()),
+        Parent::Database(id) => {
+            let snapshot = call.account.catalog.snapshot();
+            let database = snapshot.database(id).ok_or_else(ServiceError::owner_not_found)?;
+            Ok(database.system.rid.clone())
+        }
+        Parent::Container(ids) => Ok(owner(call, ids)?.system.rid.clone()),
+    }
+}
+
+/// The feature as a person calls it.
+fn feature(kind: ResourceType) -> &'static str {
+    match kind {
+        ResourceType::StoredProcedure => "Stored procedures",
+        ResourceType::Trigger => "Triggers",
+        ResourceType::UserDefinedFunction => "User-defined functions",
+        ResourceType::ClientEncryptionKey => "Client encryption keys",
+        ResourceType::Attachment => "Attachments",
+        ResourceType::Schema => "Schemas",
+        ResourceType::Address => "Addresses for direct mode",
+        ResourceType::Media => "Media",
+        _ => "Resources of this type",
+    }
+}

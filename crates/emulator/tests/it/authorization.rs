@@ -1,0 +1,121 @@
+//! Signatures, dates and tokens.
+
+use std::time::Duration;
+
+use http::Method;
+use protocol::authorization::{EMULATOR_KEY, Key, sign};
+
+use crate::client::{Answer, TestAccount};
+
+const DATE: &str = "Sun, 15 Nov 2026 19:23:36 GMT";
+
+fn key() -> Key {
+    Key::from_base64(EMULATOR_KEY).unwrap()
+}
+
+async fn get(account: &TestAccount, path: &str, authorization: &str) -> Answer {
+    let headers = [("authorization", authorization), ("x-ms-date", DATE)];
+    account.send_unsigned(Method::GET, path, &headers, "").await
+}
+
+#[tokio::test]
+async fn a_request_without_a_signature_is_refused() {
+    let account = TestAccount::new();
+    for path in ["/", "/dbs"] {
+        account.send_unsigned(Method::GET, path, &[], "").await.expect_refusal(
+            401,
+            5000,
+            "authorization is missing",
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_wrong_key_is_told_what_should_have_been_signed() {
+    let account = TestAccount::new();
+    let wrong = Key::from_base64("d3Jvbmc=").unwrap();
+    let answer = get(&account, "/dbs/Db", &sign(&wrong, "GET", "dbs", "dbs/Db", DATE)).await;
+    let part = "'get\ndbs\ndbs/Db\nsun, 15 nov 2026 19:23:36 gmt\n\n'";
+    answer.expect_refusal(401, 0, part);
+}
+
+#[tokio::test]
+async fn malformed_tokens_are_refused() {
+    let account = TestAccount::new();
+    for token in [
+        "x",
+        "type=master&ver=1.0",
+        "type=other&ver=1.0&sig=x",
+        "type=master&ver=1.0&sig=short",
+        "type=sas&sig=x",
+    ] {
+        get(&account, "/dbs", token).await.expect_refusal(401, 5001, "expected format");
+    }
+}
+
+/// The same signature as each client writes it.
+#[tokio::test]
+async fn every_client_s_encoding_is_read() {
+    let account = TestAccount::new();
+    let encoded = sign(&key(), "GET", "dbs", "", DATE);
+    let plain = percent_encoding::percent_decode_str(&encoded).decode_utf8().unwrap().into_owned();
+    let lower_case_hex = encoded.replace("%3D", "%3d").replace("%2B", "%2b").replace("%2F", "%2f");
+    let only_what_must_be = plain.replace('+', "%2B").replace('=', "%3D");
+    for token in [&encoded, &plain, &lower_case_hex, &only_what_must_be] {
+        get(&account, "/dbs", token).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn names_are_signed_decoded_or_as_sent_and_rids_by_the_last_one() {
+    let account = TestAccount::new();
+    let rid = account.post("/dbs", r#"{"id":"a b"}"#).await.expect(201).text("_rid");
+    for (path, link) in [
+        ("/dbs/a%20b", "dbs/a b".to_owned()),
+        ("/dbs/a%20b/", "dbs/a%20b".to_owned()),
+        (&*format!("/dbs/{rid}/"), format!("dbs/{rid}")),
+        (&*format!("/dbs/{rid}"), rid.to_lowercase()),
+    ] {
+        get(&account, path, &sign(&key(), "GET", "dbs", &link, DATE)).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_signature_is_good_for_a_quarter_of_an_hour_around_its_date() {
+    let account = TestAccount::new();
+    let token = sign(&key(), "GET", "dbs", "", DATE);
+    account.clock.advance(Duration::from_secs(15 * 60));
+    get(&account, "/dbs", &token).await.expect(200);
+    account.clock.advance(Duration::from_secs(1));
+    get(&account, "/dbs", &token).await.expect_refusal(403, 0, "not valid at the current time");
+    // From the future, too: the client's clock may be ahead.
+    let ahead = "Sun, 15 Nov 2026 19:53:38 GMT";
+    let headers = [("authorization", &*sign(&key(), "GET", "dbs", "", ahead)), ("x-ms-date", ahead)];
+    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_refusal(403, 0, "current time");
+}
+
+#[tokio::test]
+async fn the_date_may_come_in_the_standard_header_but_not_be_missing_or_unreadable() {
+    let account = TestAccount::new();
+    let string = format!("get\ndbs\n\n\n{}\n", DATE.to_lowercase());
+    let signature = key().sign_bytes(string.as_bytes());
+    let token = format!("type=master&ver=1.0&sig={signature}");
+    let with_date = [("authorization", &*token), ("date", DATE)];
+    account.send_unsigned(Method::GET, "/dbs", &with_date, "").await.expect(200);
+    account.send_unsigned(Method::GET, "/dbs", &with_date[..1], "").await.expect_refusal(401, 0, "x-ms-date");
+    let odd = "yesterday";
+    let headers = [("authorization", &*sign(&key(), "GET", "dbs", "", odd)), ("x-ms-date", odd)];
+    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_refusal(401, 0, "RFC 1123");
+}
+
+#[tokio::test]
+async fn a_directory_token_is_taken_when_it_is_one() {
+    let account = TestAccount::new();
+    // {"alg":"none"} . {"sub":"x"} . signature
+    let jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln";
+    get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={jwt}")).await.expect(200);
+    get(&account, "/dbs", &format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")).await.expect(200);
+    for bad in ["a.b", "a.b.c", "eyJhbGciOiJub25lIn0.bm90IGpzb24.c2ln"] {
+        get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await.expect(401);
+    }
+}

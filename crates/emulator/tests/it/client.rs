@@ -1,0 +1,160 @@
+//! A client in a few lines: signs requests and reads answers. No socket in between.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use perihelion_emulator::clock::{Clock, Ticks};
+use perihelion_emulator::gateway::{Account, AccountSettings, Gateway, Region};
+use perihelion_emulator::server::Handler;
+use protocol::account::ConsistencyLevel;
+use protocol::authorization::{EMULATOR_KEY, Key, sign};
+use protocol::resource_path::ResourcePath;
+use serde_json::Value;
+
+/// When the tests happen: Sun, 15 Nov 2026 19:23:36 GMT.
+pub(crate) const NOW_SECONDS: i64 = 1_794_770_616;
+
+/// An account and the key to it.
+pub(crate) struct TestAccount {
+    gateway: Gateway,
+    key: Key,
+    pub(crate) clock: Clock,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl TestAccount {
+    pub(crate) fn new() -> TestAccount {
+        TestAccount::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut AccountSettings)) -> TestAccount {
+        let key = Key::from_base64(EMULATOR_KEY).unwrap();
+        let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
+        let mut settings = AccountSettings {
+            key: key.clone(),
+            regions: vec![Region { name: "West US".to_owned(), port: 8081 }],
+            partitions: None,
+            consistency: ConsistencyLevel::Session,
+            seed: 1,
+        };
+        change(&mut settings);
+        let gateway = Gateway::new(Arc::new(Account::new(settings)), clock.clone());
+        TestAccount { gateway, key, clock }
+    }
+
+    /// An account with database `d` and container `c` in it, keyed by `/pk`.
+    pub(crate) async fn with_container() -> TestAccount {
+        let account = TestAccount::new();
+        account
+            .create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#)
+            .await;
+        account
+    }
+
+    /// Creates a container, and its database when it is not there.
+    pub(crate) async fn create_container(&self, database: &str, body: &str) -> Answer {
+        let status = self.post("/dbs", &format!(r#"{{"id":"{database}"}}"#)).await.status;
+        assert!([201, 409].contains(&status), "creating the database: {status}");
+        self.post(&format!("/dbs/{database}/colls"), body).await.expect(201)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send(Method::POST, path, &[], body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+        self.send(Method::PUT, path, &[], body).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, &[], "").await
+    }
+
+    /// Sends a request signed as an SDK signs it.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
+        let parsed = ResourcePath::parse(path).expect("tests ask for paths that exist");
+        let target = protocol::authorization::signed_targets(&parsed).next().unwrap();
+        let authorization = sign(&self.key, method.as_str(), target.resource_type, &target.link, &date);
+        let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", date.as_str())];
+        all.extend_from_slice(headers);
+        self.send_unsigned(method, path, &all, body).await
+    }
+
+    /// Sends exactly this.
+    pub(crate) async fn send_unsigned(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8081");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
+        self.gateway.handle(request).await.into()
+    }
+}
+
+impl From<Response<Bytes>> for Answer {
+    fn from(response: Response<Bytes>) -> Answer {
+        let (parts, body) = response.into_parts();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+}
+
+impl Answer {
+    /// Fails unless the status is `status`.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Answer {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    /// Fails unless this is an error with this status, sub-status and a message that contains `part`.
+    #[track_caller]
+    pub(crate) fn expect_refusal(self, status: u16, sub_status: u32, part: &str) -> Answer {
+        let answer = self.expect(status);
+        assert_eq!(answer.header("x-ms-substatus").unwrap_or("0"), sub_status.to_string());
+        let json = answer.json();
+        assert_eq!(json["code"], protocol::status::Status(status).code_name());
+        let message = json["message"].as_str().expect("a message");
+        assert!(message.contains(part), "{message}");
+        answer
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The text member of the body.
+    #[track_caller]
+    pub(crate) fn text(&self, member: &str) -> String {
+        self.json()[member].as_str().unwrap_or_else(|| panic!("no text {member}")).to_owned()
+    }
+}

@@ -1,0 +1,201 @@
+//! `/dbs/{database}/colls`.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::TestAccount;
+
+const PLAIN: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+
+#[tokio::test]
+async fn a_container_is_completed_with_defaults_and_read_back() {
+    let account = TestAccount::new();
+    let created = account.create_container("d", PLAIN).await;
+    let body = created.json();
+    assert_eq!(
+        body["indexingPolicy"],
+        json!({
+            "indexingMode": "consistent", "automatic": true,
+            "includedPaths": [{ "path": "/*" }], "excludedPaths": [{ "path": "/\"_etag\"/?" }],
+        })
+    );
+    assert_eq!(body["partitionKey"], json!({ "paths": ["/pk"], "kind": "Hash", "version": 2 }));
+    assert_eq!(body["uniqueKeyPolicy"], json!({ "uniqueKeys": [] }));
+    assert_eq!(body["conflictResolutionPolicy"]["mode"], "LastWriterWins");
+    assert_eq!(body["geospatialConfig"], json!({ "type": "Geography" }));
+    let (rid, link) = (created.text("_rid"), created.text("_self"));
+    assert_eq!(rid.len(), 12, "eight bytes, as one SDK insists");
+    assert!(link.starts_with("dbs/") && link.ends_with(&format!("/colls/{rid}/")));
+    for (member, value) in [
+        ("_docs", "docs/"),
+        ("_sprocs", "sprocs/"),
+        ("_triggers", "triggers/"),
+        ("_udfs", "udfs/"),
+        ("_conflicts", "conflicts/"),
+    ] {
+        assert_eq!(body[member], value);
+    }
+    assert_eq!(account.get("/dbs/d/colls/c/").await.expect(200).body, created.body);
+    assert_eq!(account.get(&format!("/{}", link.trim_end_matches('/'))).await.expect(200).body, created.body);
+}
+
+#[tokio::test]
+async fn quota_comes_with_every_container_and_progress_when_asked_for() {
+    let account = TestAccount::with_container().await;
+    let plain = account.get("/dbs/d/colls/c").await.expect(200);
+    assert!(plain.header("x-ms-resource-quota").unwrap().contains("collectionSize=10485760;"));
+    assert!(plain.header("x-ms-resource-usage").unwrap().contains("documentsCount=0;"));
+    let progress = "x-ms-documentdb-collection-index-transformation-progress";
+    assert_eq!(plain.header(progress), None);
+    let asked = [("x-ms-documentdb-populatequotainfo", "True")];
+    let answer = account.send(Method::GET, "/dbs/d/colls/c", &asked, "").await.expect(200);
+    assert_eq!(answer.header(progress), Some("100"));
+    assert_eq!(answer.header("x-ms-documentdb-collection-lazy-indexing-progress"), None);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_missing_at_its_own_level() {
+    let account = TestAccount::with_container().await;
+    account.get("/dbs/d/colls/none").await.expect_refusal(404, 0, "Resource Not Found");
+    account.get("/dbs/none/colls/c").await.expect_refusal(404, 1003, "Owner");
+    account.get("/dbs/none/colls").await.expect_refusal(404, 1003, "Owner");
+    account.post("/dbs/none/colls", PLAIN).await.expect_refusal(404, 1003, "Owner");
+    account.delete("/dbs/d/colls/none").await.expect_refusal(404, 0, "Resource Not Found");
+    account.post("/dbs/d/colls/none/docs", "{}").await.expect_refusal(404, 1003, "Owner");
+}
+
+#[tokio::test]
+async fn a_container_id_under_another_database_leads_nowhere() {
+    let account = TestAccount::with_container().await;
+    let rid = account.get("/dbs/d/colls/c").await.text("_rid");
+    let other = account.post("/dbs", r#"{"id":"other"}"#).await.expect(201).text("_rid");
+    account.get(&format!("/dbs/d/colls/{rid}")).await.expect(200);
+    account.get(&format!("/dbs/{other}/colls/{rid}")).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_recreated_container_is_another_one_and_stale_clients_are_told() {
+    let account = TestAccount::with_container().await;
+    let old = account.get("/dbs/d/colls/c").await.text("_rid");
+    account.post("/dbs/d/colls", PLAIN).await.expect_refusal(409, 0, "already exists");
+    account.delete("/dbs/d/colls/c").await.expect(204);
+    account.get("/dbs/d/colls/c").await.expect(404);
+    let new = account.post("/dbs/d/colls", PLAIN).await.expect(201).text("_rid");
+    assert_ne!(old, new);
+    let stale = [("x-ms-cosmos-intended-collection-rid", old.as_str())];
+    for path in ["/dbs/d/colls/c", "/dbs/d/colls/c/docs", "/dbs/d/colls/c/pkranges"] {
+        account.send(Method::GET, path, &stale, "").await.expect_refusal(400, 1024, "recreated");
+    }
+    let fresh = [("x-ms-cosmos-intended-collection-rid", new.as_str())];
+    account.send(Method::GET, "/dbs/d/colls/c/pkranges", &fresh, "").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_replace_changes_policies_and_neither_name_nor_key() {
+    let account = TestAccount::with_container().await;
+    let before = account.get("/dbs/d/colls/c").await;
+    let mut wanted = before.json();
+    wanted["defaultTtl"] = json!(60);
+    wanted["indexingPolicy"]["excludedPaths"] = json!([{ "path": "/big/*" }]);
+    let after = account.put("/dbs/d/colls/c", &wanted.to_string()).await.expect(200);
+    let body = after.json();
+    assert_eq!(body["defaultTtl"], 60);
+    assert_eq!(
+        body["indexingPolicy"]["excludedPaths"],
+        json!([{ "path": "/big/*" }, { "path": "/\"_etag\"/?" }])
+    );
+    assert_eq!(body["_rid"], before.json()["_rid"]);
+    assert_ne!(after.header("etag"), before.header("etag"));
+    assert_eq!(account.get("/dbs/d/colls/c").await.body, after.body);
+
+    let with = |member: &str, value: Value| {
+        let mut changed = wanted.clone();
+        changed[member] = value;
+        changed.to_string()
+    };
+    let other_key = with("partitionKey", json!({ "paths": ["/other"], "kind": "Hash", "version": 2 }));
+    account.put("/dbs/d/colls/c", &other_key).await.expect_refusal(400, 0, "partition key");
+    account.put("/dbs/d/colls/c", &with("id", json!("other"))).await.expect_refusal(400, 0, "id");
+    account.put("/dbs/d/colls/none", &with("id", json!("none"))).await.expect(404);
+    let stale = [("if-match", before.header("etag").unwrap())];
+    account.send(Method::PUT, "/dbs/d/colls/c", &stale, &wanted.to_string()).await.expect(412);
+}
+
+#[tokio::test]
+async fn definitions_the_service_refuses_are_refused_in_its_words() {
+    let account = TestAccount::with_container().await;
+    for (body, part) in [
+        ("{", "One of the specified inputs is invalid"),
+        (r#"{"id":"x","partitionKey":{"paths":"/pk"}}"#, "One of the specified inputs is invalid"),
+        (
+            r#"{"id":"x","partitionKey":{"paths":["/a/"]}}"#,
+            "Partition key paths must contain only valid characters",
+        ),
+        (
+            r#"{"id":"x","partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash","version":2}}"#,
+            "Too many partition key paths",
+        ),
+        (r#"{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":0}"#, "time to live"),
+    ] {
+        account.post("/dbs/d/colls", body).await.expect_refusal(400, 0, part);
+    }
+}
+
+#[tokio::test]
+async fn containers_are_listed_page_by_page() {
+    let account = TestAccount::new();
+    for index in 0..3 {
+        let body = format!(r#"{{"id":"c{index}","partitionKey":{{"paths":["/pk"]}}}}"#);
+        account.create_container("d", &body).await;
+    }
+    let page =
+        account.send(Method::GET, "/dbs/d/colls/", &[("x-ms-max-item-count", "2")], "").await.expect(200);
+    let body = page.json();
+    assert_eq!(body["_rid"], account.get("/dbs/d").await.json()["_rid"]);
+    assert_eq!(body["DocumentCollections"][1]["id"], "c1");
+    let token = page.header("x-ms-continuation").unwrap().to_owned();
+    let rest =
+        account.send(Method::GET, "/dbs/d/colls", &[("x-ms-continuation", &token)], "").await.expect(200);
+    assert_eq!(rest.json()["DocumentCollections"][0]["id"], "c2");
+    assert_eq!(rest.header("x-ms-continuation"), None);
+}
+
+#[tokio::test]
+async fn names_with_spaces_and_letters_beyond_ascii_work() {
+    let account = TestAccount::new();
+    account.create_container("d", r#"{"id":"Validate 中文 Query","partitionKey":{"paths":["/pk"]}}"#).await;
+    let answer = account.get("/dbs/d/colls/Validate%20%E4%B8%AD%E6%96%87%20Query").await.expect(200);
+    assert_eq!(answer.json()["id"], "Validate 中文 Query");
+}
+
+#[tokio::test]
+async fn partitions_follow_from_throughput() {
+    let account = TestAccount::new();
+    account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
+    for (header, value, ranges) in [
+        ("x-ms-offer-throughput", "400", 1),
+        ("x-ms-offer-throughput", "10100", 2),
+        ("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":25000}"#, 3),
+    ] {
+        let body = format!(r#"{{"id":"r{ranges}","partitionKey":{{"paths":["/pk"],"version":2}}}}"#);
+        account.send(Method::POST, "/dbs/d/colls", &[(header, value)], &body).await.expect(201);
+        let path = format!("/dbs/d/colls/r{ranges}/pkranges");
+        assert_eq!(account.get(&path).await.json()["_count"], ranges);
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_containers_are_no_trouble() {
+    let account = TestAccount::new();
+    for index in 0..1_000 {
+        let body = format!(r#"{{"id":"c{index}","partitionKey":{{"paths":["/pk"]}}}}"#);
+        if index == 0 {
+            account.create_container("d", &body).await;
+        } else {
+            account.post("/dbs/d/colls", &body).await.expect(201);
+        }
+    }
+    assert_eq!(account.get("/dbs/d/colls/c999").await.expect(200).json()["id"], "c999");
+    let page = account.send(Method::GET, "/dbs/d/colls", &[("x-ms-max-item-count", "2000")], "").await;
+    assert_eq!(page.json()["_count"], 1_000);
+}

@@ -1,0 +1,12 @@
+//! An account, asked through its handler as clients ask it over a socket.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod account;
+mod authorization;
+mod client;
+mod containers;
+mod databases;
+mod offers;
+mod partition_ranges;
+mod permissions;
+mod refusals;

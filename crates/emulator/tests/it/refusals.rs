@@ -1,0 +1,64 @@
+//! What the account does not have, and paths that lead nowhere.
+
+use http::Method;
+
+use crate::client::TestAccount;
+
+#[tokio::test]
+async fn scripts_and_encryption_keys_are_refused_by_name() {
+    let account = TestAccount::with_container().await;
+    for (feed, plural, feature) in [
+        ("/dbs/d/colls/c/sprocs", "StoredProcedures", "Stored procedures"),
+        ("/dbs/d/colls/c/triggers", "Triggers", "Triggers"),
+        ("/dbs/d/colls/c/udfs", "UserDefinedFunctions", "User-defined functions"),
+        ("/dbs/d/clientencryptionkeys", "ClientEncryptionKeys", "Client encryption keys"),
+    ] {
+        let body = r#"{"id":"x","body":"function () {}"}"#;
+        account.post(feed, body).await.expect_refusal(400, 0, feature);
+        account.put(&format!("{feed}/x"), body).await.expect_refusal(400, 0, feature);
+        account.get(&format!("{feed}/x")).await.expect_refusal(404, 0, "Not Found");
+        account.delete(&format!("{feed}/x")).await.expect_refusal(404, 0, "Not Found");
+        assert_eq!(account.get(feed).await.expect(200).json()[plural], serde_json::json!([]));
+    }
+    account.post("/dbs/d/colls/c/sprocs/x", "[]").await.expect_refusal(400, 0, "Stored procedures");
+    account.get("/dbs/d/colls/none/sprocs").await.expect_refusal(404, 1003, "Owner");
+    account.get("/addresses").await.expect_refusal(400, 0, "direct mode");
+    account.post("/dbs/d/colls/c/docs/i/attachments", "{}").await.expect_refusal(400, 0, "Attachments");
+}
+
+#[tokio::test]
+async fn the_conflicts_feed_is_empty() {
+    let account = TestAccount::with_container().await;
+    let body = account.get("/dbs/d/colls/c/conflicts").await.expect(200).json();
+    assert_eq!(
+        (body["Conflicts"].as_array().map(Vec::len), &body["_count"]),
+        (Some(0), &serde_json::json!(0))
+    );
+    account.get("/dbs/d/colls/c/conflicts/x").await.expect(404);
+    account.delete("/dbs/d/colls/c/conflicts/x").await.expect(404);
+}
+
+#[tokio::test]
+async fn unknown_paths_are_404_with_a_body_that_parses() {
+    let account = TestAccount::new();
+    for path in ["/nothing", "/dbs/d/nothing", "/dbs//colls", "/dbs/d/colls/c/docs/i/x/y/z"] {
+        account.send_unsigned(Method::GET, path, &[], "").await.expect_refusal(404, 0, "Not Found");
+    }
+}
+
+#[tokio::test]
+async fn header_values_nobody_knows_are_refused() {
+    let account = TestAccount::new();
+    for (header, value, part) in [
+        ("x-ms-consistency-level", "Strong", "stronger"),
+        ("x-ms-consistency-level", "Sometimes", "x-ms-consistency-level"),
+        ("x-ms-cosmos-priority-level", "Urgent", "x-ms-cosmos-priority-level"),
+    ] {
+        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect_refusal(400, 0, part);
+    }
+    let bad = [("x-ms-documentdb-isquery", "maybe")];
+    account.send(Method::POST, "/dbs", &bad, "{}").await.expect_refusal(400, 0, "x-ms-documentdb-isquery");
+    for (header, value) in [("x-ms-consistency-level", "Eventual"), ("x-ms-cosmos-priority-level", "Low")] {
+        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect(200);
+    }
+}
