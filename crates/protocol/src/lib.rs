@@ -2,10 +2,12 @@
 
 pub mod account;
 pub mod authorization;
+pub mod binary_json;
 pub mod container;
 pub mod database;
 pub mod headers;
 pub mod lsn;
+mod number;
 pub mod partition;
 pub mod partition_range;
 pub mod query;

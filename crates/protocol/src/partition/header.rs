@@ -8,6 +8,7 @@ use std::fmt::Write;
 use thiserror::Error;
 
 use super::key::{PartitionKey, PartitionKeyComponent};
+use crate::number::write_double;
 
 /// What the header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,26 +56,14 @@ impl PartitionKey {
                 PartitionKeyComponent::Undefined => out.push_str("{}"),
                 PartitionKeyComponent::Null => out.push_str("null"),
                 PartitionKeyComponent::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-                PartitionKeyComponent::Number(value) => push_number(*value, &mut out),
+                PartitionKeyComponent::Number(value) if value.is_finite() => write_double(*value, &mut out),
+                PartitionKeyComponent::Number(_) => out.push_str("null"),
                 PartitionKeyComponent::String(value) => push_string(value, &mut out),
             }
         }
         out.push(']');
         out
     }
-}
-
-fn push_number(value: f64, out: &mut String) {
-    let whole_max = 9_007_199_254_740_992.0;
-    let written = if !value.is_finite() {
-        write!(out, "null")
-    } else if value.fract() == 0.0 && value.abs() <= whole_max && value.to_bits() != (-0.0f64).to_bits() {
-        write!(out, "{}", value as i64)
-    } else {
-        // Rust's shortest form that reads back as the same double.
-        write!(out, "{value:?}")
-    };
-    written.expect("writing to a string cannot fail");
 }
 
 fn push_string(value: &str, out: &mut String) {
