@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::context::{Context, Schema};
+use crate::context::{Context, GeometryKind, Schema};
 use crate::value::{Number, parse};
 
 /// Calls `name` with arguments written as JSON, `u` for undefined; the result likewise.
@@ -62,11 +62,56 @@ fn names_are_upper_case_unique_and_found_in_any_case() {
     assert!(find("NO_SUCH_FUNCTION").is_none());
 }
 
+/// Every documented function with the numbers of arguments it takes; `+` for any number from there.
+const DOCUMENTED: &str = "
+    IS_ARRAY 1, IS_BOOL 1, IS_DEFINED 1, IS_NULL 1, IS_NUMBER 1, IS_OBJECT 1, IS_PRIMITIVE 1, IS_STRING 1,
+    IS_FINITE_NUMBER 1, IS_INTEGER 1, IS_DATETIME 1,
+    CONCAT 2+, CONTAINS 2-3, STARTSWITH 2-3, ENDSWITH 2-3, STRINGEQUALS 2-3, CONTAINS_ANY_CI 2+,
+    CONTAINS_ANY_CS 2+, CONTAINS_ALL_CI 2+, CONTAINS_ALL_CS 2+, INDEX_OF 2-3, LASTINDEXOF 2-3, LEFT 2,
+    RIGHT 2, SUBSTRING 3, LENGTH 1, LOWER 1, UPPER 1, REVERSE 1, LTRIM 1-2, RTRIM 1-2, TRIM 1-2, REPLACE 3,
+    REPLICATE 2, REGEXMATCH 2-3, STRINGJOIN 2, STRINGSPLIT 2, STRINGTOARRAY 1, STRINGTOOBJECT 1,
+    STRINGTOBOOLEAN 1, STRINGTONULL 1, STRINGTONUMBER 1, TOSTRING 1, SUBSTRINGBEFORE 2, SUBSTRINGAFTER 2,
+    LASTSUBSTRINGBEFORE 2, LASTSUBSTRINGAFTER 2,
+    ARRAY_CONCAT 2+, ARRAY_CONTAINS 2-3, ARRAY_CONTAINS_ANY 2+, ARRAY_CONTAINS_ALL 2+, ARRAY_LENGTH 1,
+    ARRAY_SLICE 2-3, ARRAY_SUM 1, ARRAY_AVG 1, ARRAY_MEDIAN 1, ARRAY_MIN 1, ARRAY_MAX 1, SETINTERSECT 2,
+    SETUNION 2, SETDIFFERENCE 2, SETEQUAL 2, CHOOSE 2+, OBJECTTOARRAY 1-3,
+    ABS 1, ACOS 1, ASIN 1, ATAN 1, ATN2 2, CEILING 1, COS 1, COT 1, DEGREES 1, EXP 1, FLOOR 1, LOG 1-2,
+    LOG10 1, PI 0, POWER 2, RADIANS 1, RAND 0, ROUND 1, SIGN 1, SIN 1, SQRT 1, SQUARE 1, TAN 1, TRUNC 1,
+    NUMBERBIN 1-2, INTADD 2, INTSUB 2, INTMUL 2, INTDIV 2, INTMOD 2, INTBITAND 2, INTBITOR 2, INTBITXOR 2,
+    INTBITNOT 1, INTBITLEFTSHIFT 2, INTBITRIGHTSHIFT 2,
+    IIF 3,
+    GETCURRENTDATETIME 0, GETCURRENTTIMESTAMP 0, GETCURRENTTICKS 0, GETCURRENTDATETIMESTATIC 0,
+    GETCURRENTTIMESTAMPSTATIC 0, GETCURRENTTICKSSTATIC 0, NOW 0-2, AGO 2, DATETIMEADD 3, DATETIMEDIFF 3,
+    DATETIMEPART 2, YEAR 1, MONTH 1, DAY 1, DATETIMEBIN 2-4, DATETIMEFROMPARTS 3-7, DATETIMEFORMAT 2,
+    DATETIMETOTICKS 1, DATETIMETOTIMESTAMP 1, TICKSTODATETIME 1, TIMESTAMPTODATETIME 1,
+    ST_DISTANCE 2, ST_WITHIN 2, ST_INTERSECTS 2, ST_ISVALID 1, ST_ISVALIDDETAILED 1, ST_AREA 1,
+    FULLTEXTCONTAINS 2, FULLTEXTCONTAINSALL 2+, FULLTEXTCONTAINSANY 2+, FULLTEXTSCORE 2+, RRF 2+,
+    _FULLTEXTSCORE 5, _FULLTEXTWORDCOUNT 1, VECTORDISTANCE 2-4,
+    DOCUMENTID 1";
+
 #[test]
-fn no_function_takes_fewer_than_it_needs() {
-    for function in all() {
-        assert!(function.max_args.is_none_or(|max| function.min_args <= max), "{}", function.name);
-    }
+fn the_table_is_what_is_documented() {
+    let mut documented: Vec<String> = DOCUMENTED.split(',').map(|entry| entry.trim().to_owned()).collect();
+    let mut table: Vec<String> = all()
+        .map(|function| match (function.min_args, function.max_args) {
+            (min, Some(max)) if min == max => format!("{} {min}", function.name),
+            (min, Some(max)) => format!("{} {min}-{max}", function.name),
+            (min, None) => format!("{} {min}+", function.name),
+        })
+        .collect();
+    documented.sort();
+    table.sort();
+    assert_eq!(table, documented);
+}
+
+#[test]
+fn only_the_clock_and_chance_make_a_function_impure() {
+    let impure: Vec<&str> =
+        all().filter(|function| !function.is_pure()).map(|function| function.name).collect();
+    let told_apart = |name: &str| {
+        name.starts_with("GETCURRENT") || matches!(name, "NOW" | "AGO" | "RAND" | "FULLTEXTSCORE" | "RRF")
+    };
+    assert!(all().all(|function| told_apart(function.name) == impure.contains(&function.name)), "{impure:?}");
 }
 
 fn scalar() -> impl Strategy<Value = Value> {
@@ -154,8 +199,10 @@ proptest! {
     fn no_arguments_make_any_function_panic(
         args in prop::collection::vec(argument(), 0..9),
         now in any::<i64>(),
+        plane in any::<bool>(),
     ) {
-        let schema = Schema::default();
+        let geometry = if plane { GeometryKind::Geometry } else { GeometryKind::Geography };
+        let schema = Schema { geometry, ..Schema::default() };
         let environment = Environment::new(Context { now, random_seed: 1 }, &schema);
         for function in all() {
             let most = function.max_args.unwrap_or(args.len()) + 1;

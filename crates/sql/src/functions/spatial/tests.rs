@@ -269,3 +269,18 @@ fn validity_is_told_with_its_reason() {
         ("ST_AREA", "null", "u"),
     ]);
 }
+
+#[test]
+fn edges_between_opposite_ends_of_the_globe_do_no_harm() {
+    // Which way such an edge runs is undecided; whatever comes out, it comes out.
+    let around = line(&[[0.0, 0.0], [180.0, 0.0]]);
+    let belt = polygon(&[[0.0, 0.0], [180.0, 0.0], [0.0, 10.0]]);
+    for name in ["ST_DISTANCE", "ST_WITHIN", "ST_INTERSECTS"] {
+        for other in [&point(90.0, 45.0), &around, &belt] {
+            for first in [&around, &belt] {
+                on_globe(name, &[first, other]);
+                on_globe(name, &[other, first]);
+            }
+        }
+    }
+}
