@@ -12,6 +12,7 @@ use protocol::container::InvalidDefinition;
 use protocol::headers as name;
 use protocol::resource::ErrorBody;
 use protocol::status::{Status, SubStatus};
+use sql::SqlError;
 
 use super::reply::Reply;
 
@@ -154,5 +155,11 @@ impl ServiceError {
 impl From<InvalidDefinition> for ServiceError {
     fn from(invalid: InvalidDefinition) -> ServiceError {
         ServiceError::bad_request(invalid.message)
+    }
+}
+
+impl From<SqlError> for ServiceError {
+    fn from(error: SqlError) -> ServiceError {
+        ServiceError::new(Status::BAD_REQUEST, format!("Message: {}", error.errors_json()))
     }
 }

@@ -13,7 +13,7 @@ use protocol::headers as name;
 use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
 
 /// How many resources a page has when the client leaves it to the server.
-const PAGE_ITEMS_DEFAULT: usize = 100;
+pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// What a feed is called on the wire.
 #[derive(Clone, Copy, Debug)]

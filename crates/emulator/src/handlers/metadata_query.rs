@@ -1,15 +1,84 @@
 //! Queries over resources of the catalog: databases, containers, offers, users, permissions.
+//!
+//! In: the query in the body, and the resources as clients read them. Out: one page of rows. The
+//! same engine runs as over items, without an index: these lists are short, and a query over them is
+//! rare. A continuation is the number of rows already given.
 
 use bytes::Bytes;
+use http::HeaderValue;
+use protocol::headers as name;
+use protocol::query::QuerySpec;
+use smol_str::SmolStr;
+use sql::{Context, Flow, InputOrder, Run, Schema, Statement, Value};
 
-use super::feed::Feed;
-use crate::gateway::{Call, Reply, ServiceError};
+use super::feed::{Feed, PAGE_ITEMS_DEFAULT, invalid_continuation};
+use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
 
-/// Answers the query in the body over `resources`, in their order.
+/// Request units of a query over metadata, on top of what its pages cost.
+const CHARGE: f64 = 2.0;
+
+/// Answers the query in the body over `resources`, in their order. Grows with all of them.
 pub(crate) fn answer<'a>(
-    _call: &Call<'_>,
-    _feed: Feed<'_>,
-    _resources: impl Iterator<Item = &'a Bytes>,
+    call: &Call<'_>,
+    feed: Feed<'_>,
+    resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Reply, ServiceError> {
-    Err(ServiceError::bad_request("Queries over resources are not there yet."))
+    let statement = prepare(&call.body)?;
+    let start = resume(&call.headers)?;
+    let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
+    let context = Context { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
+    let rows = run(&statement, context, resources)?;
+    let page: Vec<Bytes> = rows.iter().skip(start).take(limit).map(to_json).collect();
+    let given = start.saturating_add(page.len());
+    let reply = feed.reply(page.iter()).charge(CHARGE);
+    Ok(if given < rows.len() { reply.header(name::CONTINUATION, continuation(given)) } else { reply })
+}
+
+fn prepare(body: &[u8]) -> Result<Statement, ServiceError> {
+    let spec = QuerySpec::parse(body).map_err(|error| ServiceError::bad_request(error.to_string()))?;
+    let parameters = spec.parameters.iter().map(|parameter| {
+        let value = sql::value::parse(parameter.value.get().as_bytes())
+            .map_err(|error| ServiceError::bad_request(format!("parameter {}: {error}", parameter.name)))?;
+        Ok((SmolStr::new(&parameter.name), value))
+    });
+    let parameters = parameters.collect::<Result<Vec<_>, ServiceError>>()?;
+    Ok(Statement::prepare(&spec.query, &parameters, &Schema::default())?)
+}
+
+fn run<'a>(
+    statement: &Statement,
+    context: Context,
+    resources: impl Iterator<Item = &'a Bytes>,
+) -> Result<Vec<Value>, ServiceError> {
+    let mut run = Run::new(statement, context, InputOrder::Any);
+    for resource in resources {
+        let value = sql::value::parse(resource).expect("resources of the catalog are JSON");
+        if run.push(&value)? == Flow::Enough {
+            break;
+        }
+    }
+    Ok(run.finish()?)
+}
+
+fn to_json(row: &Value) -> Bytes {
+    let mut text = Vec::new();
+    sql::value::write_json(row, &mut text);
+    text.into()
+}
+
+/// What a continuation looks like, both ways.
+const CONTINUATION_PREFIX: &str = "+ROWS:";
+
+fn continuation(given: usize) -> HeaderValue {
+    HeaderValue::try_from(format!("{CONTINUATION_PREFIX}{given}")).expect("digits fit a header")
+}
+
+fn resume(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
+    match RequestHeaders::text(headers.continuation, name::CONTINUATION)? {
+        None => Ok(0),
+        Some(token) => token
+            .strip_prefix(CONTINUATION_PREFIX)
+            .and_then(|rows| rows.parse().ok())
+            .ok_or_else(|| invalid_continuation(token)),
+    }
 }

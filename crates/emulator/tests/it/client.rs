@@ -81,6 +81,13 @@ impl TestAccount {
         self.send(Method::DELETE, path, &[], "").await
     }
 
+    /// A query over metadata or items.
+    pub(crate) async fn query(&self, path: &str, text: &str, parameters: Value) -> Answer {
+        let body = serde_json::json!({ "query": text, "parameters": parameters }).to_string();
+        let headers = [("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+        self.send(Method::POST, path, &headers, &body).await
+    }
+
     /// Sends a request signed as an SDK signs it.
     pub(crate) async fn send(
         &self,

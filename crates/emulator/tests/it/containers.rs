@@ -136,6 +136,14 @@ async fn definitions_the_service_refuses_are_refused_in_its_words() {
             "Too many partition key paths",
         ),
         (r#"{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":0}"#, "time to live"),
+        (
+            r#"{"id":"x","partitionKey":{"paths":["/pk"]},"computedProperties":[{"name":"n","query":"SELECT c.a FROM c WHERE true"}]}"#,
+            "One of the specified inputs is invalid",
+        ),
+        (
+            r#"{"id":"x","partitionKey":{"paths":["/pk"]},"computedProperties":[{"name":"n","query":"gibberish"}]}"#,
+            "One of the specified inputs is invalid",
+        ),
     ] {
         account.post("/dbs/d/colls", body).await.expect_refusal(400, 0, part);
     }
@@ -198,4 +206,23 @@ async fn a_thousand_containers_are_no_trouble() {
     assert_eq!(account.get("/dbs/d/colls/c999").await.expect(200).json()["id"], "c999");
     let page = account.send(Method::GET, "/dbs/d/colls", &[("x-ms-max-item-count", "2000")], "").await;
     assert_eq!(page.json()["_count"], 1_000);
+}
+
+#[tokio::test]
+async fn computed_properties_are_kept() {
+    let account = TestAccount::new();
+    let computed = json!([{ "name": "lower", "query": "SELECT VALUE LOWER(c.name) FROM c" }]);
+    let body = json!({ "id": "c", "partitionKey": { "paths": ["/pk"] }, "computedProperties": computed });
+    let created = account.create_container("d", &body.to_string()).await;
+    assert_eq!(created.json()["computedProperties"], computed);
+}
+
+#[tokio::test]
+async fn containers_are_queried() {
+    let account = TestAccount::with_container().await;
+    let text = "SELECT * FROM root r WHERE r.id = @id";
+    let found =
+        account.query("/dbs/d/colls", text, json!([{ "name": "@id", "value": "c" }])).await.expect(200);
+    let body = found.json();
+    assert_eq!((&body["_count"], &body["DocumentCollections"][0]["id"]), (&json!(1), &json!("c")));
 }

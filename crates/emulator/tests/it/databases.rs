@@ -129,3 +129,39 @@ async fn a_database_cannot_be_replaced() {
     let account = TestAccount::with_container().await;
     account.put("/dbs/d", r#"{"id":"d"}"#).await.expect_refusal(405, 0, "not supported");
 }
+
+#[tokio::test]
+async fn databases_are_queried_page_by_page() {
+    let account = TestAccount::new();
+    for index in 0..5 {
+        account.post("/dbs", &format!(r#"{{"id":"d{index}"}}"#)).await.expect(201);
+    }
+    let body = r#"{"query":"SELECT VALUE r.id FROM root r WHERE r.id != 'd2' ORDER BY r.id DESC"}"#;
+    let first = [("x-ms-documentdb-isquery", "True"), ("x-ms-max-item-count", "3")];
+    let page = account.send(Method::POST, "/dbs", &first, body).await.expect(200);
+    assert_eq!(page.json()["Databases"], json!(["d4", "d3", "d1"]));
+    let token = page.header("x-ms-continuation").unwrap().to_owned();
+    let second = [("content-type", "application/query+json"), ("x-ms-continuation", token.as_str())];
+    let page = account.send(Method::POST, "/dbs", &second, body).await.expect(200);
+    assert_eq!(page.json()["Databases"], json!(["d0"]));
+    assert_eq!(page.header("x-ms-continuation"), None);
+}
+
+#[tokio::test]
+async fn queries_that_make_no_sense_are_refused() {
+    let account = TestAccount::new();
+    for (text, part) in [
+        ("SELECT * frm c", "SC1001"),
+        ("SELECT * FROM c WHERE c.id = @missing", "@missing"),
+        ("SELECT NOSUCH(1) FROM c", "SC2005"),
+    ] {
+        account.query("/dbs", text, json!([])).await.expect_refusal(400, 0, part);
+    }
+    let is_query = [("x-ms-documentdb-isquery", "true")];
+    for body in ["", "[]", r#"{"query":7}"#] {
+        account.send(Method::POST, "/dbs", &is_query, body).await.expect_refusal(400, 0, "query");
+    }
+    let bad = [is_query[0], ("x-ms-continuation", "x")];
+    let body = r#"{"query":"SELECT * FROM c"}"#;
+    account.send(Method::POST, "/dbs", &bad, body).await.expect_refusal(400, 0, "Invalid Continuation Token");
+}

@@ -137,3 +137,26 @@ async fn a_header_migrates_an_offer_to_autoscale_and_back() {
     assert_eq!(back.json()["content"]["offerThroughput"], 1_000);
     assert_eq!(back.json()["content"].get("offerAutopilotSettings"), None);
 }
+
+/// The three ways in which SDKs look for the offer of a container.
+#[tokio::test]
+async fn offers_are_found_by_query() {
+    let account = TestAccount::with_container().await;
+    account.post("/dbs/d/colls", r#"{"id":"other","partitionKey":{"paths":["/pk"]}}"#).await.expect(201);
+    let container = account.get("/dbs/d/colls/c").await;
+    let (rid, link) = (container.text("_rid"), container.text("_self"));
+    let by_literal = format!("SELECT * from root where root.resource = \"{link}\"");
+    for (text, parameters) in [
+        ("SELECT * FROM root r WHERE r.resource=@link", json!([{ "name": "@link", "value": link }])),
+        (&*by_literal, json!([])),
+        ("SELECT * FROM c WHERE c.offerResourceId = @rid", json!([{ "name": "@rid", "value": rid }])),
+    ] {
+        let body = account.query("/offers", text, parameters).await.expect(200).json();
+        assert_eq!(body["_count"], 1, "{text}");
+        assert_eq!(body["Offers"][0]["offerResourceId"], rid.as_str(), "{text}");
+    }
+    let none = json!([{ "name": "@rid", "value": "none" }]);
+    let body =
+        account.query("/offers", "SELECT * FROM c WHERE c.offerResourceId = @rid", none).await.expect(200);
+    assert_eq!(body.json()["_count"], 0);
+}

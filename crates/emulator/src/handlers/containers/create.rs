@@ -1,16 +1,15 @@
 //! `POST …/colls`: a new container, 409 if the name is taken.
 
-use protocol::container::ContainerProperties;
 use protocol::throughput::Throughput;
 
-use super::{CHARGE_WRITE, quota};
+use super::{CHARGE_WRITE, definition, quota};
 use crate::catalog::NewContainer;
 use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::throughput::{self, THROUGHPUT_DEFAULT};
 
 /// Creates a container.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
-    let properties = ContainerProperties::parse(&call.body)?;
+    let properties = definition::read(call)?;
     let throughput = throughput::requested(&call.headers)?;
     let (own, paid) = match (throughput, shared(call, database)?) {
         (Some(own), _) => (Some(own.clone()), own),

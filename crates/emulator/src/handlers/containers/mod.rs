@@ -1,6 +1,7 @@
 //! `/dbs/{database}/colls` and `/dbs/{database}/colls/{container}`.
 
 mod create;
+mod definition;
 mod delete;
 mod list;
 mod quota;

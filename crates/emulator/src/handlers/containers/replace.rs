@@ -1,15 +1,13 @@
 //! `PUT …/colls/{container}`: new policies; the name and the partition key stay.
 
-use protocol::container::ContainerProperties;
-
-use super::{CHARGE_WRITE, quota};
+use super::{CHARGE_WRITE, definition, quota};
 use crate::gateway::{Call, ContainerIds, Reply, ServiceError};
 use crate::handlers::condition;
 
 /// Replaces a container's properties.
 pub(crate) fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
     call.principal.check_owner()?;
-    let wanted = ContainerProperties::parse(&call.body)?;
+    let wanted = definition::read(call)?;
     let container =
         call.account.catalog.replace_container(&ids.database, &ids.container, call.now, |current| {
             condition::check_if_match(&call.headers, &current.system)?;
