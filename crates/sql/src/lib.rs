@@ -7,6 +7,7 @@
 
 #![allow(dead_code, reason = "the planner, which uses the rest, is being added")]
 
+pub mod access;
 mod bind;
 mod code;
 mod context;
@@ -22,6 +23,7 @@ mod token;
 pub mod tree;
 pub mod value;
 
+pub use access::{Access, KeyFilter};
 pub use bind::check_computed_property;
 pub use context::{
     ComputedProperty, Context, DistanceFunction, FullTextLanguage, GeometryKind, Schema, VectorPolicy,

@@ -3,8 +3,10 @@
 //! Preparing parses, binds and compiles; the result is immutable and can be shared and cached by
 //! text, parameters and container.
 
+use protocol::container::PartitionKeyDefinition;
 use smol_str::SmolStr;
 
+use crate::access::{Access, KeyFilter};
 use crate::bind::{Unbound, bind};
 use crate::code::{Code, Origin, Pipeline};
 use crate::context::{Context, Schema};
@@ -21,6 +23,7 @@ use crate::value::Value;
 pub struct Statement {
     query: Query,
     pipeline: Pipeline,
+    access: Access,
     schema: Schema,
 }
 
@@ -53,7 +56,8 @@ impl Statement {
     ) -> Result<Statement, SqlError> {
         let query = parse_query(text)?;
         let pipeline = bind(&query, parameters, schema, unbound).map_err(|error| error.located_in(text))?;
-        Ok(Statement { query, pipeline, schema: schema.clone() })
+        let access = Access::of(&pipeline);
+        Ok(Statement { query, pipeline, access, schema: schema.clone() })
     }
 
     /// The parsed query.
@@ -67,6 +71,16 @@ impl Statement {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// What an index may do for it.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Which logical partitions of a container with this key can match.
+    pub fn key_filter(&self, definition: &PartitionKeyDefinition) -> KeyFilter {
+        KeyFilter::of(&self.access.filter, definition)
     }
 
     /// Whether it reads documents. Without FROM there is exactly one row, whatever the container

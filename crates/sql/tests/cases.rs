@@ -16,6 +16,8 @@
 //! SELECT VALUE c.b FROM c
 //! --- rows                    one JSON value per line, in order; `--- rows in any order` if it has none
 //! --- error SC1001            instead of rows; lines below it must occur in the message
+//! --- access                  besides rows: what an index may do for the query, one line
+//! check: /a = 1; order: /b ASC
 //! --- values                  instead of a query: `expression => value` per line, on the first item.
 //! c.a + 1 => 2                A value is JSON, `undefined` or `error SC2050`; `~=` compares numbers
 //! PI() ~= 3.141592653589793   to within 1e-9 of their size.
@@ -78,6 +80,7 @@ struct Case {
     settings: Settings,
     query: String,
     expected: Option<Expected>,
+    access: Option<String>,
     values: Vec<(usize, String)>,
 }
 
@@ -94,8 +97,17 @@ impl Case {
         if self.query.is_empty() && self.values.is_empty() {
             return Err("the case has neither a query nor values".into());
         }
-        if !self.query.is_empty() {
+        if !self.query.is_empty() && (self.expected.is_some() || self.access.is_none()) {
             self.check_query()?;
+        }
+        if let Some(expected) = &self.access {
+            let Settings { parameters, schema, .. } = &self.settings;
+            let statement =
+                Statement::prepare(&self.query, parameters, schema).map_err(|error| error.to_string())?;
+            let found = statement.access().to_string();
+            if found != *expected {
+                return Err(format!("expected access {expected}\n   found access {found}"));
+            }
         }
         let failed: Vec<String> = self
             .values
@@ -232,6 +244,7 @@ fn read_file(file: &str, text: &str) -> Vec<Case> {
                 settings: shared.clone(),
                 query: String::new(),
                 expected: None,
+                access: None,
                 values: Vec::new(),
             });
         } else if let Some(head) = line.strip_prefix("--- ") {
@@ -276,10 +289,11 @@ fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, fi
         "schema" => {
             settings.schema = read_schema(&text).unwrap_or_else(|| panic!("{place}: not a schema: {text}"))
         }
-        "query" | "rows" | "error" | "values" => {
+        "query" | "rows" | "error" | "values" | "access" => {
             let case = cases.last_mut().unwrap_or_else(|| panic!("{place}: no case has started"));
             match keyword {
                 "query" => case.query = text.trim().to_owned(),
+                "access" => case.access = Some(text.trim().to_owned()),
                 "rows" => {
                     case.expected = Some(Expected::Rows { rows: values(), ordered: rest != "in any order" })
                 }

@@ -1,0 +1,77 @@
+//! Two tests on one value.
+
+use std::ops::Bound;
+
+use super::Test;
+use crate::value::{Value, compare};
+
+/// The test that a single value passes exactly when it passes both.
+pub(super) fn both(left: &Test, right: &Test) -> Both {
+    match (left, right) {
+        (Test::Defined, other) | (other, Test::Defined) => Both::One(other.clone()),
+        (Test::Equals(value), other) | (other, Test::Equals(value)) => {
+            if other.accepts(value) {
+                Both::One(Test::Equals(value.clone()))
+            } else {
+                Both::Nothing
+            }
+        }
+        (Test::Prefix(left), Test::Prefix(right)) => {
+            let (shorter, longer) = if left.len() <= right.len() { (left, right) } else { (right, left) };
+            if longer.starts_with(shorter.as_str()) {
+                Both::One(Test::Prefix(longer.clone()))
+            } else {
+                Both::Nothing
+            }
+        }
+        (
+            Test::Range { low: low_left, high: high_left },
+            Test::Range { low: low_right, high: high_right },
+        ) => {
+            let low = tighter(low_left, low_right, true);
+            let high = tighter(high_left, high_right, false);
+            match (low, high) {
+                (Some(low), Some(high)) if fits(&low, &high) => Both::One(Test::Range { low, high }),
+                // Two types, or two ranges that do not meet.
+                _ => Both::Nothing,
+            }
+        }
+        (Test::Prefix(_), Test::Range { .. }) | (Test::Range { .. }, Test::Prefix(_)) => Both::Separate,
+    }
+}
+
+/// What two tests amount to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Both {
+    /// This one.
+    One(Test),
+    /// Nothing passes.
+    Nothing,
+    /// They do not combine.
+    Separate,
+}
+
+/// The end that lets less through; `None` when they are of different types.
+fn tighter(left: &Bound<Value>, right: &Bound<Value>, is_low: bool) -> Option<Bound<Value>> {
+    let (Some((left_value, left_open)), Some((right_value, right_open))) = (end(left), end(right)) else {
+        return Some(if matches!(left, Bound::Unbounded) { right.clone() } else { left.clone() });
+    };
+    let order = compare(left_value, right_value)?;
+    let order = if is_low { order } else { order.reverse() };
+    // At the same value the open end lets less through.
+    let left_wins = order.is_gt() || (order.is_eq() && (left_open || !right_open));
+    Some(if left_wins { left.clone() } else { right.clone() })
+}
+
+fn end(bound: &Bound<Value>) -> Option<(&Value, bool)> {
+    match bound {
+        Bound::Unbounded => None,
+        Bound::Included(value) => Some((value, false)),
+        Bound::Excluded(value) => Some((value, true)),
+    }
+}
+
+fn fits(low: &Bound<Value>, high: &Bound<Value>) -> bool {
+    let (Some((low, low_open)), Some((high, high_open))) = (end(low), end(high)) else { return true };
+    compare(low, high).is_some_and(|order| order.is_lt() || (order.is_eq() && !low_open && !high_open))
+}

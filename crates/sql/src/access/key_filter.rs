@@ -1,0 +1,127 @@
+//! Which logical partitions can match.
+
+use protocol::container::PartitionKeyDefinition;
+use protocol::partition::{PartitionKey, PartitionKeyComponent};
+
+use super::{DocPath, DocStep, Filter, Test};
+use crate::value::Value;
+
+/// Above this many keys a query is not worth routing.
+const KEYS_MAX: usize = 4096;
+
+/// Which logical partitions can hold documents that match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyFilter {
+    /// Any.
+    Full,
+    /// None.
+    Nothing,
+    /// Those of these complete keys, without repetition.
+    Points(Vec<PartitionKey>),
+    /// Those that start with these keys, some of which may be complete, without repetition.
+    Prefixes(Vec<PartitionKey>),
+}
+
+/// What is known about each level of the key; the first levels matter most.
+type Known = Vec<Option<PartitionKeyComponent>>;
+
+impl KeyFilter {
+    /// The keys that `filter` leaves possible in a container with this key.
+    pub(crate) fn of(filter: &Filter, definition: &PartitionKeyDefinition) -> KeyFilter {
+        let levels: Vec<DocPath> = definition
+            .paths
+            .iter()
+            .map(|path| DocPath(path.segments().iter().map(|name| DocStep::Key(name.into())).collect()))
+            .collect();
+        let Some(alternatives) = alternatives(filter, &levels) else { return KeyFilter::Full };
+        if alternatives.is_empty() {
+            return KeyFilter::Nothing;
+        }
+        let mut keys: Vec<PartitionKey> = Vec::with_capacity(alternatives.len());
+        for known in alternatives {
+            let key = PartitionKey::new(known.into_iter().map_while(|component| component).collect());
+            if key.components().is_empty() {
+                return KeyFilter::Full;
+            }
+            keys.push(key);
+        }
+        let mut seen = std::collections::HashSet::new();
+        keys.retain(|key| seen.insert(key.clone()));
+        if keys.iter().all(|key| key.components().len() == levels.len()) {
+            KeyFilter::Points(keys)
+        } else {
+            KeyFilter::Prefixes(keys)
+        }
+    }
+}
+
+/// The ways to satisfy `filter`, in terms of the key; `None` when there are too many to follow.
+fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<Known>> {
+    let unknown = || vec![vec![None; levels.len()]];
+    match filter {
+        Filter::All => Some(unknown()),
+        Filter::Nothing => Some(Vec::new()),
+        Filter::Test { path, test: Test::Equals(value) } => {
+            let Some(level) = levels.iter().position(|level| level == path) else { return Some(unknown()) };
+            Some(
+                components(value)
+                    .into_iter()
+                    .map(|component| {
+                        let mut known = vec![None; levels.len()];
+                        known[level] = Some(component);
+                        known
+                    })
+                    .collect(),
+            )
+        }
+        Filter::Test { .. } => Some(unknown()),
+        Filter::Or(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(alternatives(part, levels)?);
+                if all.len() > KEYS_MAX {
+                    return None;
+                }
+            }
+            Some(all)
+        }
+        Filter::And(parts) => {
+            let mut all = unknown();
+            for part in parts {
+                let more = alternatives(part, levels)?;
+                if all.len().saturating_mul(more.len()) > KEYS_MAX {
+                    return None;
+                }
+                all =
+                    all.iter().flat_map(|left| more.iter().filter_map(|right| merged(left, right))).collect();
+            }
+            Some(all)
+        }
+    }
+}
+
+/// Both at once, unless they contradict each other.
+fn merged(left: &Known, right: &Known) -> Option<Known> {
+    left.iter()
+        .zip(right)
+        .map(|pair| match pair {
+            (Some(left), Some(right)) if left != right => None,
+            (left, right) => Some(left.clone().or_else(|| right.clone())),
+        })
+        .collect()
+}
+
+/// The key values that equal a scalar. Zero has two: they are equal to the language but not to the
+/// hash.
+fn components(value: &Value) -> Vec<PartitionKeyComponent> {
+    match value {
+        Value::Null => vec![PartitionKeyComponent::Null],
+        Value::Bool(value) => vec![PartitionKeyComponent::Bool(*value)],
+        Value::Number(number) if number.as_f64() == 0.0 => {
+            vec![PartitionKeyComponent::Number(0.0), PartitionKeyComponent::Number(-0.0)]
+        }
+        Value::Number(number) => vec![PartitionKeyComponent::Number(number.as_f64())],
+        Value::String(text) => vec![PartitionKeyComponent::String(text.to_string())],
+        Value::Undefined | Value::Array(_) | Value::Object(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,292 @@
+//! What an index may do for a query, as data.
+//!
+//! A [`Filter`] says which documents can pass WHERE, in terms an index understands: tests on paths.
+//! It never loses a document; where it cannot say something exactly it lets more through, and
+//! [`Access::exact`] tells whether it did. Choosing an index is the store's business.
+
+mod analyze;
+mod call;
+mod intersect;
+mod key_filter;
+mod path;
+mod refine;
+
+use std::fmt;
+use std::ops::Bound;
+
+use smol_str::SmolStr;
+
+pub use key_filter::KeyFilter;
+pub use path::{DocPath, DocStep};
+
+use crate::code::Pipeline;
+use crate::tree::Direction;
+use crate::value::{Kind, Value, compare, deep_equal};
+
+/// What an index may do for a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// Every document that WHERE accepts passes it.
+    pub filter: Filter,
+    /// Only those do: documents need not be checked again.
+    pub exact: bool,
+    /// The keys of ORDER BY, when all of them are paths of the document.
+    pub order: Vec<(DocPath, Direction)>,
+    /// Whether an index can give the order: every key of ORDER BY (perhaps none) is in `order`.
+    pub ordering_only_paths: bool,
+}
+
+/// Which documents can match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// Any.
+    All,
+    /// None.
+    Nothing,
+    /// Those where some value at the path passes the test.
+    Test {
+        /// Where to look.
+        path: DocPath,
+        /// What to ask.
+        test: Test,
+    },
+    /// Those that pass each.
+    And(Vec<Filter>),
+    /// Those that pass any.
+    Or(Vec<Filter>),
+}
+
+/// A question about one value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// It equals this scalar.
+    Equals(Value),
+    /// It is of the bounds' scalar type and between them. At least one end is bounded.
+    Range {
+        /// The lower end.
+        low: Bound<Value>,
+        /// The upper end.
+        high: Bound<Value>,
+    },
+    /// It is a string that starts with this.
+    Prefix(SmolStr),
+    /// It exists.
+    Defined,
+}
+
+impl Access {
+    /// What the compiled query allows.
+    pub(crate) fn of(pipeline: &Pipeline) -> Access {
+        analyze::access(pipeline)
+    }
+}
+
+impl Filter {
+    /// Passes `test` at `path`.
+    pub(crate) fn test(path: DocPath, test: Test) -> Filter {
+        Filter::Test { path, test }
+    }
+
+    /// All of `filters`, simplified.
+    pub fn and(filters: impl IntoIterator<Item = Filter>) -> Filter {
+        let mut parts = Vec::new();
+        for filter in filters {
+            match filter {
+                Filter::All => {}
+                Filter::Nothing => return Filter::Nothing,
+                Filter::And(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        if !combine(&mut parts) {
+            return Filter::Nothing;
+        }
+        match parts.len() {
+            0 => Filter::All,
+            1 => parts.remove(0),
+            _ => Filter::And(parts),
+        }
+    }
+
+    /// Any of `filters`, simplified.
+    pub fn or(filters: impl IntoIterator<Item = Filter>) -> Filter {
+        let mut parts = Vec::new();
+        for filter in filters {
+            match filter {
+                Filter::Nothing => {}
+                Filter::All => return Filter::All,
+                Filter::Or(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        match parts.len() {
+            0 => Filter::Nothing,
+            1 => parts.remove(0),
+            _ => Filter::Or(parts),
+        }
+    }
+
+    /// What the filter means: whether it lets `document` through. An index answers the same question
+    /// without looking at every document.
+    pub fn accepts(&self, document: &Value) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Nothing => false,
+            Filter::Test { path, test } => path.any(document, &mut |value| test.accepts(value)),
+            Filter::And(parts) => parts.iter().all(|part| part.accepts(document)),
+            Filter::Or(parts) => parts.iter().any(|part| part.accepts(document)),
+        }
+    }
+}
+
+/// More parts than this are left as they are: combining compares them pairwise.
+const COMBINED_MAX: usize = 64;
+
+/// Joins tests of the same value; `false` when they contradict each other. A path through array
+/// elements may lead to several values, one for each test, so those stay apart.
+fn combine(parts: &mut Vec<Filter>) -> bool {
+    if parts.len() > COMBINED_MAX {
+        return true;
+    }
+    let mut at = 0;
+    while at < parts.len() {
+        let mut other = at + 1;
+        while other < parts.len() {
+            let both = match (&parts[at], &parts[other]) {
+                (Filter::Test { path: left, test: first }, Filter::Test { path: right, test: second })
+                    if left == right && !left.has_element() =>
+                {
+                    intersect::both(first, second)
+                }
+                _ => intersect::Both::Separate,
+            };
+            match both {
+                intersect::Both::Nothing => return false,
+                intersect::Both::Separate => other += 1,
+                intersect::Both::One(combined) => {
+                    if let Filter::Test { test, .. } = &mut parts[at] {
+                        *test = combined;
+                    }
+                    parts.remove(other);
+                    // What was compared before may combine with the new test.
+                    other = at + 1;
+                }
+            }
+        }
+        at += 1;
+    }
+    true
+}
+
+impl Test {
+    /// Strings, numbers or booleans as a whole.
+    pub(crate) fn of_kind(kind: Kind) -> Test {
+        match kind {
+            Kind::Null => Test::Equals(Value::Null),
+            Kind::Bool => Test::Range {
+                low: Bound::Included(Value::Bool(false)),
+                high: Bound::Included(Value::Bool(true)),
+            },
+            Kind::Number => {
+                Test::Range { low: Bound::Included(Value::from(f64::NEG_INFINITY)), high: Bound::Unbounded }
+            }
+            Kind::String => Test::Prefix(SmolStr::default()),
+            Kind::Undefined | Kind::Array | Kind::Object => Test::Defined,
+        }
+    }
+
+    /// Whether `value` passes.
+    pub fn accepts(&self, value: &Value) -> bool {
+        match self {
+            Test::Equals(expected) => value.is_defined() && deep_equal(value, expected),
+            Test::Defined => value.is_defined(),
+            Test::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+            Test::Range { low, high } => {
+                let above = match low {
+                    Bound::Unbounded => true,
+                    Bound::Included(low) => compare(value, low).is_some_and(|order| order.is_ge()),
+                    Bound::Excluded(low) => compare(value, low).is_some_and(|order| order.is_gt()),
+                };
+                let below = match high {
+                    Bound::Unbounded => true,
+                    Bound::Included(high) => compare(value, high).is_some_and(|order| order.is_le()),
+                    Bound::Excluded(high) => compare(value, high).is_some_and(|order| order.is_lt()),
+                };
+                above && below
+            }
+        }
+    }
+}
+
+/// One line, for tests and people: `exact: /a = 1 AND /tags/[] = "x"; order: /a ASC`.
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", if self.exact { "exact" } else { "check" }, self.filter)?;
+        if !self.ordering_only_paths {
+            f.write_str("; order: computed")?;
+        } else if !self.order.is_empty() {
+            f.write_str("; order: ")?;
+            for (at, (path, direction)) in self.order.iter().enumerate() {
+                let direction = if *direction == Direction::Ascending { "ASC" } else { "DESC" };
+                write!(f, "{}{path} {direction}", if at > 0 { ", " } else { "" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |parts: &[Filter], word: &str, f: &mut fmt::Formatter<'_>| {
+            f.write_str("(")?;
+            for (at, part) in parts.iter().enumerate() {
+                if at > 0 {
+                    write!(f, " {word} ")?;
+                }
+                write!(f, "{part}")?;
+            }
+            f.write_str(")")
+        };
+        match self {
+            Filter::All => f.write_str("all"),
+            Filter::Nothing => f.write_str("nothing"),
+            Filter::Test { path, test } => write!(f, "{path} {test}"),
+            Filter::And(parts) => join(parts, "AND", f),
+            Filter::Or(parts) => join(parts, "OR", f),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Test::Equals(value) => write!(f, "= {value}"),
+            Test::Prefix(prefix) => write!(f, "starts with {}", Value::String(prefix.clone())),
+            Test::Defined => f.write_str("is defined"),
+            Test::Range { low, high } => {
+                f.write_str("in ")?;
+                match low {
+                    Bound::Unbounded => f.write_str("(..")?,
+                    Bound::Included(low) => write!(f, "[{}..", shown(low))?,
+                    Bound::Excluded(low) => write!(f, "({}..", shown(low))?,
+                }
+                match high {
+                    Bound::Unbounded => f.write_str(")"),
+                    Bound::Included(high) => write!(f, "{}]", shown(high)),
+                    Bound::Excluded(high) => write!(f, "{})", shown(high)),
+                }
+            }
+        }
+    }
+}
+
+/// Infinities have no JSON form.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
