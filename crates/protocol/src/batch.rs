@@ -1,0 +1,325 @@
+//! Batches: many operations in one request, and their results.
+//!
+//! In and out: JSON arrays. Bodies inside them stay unread, so that they are stored as they were
+//! sent. Running the operations, together or apart, is the server's affair.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::number::write_double;
+use crate::partition::{BadPartitionKey, PartitionKey, PartitionKeyHeader};
+use crate::status::{Status, SubStatus};
+
+/// The most operations of one batch.
+pub const BATCH_OPERATIONS_MAX: usize = 100;
+/// The largest body of a batch.
+pub const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum BatchOperationType {
+    Create,
+    Upsert,
+    Replace,
+    Read,
+    Delete,
+    Patch,
+}
+
+/// One operation of a batch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchOperation<'a> {
+    /// What it does.
+    pub operation_type: BatchOperationType,
+    /// To which item; for creates and upserts the body says it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Cow<'a, str>>,
+    /// The item, or the instructions of a patch; unread.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub resource_body: Option<&'a RawValue>,
+    /// Only if the item still has this ETag.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub if_match: Option<Cow<'a, str>>,
+    /// Only if it has not.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub if_none_match: Option<Cow<'a, str>>,
+    /// In which logical partition, where the request's headers do not say it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    partition_key: Option<&'a RawValue>,
+}
+
+/// A batch that is refused as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadBatch {
+    /// Nothing to do.
+    #[error("Batch request has no operations.")]
+    Empty,
+    /// More than [`BATCH_OPERATIONS_MAX`].
+    #[error("Batch request has more operations than what is supported.")]
+    TooMany,
+    /// Larger than [`BATCH_BYTES_MAX`]; the only one that is answered with 413.
+    #[error("Request size is too large. A batch may have {BATCH_BYTES_MAX} bytes.")]
+    TooLarge,
+    /// Not a list of operations.
+    #[error("The batch is not a JSON array of operations: {0}")]
+    Malformed(String),
+}
+
+impl BadBatch {
+    /// What it is answered with.
+    pub fn status(&self) -> Status {
+        match self {
+            BadBatch::TooLarge => Status::REQUEST_ENTITY_TOO_LARGE,
+            BadBatch::Empty | BadBatch::TooMany | BadBatch::Malformed(_) => Status::BAD_REQUEST,
+        }
+    }
+}
+
+/// Reads the body of a batch.
+///
+/// Cost: one pass; allocates the list, and ids only if they have escapes.
+pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BadBatch> {
+    if body.len() > BATCH_BYTES_MAX {
+        return Err(BadBatch::TooLarge);
+    }
+    let operations: Vec<BatchOperation<'_>> =
+        serde_json::from_slice(body).map_err(|error| BadBatch::Malformed(error.to_string()))?;
+    match operations.len() {
+        0 => Err(BadBatch::Empty),
+        1..=BATCH_OPERATIONS_MAX => Ok(operations),
+        _ => Err(BadBatch::TooMany),
+    }
+}
+
+impl<'a> BatchOperation<'a> {
+    /// An operation on one item.
+    pub fn new(operation_type: BatchOperationType) -> BatchOperation<'a> {
+        BatchOperation {
+            operation_type,
+            id: None,
+            resource_body: None,
+            if_match: None,
+            if_none_match: None,
+            partition_key: None,
+        }
+    }
+
+    /// The key the operation carries, if it does: an array within a string, or an array.
+    pub fn partition_key(&self) -> Result<Option<PartitionKeyHeader>, BadPartitionKey> {
+        let Some(raw) = self.partition_key else { return Ok(None) };
+        match serde_json::from_str::<Cow<'_, str>>(raw.get()) {
+            Ok(text) => PartitionKey::parse_header(&text).map(Some),
+            Err(_) => PartitionKey::parse_header(raw.get()).map(Some),
+        }
+    }
+}
+
+/// What became of one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchResult<B> {
+    /// Its own status; 424 if it suffered for another one.
+    pub status: Status,
+    /// Nothing, unless the status needs it.
+    pub sub_status: SubStatus,
+    /// Request units spent.
+    pub request_charge: f64,
+    /// The item's ETag, in quotes.
+    pub etag: Option<String>,
+    /// The item, as JSON text.
+    pub resource_body: Option<B>,
+    /// How long to wait, of a 429.
+    pub retry_after_ms: Option<u64>,
+    /// What went wrong.
+    pub message: Option<String>,
+}
+
+impl<B> BatchResult<B> {
+    /// A result with nothing but a status and a charge.
+    pub fn new(status: Status, request_charge: f64) -> BatchResult<B> {
+        BatchResult {
+            status,
+            sub_status: SubStatus::NONE,
+            request_charge,
+            etag: None,
+            resource_body: None,
+            retry_after_ms: None,
+            message: None,
+        }
+    }
+
+    /// What an operation reports that suffered for another one.
+    pub fn failed_dependency() -> BatchResult<B> {
+        BatchResult::new(Status::FAILED_DEPENDENCY, 0.0)
+    }
+}
+
+/// The status of the whole answer: 207 as soon as one operation failed.
+pub fn envelope_status<B>(results: &[BatchResult<B>]) -> Status {
+    if results.iter().all(|result| result.status.is_success()) { Status::OK } else { Status::MULTI_STATUS }
+}
+
+/// Writes the body of the answer. Items are copied in as they are.
+pub fn write_results<B: AsRef<[u8]>>(results: &[BatchResult<B>]) -> Vec<u8> {
+    let bodies: usize = results
+        .iter()
+        .map(|result| result.resource_body.as_ref().map_or(0, |body| body.as_ref().len()))
+        .sum();
+    let mut out = Vec::with_capacity(bodies + results.len() * 128 + 2);
+    out.push(b'[');
+    for (index, result) in results.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_result(result, &mut out);
+    }
+    out.push(b']');
+    out
+}
+
+fn write_result<B: AsRef<[u8]>>(result: &BatchResult<B>, out: &mut Vec<u8>) {
+    let mut head = String::with_capacity(96);
+    let in_memory = "writing to memory cannot fail";
+    write!(head, "{{\"statusCode\":{}", result.status.0).expect(in_memory);
+    if !result.sub_status.is_none() {
+        write!(head, ",\"subStatusCode\":{}", result.sub_status).expect(in_memory);
+    }
+    head.push_str(",\"requestCharge\":");
+    write_double(if result.request_charge.is_finite() { result.request_charge } else { 0.0 }, &mut head);
+    if let Some(wait) = result.retry_after_ms {
+        write!(head, ",\"retryAfterMilliseconds\":{wait}").expect(in_memory);
+    }
+    for (name, text) in [("eTag", &result.etag), ("message", &result.message)] {
+        if let Some(text) = text {
+            let quoted = serde_json::to_string(text).expect("a string is JSON");
+            write!(head, ",\"{name}\":{quoted}").expect(in_memory);
+        }
+    }
+    out.extend_from_slice(head.as_bytes());
+    if let Some(body) = &result.resource_body {
+        out.extend_from_slice(b",\"resourceBody\":");
+        out.extend_from_slice(body.as_ref());
+    }
+    out.push(b'}');
+}
+
+/// Reads the body of an answer, as a client does.
+pub fn parse_results(body: &[u8]) -> Result<Vec<BatchResult<&[u8]>>, serde_json::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wire<'a> {
+        status_code: u16,
+        #[serde(default)]
+        sub_status_code: u32,
+        #[serde(default)]
+        request_charge: f64,
+        #[serde(default)]
+        e_tag: Option<String>,
+        #[serde(borrow, default)]
+        resource_body: Option<&'a RawValue>,
+        #[serde(default)]
+        retry_after_milliseconds: Option<u64>,
+        #[serde(default)]
+        message: Option<String>,
+    }
+
+    let results: Vec<Wire<'_>> = serde_json::from_slice(body)?;
+    let read = results.into_iter().map(|wire| BatchResult {
+        status: Status(wire.status_code),
+        sub_status: SubStatus(wire.sub_status_code),
+        request_charge: wire.request_charge,
+        etag: wire.e_tag,
+        resource_body: wire.resource_body.map(|body| body.get().as_bytes()),
+        retry_after_ms: wire.retry_after_milliseconds,
+        message: wire.message,
+    });
+    Ok(read.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_read_with_their_bodies_untouched() {
+        let body = br#"[{"operationType":"Create","resourceBody":{"z":1, "id":"a"}},
+            {"operationType":"Replace","id":"a\u00e9","ifMatch":"\"e\"","resourceBody":{}},
+            {"operationType":"Delete","id":"b","resourceBody":null,"partitionKey":"[\"x\"]"},
+            {"operationType":"Read","id":"c","partitionKey":["x",{}],"unknown":1},
+            {"operationType":"Patch","id":"d","resourceBody":[{"op":"remove","path":"/a"}]},
+            {"operationType":"Upsert","ifNoneMatch":"*","resourceBody":{}}]"#;
+        let operations = parse_operations(body).expect("a batch");
+        assert_eq!(operations.len(), 6);
+        assert_eq!(operations[0].resource_body.map(RawValue::get), Some(r#"{"z":1, "id":"a"}"#));
+        assert_eq!(operations[1].id.as_deref(), Some("aé"));
+        assert_eq!(operations[1].if_match.as_deref(), Some("\"e\""));
+        assert!(operations[2].resource_body.is_none(), "null is nothing");
+        let key = |operation: &BatchOperation<'_>| operation.partition_key().expect("a key");
+        assert_eq!(key(&operations[0]), None);
+        assert_eq!(key(&operations[2]), Some(PartitionKeyHeader::Key(PartitionKey::single("x"))));
+        assert!(
+            matches!(key(&operations[3]), Some(PartitionKeyHeader::Key(key)) if key.components().len() == 2)
+        );
+        assert_eq!(operations[4].operation_type, BatchOperationType::Patch);
+        assert_eq!(operations[5].if_none_match.as_deref(), Some("*"));
+    }
+
+    #[test]
+    fn a_bad_batch_is_refused_as_a_whole() {
+        let read = r#"{"operationType":"Read","id":"1"}"#;
+        let many = |count: usize| format!("[{}]", vec![read; count].join(","));
+        assert_eq!(parse_operations(many(100).as_bytes()).map(|batch| batch.len()).ok(), Some(100));
+        assert_eq!(parse_operations(many(101).as_bytes()).err(), Some(BadBatch::TooMany));
+        assert_eq!(parse_operations(b"[]").err(), Some(BadBatch::Empty));
+        let large = vec![b' '; BATCH_BYTES_MAX + 1];
+        let error = parse_operations(&large).expect_err("too large");
+        assert_eq!((error.status(), BadBatch::Empty.status()), (Status(413), Status(400)));
+        assert_eq!(BadBatch::Empty.to_string(), "Batch request has no operations.");
+        assert_eq!(
+            BadBatch::TooMany.to_string(),
+            "Batch request has more operations than what is supported."
+        );
+        for body in [
+            "",
+            "{}",
+            "null",
+            "[1]",
+            "[{}]",
+            r#"[{"operationType":"Merge"}]"#,
+            r#"[{"operationType":"Read","id":1}]"#,
+        ] {
+            assert!(matches!(parse_operations(body.as_bytes()), Err(BadBatch::Malformed(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn results_have_the_services_members() {
+        let created: BatchResult<&[u8]> = BatchResult {
+            etag: Some("\"e\"".into()),
+            resource_body: Some(br#"{"id":"a"}"#),
+            ..BatchResult::new(Status::CREATED, 6.29)
+        };
+        let conflict = BatchResult {
+            sub_status: SubStatus::UNIQUE_INDEX_VIOLATION,
+            message: Some("say \"no\"".into()),
+            retry_after_ms: Some(5),
+            ..BatchResult::new(Status::CONFLICT, 1.0)
+        };
+        let results = [created, BatchResult::failed_dependency(), conflict];
+        let body = write_results(&results);
+        let expected = concat!(
+            r#"[{"statusCode":201,"requestCharge":6.29,"eTag":"\"e\"","resourceBody":{"id":"a"}},"#,
+            r#"{"statusCode":424,"requestCharge":0},"#,
+            r#"{"statusCode":409,"subStatusCode":3301,"requestCharge":1,"retryAfterMilliseconds":5,"message":"say \"no\""}]"#
+        );
+        assert_eq!(String::from_utf8_lossy(&body), expected);
+        assert_eq!(parse_results(&body).expect("what was written"), results);
+        assert_eq!(envelope_status(&results), Status::MULTI_STATUS);
+        assert_eq!(envelope_status(&results[..1]), Status::OK);
+    }
+}

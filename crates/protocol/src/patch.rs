@@ -1,0 +1,372 @@
+//! Patches: instructions to change an item in place.
+//!
+//! In: the body of a PATCH. Out: checked instructions with their paths taken apart. Values stay
+//! unread; applying them to an item is the store's affair.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::container::PartitionKeyDefinition;
+
+/// The most operations of one patch.
+pub const PATCH_OPERATIONS_MAX: usize = 10;
+
+/// A patch.
+#[derive(Clone, Debug)]
+pub struct PatchRequest<'a> {
+    /// What to do, in order; all or nothing.
+    pub operations: Vec<PatchOperation<'a>>,
+    /// `from c where …`: do nothing unless it holds.
+    pub condition: Option<Cow<'a, str>>,
+}
+
+/// One instruction. Values are JSON text.
+#[derive(Clone, Debug)]
+pub enum PatchOperation<'a> {
+    /// Insert, or overwrite a member.
+    Add {
+        /// Where.
+        path: JsonPointer,
+        /// What.
+        value: &'a RawValue,
+    },
+    /// Like add, but an element that is there is overwritten.
+    Set {
+        /// Where.
+        path: JsonPointer,
+        /// What.
+        value: &'a RawValue,
+    },
+    /// Overwrite what is there.
+    Replace {
+        /// Where.
+        path: JsonPointer,
+        /// What.
+        value: &'a RawValue,
+    },
+    /// Take away what is there.
+    Remove {
+        /// Where.
+        path: JsonPointer,
+    },
+    /// Add to a number, or make it.
+    Increment {
+        /// Where.
+        path: JsonPointer,
+        /// By how much: a number, as it was written.
+        by: &'a RawValue,
+    },
+    /// Take from one place to another.
+    Move {
+        /// Where it is.
+        from: JsonPointer,
+        /// Where it goes.
+        path: JsonPointer,
+    },
+}
+
+/// A path into an item: `/a/0/b`, with `~1` for `/` and `~0` for `~` in names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct JsonPointer(Vec<String>);
+
+/// A patch the service answers with 400.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadPatch {
+    /// Not a patch at all.
+    #[error("The patch is not a JSON object with operations, or an array of them: {0}")]
+    Malformed(String),
+    /// Nothing to do.
+    #[error("The patch request has no operations.")]
+    Empty,
+    /// More than [`PATCH_OPERATIONS_MAX`].
+    #[error("The patch request has {0} operations and may have {PATCH_OPERATIONS_MAX}.")]
+    TooMany(usize),
+    /// An operation nobody knows.
+    #[error("The patch operation '{0}' is none of add, set, replace, remove, incr and move.")]
+    UnknownOperation(String),
+    /// An operation without something it needs.
+    #[error("The patch operation '{operation}' needs '{member}'.")]
+    MissingMember {
+        /// The operation.
+        operation: &'static str,
+        /// What it needs.
+        member: &'static str,
+    },
+    /// A path that does not lead into an item.
+    #[error("The patch path '{0}' must start with '/' and name something.")]
+    BadPath(String),
+    /// An increment that is not a number.
+    #[error("The patch operation 'incr' needs a number and got {0}.")]
+    NotANumber(String),
+    /// A move into what is moved.
+    #[error("The patch operation 'move' cannot move '{0}' into itself.")]
+    MoveIntoItself(String),
+    /// Something that is not the caller's to change.
+    #[error("The patch path '{0}' names a property that cannot be patched.")]
+    Protected(String),
+}
+
+impl<'a> PatchRequest<'a> {
+    /// Reads the body of a PATCH: an object with operations, or just the operations.
+    pub fn parse(body: &'a [u8]) -> Result<PatchRequest<'a>, BadPatch> {
+        let malformed = |error: serde_json::Error| BadPatch::Malformed(error.to_string());
+        let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+        let wire = if is_list {
+            WireRequest { operations: serde_json::from_slice(body).map_err(malformed)?, condition: None }
+        } else {
+            serde_json::from_slice(body).map_err(malformed)?
+        };
+        match wire.operations.len() {
+            0 => return Err(BadPatch::Empty),
+            1..=PATCH_OPERATIONS_MAX => {}
+            count => return Err(BadPatch::TooMany(count)),
+        }
+        let operations = wire.operations.into_iter().map(WireOperation::read).collect::<Result<_, _>>()?;
+        Ok(PatchRequest { operations, condition: wire.condition })
+    }
+
+    /// Checks that nothing is touched that cannot change: the id, system properties, and whatever
+    /// holds the partition key.
+    pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), BadPatch> {
+        for operation in &self.operations {
+            let (path, from) = operation.targets();
+            for pointer in [Some(path), from].into_iter().flatten() {
+                let first = pointer.segments().first().map_or("", String::as_str);
+                let is_system = matches!(first, "id" | "_rid" | "_self" | "_ts" | "_etag");
+                let holds_key = key.paths.iter().any(|path| path.segments().starts_with(pointer.segments()));
+                if is_system || holds_key {
+                    return Err(BadPatch::Protected(pointer.to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PatchOperation<'_> {
+    /// What it changes: its path, and for a move also where from.
+    pub fn targets(&self) -> (&JsonPointer, Option<&JsonPointer>) {
+        match self {
+            PatchOperation::Add { path, .. }
+            | PatchOperation::Set { path, .. }
+            | PatchOperation::Replace { path, .. }
+            | PatchOperation::Remove { path }
+            | PatchOperation::Increment { path, .. } => (path, None),
+            PatchOperation::Move { from, path } => (path, Some(from)),
+        }
+    }
+}
+
+impl JsonPointer {
+    /// Takes a path apart. The whole item cannot be meant.
+    pub fn parse(text: &str) -> Result<JsonPointer, BadPatch> {
+        let bad = || BadPatch::BadPath(text.to_owned());
+        let segments = text.strip_prefix('/').filter(|rest| !rest.is_empty()).ok_or_else(bad)?;
+        let segments = segments.split('/').map(|segment| unescape(segment).ok_or_else(bad));
+        segments.collect::<Result<_, _>>().map(JsonPointer)
+    }
+
+    /// The names and positions to follow, outermost first; at least one.
+    pub fn segments(&self) -> &[String] {
+        &self.0
+    }
+}
+
+fn unescape(segment: &str) -> Option<String> {
+    let mut text = String::with_capacity(segment.len());
+    let mut rest = segment;
+    while let Some((plain, escape)) = rest.split_once('~') {
+        text.push_str(plain);
+        let (character, after) = match escape.as_bytes().first() {
+            Some(b'0') => ('~', &escape[1..]),
+            Some(b'1') => ('/', &escape[1..]),
+            _ => return None,
+        };
+        text.push(character);
+        rest = after;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+impl fmt::Display for JsonPointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|segment| write!(f, "/{}", segment.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+#[derive(Deserialize)]
+struct WireRequest<'a> {
+    #[serde(borrow, default)]
+    operations: Vec<WireOperation<'a>>,
+    #[serde(borrow, default)]
+    condition: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct WireOperation<'a> {
+    #[serde(borrow, default)]
+    op: Cow<'a, str>,
+    #[serde(borrow, default)]
+    path: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    from: Option<Cow<'a, str>>,
+    /// `null` is a value here, and its absence is not.
+    #[serde(borrow, default, deserialize_with = "present")]
+    value: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl<'a> WireOperation<'a> {
+    fn read(self) -> Result<PatchOperation<'a>, BadPatch> {
+        const NAMES: [&str; 6] = ["add", "set", "replace", "remove", "incr", "move"];
+        let name = NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(&self.op));
+        // The documentation's word for `incr`.
+        let name = name.or_else(|| self.op.eq_ignore_ascii_case("increment").then_some("incr"));
+        let operation = name.ok_or_else(|| BadPatch::UnknownOperation(self.op.into_owned()))?;
+        let missing = |member| BadPatch::MissingMember { operation, member };
+        let path = JsonPointer::parse(&self.path.ok_or_else(|| missing("path"))?)?;
+        let value = self.value.ok_or_else(|| missing("value"));
+        Ok(match operation {
+            "add" => PatchOperation::Add { path, value: value? },
+            "set" => PatchOperation::Set { path, value: value? },
+            "replace" => PatchOperation::Replace { path, value: value? },
+            "remove" => PatchOperation::Remove { path },
+            "incr" => {
+                let by = value?;
+                if !by.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+                    return Err(BadPatch::NotANumber(by.get().chars().take(64).collect()));
+                }
+                PatchOperation::Increment { path, by }
+            }
+            _ => {
+                let from = JsonPointer::parse(&self.from.ok_or_else(|| missing("from"))?)?;
+                if path != from && path.segments().starts_with(from.segments()) {
+                    return Err(BadPatch::MoveIntoItself(from.to_string()));
+                }
+                PatchOperation::Move { from, path }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(body: &str) -> Result<PatchRequest<'_>, BadPatch> {
+        PatchRequest::parse(body.as_bytes())
+    }
+
+    #[test]
+    fn every_operation_is_read() {
+        let patch = parse(
+            r#"{"operations":[{"op":"add","path":"/a/b","value":{"z":1,"a":2}},{"op":"set","path":"/c/-","value":null},
+               {"op":"replace","path":"/d~1e~0f","value":"x"},{"op":"remove","path":"/g"},
+               {"op":"incr","path":"/h","value":-1.5},{"op":"move","from":"/i","path":"/j"}],
+               "condition":"from c where c.x = 1"}"#,
+        )
+        .expect("a patch");
+        assert_eq!(patch.condition.as_deref(), Some("from c where c.x = 1"));
+        let [add, set, replace, remove, increment, moved] = &patch.operations[..] else {
+            panic!("six operations")
+        };
+        assert!(
+            matches!(add, PatchOperation::Add { path, value } if path.segments() == ["a", "b"] && value.get() == r#"{"z":1,"a":2}"#)
+        );
+        assert!(
+            matches!(set, PatchOperation::Set { path, value } if path.segments() == ["c", "-"] && value.get() == "null")
+        );
+        assert!(matches!(replace, PatchOperation::Replace { path, .. } if path.segments() == ["d/e~f"]));
+        assert!(matches!(remove, PatchOperation::Remove { path } if path.to_string() == "/g"));
+        assert!(matches!(increment, PatchOperation::Increment { by, .. } if by.get() == "-1.5"));
+        assert!(
+            matches!(moved, PatchOperation::Move { from, path } if from.to_string() == "/i" && path.to_string() == "/j")
+        );
+    }
+
+    #[test]
+    fn a_bare_array_is_a_patch_too() {
+        let patch = parse(" [{\"op\":\"Increment\",\"path\":\"/a\",\"value\":1}]").expect("a patch");
+        assert!(matches!(&patch.operations[..], [PatchOperation::Increment { .. }]));
+    }
+
+    #[test]
+    fn bad_patches_say_what_is_wrong() {
+        use BadPatch as Bad;
+        let missing = |operation, member| Bad::MissingMember { operation, member };
+        for (body, expected) in [
+            ("[]", Bad::Empty),
+            ("{}", Bad::Empty),
+            (r#"{"operations":[]}"#, Bad::Empty),
+            (r#"[{"op":"test","path":"/a","value":1}]"#, Bad::UnknownOperation("test".into())),
+            (r#"[{"path":"/a"}]"#, Bad::UnknownOperation(String::new())),
+            (r#"[{"op":"add","path":"/a"}]"#, missing("add", "value")),
+            (r#"[{"op":"remove"}]"#, missing("remove", "path")),
+            (r#"[{"op":"move","path":"/a"}]"#, missing("move", "from")),
+            (r#"[{"op":"set","path":"a","value":1}]"#, Bad::BadPath("a".into())),
+            (r#"[{"op":"set","path":"","value":1}]"#, Bad::BadPath("".into())),
+            (r#"[{"op":"set","path":"/","value":1}]"#, Bad::BadPath("/".into())),
+            (r#"[{"op":"set","path":"/a~2","value":1}]"#, Bad::BadPath("/a~2".into())),
+            (r#"[{"op":"incr","path":"/a","value":"1"}]"#, Bad::NotANumber("\"1\"".into())),
+            (r#"[{"op":"move","from":"/a","path":"/a/b"}]"#, Bad::MoveIntoItself("/a".into())),
+        ] {
+            assert_eq!(parse(body).err(), Some(expected), "{body}");
+        }
+        let many = |count: usize| format!("[{}]", vec![r#"{"op":"remove","path":"/a"}"#; count].join(","));
+        assert!(parse(&many(10)).is_ok());
+        assert_eq!(parse(&many(11)).err(), Some(Bad::TooMany(11)));
+        for body in ["", "1", "null", "[1]", r#"{"operations":{}}"#, r#"{"operations":[],"condition":1}"#] {
+            assert!(matches!(parse(body), Err(Bad::Malformed(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_identifies_an_item_cannot_be_patched() {
+        let key = PartitionKeyDefinition::multi_hash(&["/tenant", "/address/city"]).expect("a key");
+        for (path, good) in [
+            ("/a", true),
+            ("/address/street", true),
+            ("/tenants", true),
+            ("/_attachments", true),
+            ("/nested/id", true),
+            ("/id", false),
+            ("/_ts", false),
+            ("/_etag", false),
+            ("/_rid", false),
+            ("/_self", false),
+            ("/tenant", false),
+            ("/address", false),
+            ("/address/city", false),
+        ] {
+            let set = format!(r#"[{{"op":"set","path":"{path}","value":1}}]"#);
+            let from = format!(r#"[{{"op":"move","path":"/b","from":"{path}"}}]"#);
+            for body in [set, from] {
+                assert_eq!(parse(&body).expect("a patch").check_targets(&key).is_ok(), good, "{body}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pointer_survives_its_text(names in prop::collection::vec("[a-z~/0-9]{1,5}", 1..5)) {
+            let pointer = JsonPointer(names);
+            prop_assert_eq!(JsonPointer::parse(&pointer.to_string()), Ok(pointer));
+        }
+
+        #[test]
+        fn no_body_is_too_strange(text in any::<String>(), path in "[/~0-9a]{0,8}") {
+            let _ = parse(&text);
+            let _ = JsonPointer::parse(&path);
+        }
+    }
+}
