@@ -11,6 +11,8 @@ mod database;
 mod identity;
 mod offer;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

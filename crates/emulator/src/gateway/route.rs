@@ -458,3 +458,6 @@ fn container_ids<'a>(path: &ResourcePath<'a>) -> Result<ContainerIds<'a>, Servic
         container: id_of(path, ResourceType::Container)?,
     })
 }
+
+#[cfg(test)]
+mod tests;
