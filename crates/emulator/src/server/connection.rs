@@ -101,7 +101,6 @@ where
     });
     let io = TokioIo::new(Noted::new(stream, Arc::clone(watch)));
     let connection = http1::Builder::new()
-        .pipeline_flush(true)
         .max_header_size(shared.limits.head_bytes_max)
         .max_buf_size(shared.limits.head_bytes_max * 2)
         // The server's sweep does this without a timer per request.

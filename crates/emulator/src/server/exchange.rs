@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::compress;
+use super::compress::{accepts_gzip, gzip};
 use super::request_body::{BodyReader, BodyRefusal};
 use super::watch::Watch;
 use super::{Encrypted, Handler};
@@ -48,10 +48,12 @@ impl<H: Handler> Exchange<H> {
         if self.encrypted {
             parts.extensions.insert(Encrypted);
         }
-        let gzip = compress::accepts_gzip(&parts.headers);
+        // Kept, not read: most answers are too short for it to matter.
+        let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
         let mut response = self.handle(Request::from_parts(parts, body)).await;
-        if gzip && response.body().len() >= self.gzip_bytes_min {
-            response = compress::gzip(response).await;
+        if response.body().len() >= self.gzip_bytes_min && accepted.is_some_and(|value| accepts_gzip(&value))
+        {
+            response = gzip(response).await;
         }
         Ok(response.map(Full::new))
     }

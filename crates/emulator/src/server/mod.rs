@@ -25,7 +25,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 pub use authority::{Authority, AuthorityError};
@@ -123,7 +123,6 @@ struct Doorman {
 impl Doorman {
     async fn accept_all<H: Handler>(self, socket: TcpListener, shared: Arc<Shared<H>>) {
         loop {
-            let permit = self.wait_for_room(&shared.limits).await;
             let stream = match socket.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -131,22 +130,24 @@ impl Doorman {
                     continue;
                 }
             };
-            let registration = self.registry.register();
-            let serving = connection::serve(Arc::clone(&shared), stream, registration);
+            // Accepted first: a door that waited for a client with the last place in its hand would
+            // keep the clients at the other door out.
+            let place = self.wait_for_room(&shared.limits).await;
+            let serving = connection::serve(Arc::clone(&shared), stream, self.registry.register());
             tokio::spawn(async move {
                 serving.await;
-                drop(permit);
+                drop(place);
             });
         }
     }
 
     /// Waits until one more connection fits. While it does not, connections nobody will miss go.
-    async fn wait_for_room(&self, limits: &Limits) -> tokio::sync::OwnedSemaphorePermit {
+    async fn wait_for_room(&self, limits: &Limits) -> OwnedSemaphorePermit {
         loop {
-            let permit = Arc::clone(&self.room).acquire_owned();
-            match tokio::time::timeout(limits.sweep_interval(), permit).await {
-                Ok(permit) => return permit.expect("the semaphore of connections is never closed"),
-                Err(_) => self.registry.make_room(),
+            let place = Arc::clone(&self.room).acquire_owned();
+            match tokio::time::timeout(limits.sweep_interval(), place).await {
+                Ok(place) => return place.expect("the semaphore of connections is never closed"),
+                Err(_) => self.registry.make_room(limits),
             }
         }
     }

@@ -16,11 +16,6 @@ use super::limits::Limits;
 
 /// "Not happening" in a field that holds a moment.
 const NEVER: u64 = u64::MAX;
-/// Under pressure, a connection that has not yet said anything is given this long.
-const PRESSURE_SILENT_MS_MAX: u64 = 1_000;
-/// Under pressure, a connection between requests is given this long.
-const PRESSURE_IDLE_MS_MAX: u64 = 30_000;
-
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -188,10 +183,10 @@ fn verdict(notes: &Notes, now_ms: u64, limits: &Limits) -> Verdict {
 }
 
 /// Whether a connection may be closed to let another one in. Reads nothing but its arguments.
-fn may_make_room(notes: &Notes, now_ms: u64) -> bool {
+fn may_make_room(notes: &Notes, now_ms: u64, limits: &Limits) -> bool {
     let quiet_ms = now_ms.saturating_sub(notes.quiet_since_ms);
-    let patience_ms = if notes.served_any { PRESSURE_IDLE_MS_MAX } else { PRESSURE_SILENT_MS_MAX };
-    notes.in_flight == 0 && quiet_ms > patience_ms
+    let patience = if notes.served_any { limits.idle_when_full } else { limits.silent_when_full };
+    notes.in_flight == 0 && u128::from(quiet_ms) > patience.as_millis()
 }
 
 /// All open connections of one server.
@@ -250,10 +245,10 @@ impl Registry {
     }
 
     /// Closes connections nobody will miss, because the server is full.
-    pub(super) fn make_room(&self) {
+    pub(super) fn make_room(&self, limits: &Limits) {
         let now_ms = self.time.load(Ordering::Relaxed);
         for watch in self.lock().watches.values() {
-            if may_make_room(&watch.notes(), now_ms) {
+            if may_make_room(&watch.notes(), now_ms, limits) {
                 watch.give(Order::Drain);
             }
         }
@@ -358,7 +353,7 @@ mod tests {
             (busy, 99_999, false),
         ];
         for (notes, now_ms, expected) in cases {
-            assert_eq!(may_make_room(&notes, now_ms), expected, "{notes:?} at {now_ms}");
+            assert_eq!(may_make_room(&notes, now_ms, &Limits::default()), expected, "{notes:?} at {now_ms}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! An account, asked through its handler as clients ask it over a socket.
+//! The emulator from outside: an account asked through its handler as clients ask it over a socket,
+//! and the sockets themselves.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod account;
@@ -10,3 +11,4 @@ mod offers;
 mod partition_ranges;
 mod permissions;
 mod refusals;
+mod transport;

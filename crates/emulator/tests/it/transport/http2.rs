@@ -1,0 +1,162 @@
+//! HTTP/2 with prior knowledge, spoken frame by frame.
+
+use super::*;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+const REFUSED_STREAM: u32 = 7;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+
+#[derive(Debug)]
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short payload").to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// `GET path`, with every header as a plain literal or from the static table.
+fn get(stream: u32, path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).expect("a short path")];
+    block.extend(path.as_bytes());
+    block.extend([0x01, 9]);
+    block.extend(b"localhost");
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &block)
+}
+
+impl Client<TcpStream> {
+    async fn frame(&mut self) -> Frame {
+        let mut head = [0; 9];
+        in_time(self.0.read_exact(&mut head)).await.expect("a frame");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut payload = vec![0; length];
+        in_time(self.0.read_exact(&mut payload)).await.expect("a whole frame");
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        Frame { kind: head[3], flags: head[4], stream, payload }
+    }
+
+    async fn frame_of(&mut self, kind: u8, flags: u8) -> Frame {
+        loop {
+            let frame = self.frame().await;
+            if frame.kind == kind && frame.flags & flags == flags {
+                return frame;
+            }
+        }
+    }
+}
+
+async fn connect(fixture: &Fixture) -> Client<TcpStream> {
+    let mut client = fixture.connect().await;
+    client.send([PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
+    client
+}
+
+#[tokio::test]
+async fn the_preface_is_answered_with_a_limit_of_20_streams() {
+    let fixture = start(Limits::default());
+    let mut client = connect(&fixture).await;
+    let settings = client.frame_of(SETTINGS, 0).await;
+    let streams = settings.payload.chunks(6).find(|entry| entry[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
+    assert_eq!(streams.expect("the limit is announced")[2..], 20_u32.to_be_bytes());
+
+    client.send(get(1, "/scheme")).await;
+    let data = client.frame_of(DATA, END_STREAM).await;
+    assert_eq!((data.stream, &data.payload[..]), (1, &b"http"[..]));
+}
+
+#[tokio::test]
+async fn the_preface_may_arrive_in_pieces() {
+    let fixture = start(Limits::default());
+    let mut client = fixture.connect().await;
+    let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &get(1, "/")].concat();
+    for byte in bytes {
+        client.send([byte]).await;
+    }
+    assert_eq!(client.frame_of(DATA, END_STREAM).await.payload, b"ok");
+}
+
+#[tokio::test]
+async fn the_twenty_first_stream_is_refused_and_the_twenty_are_answered() {
+    let fixture = start(Limits::default());
+    let mut client = connect(&fixture).await;
+    let streams = (0..21).map(|n| 2 * n + 1);
+    client.send(streams.flat_map(|stream| get(stream, "/wait")).collect::<Vec<u8>>()).await;
+    let refused = client.frame_of(RST_STREAM, 0).await;
+    assert_eq!((refused.stream, refused.payload), (41, REFUSED_STREAM.to_be_bytes().to_vec()));
+    fixture.probe.until_waiting(20).await;
+
+    // Pings are answered while every stream is busy.
+    client.send(frame(PING, 0, 0, b"12345678")).await;
+    assert_eq!(client.frame_of(PING, ACK).await.payload, b"12345678");
+
+    fixture.probe.gate.add_permits(20);
+    for _ in 0..20 {
+        assert_eq!(client.frame_of(DATA, END_STREAM).await.payload, b"waited");
+    }
+    assert_eq!(fixture.probe.handled(), 20);
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_stream_with_500_and_spares_the_others() {
+    let fixture = start(Limits::default());
+    let mut client = connect(&fixture).await;
+    client.send([get(1, "/wait"), get(3, "/panic")].concat()).await;
+    let failed = client.frame_of(DATA, END_STREAM).await;
+    assert_eq!(failed.stream, 3);
+    assert!(String::from_utf8_lossy(&failed.payload).contains("InternalServerError"));
+    fixture.probe.gate.add_permits(1);
+    assert_eq!(client.frame_of(DATA, END_STREAM).await.stream, 1);
+}
+
+#[tokio::test]
+async fn pings_alone_do_not_count_as_half_a_request() {
+    let mut limits = Limits::default();
+    limits.head_timeout = Duration::from_millis(50);
+    let fixture = start(limits);
+    let mut client = connect(&fixture).await;
+    client.send(frame(PING, 0, 0, b"12345678")).await;
+    client.frame_of(PING, ACK).await;
+    // A silent HTTP/1.1 connection of the same age is cut in the meantime.
+    fixture.connect().await.until_closed().await;
+    client.send(get(1, "/")).await;
+    assert_eq!(client.frame_of(DATA, END_STREAM).await.payload, b"ok");
+}
+
+#[tokio::test]
+async fn broken_frames_close_the_connection_and_no_other() {
+    let fixture = start(Limits::default());
+    let mut bystander = connect(&fixture).await;
+    let broken = [
+        frame(HEADERS, END_HEADERS | END_STREAM, 0, &[0x82]), // a request on the connection itself
+        frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff; 64]), // no such entry in the header table
+        frame(DATA, 0, 7, b"data for nobody"),
+        vec![0xff; 64],
+    ];
+    for (n, bytes) in broken.into_iter().enumerate() {
+        let mut client = connect(&fixture).await;
+        client.send(bytes).await;
+        client.until_closed().await;
+        let stream = u32::try_from(2 * n + 1).unwrap();
+        bystander.send(get(stream, "/")).await;
+        assert_eq!(bystander.frame_of(DATA, END_STREAM).await.stream, stream);
+    }
+}
