@@ -16,6 +16,7 @@
 
 // In the order a request meets them.
 mod catalog;
+mod change_feed;
 mod charge;
 pub mod clock;
 pub mod config;
@@ -23,6 +24,7 @@ mod control;
 mod error;
 pub mod gateway;
 mod handlers;
+mod query;
 mod running;
 pub mod server;
 mod store;

@@ -38,6 +38,13 @@ pub(crate) struct ItemRequest<'a> {
     pub(crate) operation: ItemOperation<'a>,
 }
 
+impl ItemRequest<'_> {
+    /// When it arrived, in seconds since the epoch: what `_ts` and expiry count in.
+    pub(crate) fn now_seconds(&self) -> u64 {
+        u64::try_from(self.call.now.seconds()).unwrap_or(0)
+    }
+}
+
 /// Carries out `operation`, if the caller may.
 pub(crate) async fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     match operation {

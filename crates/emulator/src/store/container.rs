@@ -54,11 +54,6 @@ impl Container {
         }
     }
 
-    /// Its resource id.
-    pub(crate) fn rid(&self) -> ContainerRid {
-        self.rid
-    }
-
     /// The rules in force.
     pub(crate) fn schema(&self) -> Arc<Schema> {
         self.schema.load_full()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use protocol::partition::{EffectivePartitionKey, PartitionKey, PartitionKeyComponent, effective_key};
+use protocol::partition::{EffectivePartitionKey, PartitionKeyComponent, effective_key};
 use smol_str::SmolStr;
 use sql::Value;
 use sql::value::{write_json, write_json_string};
@@ -26,7 +26,6 @@ pub(crate) struct Document {
     /// The rules it was prepared under.
     schema: Arc<Schema>,
     pub(crate) id: SmolStr,
-    pub(crate) key: PartitionKey,
     pub(crate) epk: EffectivePartitionKey,
     pub(crate) ttl: Option<i32>,
     value: Value,
@@ -85,7 +84,7 @@ impl Document {
         let key = schema.extract_key(value);
         let epk = effective_key(&schema.partition_key, &key);
         let terms = Terms::of(value, &schema.policy);
-        Ok(Document { schema: Arc::clone(schema), id, key, epk, ttl, value: value.clone(), user_text, terms })
+        Ok(Document { schema: Arc::clone(schema), id, epk, ttl, value: value.clone(), user_text, terms })
     }
 
     /// The entries that no other item of its logical partition may have.

@@ -26,14 +26,10 @@ pub(crate) struct Item {
     pub(crate) epk: EffectivePartitionKey,
     /// The write that made this version.
     pub(crate) lsn: Lsn,
-    /// The LSN of the version before it, if there was one.
-    pub(crate) previous_lsn: Option<Lsn>,
     /// Seconds since the epoch: `_ts`.
     pub(crate) modified_at: u64,
     /// The item's own `ttl`.
     pub(crate) ttl: Option<i32>,
-    /// Indexed scalars: part of what a write costs.
-    pub(crate) indexed_terms: u32,
     /// The JSON text with system properties, then the entity tag as a header carries it.
     text: Bytes,
     body_length: usize,
@@ -45,10 +41,8 @@ pub(super) struct Draft<'a> {
     pub(super) id: SmolStr,
     pub(super) epk: EffectivePartitionKey,
     pub(super) lsn: Lsn,
-    pub(super) previous_lsn: Option<Lsn>,
     pub(super) modified_at: u64,
     pub(super) ttl: Option<i32>,
-    pub(super) indexed_terms: u32,
     /// The user's members as JSON, with the opening brace and without the closing one.
     pub(super) user_text: &'a [u8],
     /// `dbs/{rid}/colls/{rid}/`.
@@ -108,10 +102,8 @@ impl Item {
             id: draft.id,
             epk: draft.epk,
             lsn: draft.lsn,
-            previous_lsn: draft.previous_lsn,
             modified_at: draft.modified_at,
             ttl: draft.ttl,
-            indexed_terms: draft.indexed_terms,
             text: Bytes::from(text),
             body_length,
         }

@@ -18,9 +18,9 @@ mod state;
 mod tests;
 mod transaction;
 
-pub(crate) use container::{Container, Usage};
-pub(crate) use document::{Document, DocumentError, ITEM_BYTES_MAX, check_id};
-pub(crate) use item::{Item, Ordinal, is_system_member};
+pub(crate) use container::Container;
+pub(crate) use document::{Document, DocumentError, ITEM_BYTES_MAX};
+pub(crate) use item::{Item, Ordinal};
 pub(crate) use log::{Change, ChangeKind};
 pub(crate) use partition::Partition;
 pub(crate) use patch::{Action, Operation, Pointer, apply as apply_patch};

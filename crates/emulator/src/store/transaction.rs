@@ -200,7 +200,7 @@ impl<'a> Transaction<'a> {
         let terms = document.terms_at(self.now, &self.state.schema);
         self.check_unique(document, None)?;
         let ordinal = Ordinal(self.ordinals.fetch_add(1, Ordering::Relaxed));
-        let item = self.version(document, ordinal, None, terms.scalars());
+        let item = self.version(document, ordinal);
         self.state.insert(Arc::clone(&item), &terms);
         self.record(ChangeKind::Create, Arc::clone(&item), None);
         Ok(Written { item, previous: None, terms_changed: terms.scalars() as usize })
@@ -210,7 +210,7 @@ impl<'a> Transaction<'a> {
         self.check_unique(document, Some(old.ordinal))?;
         let old_terms = terms_of_item(old, &old.value(), &self.state.schema);
         let terms = document.terms_at(self.now, &self.state.schema);
-        let item = self.version(document, old.ordinal, Some(old.lsn), terms.scalars());
+        let item = self.version(document, old.ordinal);
         let terms_changed = self.state.replace(old, &old_terms, Arc::clone(&item), &terms);
         self.record(ChangeKind::Replace, Arc::clone(&item), Some(Arc::clone(old)));
         Ok(Written { item, previous: Some(Arc::clone(old)), terms_changed })
@@ -232,23 +232,15 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn version(
-        &self,
-        document: &Document,
-        ordinal: Ordinal,
-        previous_lsn: Option<Lsn>,
-        terms: u32,
-    ) -> Arc<Item> {
+    fn version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
         let etag = EntityTag::new(self.identity.id, self.lsn, self.operations, self.now);
         Arc::new(Item::new(Draft {
             ordinal,
             id: document.id.clone(),
             epk: document.epk.clone(),
             lsn: self.lsn,
-            previous_lsn,
             modified_at: self.now,
             ttl: document.ttl,
-            indexed_terms: terms,
             user_text: &document.user_text,
             container_link: &self.identity.container_link,
             rid: &self.identity.item_rid(ordinal),

@@ -4,11 +4,16 @@
 
 mod account;
 mod authorization;
+mod batches;
+mod change_feed;
 mod client;
 mod containers;
 mod databases;
+mod items;
+mod live;
 mod offers;
 mod partition_ranges;
 mod permissions;
+mod queries;
 mod refusals;
 mod transport;

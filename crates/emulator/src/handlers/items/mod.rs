@@ -1,12 +1,48 @@
-//! Everything one can do to items.
+//! Operations on the items of one container, one file each.
+//!
+//! In: an [`ItemRequest`] whose container exists and whose caller may do this. Out: a [`Reply`]. A
+//! handler reads the request (`partition_key`, `body`), asks the store or runs a query, and says who
+//! answered (`served`).
 
-use protocol::status::Status;
+mod batch;
+mod batch_operation;
+mod body;
+
+mod change_feed;
+mod create;
+mod delete;
+mod delete_partition;
+mod partition_key;
+mod patch;
+mod query;
+mod query_plan;
+mod read;
+mod read_feed;
+mod refusal;
+mod replace;
+mod scope;
+mod served;
+mod upsert;
+mod write_reply;
 
 use super::ItemRequest;
-use crate::gateway::{Reply, ServiceError};
+use crate::gateway::{ItemOperation, Reply, ServiceError};
 
-/// Carries out an operation on items.
+/// Carries out one operation.
 pub(crate) async fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    let message = format!("{:?} is not there yet", request.operation);
-    Err(ServiceError::new(Status::NOT_IMPLEMENTED, message))
+    refusal::refuse_triggers(&request.call.headers)?;
+    match &request.operation {
+        ItemOperation::Read(id) => read::read(&request, id),
+        ItemOperation::Create => create::create(&request),
+        ItemOperation::Upsert => upsert::upsert(&request),
+        ItemOperation::Replace(id) => replace::replace(&request, id),
+        ItemOperation::Patch(id) => patch::patch(&request, id),
+        ItemOperation::Delete(id) => delete::delete(&request, id),
+        ItemOperation::Batch => batch::batch(&request),
+        ItemOperation::ReadFeed => read_feed::read_feed(&request),
+        ItemOperation::ChangeFeed => change_feed::change_feed(&request),
+        ItemOperation::Query => query::query(&request).await,
+        ItemOperation::QueryPlan => query_plan::query_plan(&request),
+        ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
+    }
 }

@@ -24,17 +24,6 @@ pub(crate) enum IndexKey {
 }
 
 impl IndexKey {
-    /// An entry from its bytes.
-    pub(crate) fn new(bytes: &[u8]) -> IndexKey {
-        if bytes.len() <= INLINE_MAX {
-            let mut inline = [0; INLINE_MAX];
-            inline[..bytes.len()].copy_from_slice(bytes);
-            IndexKey::Inline { length: bytes.len() as u8, bytes: inline }
-        } else {
-            IndexKey::Shared(bytes.into())
-        }
-    }
-
     /// The entry of one item under one term.
     pub(crate) fn of_term(term: &[u8], ordinal: Ordinal) -> IndexKey {
         let tail = ordinal.0.to_be_bytes();

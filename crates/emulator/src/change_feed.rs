@@ -1,0 +1,309 @@
+//! Changes of a scope in the order of their LSNs.
+//!
+//! In latest-version mode each item appears once, at its newest version; in all-versions mode every
+//! change appears, deletions included. LSNs are per partition, so the position of a scope over
+//! several partitions lists one for each stretch of the ring. Positions name places on the ring, not
+//! partitions: they stay valid when partitions split.
+
+use std::fmt::Write as _;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use protocol::lsn::Lsn;
+use protocol::partition::{EffectivePartitionKey, EpkRange};
+
+use crate::charge;
+use crate::query::Scope;
+use crate::store::index::{KeyRange, Space};
+use crate::store::{Change, ChangeKind, Item, Partition, Schema, State};
+
+/// Which changes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FeedMode {
+    /// Each item once, at its newest version.
+    LatestVersion,
+    /// Every version and every deletion.
+    AllVersions,
+}
+
+/// Where to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FeedStart {
+    /// With the first change there is.
+    Beginning,
+    /// With what comes next.
+    Now,
+    /// With changes after this second.
+    Since(u64),
+    /// Where an earlier page ended.
+    After(FeedPosition),
+}
+
+/// How far a feed has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FeedPosition {
+    /// The same LSN everywhere: the position of one partition, also valid for its children.
+    Single(Lsn),
+    /// An LSN per stretch of the ring, by where the stretch begins.
+    PerRange(Vec<(EffectivePartitionKey, Lsn)>),
+}
+
+/// One page of changes.
+pub(crate) struct FeedPage {
+    /// The partition the changes are from.
+    pub(crate) partition: Arc<Partition>,
+    pub(crate) lsn: Lsn,
+    pub(crate) count: usize,
+    pub(crate) charge: f64,
+    pub(crate) position: FeedPosition,
+    rows: Vec<u8>,
+}
+
+/// The changes after this LSN are no longer known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten(pub(crate) Lsn);
+
+impl FeedPosition {
+    /// `"42"`, or `"{epk}:42,{epk}:17"`.
+    pub(crate) fn to_etag(&self) -> String {
+        match self {
+            FeedPosition::Single(lsn) => format!("\"{}\"", lsn.0),
+            FeedPosition::PerRange(parts) => {
+                let mut text = String::from("\"");
+                for (at, (epk, lsn)) in parts.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(text, "{comma}{}:{}", epk.to_hex(), lsn.0)
+                        .expect("writing to a string does not fail");
+                }
+                text + "\""
+            }
+        }
+    }
+
+    /// Reads an entity tag, with or without its quotes.
+    pub(crate) fn parse(etag: &str) -> Option<FeedPosition> {
+        let text = etag.trim_matches('"');
+        if !text.contains(':') {
+            return text.parse().ok().map(|lsn| FeedPosition::Single(Lsn(lsn)));
+        }
+        let parts = text.split(',').map(|part| {
+            let (epk, lsn) = part.split_once(':')?;
+            Some((EffectivePartitionKey::from_hex(epk).ok()?, Lsn(lsn.parse().ok()?)))
+        });
+        parts.collect::<Option<Vec<_>>>().map(FeedPosition::PerRange)
+    }
+
+    /// How far the partition that begins at `epk` has been read.
+    fn at(&self, epk: &EffectivePartitionKey) -> Lsn {
+        match self {
+            FeedPosition::Single(lsn) => *lsn,
+            FeedPosition::PerRange(parts) => {
+                parts.iter().rev().find(|(start, _)| start <= epk).map_or(Lsn(0), |(_, lsn)| *lsn)
+            }
+        }
+    }
+}
+
+/// Reads up to `limit` changes of the first partition that has any.
+pub(crate) fn read_changes(
+    scope: &Scope,
+    mode: FeedMode,
+    start: &FeedStart,
+    limit: usize,
+    now: u64,
+) -> Result<FeedPage, Forgotten> {
+    let mut read_to: Vec<(EffectivePartitionKey, Lsn)> = scope
+        .partitions
+        .iter()
+        .map(|partition| (partition.range.min.clone(), after(start, partition)))
+        .collect();
+    let mut found = None;
+    for (at, partition) in scope.partitions.iter().enumerate() {
+        let (within, _) = scope.part_of(partition);
+        let reader =
+            Reader { within: &within, start, limit, now, schema: Arc::clone(&partition.peek().schema) };
+        let state = partition.snapshot();
+        let changes = match mode {
+            FeedMode::LatestVersion => reader.latest(&state, read_to[at].1),
+            FeedMode::AllVersions => reader.all(&state, read_to[at].1)?,
+        };
+        read_to[at].1 = changes.read_to;
+        let has_changes = changes.count > 0;
+        found = Some((partition, state.lsn, changes));
+        if has_changes {
+            break;
+        }
+    }
+    let (partition, lsn, changes) = found.expect("a stretch of the ring has an owner");
+    let position = match read_to.as_slice() {
+        [(_, lsn)] => FeedPosition::Single(*lsn),
+        _ => FeedPosition::PerRange(read_to),
+    };
+    Ok(FeedPage {
+        partition: Arc::clone(partition),
+        lsn,
+        count: changes.count,
+        charge: changes.charge,
+        position,
+        rows: changes.rows,
+    })
+}
+
+fn after(start: &FeedStart, partition: &Partition) -> Lsn {
+    match start {
+        FeedStart::Beginning | FeedStart::Since(_) => Lsn(0),
+        FeedStart::Now => partition.peek().lsn,
+        FeedStart::After(position) => position.at(&partition.range.min),
+    }
+}
+
+impl FeedPage {
+    /// `{"_rid":…,"Documents":[…],"_count":n}`.
+    pub(crate) fn body(&self, container_rid: &str) -> Vec<u8> {
+        let mut body = format!("{{\"_rid\":\"{container_rid}\",\"Documents\":[").into_bytes();
+        body.extend_from_slice(&self.rows);
+        body.extend_from_slice(format!("],\"_count\":{}}}", self.count).as_bytes());
+        body
+    }
+}
+
+struct Reader<'a> {
+    within: &'a EpkRange,
+    start: &'a FeedStart,
+    limit: usize,
+    now: u64,
+    schema: Arc<Schema>,
+}
+
+#[derive(Default)]
+struct Changes {
+    rows: Vec<u8>,
+    count: usize,
+    charge: f64,
+    read_to: Lsn,
+}
+
+impl Reader<'_> {
+    fn latest(&self, state: &State, after: Lsn) -> Changes {
+        let mut from = Space::LSN.to_bytes().to_vec();
+        from.extend_from_slice(&(after.0 + 1).to_be_bytes());
+        let range =
+            KeyRange { from: Bound::Included(from), ..KeyRange::prefix(Space::LSN.to_bytes().to_vec()) };
+        let mut changes = Changes { read_to: after, ..Changes::default() };
+        let items = state.index.range(&range).filter_map(|entry| state.item(entry.ordinal()));
+        for item in items {
+            // The items of one batch share an LSN and stay on one page.
+            if changes.count >= self.limit && item.lsn > changes.read_to {
+                return changes;
+            }
+            changes.read_to = item.lsn;
+            let in_time = !matches!(self.start, FeedStart::Since(seconds) if item.modified_at <= *seconds);
+            if in_time && self.within.contains(&item.epk) && item.is_live(self.schema.default_ttl, self.now) {
+                changes.add(item, |rows| {
+                    let body = item.body_bytes();
+                    rows.extend_from_slice(&body[..body.len() - 1]);
+                    rows.extend_from_slice(format!(",\"_lsn\":{}}}", item.lsn.0).as_bytes());
+                });
+            }
+        }
+        changes.read_to = changes.read_to.max(state.lsn);
+        changes
+    }
+
+    fn all(&self, state: &State, after: Lsn) -> Result<Changes, Forgotten> {
+        let mut changes = Changes { read_to: after, ..Changes::default() };
+        for change in state.log.after(after).ok_or(Forgotten(after))? {
+            if changes.count >= self.limit && change.lsn > changes.read_to {
+                return Ok(changes);
+            }
+            changes.read_to = change.lsn;
+            if self.within.contains(&change.item.epk) {
+                changes.add(&change.item, |rows| self.write_change(change, rows));
+            }
+        }
+        changes.read_to = changes.read_to.max(state.lsn);
+        Ok(changes)
+    }
+
+    /// The envelope of the all-versions format.
+    fn write_change(&self, change: &Change, rows: &mut Vec<u8>) {
+        let (operation, deleted) = match change.kind {
+            ChangeKind::Create => ("create", None),
+            ChangeKind::Replace => ("replace", None),
+            ChangeKind::Delete => ("delete", Some(false)),
+            ChangeKind::Expire => ("delete", Some(true)),
+        };
+        let previous = if deleted.is_some() { Some(&change.item) } else { change.previous.as_ref() };
+        rows.extend_from_slice(b"{\"current\":");
+        rows.extend_from_slice(if deleted.is_some() { b"{}" } else { change.item.body_bytes() });
+        if let Some(previous) = previous {
+            rows.extend_from_slice(b",\"previous\":");
+            rows.extend_from_slice(previous.body_bytes());
+        }
+        let mut metadata = serde_json::json!({
+            "lsn": change.lsn.0,
+            "crts": change.at,
+            "operationType": operation,
+            "previousImageLSN": previous.map_or(0, |previous| previous.lsn.0),
+        });
+        if let Some(expired) = deleted {
+            metadata["timeToLiveExpired"] = expired.into();
+            metadata["id"] = change.item.id.as_str().into();
+            metadata["partitionKey"] = self.partition_key(&change.item);
+        }
+        rows.extend_from_slice(b",\"metadata\":");
+        rows.extend_from_slice(metadata.to_string().as_bytes());
+        rows.push(b'}');
+    }
+
+    /// The partition key by member name, as the item had it.
+    fn partition_key(&self, item: &Item) -> serde_json::Value {
+        let document: serde_json::Value = serde_json::from_slice(item.body_bytes()).unwrap_or_default();
+        let mut key = serde_json::Map::new();
+        for path in self.schema.key_paths() {
+            let value = path.iter().try_fold(&document, |value, name| value.get(name.as_str()));
+            if let (Some(name), Some(value)) = (path.last(), value) {
+                key.insert(name.to_string(), value.clone());
+            }
+        }
+        key.into()
+    }
+}
+
+impl Changes {
+    fn add(&mut self, item: &Item, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.count > 0 {
+            self.rows.push(b',');
+        }
+        write(&mut self.rows);
+        self.count += 1;
+        self.charge += charge::read(item.size());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_survive_as_entity_tags() {
+        let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
+        for (position, text) in [
+            (FeedPosition::Single(Lsn(42)), "\"42\""),
+            (FeedPosition::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]), "\":1,1FFF:2\""),
+        ] {
+            assert_eq!(position.to_etag(), text);
+            assert_eq!(FeedPosition::parse(text), Some(position));
+        }
+        assert_eq!(FeedPosition::parse("42"), Some(FeedPosition::Single(Lsn(42))));
+        assert_eq!(FeedPosition::parse("\"abc\""), None);
+    }
+
+    #[test]
+    fn a_child_goes_on_where_its_parent_was() {
+        let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
+        let position = FeedPosition::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
+        assert_eq!(position.at(&epk("10")), Lsn(5));
+        assert_eq!(position.at(&epk("30")), Lsn(9));
+    }
+}

@@ -1,0 +1,151 @@
+//! `POST docs` with the batch header: many operations in one request.
+//!
+//! An atomic batch is one transaction of one logical partition. The other form, which clients call
+//! bulk, is a list of independent operations on one range.
+
+use std::sync::Arc;
+
+use protocol::headers as name;
+use protocol::status::Status;
+use sql::Value;
+
+use super::batch_operation::{BatchOperation, Performed, write_results};
+use super::partition_key::{self, Address};
+use super::served::Served;
+use super::write_reply;
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::store::{ITEM_BYTES_MAX, Schema};
+
+/// Operations one request may have.
+const OPERATIONS_MAX: usize = 100;
+
+/// Runs the operations, all or nothing unless the client says otherwise.
+pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    let headers = &request.call.headers;
+    let schema = request.container.store.schema();
+    let operations = read_operations(&request.call.body)?;
+    // One client leaves the header out and relies on rollback.
+    let atomic = match headers.batch_atomic {
+        Some(_) => RequestHeaders::flag(headers.batch_atomic, name::BATCH_ATOMIC)?,
+        None => headers.partition_key.is_some(),
+    };
+    let minimal = write_reply::is_minimal(headers)?;
+    if atomic {
+        let address = partition_key::address(request, &schema)?;
+        return Ok(run_atomic(request, &address, &operations, minimal));
+    }
+    run_each(request, &schema, &operations, minimal)
+}
+
+fn read_operations(body: &[u8]) -> Result<Vec<BatchOperation>, ServiceError> {
+    if body.len() > ITEM_BYTES_MAX {
+        let message = format!(
+            "Request size is too large; a batch may have {ITEM_BYTES_MAX} bytes, this one has {}",
+            body.len()
+        );
+        return Err(ServiceError::listed(Status::REQUEST_ENTITY_TOO_LARGE, &message));
+    }
+    let payload = sql::value::parse(body).map_err(|error| {
+        ServiceError::bad_request(format!("The batch payload is not valid JSON: {error}"))
+    })?;
+    let list =
+        payload.as_array().ok_or_else(|| ServiceError::bad_request("A batch is a list of operations."))?;
+    match list.len() {
+        0 => Err(ServiceError::bad_request("Batch request has no operations.")),
+        1..=OPERATIONS_MAX => list.iter().map(|operation: &Value| BatchOperation::read(operation)).collect(),
+        _ => Err(ServiceError::bad_request("Batch request has more operations than what is supported.")),
+    }
+}
+
+fn run_atomic(
+    request: &ItemRequest<'_>,
+    address: &Address,
+    operations: &[BatchOperation],
+    minimal: bool,
+) -> Reply {
+    let store = &request.container.store;
+    let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
+    let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+        for operation in operations {
+            let outcome = operation.perform(transaction, &address.epk, request.call.now);
+            let failed = outcome.is_failure();
+            performed.push(outcome);
+            if failed {
+                return Err(());
+            }
+        }
+        Ok(())
+    });
+    if result.is_err() {
+        // Nothing happened but the failure itself: the others depended on it.
+        let failed_at = performed.len() - 1;
+        performed[..failed_at].iter_mut().for_each(|outcome| *outcome = Performed::skipped());
+        performed.resize_with(operations.len(), Performed::skipped);
+    }
+    reply(Served::by(&request.container, &address.partition, lsn), &performed, minimal)
+}
+
+fn run_each(
+    request: &ItemRequest<'_>,
+    schema: &Arc<Schema>,
+    operations: &[BatchOperation],
+    minimal: bool,
+) -> Result<Reply, ServiceError> {
+    let headers = &request.call.headers;
+    let go_on = RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
+    let range = match super::scope::target(request, schema)? {
+        super::scope::Target::Range(scope) => Some(scope),
+        _ => None,
+    };
+    let store = &request.container.store;
+    let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
+    let mut last = range.as_ref().map(|scope| Arc::clone(&scope.partitions[0]));
+    let mut stopped = false;
+    for operation in operations {
+        if stopped {
+            performed.push(Performed::skipped());
+            continue;
+        }
+        let outcome = match operation.address(request, schema) {
+            Ok(address) => {
+                let (_, result) =
+                    address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+                        let outcome = operation.perform(transaction, &address.epk, request.call.now);
+                        if outcome.is_failure() { Err(outcome) } else { Ok(outcome) }
+                    });
+                last = Some(address.partition);
+                result.unwrap_or_else(|failed| failed)
+            }
+            Err(refusal) => Performed::refused(&refusal),
+        };
+        stopped = outcome.is_failure() && !go_on;
+        performed.push(outcome);
+    }
+    let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
+    let lsn = partition.peek().lsn;
+    Ok(reply(Served::by(&request.container, &partition, lsn), &performed, minimal))
+}
+
+fn reply(served: Served<'_>, performed: &[Performed], minimal: bool) -> Reply {
+    let failed = performed.iter().any(Performed::is_failure);
+    let status = if failed { Status::MULTI_STATUS } else { Status::OK };
+    let cost = performed.iter().map(Performed::charge).sum();
+    served.reply(Reply::new(status).charge(cost).json(write_results(performed, minimal).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_operations_is_bounded_on_both_sides() {
+        let message = |body: &str| {
+            read_operations(body.as_bytes()).err().map(|refusal| refusal.message).unwrap_or_default()
+        };
+        assert!(message("[]").contains("Batch request has no operations."));
+        let many = format!("[{}]", vec![r#"{"operationType":"Read","id":"1"}"#; 101].join(","));
+        assert!(message(&many).contains("Batch request has more operations than what is supported."));
+        assert!(message("{}").contains("list"));
+    }
+}

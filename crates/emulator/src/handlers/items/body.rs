@@ -1,0 +1,26 @@
+//! The body of a request as JSON text, whatever it was sent as.
+
+use std::borrow::Cow;
+
+use protocol::binary_json;
+
+use crate::gateway::ServiceError;
+use crate::handlers::ItemRequest;
+use crate::store::{Document, Schema};
+use std::sync::Arc;
+
+/// The text. Binary bodies come labelled as text and tell themselves apart by their first byte.
+pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, ServiceError> {
+    let body = &request.call.body;
+    if !binary_json::is_binary(body) {
+        return Ok(Cow::Borrowed(body));
+    }
+    binary_json::to_text(body).map(Cow::Owned).map_err(|error| {
+        ServiceError::bad_request(format!("The request payload is not valid binary JSON: {error}"))
+    })
+}
+
+/// The body as a document to store.
+pub(super) fn document(request: &ItemRequest<'_>, schema: &Arc<Schema>) -> Result<Document, ServiceError> {
+    Ok(Document::parse(&text(request)?, schema)?)
+}

@@ -1,0 +1,96 @@
+//! `GET docs` with `a-im`: what changed, in the order in which it did.
+
+use http::HeaderValue;
+use protocol::headers as name;
+use protocol::status::Status;
+
+use super::scope;
+use super::served::{Served, check_session};
+use crate::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+
+/// Changes per page when the client does not say.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// Answers 200 with changes, or 304 when there are none yet; either way with the place to go on from.
+pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    let headers = &request.call.headers;
+    let schema = request.container.store.schema();
+    let mode = mode(headers)?;
+    let start = start(headers, mode)?;
+    let scope = scope::target(request, &schema)?.scope();
+    for partition in &scope.partitions {
+        check_session(headers, partition, partition.peek().lsn)?;
+    }
+    let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
+    let page = read_changes(&scope, mode, &start, limit, request.now_seconds()).map_err(|lost| {
+        ServiceError::bad_request(format!(
+            "The change feed no longer holds the changes after LSN {}: all-versions-and-deletes keeps a bounded history. Start again from now.",
+            lost.0.0
+        ))
+    })?;
+    Ok(reply(request, page))
+}
+
+fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
+    let served = Served::by(&request.container, &page.partition, page.lsn);
+    let etag = HeaderValue::try_from(page.position.to_etag()).expect("an LSN is printable ASCII");
+    let reply = if page.count == 0 {
+        Reply::not_modified()
+    } else {
+        Reply::ok(page.body(&request.container.system.rid).into())
+            .header(name::ITEM_COUNT, HeaderValue::from(page.count))
+    };
+    served.reply(reply.charge(page.charge.max(1.0)).etag(etag))
+}
+
+fn mode(headers: &RequestHeaders<'_>) -> Result<FeedMode, ServiceError> {
+    match RequestHeaders::text(headers.a_im, name::A_IM)? {
+        Some(text) if text.eq_ignore_ascii_case("Incremental Feed") => Ok(FeedMode::LatestVersion),
+        Some(text) if text.eq_ignore_ascii_case("Full-Fidelity Feed") => Ok(FeedMode::AllVersions),
+        other => Err(ServiceError::bad_request(format!(
+            "The value '{}' of the header {} is not supported; use 'Incremental Feed' or 'Full-Fidelity Feed'.",
+            other.unwrap_or_default(),
+            name::A_IM
+        ))),
+    }
+}
+
+fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, ServiceError> {
+    let since = RequestHeaders::text(headers.if_modified_since, name::IF_MODIFIED_SINCE)?;
+    let start = match RequestHeaders::text(headers.if_none_match, name::IF_NONE_MATCH)? {
+        Some("*") => FeedStart::Now,
+        Some(etag) => FeedStart::After(FeedPosition::parse(etag).ok_or_else(|| {
+            ServiceError::new(
+                Status::BAD_REQUEST,
+                format!("The change feed continuation '{etag}' is invalid."),
+            )
+        })?),
+        None => match since {
+            Some(date) => FeedStart::Since(seconds(date)?),
+            None => FeedStart::Beginning,
+        },
+    };
+    match (mode, &start) {
+        (FeedMode::AllVersions, FeedStart::Beginning | FeedStart::Since(_)) => {
+            Err(ServiceError::bad_request(
+                "All versions and deletes mode starts from now or from a continuation, not from the beginning or a time.",
+            ))
+        }
+        _ => Ok(start),
+    }
+}
+
+fn seconds(date: &str) -> Result<u64, ServiceError> {
+    httpdate::parse_http_date(date)
+        .ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+        .map(|since| since.as_secs())
+        .ok_or_else(|| {
+            ServiceError::bad_request(format!(
+                "The value '{date}' of the header {} is not an RFC 1123 date.",
+                name::IF_MODIFIED_SINCE
+            ))
+        })
+}

@@ -1,0 +1,22 @@
+//! `DELETE docs/{id}`.
+
+use super::served::Served;
+use super::{partition_key, write_reply};
+use crate::charge;
+use crate::gateway::{Reply, ServiceError};
+use crate::handlers::ItemRequest;
+
+/// Removes an item.
+pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
+    let schema = request.container.store.schema();
+    let address = partition_key::address(request, &schema)?;
+    let precondition = write_reply::precondition(&request.call.headers)?;
+    let ordinals = request.container.store.ordinals();
+    let (lsn, result) = address.partition.write(ordinals, request.now_seconds(), |transaction| {
+        transaction.delete(&address.epk, id, precondition)
+    });
+    let served = Served::by(&request.container, &address.partition, lsn);
+    let written = result.map_err(|error| served.refusal(error.into()))?;
+    let cost = charge::create(written.item.size(), written.terms_changed);
+    Ok(served.reply(Reply::no_content().charge(cost)))
+}

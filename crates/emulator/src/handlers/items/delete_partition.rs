@@ -1,0 +1,47 @@
+//! `POST operations/partitionkeydelete`: every item of one logical partition.
+
+use std::ops::ControlFlow;
+
+use super::partition_key;
+use super::served::Served;
+use crate::charge;
+use crate::gateway::{Reply, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::store::index::{KeyRange, Space};
+use crate::store::{Precondition, WriteError};
+
+/// Items removed under one writer lock, so that other writers get their turn in between.
+const STEP: usize = 256;
+
+/// Removes the items in steps; readers see each step as a whole.
+pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    let store = &request.container.store;
+    let schema = store.schema();
+    let address = partition_key::address(request, &schema)?;
+    let entries = KeyRange::prefix([Space::RING.to_bytes().as_slice(), address.epk.as_bytes()].concat());
+    let mut cost = 0.0;
+    loop {
+        let state = address.partition.snapshot();
+        let step: Vec<_> = state
+            .index
+            .range(&entries)
+            .filter_map(|entry| state.item(entry.ordinal()).cloned())
+            .take(STEP)
+            .collect();
+        let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+            for item in &step {
+                match transaction.delete(&item.epk, &item.id, Precondition::None) {
+                    Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),
+                    // Someone else was faster; it is gone either way.
+                    Err(WriteError::NotFound) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        let served = Served::by(&request.container, &address.partition, lsn);
+        if result.map_err(|error| served.refusal(error.into()))?.is_break() {
+            return Ok(served.reply(Reply::no_content().charge(cost.max(charge::MISS))));
+        }
+    }
+}

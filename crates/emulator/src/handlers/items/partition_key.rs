@@ -1,0 +1,103 @@
+//! The partition key a request names.
+
+use std::sync::Arc;
+
+use protocol::container::KeyCoverage;
+use protocol::headers as name;
+use protocol::partition::{
+    EffectivePartitionKey, EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key,
+    prefix_range,
+};
+use protocol::status::{Status, SubStatus};
+
+use crate::gateway::{RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::store::{Document, Partition, Schema};
+
+/// The text the service uses whenever a key and a document or definition disagree.
+const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
+                        match partition key field values specified in the document.";
+
+/// The logical partition a point operation addresses.
+pub(super) struct Address {
+    pub(super) epk: EffectivePartitionKey,
+    pub(super) partition: Arc<Partition>,
+}
+
+/// What a request says about the partition key.
+pub(super) fn of_request(
+    headers: &RequestHeaders<'_>,
+    schema: &Schema,
+) -> Result<Option<PartitionKey>, ServiceError> {
+    match RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)? {
+        None => Ok(None),
+        Some(text) => parse(text, schema),
+    }
+}
+
+/// Reads the header form; `None` is the empty key.
+pub(super) fn parse(text: &str, schema: &Schema) -> Result<Option<PartitionKey>, ServiceError> {
+    let header = PartitionKey::parse_header(text)
+        .map_err(|error| ServiceError::bad_request(format!("Partition key {text} is invalid: {error}")))?;
+    match header {
+        // Containers made without a key have one value for all their items.
+        PartitionKeyHeader::Empty if schema.partition_key.system_key => {
+            Ok(Some(PartitionKey::single(PartitionKeyComponent::Undefined)))
+        }
+        PartitionKeyHeader::Empty => Ok(None),
+        PartitionKeyHeader::Key(key) => match schema.partition_key.coverage(&key) {
+            KeyCoverage::TooLong => Err(ServiceError::bad_request(format!(
+                "The partition key {text} has {} components; the container has {} partition key paths.",
+                key.components().len(),
+                schema.partition_key.paths.len()
+            ))),
+            KeyCoverage::Complete | KeyCoverage::Prefix => Ok(Some(key)),
+        },
+    }
+}
+
+/// The stretch of the ring a key stands for: a point when complete, a range when it is a prefix.
+pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
+    match schema.partition_key.coverage(key) {
+        KeyCoverage::Prefix => prefix_range(&schema.partition_key, key),
+        KeyCoverage::Complete | KeyCoverage::TooLong => {
+            EpkRange::point(effective_key(&schema.partition_key, key))
+        }
+    }
+}
+
+/// Where a point operation goes: needs a complete key.
+pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Address, ServiceError> {
+    let key = of_request(&request.call.headers, schema)?.ok_or_else(|| {
+        ServiceError::bad_request(format!(
+            "PartitionKey extracted from document doesn't match the one specified in the header: \
+             this operation needs the header {}",
+            name::PARTITION_KEY
+        ))
+    })?;
+    address_of(request, schema, &key)
+}
+
+/// The same, for a key already read.
+pub(super) fn address_of(
+    request: &ItemRequest<'_>,
+    schema: &Schema,
+    key: &PartitionKey,
+) -> Result<Address, ServiceError> {
+    if schema.partition_key.coverage(key) != KeyCoverage::Complete {
+        return Err(mismatch());
+    }
+    let epk = effective_key(&schema.partition_key, key);
+    let partition = request.container.store.partition_of(&epk);
+    Ok(Address { epk, partition })
+}
+
+/// Refuses a document that belongs to another logical partition than the header says.
+pub(super) fn check_document(document: &Document, address: &Address) -> Result<(), ServiceError> {
+    if document.epk == address.epk { Ok(()) } else { Err(mismatch()) }
+}
+
+/// 400/1001.
+pub(super) fn mismatch() -> ServiceError {
+    ServiceError::listed(Status::BAD_REQUEST, MISMATCH).with_sub_status(SubStatus::PARTITION_KEY_MISMATCH)
+}

@@ -1,0 +1,155 @@
+//! `POST docs` with a query.
+
+use http::HeaderValue;
+use protocol::headers as name;
+use protocol::status::{Status, SubStatus};
+use smol_str::SmolStr;
+use sql::{Context, Statement, Value};
+
+use super::scope::{Target, target};
+use super::served::{Served, check_session};
+use super::{partition_key, query_plan};
+use crate::charge;
+use crate::clock::Stopwatch;
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::query::{Continuation, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
+use crate::store::Schema;
+
+/// Rows per page when the client does not say.
+const PAGE_ROWS_DEFAULT: usize = 1000;
+/// The longest query text, in bytes.
+const QUERY_BYTES_MAX: usize = 512 * 1024;
+
+/// A query as a request carries it.
+pub(super) struct QueryText {
+    pub(super) text: String,
+    pub(super) parameters: Vec<(SmolStr, Value)>,
+}
+
+/// Runs a query over a logical partition, a range, or everywhere if nothing needs merging.
+pub(super) async fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    let watch = Stopwatch::start();
+    let schema = request.container.store.schema();
+    let statement = prepare(request, &schema)?;
+    let compiled = watch.elapsed();
+    let scope = scope_of(request, &schema, &statement)?;
+    let headers = &request.call.headers;
+    for partition in &scope.partitions {
+        check_session(headers, partition, partition.peek().lsn)?;
+    }
+    let from = continuation(headers)?;
+    let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
+    let mut page = PageBody::new(&request.container.system.rid, rows_max);
+    let now = request.call.now;
+    let context = Context { now: now.0, random_seed: now.0 as u64 };
+    let run = QueryRequest {
+        statement: &statement,
+        scope: scope.clone(),
+        context,
+        now: request.now_seconds(),
+        from,
+    };
+    let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
+    let ran = watch.elapsed() - compiled;
+    let mut reply = page_reply(request, &scope, page, &outcome);
+    if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
+        reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
+    }
+    let index_metrics = || IndexMetrics::of(statement.access(), &schema);
+    if RequestHeaders::flag(headers.populate_index_metrics, name::POPULATE_INDEX_METRICS)? {
+        reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header()));
+    } else if RequestHeaders::flag(headers.populate_index_metrics_v2, name::POPULATE_INDEX_METRICS_V2)? {
+        reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header_v2()));
+    }
+    Ok(reply)
+}
+
+/// Reads and prepares the statement in the body.
+pub(super) fn prepare(request: &ItemRequest<'_>, schema: &Schema) -> Result<Statement, ServiceError> {
+    let QueryText { text, parameters } = read_query(&request.call.body)?;
+    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::refuse)
+}
+
+/// Reads `{"query":…,"parameters":[…]}`.
+pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
+    let bad = |reason: &str| ServiceError::bad_request(format!("The query payload is invalid: {reason}"));
+    let payload = sql::value::parse(body).map_err(|error| bad(&error.to_string()))?;
+    let text =
+        payload.member("query").as_str().ok_or_else(|| bad("it needs a member 'query' with the text"))?;
+    if text.len() > QUERY_BYTES_MAX {
+        return Err(bad("the text is longer than 512 KB"));
+    }
+    let mut parameters = Vec::new();
+    for parameter in payload.member("parameters").as_array().unwrap_or_default() {
+        let name = parameter.member("name").as_str().ok_or_else(|| bad("each parameter needs a 'name'"))?;
+        let name = if name.starts_with('@') { SmolStr::new(name) } else { SmolStr::from(format!("@{name}")) };
+        parameters.push((name, parameter.member("value").clone()));
+    }
+    Ok(QueryText { text: text.to_owned(), parameters })
+}
+
+/// Where to run, or the reason why the client has to do it itself.
+fn scope_of(
+    request: &ItemRequest<'_>,
+    schema: &Schema,
+    statement: &Statement,
+) -> Result<Scope, ServiceError> {
+    let everywhere = match target(request, schema)? {
+        Target::Key(scope) | Target::Range(scope) => return Ok(scope),
+        Target::Everywhere(scope) => scope,
+    };
+    if let sql::KeyFilter::Points(keys) = statement.key_filter(&schema.partition_key)
+        && let [key] = keys.as_slice()
+    {
+        return Ok(Scope::of_range(&request.container.store, partition_key::range_of(key, schema)));
+    }
+    let headers = &request.call.headers;
+    if !RequestHeaders::flag(headers.enable_cross_partition_query, name::ENABLE_CROSS_PARTITION)? {
+        return Err(ServiceError::bad_request(format!(
+            "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to avoid this exception.",
+            name::ENABLE_CROSS_PARTITION,
+            name::PARTITION_KEY
+        )));
+    }
+    if statement.has_from() && statement.needs_merge() {
+        let plan = query_plan::plan_text(request, schema, statement)?;
+        return Err(ServiceError::new(
+            Status::BAD_REQUEST,
+            "The provided cross partition query can not be directly served by the gateway. \
+             This is a first chance (internal) exception that all newer clients will know how to handle gracefully.",
+        )
+        .with_sub_status(SubStatus::CROSS_PARTITION_QUERY_NOT_SERVABLE)
+        .with_additional_error_info(plan));
+    }
+    Ok(everywhere)
+}
+
+/// The place to go on from, if the client has one.
+pub(super) fn continuation(headers: &RequestHeaders<'_>) -> Result<Option<Continuation>, ServiceError> {
+    let Some(text) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else { return Ok(None) };
+    Continuation::parse(text).map(Some).map_err(|error| ServiceError::bad_request(error.to_string()))
+}
+
+/// The answer that carries a page.
+pub(super) fn page_reply(
+    request: &ItemRequest<'_>,
+    scope: &Scope,
+    page: PageBody,
+    outcome: &QueryOutcome,
+) -> Reply {
+    let partition = &scope.partitions[0];
+    let served = Served::by(&request.container, partition, partition.peek().lsn);
+    let count = page.count();
+    let mut reply = Reply::ok(page.finish().into())
+        .charge(charge::query(outcome.work))
+        .header(name::ITEM_COUNT, HeaderValue::from(count));
+    if let Some(continuation) = &outcome.continuation {
+        reply = reply.header(name::CONTINUATION, ascii(continuation.to_text()));
+    }
+    served.reply(reply)
+}
+
+fn ascii(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("tokens and metrics are printable ASCII")
+}

@@ -1,0 +1,32 @@
+//! `GET docs/{id}`.
+
+use http::HeaderValue;
+use protocol::headers as name;
+
+use super::served::{Served, check_session};
+use super::{partition_key, write_reply};
+use crate::charge;
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+
+/// Answers with the stored text as it is: nothing is parsed, nothing is copied.
+pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
+    let headers = &request.call.headers;
+    let schema = request.container.store.schema();
+    let address = partition_key::address(request, &schema)?;
+    let state = address.partition.peek();
+    let served = Served::by(&request.container, &address.partition, state.lsn);
+    check_session(headers, &address.partition, state.lsn).map_err(|refusal| served.refusal(refusal))?;
+    let Some(item) = state.get_live(&address.epk, id, request.now_seconds()) else {
+        return Err(served.refusal(ServiceError::not_found().with_charge(charge::MISS)));
+    };
+    let etag = write_reply::etag_header(item);
+    let unchanged = RequestHeaders::text(headers.if_none_match, name::IF_NONE_MATCH)?
+        .is_some_and(|known| known == item.etag_str() || known == "*");
+    let reply = if unchanged {
+        Reply::not_modified().charge(charge::MISS)
+    } else {
+        Reply::ok(item.body()).charge(charge::read(item.size()))
+    };
+    Ok(served.reply(reply.etag(etag)).header(name::ITEM_LSN, HeaderValue::from(item.lsn.0)))
+}

@@ -1,0 +1,44 @@
+//! `GET docs`: the items themselves, page by page.
+
+use std::sync::LazyLock;
+
+use sql::{Context, Statement};
+
+use super::scope::target;
+use super::served::check_session;
+use super::{query, query_plan};
+use crate::gateway::{Reply, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::query::{PageBody, QueryRequest};
+
+/// Items per page when the client does not say.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// What a feed is: every item, unchanged.
+static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
+    Statement::prepare("SELECT * FROM c", &[], &sql::Schema::default())
+        .expect("the simplest of queries is valid")
+});
+
+/// Answers with a page of items and, if there are more, where to go on.
+pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    let headers = &request.call.headers;
+    let schema = request.container.store.schema();
+    let scope = target(request, &schema)?.scope();
+    for partition in &scope.partitions {
+        check_session(headers, partition, partition.peek().lsn)?;
+    }
+    let from = query::continuation(headers)?;
+    let mut page =
+        PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));
+    let context = Context { now: request.call.now.0, random_seed: 0 };
+    let run = QueryRequest {
+        statement: &EVERYTHING,
+        scope: scope.clone(),
+        context,
+        now: request.now_seconds(),
+        from,
+    };
+    let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
+    Ok(query::page_reply(request, &scope, page, &outcome))
+}

@@ -1,0 +1,55 @@
+//! The store's reasons in the service's words.
+
+use protocol::headers as name;
+use protocol::status::{Status, SubStatus};
+
+use super::partition_key;
+use crate::charge;
+use crate::gateway::{RequestHeaders, ServiceError};
+use crate::store::{DocumentError, WriteError};
+
+impl From<DocumentError> for ServiceError {
+    fn from(error: DocumentError) -> ServiceError {
+        let status = match error {
+            DocumentError::TooLarge(_) => Status::REQUEST_ENTITY_TOO_LARGE,
+            _ => Status::BAD_REQUEST,
+        };
+        ServiceError::listed(status, &error.to_string())
+    }
+}
+
+impl From<WriteError> for ServiceError {
+    fn from(error: WriteError) -> ServiceError {
+        let text = error.to_string();
+        match error {
+            WriteError::NotFound => ServiceError::not_found().with_charge(charge::MISS),
+            WriteError::Conflict => ServiceError::conflict().with_charge(charge::CONFLICT),
+            WriteError::UniqueConflict => ServiceError::listed(Status::CONFLICT, &text)
+                .with_sub_status(SubStatus::UNIQUE_INDEX_VIOLATION)
+                .with_charge(charge::CONFLICT),
+            WriteError::PreconditionFailed => {
+                ServiceError::precondition_failed().with_charge(charge::PRECONDITION)
+            }
+            WriteError::ConditionFailed => ServiceError::listed(Status::PRECONDITION_FAILED, &text)
+                .with_sub_status(SubStatus::PATCH_CONDITION_FALSE)
+                .with_charge(charge::PRECONDITION),
+            WriteError::BadPatch(reason) => ServiceError::bad_request(reason),
+            WriteError::BadDocument(error) => error.into(),
+            WriteError::KeyMismatch => partition_key::mismatch(),
+        }
+    }
+}
+
+/// Refuses a write that names triggers, which would otherwise silently not run.
+pub(super) fn refuse_triggers(headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
+    let named = [
+        (headers.pre_trigger_include, name::PRE_TRIGGER_INCLUDE),
+        (headers.post_trigger_include, name::POST_TRIGGER_INCLUDE),
+    ];
+    match named.into_iter().find(|(value, _)| value.is_some_and(|value| !value.is_empty())) {
+        Some((_, header)) => Err(ServiceError::bad_request(format!(
+            "Triggers are not supported by this account; send the request without the header {header}."
+        ))),
+        None => Ok(()),
+    }
+}

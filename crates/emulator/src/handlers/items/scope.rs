@@ -1,0 +1,94 @@
+//! Which part of the container a feed or query is about, as its headers say.
+
+use protocol::headers as name;
+use protocol::partition::{EffectivePartitionKey, EpkRange};
+use protocol::status::{Status, SubStatus};
+
+use super::partition_key;
+use crate::gateway::{RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::query::Scope;
+use crate::store::Schema;
+
+/// How a request says where to look.
+pub(super) enum Target {
+    /// One logical partition or hierarchical prefix.
+    Key(Scope),
+    /// One physical partition, or a part of it.
+    Range(Scope),
+    /// It does not say: everywhere.
+    Everywhere(Scope),
+}
+
+impl Target {
+    /// The part of the container, however it was named.
+    pub(super) fn scope(self) -> Scope {
+        match self {
+            Target::Key(scope) | Target::Range(scope) | Target::Everywhere(scope) => scope,
+        }
+    }
+}
+
+/// Reads partition key, range id and range of positions.
+pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Target, ServiceError> {
+    let headers = &request.call.headers;
+    let store = &request.container.store;
+    let within = positions(headers)?;
+    if let Some(id) = RequestHeaders::text(headers.partition_key_range_id, name::PARTITION_KEY_RANGE_ID)? {
+        // Some clients put the container in front: `{rid},{id}`.
+        let id = id.rsplit(',').next().unwrap_or(id);
+        let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
+        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref())));
+    }
+    if let Some(key) = partition_key::of_request(headers, schema)? {
+        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema))));
+    }
+    Ok(match within {
+        Some(within) => Target::Range(Scope::of_range(store, within)),
+        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL)),
+    })
+}
+
+fn positions(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceError> {
+    if let Some(kind) = RequestHeaders::text(headers.read_key_type, name::READ_KEY_TYPE)?
+        && !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange")
+    {
+        return Err(ServiceError::bad_request(format!(
+            "The value '{kind}' of the header {} is not supported here; use EffectivePartitionKeyRange.",
+            name::READ_KEY_TYPE
+        )));
+    }
+    let start = position(headers, Side::Start)?;
+    let end = position(headers, Side::End)?;
+    if start.is_none() && end.is_none() {
+        return Ok(None);
+    }
+    let range =
+        EpkRange::new(start.unwrap_or(EffectivePartitionKey::MIN), end.unwrap_or(EffectivePartitionKey::MAX));
+    Ok(Some(range))
+}
+
+enum Side {
+    Start,
+    End,
+}
+
+fn position(headers: &RequestHeaders<'_>, side: Side) -> Result<Option<EffectivePartitionKey>, ServiceError> {
+    let (value, header) = match side {
+        Side::Start => (headers.start_epk, name::START_EPK),
+        Side::End => (headers.end_epk, name::END_EPK),
+    };
+    let Some(hex) = RequestHeaders::text(value, header)? else { return Ok(None) };
+    EffectivePartitionKey::from_hex(hex).map(Some).map_err(|error| {
+        ServiceError::bad_request(format!("The header {header} with the value '{hex}' is invalid: {error}"))
+    })
+}
+
+/// 410/1002: the client's map of the ring is out of date.
+fn range_gone(id: &str) -> ServiceError {
+    ServiceError::listed(
+        Status::GONE,
+        &format!("The requested partition key range '{id}' does not exist or no longer does; read the ranges again."),
+    )
+    .with_sub_status(SubStatus::PARTITION_KEY_RANGE_GONE)
+}

@@ -1,0 +1,80 @@
+//! Answers to writes.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use protocol::headers as name;
+use protocol::lsn::Lsn;
+use protocol::status::Status;
+
+use super::served::Served;
+use super::{body, partition_key};
+use crate::charge;
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::store::{Document, Item, Partition, Precondition, Transaction, WriteError, Written};
+
+/// What must hold before the write, as the headers say.
+pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondition<'a>, ServiceError> {
+    if let Some(etag) = RequestHeaders::text(headers.if_match, name::IF_MATCH)? {
+        return Ok(Precondition::IfMatch(etag));
+    }
+    Ok(match RequestHeaders::text(headers.if_none_match, name::IF_NONE_MATCH)? {
+        Some("*") => Precondition::IfAbsent,
+        _ => Precondition::None,
+    })
+}
+
+/// Whether the caller does not want the item back.
+pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
+    let prefers =
+        headers.prefer.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"return=minimal"));
+    let header = name::POPULATE_CONTENT_RESPONSE_ON_WRITE;
+    let declines = headers.populate_content_response_on_write.is_some()
+        && !RequestHeaders::flag(headers.populate_content_response_on_write, header)?;
+    Ok(prefers || declines)
+}
+
+/// Reads the body as a document, checks where it belongs, and lets `write` store it.
+pub(super) fn store_document<'a>(
+    request: &ItemRequest<'a>,
+    write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<Written, WriteError>,
+) -> Result<Reply, ServiceError> {
+    let store = &request.container.store;
+    let schema = store.schema();
+    let document = body::document(request, &schema)?;
+    let address = partition_key::address(request, &schema)?;
+    partition_key::check_document(&document, &address)?;
+    let precondition = precondition(&request.call.headers)?;
+    let written = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+        write(transaction, &document, precondition)
+    });
+    stored(request, &address.partition, written)
+}
+
+/// The answer to a write that stored a version.
+pub(super) fn stored(
+    request: &ItemRequest<'_>,
+    partition: &Partition,
+    (lsn, result): (Lsn, Result<Written, WriteError>),
+) -> Result<Reply, ServiceError> {
+    let served = Served::by(&request.container, partition, lsn);
+    let written = result.map_err(|error| served.refusal(error.into()))?;
+    let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
+    let reply = Reply::new(status).charge(cost(&written)).etag(etag_header(&written.item));
+    let minimal = is_minimal(&request.call.headers)?;
+    Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
+}
+
+/// What a stored version cost.
+pub(super) fn cost(written: &Written) -> f64 {
+    match &written.previous {
+        Some(previous) => charge::replace(previous.size(), written.item.size(), written.terms_changed),
+        None => charge::create(written.item.size(), written.terms_changed),
+    }
+}
+
+/// The `etag` header of a version.
+pub(super) fn etag_header(item: &Item) -> HeaderValue {
+    let etag: Bytes = item.etag();
+    HeaderValue::from_maybe_shared(etag).expect("an entity tag is printable ASCII")
+}

@@ -1,0 +1,262 @@
+//! Running a statement over a scope, one page at a time.
+//!
+//! Two ways to page. A statement whose rows depend on one document each goes on from a position:
+//! a page costs what it returns. One whose rows depend on all of them (aggregates, GROUP BY,
+//! DISTINCT, TOP, an ORDER BY no index serves) is worked out anew and skips what was returned.
+
+use protocol::partition::EpkRange;
+use sql::{Context, InputOrder, Run, SqlError, Statement, Value};
+
+use super::continuation::{Continuation, Position};
+use super::cursor::{Cursor, Place};
+use super::metrics::Metrics;
+use super::page::PageBody;
+use super::route::{self, Choice, Route};
+use super::scope::Scope;
+use crate::charge::QueryWork;
+use crate::store::State;
+
+/// Items one page may look at before it is sent, full or not: no request occupies a core for long.
+const EXAMINED_MAX: usize = 50_000;
+
+/// What to run, where, and from which point on.
+pub(crate) struct QueryRequest<'a> {
+    pub(crate) statement: &'a Statement,
+    pub(crate) scope: Scope,
+    pub(crate) context: Context,
+    /// Seconds since the epoch, for expiry.
+    pub(crate) now: u64,
+    pub(crate) from: Option<Continuation>,
+}
+
+/// What a page was made of.
+#[derive(Debug, Default)]
+pub(crate) struct QueryOutcome {
+    pub(crate) continuation: Option<Continuation>,
+    pub(crate) work: QueryWork,
+    pub(crate) metrics: Metrics,
+}
+
+impl QueryRequest<'_> {
+    /// Fills `page`.
+    pub(crate) fn run(self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
+        let mut outcome = if !self.statement.has_from() {
+            self.run_without_documents(page)?
+        } else if self.goes_on_by_position() {
+            self.run_by_position(page)?
+        } else {
+            self.run_as_a_whole(page)?
+        };
+        outcome.work.output_bytes = page.bytes();
+        outcome.metrics.output_count = page.count();
+        outcome.metrics.output_bytes = page.bytes();
+        Ok(outcome)
+    }
+
+    /// Whether each row depends on one document alone, so that a page can go on from a position.
+    fn goes_on_by_position(&self) -> bool {
+        let worked_out = matches!(self.from, Some(Continuation { position: Position::Row(_), .. }));
+        !worked_out && (!self.statement.needs_merge() || self.walks_in_order())
+    }
+
+    /// Whether ORDER BY is all there is to merge and the one partition there is can be walked in order.
+    fn walks_in_order(&self) -> bool {
+        let query = self.statement.query();
+        let limited = query.top.is_some() || query.offset_limit.is_some() || query.distinct;
+        let [partition] = self.scope.partitions.as_slice() else { return false };
+        if limited || !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
+            return false;
+        }
+        // A walk in order, once begun, is continued.
+        self.from.is_some() || {
+            let (within, whole) = self.scope.part_of(partition);
+            route::choose(self.statement.access(), &partition.peek(), &within, whole).ordered
+        }
+    }
+
+    fn run_without_documents(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
+        let run = Run::new(self.statement, self.context, InputOrder::Any);
+        for row in &run.finish()? {
+            page.add(row);
+        }
+        Ok(QueryOutcome {
+            work: QueryWork { partitions_begun: 1, ..QueryWork::default() },
+            ..QueryOutcome::default()
+        })
+    }
+
+    fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
+        let mut outcome = QueryOutcome::default();
+        let resume_at = self.from.as_ref().map(|from| &from.epk);
+        let mut from = self.from.clone();
+        for partition in &self.scope.partitions {
+            if resume_at.is_some_and(|epk| partition.range.max <= *epk) {
+                continue;
+            }
+            let state = partition.snapshot();
+            let (within, whole) = self.scope.part_of(partition);
+            let resumed = from.take();
+            outcome.work.partitions_begun += usize::from(resumed.is_none());
+            let (position, rows_returned) =
+                resumed.map_or((Position::Start, 0), |from| (from.position, from.rows_returned));
+            let choice = route::choose(self.statement.access(), &state, &within, whole);
+            outcome.metrics.scanned |= !choice.indexed;
+            let mut walk = Walk { request: self, state: &state, within: &within, rows_returned };
+            if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
+                outcome.continuation =
+                    Some(Continuation { epk: within.min.clone(), position, rows_returned });
+                return Ok(outcome);
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn run_as_a_whole(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
+        let skip = match &self.from {
+            Some(Continuation { position: Position::Row(count), .. }) => *count,
+            _ => 0,
+        };
+        let mut outcome = QueryOutcome::default();
+        outcome.work.partitions_begun = if skip == 0 { self.scope.partitions.len() } else { 0 };
+        let mut run = None;
+        let mut rows: Vec<Value> = Vec::new();
+        'partitions: for partition in &self.scope.partitions {
+            let state = partition.snapshot();
+            let (within, whole) = self.scope.part_of(partition);
+            let choice = route::choose(self.statement.access(), &state, &within, whole);
+            outcome.metrics.scanned |= !choice.indexed;
+            let ordered = choice.ordered && self.scope.partitions.len() == 1;
+            let order = if ordered { InputOrder::AlreadyOrdered } else { InputOrder::Any };
+            let run = run.get_or_insert_with(|| Run::new(self.statement, self.context, order));
+            if choice.exact && self.statement.counts_documents_only() {
+                run.push_unread(self.count(&state, choice, &within, whole));
+                continue;
+            }
+            let mut cursor = self.cursor(&state, choice, &Position::Start);
+            while let Some(place) = cursor.next() {
+                if !self.is_visible(&place, &state, &within) {
+                    continue;
+                }
+                outcome.count_document(&place, true);
+                let flow = run.push(&place.item.value())?;
+                rows.extend(run.drain());
+                if flow == sql::Flow::Enough || rows.len() > skip + page.rows_max() {
+                    break 'partitions;
+                }
+            }
+        }
+        if let Some(run) = run {
+            rows.extend(run.finish()?);
+        }
+        let mut returned = skip;
+        for row in rows.iter().skip(skip) {
+            if page.is_full() {
+                let epk = self.scope.within.min.clone();
+                outcome.continuation =
+                    Some(Continuation { epk, position: Position::Row(returned), rows_returned: 0 });
+                break;
+            }
+            page.add(row);
+            returned += 1;
+        }
+        Ok(outcome)
+    }
+
+    /// How many items are on a route, without reading them.
+    fn count(&self, state: &State, choice: Choice, within: &EpkRange, whole: bool) -> u64 {
+        let all_live = state.expired(self.now).next().is_none();
+        if whole && all_live && matches!(choice.route, Route::Scan) {
+            return state.len() as u64;
+        }
+        let mut cursor = self.cursor(state, choice, &Position::Start);
+        let places = std::iter::from_fn(|| cursor.next());
+        places.filter(|place| self.is_visible(place, state, within)).count() as u64
+    }
+
+    fn cursor<'s>(&self, state: &'s State, choice: Choice, from: &Position) -> Cursor<'s> {
+        let order_path = self.statement.access().order.first().map(|(path, _)| route::steps_of(path));
+        Cursor::new(state, choice.route, from, order_path.unwrap_or_default())
+    }
+
+    fn is_visible(&self, place: &Place, state: &State, within: &EpkRange) -> bool {
+        within.contains(&place.item.epk) && place.item.is_live(state.schema.default_ttl, self.now)
+    }
+}
+
+/// The walk of one partition.
+struct Walk<'a> {
+    request: &'a QueryRequest<'a>,
+    state: &'a State,
+    within: &'a EpkRange,
+    /// Rows of the first item that an earlier page returned.
+    rows_returned: usize,
+}
+
+impl Walk<'_> {
+    /// Adds rows until the page is full, and says where the next row is if there is one.
+    fn fill(
+        &mut self,
+        page: &mut PageBody,
+        choice: Choice,
+        from: &Position,
+        outcome: &mut QueryOutcome,
+    ) -> Result<Option<(Position, usize)>, SqlError> {
+        let request = self.request;
+        let statement = request.statement;
+        let whole_documents = statement.returns_whole_documents();
+        // A walk that changed its route since the last page has to check every item again.
+        let unchecked = choice.exact && whole_documents && route_continues(&choice.route, from);
+        let mut run = Run::new(statement, request.context, InputOrder::AlreadyOrdered);
+        let mut cursor = request.cursor(self.state, choice, from);
+        let mut examined = 0;
+        while let Some(place) = cursor.next() {
+            if !request.is_visible(&place, self.state, self.within) {
+                continue;
+            }
+            if examined >= EXAMINED_MAX {
+                return Ok(Some((place.position, 0)));
+            }
+            examined += 1;
+            let rows = if unchecked {
+                None
+            } else {
+                run.push(&place.item.value())?;
+                Some(run.drain())
+            };
+            let count = rows.as_ref().map_or(1, Vec::len);
+            outcome.count_document(&place, count > 0);
+            let returned = std::mem::take(&mut self.rows_returned);
+            for at in returned..count {
+                if page.is_full() {
+                    return Ok(Some((place.position, at)));
+                }
+                match &rows {
+                    Some(rows) if !whole_documents => page.add(&rows[at]),
+                    _ => page.add_text(place.item.body_bytes()),
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the route resumes where `from` says rather than being replaced by another.
+fn route_continues(route: &Route, from: &Position) -> bool {
+    match route {
+        Route::Scan | Route::Matches(_) => !matches!(from, Position::Entry(_)),
+        Route::Entries { .. } => !matches!(from, Position::Item(_)),
+    }
+}
+
+impl QueryOutcome {
+    fn count_document(&mut self, place: &Place, useful: bool) {
+        self.metrics.retrieved_count += 1;
+        self.metrics.retrieved_bytes += place.item.size();
+        if useful {
+            self.work.loaded += 1;
+        } else {
+            self.work.rejected += 1;
+            self.metrics.rejected_count += 1;
+        }
+    }
+}

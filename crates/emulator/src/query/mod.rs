@@ -1,0 +1,22 @@
+//! Queries over a container: where to look, what to read, what to return.
+//!
+//! In: a prepared statement and a scope. Out: one page of rows and where to go on. The language is
+//! `sql`'s; here are the access paths (`route`, `stream`, `cursor`), paging (`execute`, `page`,
+//! `continuation`) and what is told about it (`metrics`).
+
+mod continuation;
+mod cursor;
+mod execute;
+mod metrics;
+mod page;
+mod route;
+mod scope;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use continuation::Continuation;
+pub(crate) use execute::{QueryOutcome, QueryRequest};
+pub(crate) use metrics::IndexMetrics;
+pub(crate) use page::PageBody;
+pub(crate) use scope::Scope;

@@ -1,0 +1,111 @@
+//! Transactional batches and bulk requests on the wire.
+
+use serde_json::{Value, json};
+
+use crate::live::{Account, Answer};
+
+const A: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "True");
+
+async fn batch(account: &Account, headers: &[(&str, &str)], operations: Value) -> Answer {
+    let mut all = vec![BATCH];
+    all.extend_from_slice(headers);
+    account.post("/dbs/d/colls/c/docs", &all, operations).await
+}
+
+fn statuses(answer: &Answer) -> Vec<i64> {
+    answer.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_i64().unwrap()).collect()
+}
+
+fn create(id: &str, pk: &str) -> Value {
+    json!({"operationType": "Create", "resourceBody": {"id": id, "pk": pk}})
+}
+
+#[tokio::test]
+async fn a_batch_does_all_or_nothing() {
+    let account = Account::with_container(1, json!({})).await;
+    let atomic = ("x-ms-cosmos-batch-atomic", "True");
+    let done = batch(
+        &account,
+        &[A, atomic],
+        json!([create("1", "a"), create("2", "a"), {"operationType": "Read", "id": "1"}]),
+    )
+    .await
+    .expect(200);
+    assert_eq!(statuses(&done), [201, 201, 200]);
+    assert_eq!(done.body[0]["eTag"], done.body[0]["resourceBody"]["_etag"]);
+    for (operations, expected) in [
+        (json!([create("3", "a"), create("3", "a")]), vec![424, 409]),
+        (json!([create("4", "a"), create("5", "b")]), vec![424, 400]),
+        (json!([{"operationType": "Read", "id": "x"}, create("6", "a")]), vec![404, 424]),
+        (
+            json!([create("7", "a"), {"operationType": "Replace", "id": "1", "ifMatch": "\"old\"", "resourceBody": {"id": "1", "pk": "a"}}]),
+            vec![424, 412],
+        ),
+    ] {
+        // One client never says that its batches are atomic.
+        for headers in [vec![A, atomic], vec![A]] {
+            let failed = batch(&account, &headers, operations.clone()).await.expect(207);
+            assert_eq!(statuses(&failed), expected);
+        }
+    }
+    let left = account.query("SELECT VALUE COUNT(1) FROM c", &[A]).await.expect(200);
+    assert_eq!(left.documents(), [json!(2)]);
+}
+
+#[tokio::test]
+async fn a_batch_moves_the_lsn_once() {
+    let account = Account::with_container(1, json!({})).await;
+    let before: u64 = account.create(json!({"id": "0", "pk": "a"})).await.header("lsn").parse().unwrap();
+    let done = batch(&account, &[A], json!([create("1", "a"), create("2", "a")])).await.expect(200);
+    assert_eq!(done.header("lsn").parse::<u64>().unwrap(), before + 1);
+}
+
+#[tokio::test]
+async fn every_kind_of_operation_works_in_a_batch() {
+    let account = Account::with_container(1, json!({})).await;
+    let operations = json!([
+        create("1", "a"),
+        {"operationType": "Upsert", "resourceBody": {"id": "1", "pk": "a", "n": 1}},
+        {"operationType": "Upsert", "resourceBody": {"id": "2", "pk": "a"}},
+        {"operationType": "Replace", "id": "1", "resourceBody": {"id": "1", "pk": "a", "n": 2}},
+        {"operationType": "Patch", "id": "1", "resourceBody": {"operations": [{"op": "incr", "path": "/n", "value": 5}]}},
+        {"operationType": "Read", "id": "1"},
+        {"operationType": "Delete", "id": "2"},
+    ]);
+    let done = batch(&account, &[A], operations).await.expect(200);
+    assert_eq!(statuses(&done), [201, 200, 201, 200, 200, 200, 204]);
+    assert_eq!(done.body[5]["resourceBody"]["n"], 7);
+    assert!(done.body[6].get("resourceBody").is_none());
+}
+
+#[tokio::test]
+async fn bad_batches_are_refused_whole() {
+    let account = Account::with_container(1, json!({})).await;
+    for (operations, fragment) in [
+        (json!([]), "Batch request has no operations."),
+        (json!(vec![create("1", "a"); 101]), "Batch request has more operations than what is supported."),
+        (json!([{"operationType": "Fly"}]), "'Fly' is not a batch operation"),
+        (json!({}), "list"),
+    ] {
+        let refused = batch(&account, &[A], operations).await.expect(400);
+        assert!(refused.message().contains(fragment), "{}", refused.message());
+    }
+    let large = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)}}]);
+    let refused = batch(&account, &[A], large).await.expect(413);
+    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn bulk_operations_stand_for_themselves() {
+    let account = Account::with_container(1, json!({})).await;
+    let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    let operation = |id: &str, pk: &str| json!({"operationType": "Create", "partitionKey": format!("[\"{pk}\"]"), "resourceBody": {"id": id, "pk": pk}});
+    let operations = json!([operation("1", "a"), operation("1", "a"), operation("1", "b")]);
+    let mut go_on = bulk.to_vec();
+    go_on.push(("x-ms-cosmos-batch-continue-on-error", "true"));
+    let done = batch(&account, &go_on, operations.clone()).await.expect(207);
+    assert_eq!(statuses(&done), [201, 409, 201]);
+    let stopped = batch(&account, &bulk, operations).await.expect(207);
+    assert_eq!(statuses(&stopped), [409, 424, 424]);
+}

@@ -1,0 +1,154 @@
+//! A running account and a client that signs, for tests that look at the wire itself.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use perihelion_emulator::clock::{Clock, Ticks};
+use perihelion_emulator::{Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
+use protocol::authorization::{Key, sign};
+use serde_json::{Value, json};
+
+/// A moment to start clocks at: 15 November 2026.
+const START: Ticks = Ticks(17_947_440_000_000_000);
+
+/// One emulator whose clock stands still until a test moves it.
+pub(crate) struct Account {
+    running: Running,
+    pub(crate) clock: Clock,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Answer {
+        assert_eq!(self.status, status, "{:?} {}", self.headers, self.body);
+        self
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    pub(crate) fn sub_status(&self) -> &str {
+        self.header("x-ms-substatus")
+    }
+
+    pub(crate) fn documents(&self) -> &[Value] {
+        self.body["Documents"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+}
+
+impl Account {
+    async fn with_partitions(partitions: u32) -> Account {
+        let clock = Clock::manual(START);
+        let mut config = EmulatorConfig::default();
+        config.clock = clock.clone();
+        config.partitions = partitions.try_into().ok();
+        Account { running: Emulator::start(config).await.unwrap(), clock }
+    }
+
+    /// A database `d` with a container `c` of these properties.
+    pub(crate) async fn with_container(partitions: u32, properties: Value) -> Account {
+        let account = Account::with_partitions(partitions).await;
+        account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
+        let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+        account.post("/dbs/d/colls", &[], body).await.expect(201);
+        account
+    }
+
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(Method::GET, path, headers, Bytes::new()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(Method::DELETE, path, headers, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        self.send(Method::POST, path, headers, body.to_string().into()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        self.send(Method::PUT, path, headers, body.to_string().into()).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        self.send(Method::PATCH, path, headers, body.to_string().into()).await
+    }
+
+    /// Stores an item of `d/c` under its own partition key.
+    pub(crate) async fn create(&self, item: Value) -> Answer {
+        let key = json!([item.get("pk").cloned().unwrap_or(json!({}))]).to_string();
+        self.post("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkey", &key)], item).await
+    }
+
+    /// Runs a query over `d/c`.
+    pub(crate) async fn query(&self, text: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut all = vec![("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+        all.extend_from_slice(headers);
+        self.post("/dbs/d/colls/c/docs", &all, json!({"query": text})).await
+    }
+
+    /// Sends one signed request on a connection of its own.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
+        let (kind, link) = signed_resource(path);
+        let key = Key::from_base64(WELL_KNOWN_KEY).unwrap();
+        let authorization = sign(&key, method.as_str(), kind, &link, &date);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", format!("localhost:{}", self.running.port()))
+            .header("x-ms-date", date)
+            .header("x-ms-version", "2020-07-15")
+            .header("authorization", authorization);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.running.port())).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+}
+
+/// The resource type and link a request is signed for.
+fn signed_resource(path: &str) -> (&str, String) {
+    let segments: Vec<&str> =
+        path.trim_matches('/').split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments.len() {
+        0 => ("", String::new()),
+        length if length % 2 == 1 => (segments[length - 1], segments[..length - 1].join("/")),
+        length => (segments[length - 2], segments.join("/")),
+    }
+}
