@@ -13,6 +13,10 @@ pub const ACCEPT_ENCODING: &str = "accept-encoding";
 pub const AUTHORIZATION: &str = "authorization";
 /// What the body is.
 pub const CONTENT_TYPE: &str = "content-type";
+/// The value of [`CONTENT_TYPE`] of JSON bodies; item bodies in binary JSON carry it too.
+pub const CONTENT_TYPE_JSON: &str = "application/json";
+/// How the value of [`CONTENT_TYPE`] starts for queries.
+pub const CONTENT_TYPE_QUERY: &str = "application/query+json";
 /// How the body is compressed.
 pub const CONTENT_ENCODING: &str = "content-encoding";
 /// How long the body is.
@@ -89,6 +93,10 @@ pub const START_EPK: &str = "x-ms-start-epk";
 pub const END_EPK: &str = "x-ms-end-epk";
 /// How the two bounds are meant: `EffectivePartitionKeyRange` or `EffectivePartitionKey`.
 pub const READ_KEY_TYPE: &str = "x-ms-read-key-type";
+/// The value of [`READ_KEY_TYPE`] for a stretch of the ring.
+pub const READ_KEY_TYPE_RANGE: &str = "EffectivePartitionKeyRange";
+/// The value of [`READ_KEY_TYPE`] for one position; refused for feeds.
+pub const READ_KEY_TYPE_POINT: &str = "EffectivePartitionKey";
 /// The container the client believes it talks to.
 pub const INTENDED_COLLECTION_RID: &str = "x-ms-cosmos-intended-collection-rid";
 

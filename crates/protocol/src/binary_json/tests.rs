@@ -110,6 +110,11 @@ fn guids_are_written_in_three_ways() {
     check(&format!("80 75 {packed}"), r#""ed7e38aa-074e-4a74-bab0-2a4f41079baa""#);
     check(&format!("80 76 {packed}"), r#""ED7E38AA-074E-4A74-BAB0-2A4F41079BAA""#);
     check(&format!("80 77 {packed}"), r#""\"ed7e38aa-074e-4a74-bab0-2a4f41079baa\"""#);
+    // An ETag as the service sends it.
+    check(
+        "80 77 00 00 84 21 00 00 20 00 00 00 A6 F7 9A A8 00 00",
+        r#""\"00004812-0000-0200-0000-6a7fa98a0000\"""#,
+    );
     check(
         "80 D3 00 01 02 03 04 05 06 07 08 09 0A 0B 0C 0D 0E 0F",
         r#""03020100-0504-0706-0809-0a0b0c0d0e0f""#,
@@ -149,6 +154,7 @@ fn base64_is_put_back_as_it_was() {
     check("80 74 01 00 00 FB FF FE", r#""-__-""#);
     check("80 DD 04 DE AD BE EF", r#""3q2+7w==""#);
     check("80 DE 03 00 01 02 03", r#""AQID""#);
+    check("80 DF 04 00 00 00 DE AD BE EF", r#""3q2+7w==""#);
     check("80 DF 00 00 00 00", r#""""#);
 }
 

@@ -330,5 +330,4 @@ impl<'de> Deserialize<'de> for EffectivePartitionKey {
 }
 
 #[cfg(test)]
-#[path = "effective_tests.rs"]
 mod tests;
