@@ -7,15 +7,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use base64::Engine as _;
+use protocol::authorization::{BadKey, EMULATOR_KEY, Key};
 
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::server::{AuthoritySource, Limits};
 
 /// The key every official emulator and test suite uses.
-pub const WELL_KNOWN_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+pub const WELL_KNOWN_KEY: &str = EMULATOR_KEY;
 
 /// Settings of one emulator. Start from [`Default`] and change what matters.
 #[derive(Clone, Debug)]
@@ -58,14 +57,9 @@ impl Default for EmulatorConfig {
 }
 
 impl EmulatorConfig {
-    /// Says no to settings that could not work, before any socket opens.
-    pub(crate) fn check(&self) -> Result<(), StartError> {
-        let invalid = |reason: &str| Err(StartError::InvalidKey { reason: reason.to_owned() });
-        match base64::engine::general_purpose::STANDARD.decode(&self.key) {
-            Ok(bytes) if bytes.is_empty() => invalid("it is empty"),
-            Ok(_) => Ok(()),
-            Err(error) => invalid(&format!("it is not base64 ({error})")),
-        }
+    /// The key clients sign with, or why that cannot be one.
+    pub(crate) fn account_key(&self) -> Result<Key, StartError> {
+        self.key.parse().map_err(|error: BadKey| StartError::InvalidKey { reason: error.to_string() })
     }
 }
 
@@ -157,9 +151,9 @@ mod tests {
     #[test]
     fn a_key_that_is_not_base64_is_refused_before_anything_starts() {
         let with_key = |key: &str| EmulatorConfig { key: key.to_owned(), ..EmulatorConfig::default() };
-        assert!(with_key(WELL_KNOWN_KEY).check().is_ok());
+        assert!(with_key(WELL_KNOWN_KEY).account_key().is_ok());
         for key in ["", "not base64!", "abc"] {
-            assert!(matches!(with_key(key).check(), Err(StartError::InvalidKey { .. })), "{key:?}");
+            assert!(matches!(with_key(key).account_key(), Err(StartError::InvalidKey { .. })), "{key:?}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The account key is not what clients could sign with.
-    #[error("the account key is not valid: {reason}")]
+    #[error("the account key cannot be used: {reason}")]
     InvalidKey {
         /// What is wrong with it.
         reason: String,

@@ -14,20 +14,29 @@
 //! # }
 //! ```
 
-// In the order a request meets them.
+// Starting one.
+pub mod config;
+mod error;
+mod running;
+
+// Sockets.
+pub mod server;
+
+// HTTP to operations and back, and what each operation does.
+pub mod gateway;
+mod handlers;
+
+// What the account holds, how it is asked, and what that costs.
 mod catalog;
 mod change_feed;
 mod charge;
-pub mod clock;
-pub mod config;
-mod control;
-mod error;
-pub mod gateway;
-mod handlers;
 mod query;
-mod running;
-pub mod server;
 mod store;
+
+// Beside the account.
+mod control;
+
+pub mod clock;
 
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
 pub use error::{Door, StartError};

@@ -20,14 +20,14 @@ impl Emulator {
     ///
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
     pub async fn start(config: EmulatorConfig) -> Result<Running, StartError> {
-        config.check()?;
+        let key = config.account_key()?;
         // Both doors first: a port that is taken is reported before anything is served.
         let account = Listeners::open(config.bind, config.port, Door::Account)?;
         let control = Listeners::open(config.bind, config.control_port, Door::Control)?;
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
         tls.prepare();
         let limits = || config.limits.clone();
-        let gateway = Gateway::new(Arc::new(new_account(&config, account.port())?), config.clock.clone());
+        let gateway = Gateway::new(Arc::new(new_account(&config, key, account.port())), config.clock.clone());
         let account = Server::start(account, Arc::new(gateway), Some(tls.clone()), limits());
         let control = Server::start(control, Arc::new(Control), Some(tls.clone()), limits());
         Ok(Running { config, account, control, tls })
@@ -107,16 +107,14 @@ impl Running {
 }
 
 /// The account that `config` describes, in one region behind `port`.
-fn new_account(config: &EmulatorConfig, port: u16) -> Result<Account, StartError> {
-    let key = Key::from_base64(&config.key)
-        .map_err(|error| StartError::InvalidKey { reason: error.to_string() })?;
-    Ok(Account::new(AccountSettings {
+fn new_account(config: &EmulatorConfig, key: Key, port: u16) -> Account {
+    Account::new(AccountSettings {
         key,
         regions: vec![Region { name: config.region.clone(), port }],
         partitions: config.partitions,
         consistency: ConsistencyLevel::Session,
         seed: uuid::Uuid::new_v4().as_fields().0,
-    }))
+    })
 }
 
 fn connection_string(endpoint: &str, key: &str) -> String {

@@ -6,8 +6,13 @@ mod up;
 pub(crate) use cert::Cert;
 pub(crate) use up::Up;
 
-/// Exit codes, where people look for them.
-const EXIT_CODES: &str = "\
+/// Where to begin, and the exit codes where people look for them.
+const AFTER_HELP: &str = "\
+Examples:
+  peri up                        an account on http(s)://localhost:8081, until Ctrl+C
+  peri up --port 0 --json        for scripts: any free port, and one line of JSON that says which
+  peri cert --out ca.pem         what https clients have to trust
+
 Exit codes:
   0  ended as asked, also by SIGINT or SIGTERM
   1  failed for a reason not listed here
@@ -17,10 +22,10 @@ Exit codes:
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]
-#[command(name = "peri", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "peri", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
     /// Say more on stderr: -v what happens, -vv each connection; RUST_LOG overrides it
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 100)]
     pub(crate) verbose: u8,
 
     #[command(subcommand)]

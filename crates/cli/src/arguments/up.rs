@@ -22,7 +22,7 @@ pub(crate) struct Up {
     #[arg(long, default_value_t = 8081)]
     pub(crate) port: u16,
 
-    /// Address to listen on; 127.0.0.1 includes ::1, 0.0.0.0 means every interface
+    /// Address to listen on; 0.0.0.0 means every interface
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub(crate) bind: Bind,
 

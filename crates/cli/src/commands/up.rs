@@ -26,6 +26,7 @@ async fn serve(up: &Up, started: Stopwatch) -> Result<(), Failure> {
     let mut signals =
         Signals::listen().map_err(|error| Failure::other(format!("cannot listen for signals: {error}")))?;
     let running = Emulator::start(config(up)).await?;
+    tracing::info!(endpoint = running.endpoint(), "ready");
     if up.json {
         output::data(&ReadyLine::of(&running).to_string());
     } else {
@@ -43,7 +44,7 @@ fn config(up: &Up) -> EmulatorConfig {
     config.bind = up.bind;
     config.port = up.port;
     config.control_port = up.control_port;
-    config.key.clone_from(&up.key);
+    up.key.trim().clone_into(&mut config.key);
     config.partitions = up.partitions;
     match home::folder() {
         Some(folder) => config.authority = AuthoritySource::KeptIn(folder),

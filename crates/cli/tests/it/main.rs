@@ -1,0 +1,6 @@
+//! The built program, run as a person or a script runs it.
+
+mod binary;
+mod cert;
+mod help;
+mod up;
