@@ -62,6 +62,8 @@ pub(crate) mod code {
     pub(crate) const UNBOUND_PARAMETER: &str = "SC2002";
     /// The query needs something this implementation or the caller does not have.
     pub(crate) const UNSUPPORTED: &str = "SC3001";
+    /// What the service reports without a code.
+    pub(crate) const UNCODED: &str = "";
     /// A scalar subquery with several rows.
     pub(crate) const SCALAR_SUBQUERY_ROWS: &str = "SC3002";
 }
@@ -83,8 +85,12 @@ impl SqlError {
     }
 
     /// The error in the form the service embeds in its message:
-    /// `{"errors":[{"severity","location","code","message"}]}`.
+    /// `{"errors":[{"severity","location","code","message"}]}`, or `{"Errors":["message"]}` for the few
+    /// that have no code.
     pub fn errors_json(&self) -> String {
+        if self.code == code::UNCODED {
+            return serde_json::json!({ "Errors": [self.message] }).to_string();
+        }
         serde_json::json!({
             "errors": [{
                 "severity": "Error",

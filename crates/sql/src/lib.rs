@@ -5,8 +5,6 @@
 //!
 //! Start with [`Statement::prepare`], then [`Run`] it over documents.
 
-#![allow(dead_code, reason = "the planner, which uses the rest, is being added")]
-
 pub mod access;
 mod bind;
 mod code;
@@ -17,6 +15,7 @@ mod functions;
 mod lexer;
 mod like;
 mod parser;
+mod plan;
 mod run;
 mod statement;
 mod token;
@@ -31,6 +30,7 @@ pub use context::{
 pub use error::SqlError;
 pub use lexer::TEXT_MAX;
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
+pub use plan::{Feature, PlanError, SupportedFeatures};
 pub use run::{Flow, InputOrder, Run, run_naive};
 pub use statement::{Condition, Statement};
 pub use token::Span;

@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::Binder;
+use super::vector::VECTOR_SCORE;
 use crate::code::Code;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
@@ -23,6 +24,9 @@ impl Binder<'_> {
         }
         if let Some(aggregate) = Aggregate::find(name) {
             return self.aggregate((name, aggregate), arguments, span);
+        }
+        if name.eq_ignore_ascii_case(VECTOR_SCORE) {
+            return self.vector_score(arguments, span);
         }
         let function = find(name, span)?;
         check_count(function, arguments.len(), span)?;

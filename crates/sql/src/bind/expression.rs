@@ -10,11 +10,21 @@ use crate::error::{SqlError, code};
 use crate::evaluate::Frame;
 use crate::like::LikePattern;
 use crate::token::Span;
-use crate::tree::{Expression, ExpressionKind, LogicalOperator};
+use crate::tree::{Expression, ExpressionKind, LogicalOperator, print_expression};
 use crate::value::Value;
 
 impl Binder<'_> {
     pub(super) fn expression(&mut self, expression: &Expression) -> Result<Code, SqlError> {
+        self.any_expression(expression).map_err(|error| match expression.kind() {
+            // The whole path says more than the name it starts with.
+            ExpressionKind::Member { .. } if error.code == code::NEITHER_GROUPED_NOR_AGGREGATED => {
+                not_grouped(&print_expression(expression), expression.span())
+            }
+            _ => error,
+        })
+    }
+
+    fn any_expression(&mut self, expression: &Expression) -> Result<Code, SqlError> {
         if let Some(key) = self.scopes.group_key(expression) {
             return Ok(key);
         }
@@ -106,13 +116,7 @@ impl Binder<'_> {
     fn name(&mut self, name: &SmolStr, span: Span) -> Result<Code, SqlError> {
         match self.scopes.find(name) {
             Found::Source { up, .. } => Ok(Code::Source { up }),
-            Found::Grouped => {
-                let message = format!(
-                    "a property of '{name}' is used in a grouped or aggregated query without being part of \
-                     the GROUP BY clause or an aggregate"
-                );
-                Err(SqlError::new(code::NEITHER_GROUPED_NOR_AGGREGATED, span, message))
-            }
+            Found::Grouped => Err(not_grouped(name, span)),
             Found::Nothing => match name.as_str() {
                 "NaN" => Ok(Code::Constant(Value::from(f64::NAN))),
                 "Infinity" => Ok(Code::Constant(Value::from(f64::INFINITY))),
@@ -198,4 +202,12 @@ impl Binder<'_> {
         }
         Ok(Code::In { needle, haystack, negated })
     }
+}
+
+fn not_grouped(what: &str, span: Span) -> SqlError {
+    let message = format!(
+        "Property reference '{what}' is invalid in the select list because it is not contained in either an \
+         aggregate function or the GROUP BY clause."
+    );
+    SqlError::new(code::NEITHER_GROUPED_NOR_AGGREGATED, span, message)
 }

@@ -5,19 +5,25 @@ use smol_str::SmolStr;
 use super::Binder;
 use crate::code::{Code, Step};
 use crate::context::DistanceFunction;
+use crate::error::SqlError;
 use crate::functions::Family;
-use crate::tree::Direction;
+use crate::token::Span;
+use crate::tree::{Direction, Expression, UnaryOperator};
 use crate::value::Value;
 
+/// What rewritten hybrid queries rank vectors by: the distance, turned so that the nearest is the
+/// largest.
+pub(super) const VECTOR_SCORE: &str = "_VectorScore";
+
+const VECTOR_DISTANCE: &str = "VECTORDISTANCE";
 const OPTIONS_AT: usize = 3;
 const DISTANCE_FUNCTION: &str = "distanceFunction";
 
 impl Binder<'_> {
-    /// Writes the container's distance function for the path into the options, unless the call
-    /// chooses one itself.
+    /// Writes the distance function into the options, unless the call chooses one itself: the one of
+    /// the path's policy, else the one all policies agree on, else the default.
     pub(super) fn complete_vector_options(&self, arguments: &mut Vec<Code>) {
-        let Some(distance) = self.policy(arguments) else { return };
-        let name = match distance {
+        let name = match self.policy(arguments).or_else(|| self.common_policy()).unwrap_or_default() {
             DistanceFunction::Cosine => "cosine",
             DistanceFunction::DotProduct => "dotproduct",
             DistanceFunction::Euclidean => "euclidean",
@@ -42,6 +48,11 @@ impl Binder<'_> {
         }
     }
 
+    fn common_policy(&self) -> Option<DistanceFunction> {
+        let (first, rest) = self.schema.vector_policies.split_first()?;
+        rest.iter().all(|policy| policy.distance == first.distance).then_some(first.distance)
+    }
+
     /// The distance function that the container's policy gives one of the two vectors.
     fn policy(&self, arguments: &[Code]) -> Option<DistanceFunction> {
         arguments.iter().take(2).find_map(|argument| match argument {
@@ -59,8 +70,21 @@ impl Binder<'_> {
         })
     }
 
-    /// The direction that puts the nearest vector first, when `code` is a distance.
+    /// See [`VECTOR_SCORE`].
+    pub(super) fn vector_score(&mut self, arguments: &[Expression], span: Span) -> Result<Code, SqlError> {
+        let distance = self.call((&SmolStr::new_static(VECTOR_DISTANCE), false), arguments, span)?;
+        let operator = match self.nearest_first(&distance) {
+            Some(Direction::Ascending) => UnaryOperator::Minus,
+            _ => UnaryOperator::Plus,
+        };
+        Ok(Code::Unary { operator, operand: Box::new(distance) })
+    }
+
+    /// The direction that puts the nearest vector first, when `code` is a distance or a score.
     pub(super) fn nearest_first(&self, code: &Code) -> Option<Direction> {
+        if let Code::Unary { operator: UnaryOperator::Plus | UnaryOperator::Minus, operand } = code {
+            return self.nearest_first(operand).map(|_| Direction::Descending);
+        }
         let Code::Call { function, arguments } = code else { return None };
         if function.family != Family::Vector {
             return None;

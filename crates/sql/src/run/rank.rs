@@ -107,8 +107,14 @@ impl<'a> Ranking<'a> {
     fn fused(&self, scores: &[Vec<Value>]) -> Vec<usize> {
         let mut totals = vec![0.0; self.kept.len()];
         for (at, (component, scores)) in self.rank.components.iter().zip(scores).enumerate() {
+            // A negative weight turns the ranking round.
             let weight = self.rank.weights.get(at).copied().unwrap_or(1.0);
-            let order = by_score(scores, component.direction());
+            let direction = match (weight < 0.0, component.direction()) {
+                (false, direction) => direction,
+                (true, Direction::Ascending) => Direction::Descending,
+                (true, Direction::Descending) => Direction::Ascending,
+            };
+            let order = by_score(scores, direction);
             let mut rank = 0.0;
             for (position, &document) in order.iter().enumerate() {
                 // Equal scores share a rank.
@@ -116,7 +122,7 @@ impl<'a> Ranking<'a> {
                 if !tied {
                     rank += 1.0;
                 }
-                totals[document] += weight / (FUSION_CONSTANT + rank);
+                totals[document] += weight.abs() / (FUSION_CONSTANT + rank);
             }
         }
         let mut order: Vec<usize> = (0..totals.len()).collect();

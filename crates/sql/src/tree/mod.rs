@@ -12,7 +12,8 @@ pub use expression::{
     BinaryOperator, Expression, ExpressionKind, LogicalOperator, MemberForm, SubqueryForm, UnaryOperator,
 };
 pub use from::{Collection, PathStep, Source};
-pub use print::{is_plain_name, print_expression, print_query, print_sources};
+pub(crate) use print::print_items_as_object;
+pub use print::{is_plain_name, print_count, print_expression, print_query, print_sources};
 pub use query::{
     Count, CountKind, Direction, OffsetLimit, OrderBy, OrderKey, Query, SelectItem, Selection, item_names,
 };

@@ -33,6 +33,13 @@ pub fn print_sources(sources: &[Source]) -> String {
     out
 }
 
+/// The text of a number of rows.
+pub fn print_count(count: &Count) -> String {
+    let mut out = String::new();
+    write_count(count, &mut out);
+    out
+}
+
 /// Whether `name` can be written without quotes.
 pub fn is_plain_name(name: &str) -> bool {
     let mut characters = name.chars();

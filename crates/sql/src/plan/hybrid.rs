@@ -1,0 +1,163 @@
+//! ORDER BY RANK: one query per score, and one for the statistics that scores depend on.
+
+use protocol::query::{HybridSearchQueryInfo, QueryInfo, SortOrder};
+
+use super::order_by::{payload, root_alias};
+use super::rewrite::Text;
+use crate::code::RankComponent;
+use crate::error::{SqlError, code};
+use crate::statement::Statement;
+use crate::tree::{Expression, ExpressionKind, print_expression};
+use crate::value::Value;
+
+const DOCUMENT_COUNT: &str = "{documentdb-formattablehybridsearchquery-totaldocumentcount}";
+
+/// A component returns at least this many rows with TOP, so that fusing ranks has something to work
+/// with.
+const COMPONENT_ROWS_MIN: u64 = 120;
+
+/// One score, as text.
+struct Score {
+    /// The expression, with places for the statistics.
+    expression: String,
+    /// What stands in for a document without a score: behind all others.
+    fallback: &'static str,
+    order: SortOrder,
+    /// What follows the expression in ORDER BY.
+    direction: &'static str,
+}
+
+/// The statistics of one text score.
+struct Statistics(String);
+
+pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSearchQueryInfo, SqlError> {
+    let (query, pipeline) = (statement.query(), statement.pipeline());
+    let compiled = pipeline.rank.as_ref().expect("a query ordered by rank has a compiled rank");
+    let (mut scores, mut statistics) = (Vec::new(), Vec::new());
+    for (at, (component, written)) in compiled.components.iter().zip(written_scores(rank)).enumerate() {
+        let is_inverted = compiled.weights.get(at).is_some_and(|weight| *weight < 0.0);
+        match component {
+            RankComponent::Text { terms, .. } => {
+                let terms: Option<Vec<String>> =
+                    terms.iter().map(|term| term.as_constant().and_then(quoted)).collect();
+                let Some(terms) = terms else {
+                    let message = "the search terms of FullTextScore must be strings";
+                    return Err(SqlError::new(code::RANK_NEEDS_A_SCORE, written.span(), message));
+                };
+                let (score, counts) = text_score(written, &terms, statistics.len(), is_inverted);
+                scores.push(score);
+                statistics.push(counts);
+            }
+            RankComponent::Vector { .. } => scores.push(vector_score(written, is_inverted)),
+        }
+    }
+    let (skip, take) = match (pipeline.window, pipeline.top) {
+        (Some((offset, limit)), top) => (Some(offset), Some(top.map_or(limit, |top| top.min(limit)))),
+        (None, top) => (None, top),
+    };
+    let needs_statistics = !statistics.is_empty();
+    let statistics: Vec<String> = statistics.into_iter().map(|Statistics(text)| text).collect();
+    let statistics_query = Text::over(query).with_selection(format!(
+        "COUNT(1) AS documentCount, [{}] AS fullTextStatistics",
+        statistics.join(", ")
+    ));
+    Ok(HybridSearchQueryInfo {
+        global_statistics_query: statistics_query.to_string(),
+        component_query_infos: (0..scores.len()).map(|at| component_info(statement, &scores, at)).collect(),
+        component_without_payload_query_infos: Vec::new(),
+        projection_query_info: None,
+        component_weights: compiled.weights.iter().map(|weight| weight.abs()).collect(),
+        skip,
+        take,
+        requires_global_statistics: needs_statistics,
+    })
+}
+
+/// The scores as they were written, without the weights.
+fn written_scores(rank: &Expression) -> Vec<&Expression> {
+    match rank.kind() {
+        ExpressionKind::Call { name, arguments, .. } if name.eq_ignore_ascii_case("RRF") => {
+            arguments.iter().collect()
+        }
+        _ => vec![rank],
+    }
+}
+
+fn arguments_of(call: &Expression) -> &[Expression] {
+    match call.kind() {
+        ExpressionKind::Call { arguments, .. } => arguments,
+        _ => &[],
+    }
+}
+
+fn quoted(term: &Value) -> Option<String> {
+    term.as_str().map(|_| term.to_string())
+}
+
+fn text_score(written: &Expression, terms: &[String], at: usize, is_inverted: bool) -> (Score, Statistics) {
+    let path = arguments_of(written).first().map(print_expression).unwrap_or_default();
+    let expression = format!(
+        "_FullTextScore({path}, [{}], {DOCUMENT_COUNT}, \
+         {{documentdb-formattablehybridsearchquery-totalwordcount-{at}}}, \
+         {{documentdb-formattablehybridsearchquery-hitcountsarray-{at}}})",
+        terms.join(", ")
+    );
+    let hits: Vec<String> =
+        terms.iter().map(|term| format!("COUNTIF(FullTextContains({path}, {term}))")).collect();
+    let statistics = format!(
+        "{{\"totalWordCount\": SUM(_FullTextWordCount({path})), \"hitCounts\": [{}]}}",
+        hits.join(", ")
+    );
+    let (order, direction) =
+        if is_inverted { (SortOrder::Ascending, " ASC") } else { (SortOrder::Descending, " DESC") };
+    (Score { expression, fallback: "-1", order, direction }, Statistics(statistics))
+}
+
+/// A distance turned so that the nearest is the largest.
+fn vector_score(written: &Expression, is_inverted: bool) -> Score {
+    let arguments: Vec<String> = arguments_of(written).iter().map(print_expression).collect();
+    let expression = format!("_VectorScore({})", arguments.join(", "));
+    if is_inverted {
+        Score { expression, fallback: "1.79769e+308", order: SortOrder::Ascending, direction: " ASC" }
+    } else {
+        Score { expression, fallback: "-1.79769e+308", order: SortOrder::Descending, direction: "" }
+    }
+}
+
+/// The query that ranks by the score at `at` and returns all of them.
+fn component_info(statement: &Statement, scores: &[Score], at: usize) -> QueryInfo {
+    let (query, pipeline) = (statement.query(), statement.pipeline());
+    let own = &scores[at];
+    let all: Vec<String> =
+        scores.iter().map(|score| format!("({} ?? {})", score.expression, score.fallback)).collect();
+    let selection = format!(
+        "{}._rid, [{{\"item\": {}}}] AS orderByItems, {{\"payload\": {}, \"componentScores\": [{}]}} AS payload",
+        root_alias(query),
+        own.expression,
+        payload(query),
+        all.join(", ")
+    );
+    let mut text = Text::over(query)
+        .with_selection(selection)
+        .filtered_by(query.filter.as_ref())
+        .resumable()
+        .keeping_defined(&query.selection)
+        .ordered_by(format!("{}{}", own.expression, own.direction));
+    let mut info = QueryInfo {
+        order_by: vec![own.order],
+        order_by_expressions: vec![own.expression.clone()],
+        has_non_streaming_order_by: true,
+        ..QueryInfo::default()
+    };
+    if let Some((offset, limit)) = pipeline.window {
+        let rows = offset.saturating_add(limit).saturating_mul(2);
+        text = text.with_window(rows);
+        info.limit = Some(rows);
+    } else if let Some(top) = pipeline.top {
+        let rows = top.saturating_mul(2).max(COMPONENT_ROWS_MIN);
+        text = text.with_top(Some(rows));
+        info.top = Some(rows);
+    }
+    info.rewritten_query = text.to_string();
+    info
+}

@@ -1,0 +1,51 @@
+//! Where to run: stretches of the ring.
+
+use protocol::container::PartitionKeyDefinition;
+use protocol::partition::{PartitionKey, PartitionKeyComponent, effective_key, prefix_range};
+use protocol::query::QueryRange;
+
+use crate::access::KeyFilter;
+use crate::statement::Statement;
+
+/// The ranges that can match: sorted, not overlapping.
+pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> Vec<QueryRange> {
+    if !statement.has_from() {
+        return vec![QueryRange::nowhere()];
+    }
+    let keys = match statement.key_filter(definition) {
+        KeyFilter::Full => return vec![QueryRange::full()],
+        KeyFilter::Nothing => return vec![QueryRange::nowhere()],
+        KeyFilter::Points(keys) | KeyFilter::Prefixes(keys) => keys,
+    };
+    let mut ranges: Vec<QueryRange> = keys
+        .iter()
+        .filter(|key| !has_negative_zero(key))
+        .map(|key| {
+            if key.components().len() == definition.paths.len() {
+                QueryRange::point(effective_key(definition, key))
+            } else {
+                QueryRange::from(prefix_range(definition, key))
+            }
+        })
+        .collect();
+    ranges.sort_by(|left, right| left.min.cmp(&right.min).then_with(|| right.max.cmp(&left.max)));
+    // A point inside a prefix adds nothing.
+    let mut kept: Vec<QueryRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let inside = kept.last().is_some_and(|last: &QueryRange| {
+            last.max > range.max
+                || (last.max == range.max && (last.is_max_inclusive || !range.is_max_inclusive))
+        });
+        if !inside {
+            kept.push(range);
+        }
+    }
+    kept
+}
+
+/// The service plans `c.pk = 0` as one point, and so do the clients that compare plans.
+fn has_negative_zero(key: &PartitionKey) -> bool {
+    key.components().iter().any(
+        |component| matches!(component, PartitionKeyComponent::Number(value) if *value == 0.0 && value.is_sign_negative()),
+    )
+}

@@ -1,0 +1,141 @@
+//! The clauses of a rewritten query, as text.
+
+use std::fmt;
+
+use protocol::query::ORDER_BY_FILTER;
+
+use crate::tree::{Expression, OrderBy, Query, Selection, print_expression, print_query, print_sources};
+
+/// A query being rewritten, clause by clause; clauses are separated by newlines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    distinct: bool,
+    top: Option<String>,
+    selection: String,
+    from: Option<String>,
+    filter: Option<String>,
+    group_by: Option<String>,
+    order_by: Option<String>,
+    window: Option<String>,
+}
+
+impl Text {
+    /// The query as it was written, in canonical form.
+    pub(super) fn of(query: &Query) -> Text {
+        // Everything but the selection and the sources is printed clause by clause.
+        let bare = Query {
+            distinct: false,
+            top: None,
+            filter: None,
+            group_by: Vec::new(),
+            order_by: OrderBy::None,
+            offset_limit: None,
+            from: Vec::new(),
+            ..query.clone()
+        };
+        let selection = print_query(&bare);
+        Text {
+            distinct: query.distinct,
+            top: query.top.as_ref().map(crate::tree::print_count),
+            selection: selection.strip_prefix("SELECT ").unwrap_or(&selection).to_owned(),
+            filter: query.filter.as_ref().map(print_expression),
+            window: query.offset_limit.as_ref().map(|window| {
+                let (offset, limit) = (&window.offset, &window.limit);
+                format!(
+                    "OFFSET {} LIMIT {}",
+                    crate::tree::print_count(offset),
+                    crate::tree::print_count(limit)
+                )
+            }),
+            ..Text::over(query)
+        }
+    }
+
+    /// The sources of a query and nothing else.
+    pub(super) fn over(query: &Query) -> Text {
+        let from = (!query.from.is_empty()).then(|| print_sources(&query.from));
+        Text { from, ..Text::default() }
+    }
+
+    pub(super) fn without_top(self) -> Text {
+        Text { top: None, ..self }
+    }
+
+    pub(super) fn with_top(self, top: Option<u64>) -> Text {
+        Text { top: top.map(|top| top.to_string()), ..self }
+    }
+
+    pub(super) fn without_window(self) -> Text {
+        Text { window: None, ..self }
+    }
+
+    /// `OFFSET 0 LIMIT rows`
+    pub(super) fn with_window(self, rows: u64) -> Text {
+        Text { window: Some(format!("OFFSET 0 LIMIT {rows}")), ..self }
+    }
+
+    pub(super) fn with_selection(self, selection: String) -> Text {
+        Text { selection, ..self }
+    }
+
+    /// The query's own filter.
+    pub(super) fn filtered_by(self, filter: Option<&Expression>) -> Text {
+        Text { filter: filter.map(print_expression), ..self }
+    }
+
+    /// Leaves a place in the filter where a client can put a condition to resume from.
+    pub(super) fn resumable(self) -> Text {
+        let filter = match self.filter {
+            None => format!("({ORDER_BY_FILTER})"),
+            Some(filter) => format!("({filter} AND ({ORDER_BY_FILTER}))"),
+        };
+        Text { filter: Some(filter), ..self }
+    }
+
+    /// Keeps only rows with a value: a payload is a member, and an undefined member would not drop
+    /// the row as an undefined VALUE does.
+    pub(super) fn keeping_defined(self, selection: &Selection) -> Text {
+        let Selection::Value(value) = selection else { return self };
+        let defined = format!("IS_DEFINED({})", print_expression(value));
+        let filter = match self.filter {
+            None => defined,
+            Some(filter) => format!("({filter} AND {defined})"),
+        };
+        Text { filter: Some(filter), ..self }
+    }
+
+    pub(super) fn grouped_by(self, keys: &[Expression]) -> Text {
+        let printed: Vec<String> = keys.iter().map(print_expression).collect();
+        Text { group_by: (!keys.is_empty()).then(|| printed.join(", ")), ..self }
+    }
+
+    pub(super) fn ordered_by(self, order: String) -> Text {
+        Text { order_by: Some(order), ..self }
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SELECT ")?;
+        if self.distinct {
+            f.write_str("DISTINCT ")?;
+        }
+        if let Some(top) = &self.top {
+            write!(f, "TOP {top} ")?;
+        }
+        f.write_str(&self.selection)?;
+        let clauses = [
+            ("FROM ", &self.from),
+            ("WHERE ", &self.filter),
+            ("GROUP BY ", &self.group_by),
+            ("ORDER BY ", &self.order_by),
+            ("", &self.window),
+        ];
+        for (word, clause) in clauses {
+            if let Some(clause) = clause {
+                write!(f, "\n{word}{clause}")?;
+            }
+        }
+        Ok(())
+    }
+}
