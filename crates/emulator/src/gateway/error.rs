@@ -102,12 +102,6 @@ impl ServiceError {
         self
     }
 
-    /// The same refusal, telling the client when to come back.
-    pub(crate) fn with_retry_after(mut self, delay: Duration) -> ServiceError {
-        self.retry_after = Some(delay);
-        self
-    }
-
     /// The same refusal, handing over a query plan.
     pub(crate) fn with_additional_error_info(mut self, info: String) -> ServiceError {
         self.additional_error_info = Some(info);
@@ -161,5 +155,52 @@ impl From<InvalidDefinition> for ServiceError {
 impl From<SqlError> for ServiceError {
     fn from(error: SqlError) -> ServiceError {
         ServiceError::new(Status::BAD_REQUEST, format!("Message: {}", error.errors_json()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(refusal: ServiceError) -> (Reply, serde_json::Value) {
+        let reply = refusal.into_reply("an-id", "/dbs");
+        let body = serde_json::from_slice(&reply.body).unwrap();
+        (reply, body)
+    }
+
+    #[test]
+    fn a_refusal_is_a_code_and_a_sentence_that_names_the_request() {
+        let (reply, body) = sent(ServiceError::owner_not_found());
+        assert_eq!((reply.status, reply.sub_status.0, reply.charge), (Status::NOT_FOUND, 1003, 1.0));
+        assert_eq!(body["code"], "NotFound");
+        let expected = "Message: {\"Errors\":[\"Owner resource does not exist\"]}\r\n\
+                        ActivityId: an-id, Request URI: /dbs";
+        assert_eq!(body["message"], expected);
+        assert_eq!(body.get("additionalErrorInfo"), None);
+    }
+
+    #[test]
+    fn a_plan_travels_as_text_beside_the_sentence() {
+        let refusal = ServiceError::bad_request("merge it").with_additional_error_info("{}".to_owned());
+        assert_eq!(sent(refusal).1["additionalErrorInfo"], "{}");
+    }
+
+    #[test]
+    fn throttled_clients_are_told_when_to_come_back_in_milliseconds() {
+        let refusal = ServiceError {
+            retry_after: Some(Duration::from_millis(1_500)),
+            ..ServiceError::new(Status::TOO_MANY_REQUESTS, "slow down")
+        };
+        assert_eq!(sent(refusal).0.headers[name::RETRY_AFTER_MS], "1500");
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_own_headers_and_charge() {
+        let refusal = ServiceError::not_found()
+            .with_charge(1.25)
+            .with_header(name::SESSION_TOKEN, HeaderValue::from_static("0:-1#5"));
+        let (reply, _) = sent(refusal);
+        assert_eq!(reply.charge, 1.25);
+        assert_eq!(reply.headers[name::SESSION_TOKEN], "0:-1#5");
     }
 }

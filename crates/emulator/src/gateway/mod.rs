@@ -24,12 +24,12 @@ use protocol::resource_path::ResourcePath;
 pub use account::{Account, AccountSettings, Region};
 pub(crate) use authorize::Principal;
 pub(crate) use error::ServiceError;
-pub(crate) use headers::{PageSize, RequestHeaders, invalid_value};
+pub(crate) use headers::{RequestHeaders, invalid_value};
 pub(crate) use origin::Origin;
 pub(crate) use reply::{Reply, ServedBy};
 pub(crate) use resource_token::Grant;
 pub(crate) use route::{
-    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
+    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
     Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 
