@@ -195,3 +195,15 @@ async fn triggers_are_refused_by_name() {
         .expect(400);
     assert!(refused.message().contains("Triggers are not supported"));
 }
+
+#[tokio::test]
+async fn an_item_is_found_by_its_rid_as_well() {
+    let account = Account::with_container(1, json!({})).await;
+    let created = account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    let path = format!("/dbs/d/colls/c/docs/{}", created.body["_rid"].as_str().unwrap());
+    account.get(&path, &[A]).await.expect(200);
+    account.get(&path, &[("x-ms-documentdb-partitionkey", r#"["b"]"#)]).await.expect(404);
+    account.put(&path, &[A], json!({"id": "1", "pk": "a", "n": 1})).await.expect(200);
+    account.patch(&path, &[A], json!([{"op": "incr", "path": "/n", "value": 1}])).await.expect(200);
+    account.delete(&path, &[A]).await.expect(204);
+}

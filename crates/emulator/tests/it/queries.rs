@@ -56,7 +56,6 @@ async fn a_query_over_all_partitions_pages_through_them() {
 }
 
 #[tokio::test]
-#[ignore = "plans arrive with the planner"]
 async fn a_query_that_needs_merging_hands_over_its_plan() {
     let account = filled(3).await;
     for text in [

@@ -6,5 +6,5 @@ use crate::handlers::ItemRequest;
 
 /// Stores a new item; 409 if its id is taken in its logical partition.
 pub(super) fn create(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    store_document(request, |transaction, document, _| transaction.create(document))
+    store_document(request, |transaction, document, _, _| transaction.create(document))
 }

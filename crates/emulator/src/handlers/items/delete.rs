@@ -10,10 +10,11 @@ use crate::handlers::ItemRequest;
 pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
+    let id = address.item_id(request, id);
     let precondition = write_reply::precondition(&request.call.headers)?;
     let ordinals = request.container.store.ordinals();
     let (lsn, result) = address.partition.write(ordinals, request.now_seconds(), |transaction| {
-        transaction.delete(&address.epk, id, precondition)
+        transaction.delete(&address.epk, &id, precondition)
     });
     let served = Served::by(&request.container, &address.partition, lsn);
     let written = result.map_err(|error| served.refusal(error.into()))?;

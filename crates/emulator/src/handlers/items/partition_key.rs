@@ -1,5 +1,6 @@
 //! The partition key a request names.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use protocol::container::KeyCoverage;
@@ -8,20 +9,41 @@ use protocol::partition::{
     EffectivePartitionKey, EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key,
     prefix_range,
 };
+use protocol::resource_id::ItemRid;
 use protocol::status::{Status, SubStatus};
 
 use crate::gateway::{RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Partition, Schema};
+use crate::store::{Document, Ordinal, Partition, Schema};
 
 /// The text the service uses whenever a key and a document or definition disagree.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
                         match partition key field values specified in the document.";
 
+/// Characters of an item's `_rid`: sixteen bytes in base64.
+const RID_LENGTH: usize = 24;
+
 /// The logical partition a point operation addresses.
 pub(super) struct Address {
     pub(super) epk: EffectivePartitionKey,
     pub(super) partition: Arc<Partition>,
+}
+
+impl Address {
+    /// The id of the item a path names: its id, or its `_rid` in that place.
+    pub(super) fn item_id<'a>(&self, request: &ItemRequest<'_>, named: &'a str) -> Cow<'a, str> {
+        let state = self.partition.peek();
+        if named.len() != RID_LENGTH || state.get(&self.epk, named).is_some() {
+            return Cow::Borrowed(named);
+        }
+        let item = named
+            .parse::<ItemRid>()
+            .ok()
+            .filter(|rid| rid.container == request.container.rid)
+            .and_then(|rid| state.item(Ordinal(rid.ordinal)))
+            .filter(|item| item.epk == self.epk);
+        item.map_or(Cow::Borrowed(named), |item| Cow::Owned(item.id.to_string()))
+    }
 }
 
 /// What a request says about the partition key.

@@ -25,11 +25,12 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     })?;
     let patch = Patch::read(&payload)?;
     let address = partition_key::address(request, &schema)?;
+    let id = address.item_id(request, id);
     let precondition = write_reply::precondition(&request.call.headers)?;
     let context = Context { now: request.call.now.0, random_seed: 0 };
     let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
         let schema = transaction.schema().clone();
-        transaction.patch(&address.epk, id, precondition, |item| patch.apply(item, &schema, context))
+        transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
     });
     let served = Served::by(&request.container, &address.partition, lsn);
     let written = result.map_err(|error| served.refusal(error.into()))?;

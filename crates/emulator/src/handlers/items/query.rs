@@ -4,7 +4,7 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
-use sql::{Context, Statement, Value};
+use sql::{Context, Statement, SupportedFeatures, Value};
 
 use super::scope::{Target, target};
 use super::served::{Served, check_session};
@@ -113,7 +113,8 @@ fn scope_of(
         )));
     }
     if statement.has_from() && statement.needs_merge() {
-        let plan = query_plan::plan_text(request, schema, statement)?;
+        // Whoever asks without a plan gets one; whether it can be followed is judged by the next request.
+        let plan = query_plan::plan_text(schema, statement, &SupportedFeatures::all())?;
         return Err(ServiceError::new(
             Status::BAD_REQUEST,
             "The provided cross partition query can not be directly served by the gateway. \

@@ -1,30 +1,37 @@
 //! `POST docs` with the plan header: how a client runs a query over several ranges itself.
 
+use protocol::headers as name;
 use protocol::status::Status;
-use sql::{SqlError, Statement};
+use sql::{PlanError, SqlError, Statement, SupportedFeatures};
 
-use super::query;
+use super::query::{self, QueryText};
 use crate::charge;
-use crate::gateway::{Reply, ServiceError};
+use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
 use crate::store::Schema;
 
 /// Answers with the plan, or refuses features the client did not list.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
-    let statement = query::prepare(request, &schema)?;
-    let plan = plan_text(request, &schema, &statement)?;
+    let QueryText { text, parameters } = query::read_query(&request.call.body)?;
+    let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(refuse)?;
+    let listed = request.call.headers.supported_query_features;
+    let listed = RequestHeaders::text(listed, name::SUPPORTED_QUERY_FEATURES)?.unwrap_or_default();
+    let plan = plan_text(&schema, &statement, &SupportedFeatures::parse(listed))?;
     Ok(Reply::ok(plan.into()).charge(charge::METADATA_READ))
 }
 
 /// The plan as JSON.
 pub(super) fn plan_text(
-    request: &ItemRequest<'_>,
     schema: &Schema,
     statement: &Statement,
+    features: &SupportedFeatures,
 ) -> Result<String, ServiceError> {
-    let _ = (request, schema, statement);
-    Err(ServiceError::new(Status::NOT_IMPLEMENTED, "Query plans are not there yet."))
+    let plan = statement.gateway_plan(&schema.partition_key, features).map_err(|error| match error {
+        PlanError::Query(error) => refuse(error),
+        unsupported => ServiceError::new(Status::BAD_REQUEST, unsupported.service_message()),
+    })?;
+    Ok(serde_json::to_string(&plan).expect("a plan is plain data"))
 }
 
 /// 400 with the position and what would fit.

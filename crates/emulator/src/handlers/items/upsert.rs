@@ -6,5 +6,7 @@ use crate::handlers::ItemRequest;
 
 /// Stores an item, whether or not its id is taken: 201 or 200.
 pub(super) fn upsert(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    store_document(request, |transaction, document, precondition| transaction.upsert(document, precondition))
+    store_document(request, |transaction, document, _, precondition| {
+        transaction.upsert(document, precondition)
+    })
 }

@@ -6,8 +6,9 @@ use protocol::headers as name;
 use protocol::lsn::Lsn;
 use protocol::status::Status;
 
+use super::body;
+use super::partition_key::{self, Address};
 use super::served::Served;
-use super::{body, partition_key};
 use crate::charge;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
@@ -37,7 +38,7 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
 /// Reads the body as a document, checks where it belongs, and lets `write` store it.
 pub(super) fn store_document<'a>(
     request: &ItemRequest<'a>,
-    write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<Written, WriteError>,
+    write: impl FnOnce(&mut Transaction<'_>, &Document, &Address, Precondition<'a>) -> Result<Written, WriteError>,
 ) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
@@ -46,7 +47,7 @@ pub(super) fn store_document<'a>(
     partition_key::check_document(&document, &address)?;
     let precondition = precondition(&request.call.headers)?;
     let written = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
-        write(transaction, &document, precondition)
+        write(transaction, &document, &address, precondition)
     });
     stored(request, &address.partition, written)
 }
