@@ -176,3 +176,18 @@ fn a_reader_that_leaves_does_not_stop_it() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_flood_that_takes_every_file_handle_passes() {
+    let home = Home::new();
+    let peri = env!("CARGO_BIN_EXE_peri");
+    let script = format!("ulimit -n 64 && exec '{peri}' up --port 0 --control-port 0 --json");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).env("PERI_HOME", home.path()).env_remove("PERI_KEY");
+    let up = crate::binary::Up::start(command);
+    let flood: Vec<_> = (0..80).map(|_| connect(&up.account()["endpoint"])).collect();
+    let answer = get(&up.account()["endpoint"], "/");
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    drop(flood);
+}

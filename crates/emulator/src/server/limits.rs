@@ -53,7 +53,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(600),
             silent_when_full: Duration::from_secs(1),
             idle_when_full: Duration::from_secs(30),
-            stop_grace: Duration::from_millis(500),
+            stop_grace: Duration::from_millis(300),
             gzip_bytes_min: 64 * 1024,
         }
     }

@@ -19,6 +19,7 @@ mod stream;
 mod tls;
 mod watch;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,14 +123,22 @@ struct Doorman {
 
 impl Doorman {
     async fn accept_all<H: Handler>(self, socket: TcpListener, shared: Arc<Shared<H>>) {
+        let mut exhausted = false;
         loop {
             let stream = match socket.accept().await {
                 Ok((stream, _)) => stream,
+                Err(error) if is_the_clients(&error) => continue,
                 Err(error) => {
-                    pause_after(&error).await;
+                    // Out of file handles, most likely; said once, not twenty times a second.
+                    if !std::mem::replace(&mut exhausted, true) {
+                        tracing::warn!(%error, "cannot accept connections for the moment");
+                    }
+                    self.registry.make_room(&shared.limits);
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
+            exhausted = false;
             // Accepted first: a door that waited for a client with the last place in its hand would
             // keep the clients at the other door out.
             let place = self.wait_for_room(&shared.limits).await;
@@ -153,13 +162,10 @@ impl Doorman {
     }
 }
 
-/// A client that left before it was accepted is no reason to wait; a lack of file handles is.
-async fn pause_after(error: &std::io::Error) {
-    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    if !matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
-        tracing::warn!(%error, "cannot accept connections for the moment");
-        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-    }
+/// A client that left before it was accepted is no reason to wait.
+fn is_the_clients(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
 /// Moves the server's coarse time and looks at every connection's deadlines.

@@ -40,6 +40,8 @@ pub(super) struct Watch {
     head_since_ms: AtomicU64,
     /// First moment at which the client would not take more bytes.
     write_blocked_since_ms: AtomicU64,
+    /// When it was first told to finish and close.
+    draining_since_ms: AtomicU64,
     served_any: AtomicBool,
     /// HTTP/2: bytes arrive between requests too, so they do not announce a head.
     multiplexed: AtomicBool,
@@ -105,7 +107,9 @@ impl Watch {
 
     fn give(&self, order: Order) {
         // Orders only ever get stronger.
-        self.order.fetch_max(order as u8, Ordering::AcqRel);
+        if self.order.fetch_max(order as u8, Ordering::AcqRel) == Order::Serve as u8 {
+            self.draining_since_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
         self.changed.notify_one();
     }
 
@@ -123,6 +127,7 @@ impl Watch {
             quiet_since_ms: moment(&self.quiet_since_ms).unwrap_or(self.opened_ms),
             head_since_ms: moment(&self.head_since_ms),
             write_blocked_since_ms: moment(&self.write_blocked_since_ms),
+            draining_since_ms: moment(&self.draining_since_ms),
             served_any: self.served_any.load(Ordering::Relaxed),
             multiplexed: self.multiplexed.load(Ordering::Relaxed),
         }
@@ -148,6 +153,7 @@ struct Notes {
     quiet_since_ms: u64,
     head_since_ms: Option<u64>,
     write_blocked_since_ms: Option<u64>,
+    draining_since_ms: Option<u64>,
     served_any: bool,
     multiplexed: bool,
 }
@@ -170,6 +176,10 @@ fn verdict(notes: &Notes, now_ms: u64, limits: &Limits) -> Verdict {
     }
     if notes.in_flight > 0 {
         return Verdict::Keep;
+    }
+    // An HTTP/2 client that grants no window for its answers blocks them without blocking the socket.
+    if notes.draining_since_ms.is_some_and(|since| over(since, limits.write_timeout)) {
+        return Verdict::Cut("the client does not let go");
     }
     if !notes.multiplexed {
         if notes.head_since_ms.is_some_and(|since| over(since, limits.head_timeout)) {
@@ -218,6 +228,7 @@ impl Registry {
             quiet_since_ms: AtomicU64::new(NEVER),
             head_since_ms: AtomicU64::new(NEVER),
             write_blocked_since_ms: AtomicU64::new(NEVER),
+            draining_since_ms: AtomicU64::new(NEVER),
             served_any: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             order: AtomicU8::new(open.order.unwrap_or(Order::Serve) as u8),
@@ -305,6 +316,7 @@ mod tests {
         quiet_since_ms: 0,
         head_since_ms: None,
         write_blocked_since_ms: None,
+        draining_since_ms: None,
         served_any: false,
         multiplexed: false,
     };
@@ -323,6 +335,7 @@ mod tests {
         let silent = Verdict::Cut("no request arrived");
         let half = Verdict::Cut("a request stopped half way");
         let stuck = Verdict::Cut("the client does not take its answer");
+        let held = Verdict::Cut("the client does not let go");
         let served = Notes { served_any: true, ..FRESH };
         let cases = [
             ("new", FRESH, 100, Verdict::Keep),
@@ -333,6 +346,14 @@ mod tests {
             ("a young head", Notes { head_since_ms: Some(901), ..served }, 999, Verdict::Keep),
             ("busy for long", Notes { in_flight: 1, ..served }, 9_999, Verdict::Keep),
             ("not reading", Notes { in_flight: 1, write_blocked_since_ms: Some(0), ..served }, 201, stuck),
+            ("closing", Notes { draining_since_ms: Some(0), ..served }, 200, Verdict::Keep),
+            ("not closing", Notes { draining_since_ms: Some(0), ..served }, 201, held),
+            (
+                "busy closing",
+                Notes { in_flight: 1, draining_since_ms: Some(0), ..served },
+                999,
+                Verdict::Keep,
+            ),
             ("pings only", Notes { multiplexed: true, head_since_ms: Some(0), ..FRESH }, 999, Verdict::Keep),
             ("pings only, long", Notes { multiplexed: true, ..FRESH }, 1_001, Verdict::Retire),
         ];

@@ -16,4 +16,5 @@ mod partition_ranges;
 mod permissions;
 mod queries;
 mod refusals;
+mod running;
 mod transport;

@@ -16,6 +16,7 @@ const END_HEADERS: u8 = 4;
 
 const REFUSED_STREAM: u32 = 7;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
 
 #[derive(Debug)]
 struct Frame {
@@ -139,6 +140,19 @@ async fn pings_alone_do_not_count_as_half_a_request() {
     fixture.connect().await.until_closed().await;
     client.send(get(1, "/")).await;
     assert_eq!(client.frame_of(DATA, END_STREAM).await.payload, b"ok");
+}
+
+#[tokio::test]
+async fn a_client_that_grants_no_window_for_its_answer_is_cut() {
+    let mut limits = Limits::default();
+    limits.idle_timeout = Duration::from_millis(50);
+    limits.write_timeout = Duration::from_millis(50);
+    let fixture = start(limits);
+    let mut client = fixture.connect().await;
+    let no_window = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &0_u32.to_be_bytes()].concat();
+    client.send([PREFACE, &frame(SETTINGS, 0, 0, &no_window), &get(1, "/big/100000")].concat()).await;
+    client.frame_of(HEADERS, END_HEADERS).await;
+    client.until_closed().await;
 }
 
 #[tokio::test]
