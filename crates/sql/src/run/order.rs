@@ -73,7 +73,7 @@ impl Sorter {
         let Some(bound) = self.bound else { return };
         if bound == 0 {
             self.rows.clear();
-        } else if self.rows.len() >= bound.saturating_mul(2).max(64) {
+        } else if self.rows.len() >= bound.saturating_mul(2) {
             let directions = &self.directions;
             self.rows.select_nth_unstable_by(bound - 1, |a, b| compare_rows(directions, a, b));
             self.rows.truncate(bound);
@@ -104,4 +104,38 @@ fn compare_keys(directions: &[Direction], left: &[Value], right: &[Value]) -> Or
         })
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::Code;
+    use proptest::prelude::*;
+
+    fn order(directions: &[Direction]) -> Vec<OrderCode> {
+        let key =
+            |direction: &Direction| OrderCode { key: Code::Constant(Value::Null), direction: *direction };
+        directions.iter().map(key).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_rows_are_those_of_a_full_sort_and_no_more_are_kept(
+            keys in prop::collection::vec((0..5i64, 0..5i64), 0..200),
+            bound in 0..20usize,
+        ) {
+            let order = order(&[Direction::Ascending, Direction::Descending]);
+            let mut sorter = Sorter::new(&order, Some(bound), false);
+            for (at, (first, second)) in keys.iter().enumerate() {
+                let keys = vec![Value::from(*first), Value::from(*second)];
+                sorter.offer(keys, || Some(Value::from(at as i64)));
+                prop_assert!(sorter.rows.len() <= bound * 2);
+            }
+            let found: Vec<i64> = sorter.finish().take(bound).filter_map(|row| row.as_i64()).collect();
+            let mut expected: Vec<usize> = (0..keys.len()).collect();
+            expected.sort_by_key(|at| (keys[*at].0, -keys[*at].1));
+            let expected: Vec<i64> = expected.into_iter().take(bound).map(|at| at as i64).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
 }

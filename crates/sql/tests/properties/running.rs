@@ -1,0 +1,129 @@
+//! A planned run gives the rows of a naive run, however an index takes part.
+
+use perihelion_sql::tree::{Direction, print_query};
+use perihelion_sql::value::total_order;
+use perihelion_sql::{Context, Flow, InputOrder, Run, Schema, SqlError, Statement, Value, run_naive};
+use proptest::prelude::*;
+
+use crate::documents::documents;
+use crate::index::Index;
+use crate::queries::{QueryParts, element_query, query, simple_query};
+
+fn prepare(text: &str) -> Statement {
+    Statement::prepare(text, &[], &Schema::default()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn run<'d>(
+    statement: &Statement,
+    documents: impl Iterator<Item = &'d Value>,
+    order: InputOrder,
+) -> Result<Vec<Value>, SqlError> {
+    let mut run = Run::new(statement, Context::default(), order);
+    let mut rows = Vec::new();
+    for document in documents {
+        let flow = run.push(document)?;
+        let ready = run.drain();
+        assert!(
+            ready.is_empty() || statement.is_streaming(order),
+            "a blocking run must not hand out rows early"
+        );
+        rows.extend(ready);
+        if flow == Flow::Enough {
+            break;
+        }
+    }
+    rows.extend(run.finish()?);
+    Ok(rows)
+}
+
+fn naive(statement: &Statement, documents: &[Value]) -> Vec<Value> {
+    run_naive(statement, documents, Context::default()).expect("generated queries do not fail")
+}
+
+/// Rows as text: the order of members counts as well.
+fn shown(rows: &[Value]) -> Vec<String> {
+    rows.iter().map(ToString::to_string).collect()
+}
+
+fn check_filter(parts: &QueryParts, documents: &[Value]) -> Result<(), TestCaseError> {
+    let statement = prepare(&parts.text());
+    let accepted_rows = prepare(&parts.accepted_rows());
+    let access = statement.access();
+    let found = Index::new(documents).find(&access.filter);
+    for (at, document) in documents.iter().enumerate() {
+        prop_assert_eq!(found.contains(&at), access.filter.accepts(document), "{} on {}", access, document);
+        let accepted = !naive(&accepted_rows, std::slice::from_ref(document)).is_empty();
+        if accepted {
+            prop_assert!(found.contains(&at), "{access} loses {document} of {}", parts.text());
+        }
+        if access.exact {
+            prop_assert_eq!(found.contains(&at), accepted, "{} on {} of {}", access, document, parts.text());
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_planned_run_equals_a_naive_run(parts in query(), documents in documents()) {
+        let text = parts.text();
+        let statement = prepare(&text);
+        let expected = shown(&naive(&statement, &documents));
+        let planned = run(&statement, documents.iter(), InputOrder::Any).expect("the naive run succeeded");
+        prop_assert_eq!(shown(&planned), expected, "{}", text);
+    }
+
+    #[test]
+    fn a_filter_loses_no_document_and_an_exact_one_lets_no_other_through(
+        parts in prop_oneof![query(), simple_query()],
+        documents in documents(),
+    ) {
+        check_filter(&parts, &documents)?;
+    }
+
+    #[test]
+    fn a_filter_tells_one_element_from_two(parts in element_query(), documents in documents()) {
+        check_filter(&parts, &documents)?;
+    }
+
+    #[test]
+    fn documents_that_a_filter_drops_change_nothing(parts in query(), documents in documents()) {
+        let statement = prepare(&parts.text());
+        let found = Index::new(&documents).find(&statement.access().filter);
+        let kept = found.iter().map(|at| &documents[*at]);
+        let planned = run(&statement, kept, InputOrder::Any).expect("a run over fewer documents succeeds");
+        prop_assert_eq!(shown(&planned), shown(&naive(&statement, &documents)), "{}", parts.text());
+    }
+
+    #[test]
+    fn documents_in_the_order_of_the_query_give_the_same_rows_at_once(parts in query(), documents in documents()) {
+        let statement = prepare(&parts.text());
+        let access = statement.access();
+        if access.order.is_empty() || !access.ordering_only_paths {
+            return Ok(());
+        }
+        let mut ordered = documents.clone();
+        ordered.sort_by(|left, right| {
+            let keys = access.order.iter().map(|(path, direction)| {
+                let key = |document: &Value| path.0.iter().fold(document.clone(), |value, step| match step {
+                    perihelion_sql::access::DocStep::Key(name) => value.member(name).clone(),
+                    perihelion_sql::access::DocStep::Element => panic!("an order has one value per document"),
+                });
+                let order = total_order(&key(left), &key(right));
+                if *direction == Direction::Descending { order.reverse() } else { order }
+            });
+            keys.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        });
+        let planned = run(&statement, ordered.iter(), InputOrder::AlreadyOrdered).expect("the same documents");
+        prop_assert_eq!(shown(&planned), shown(&naive(&statement, &documents)), "{}", parts.text());
+    }
+
+    #[test]
+    fn the_canonical_form_of_a_query_means_the_same(parts in query(), documents in documents()) {
+        let statement = prepare(&parts.text());
+        let printed = print_query(statement.query());
+        let again = prepare(&printed);
+        prop_assert_eq!(again.query(), statement.query(), "{}", printed);
+        prop_assert_eq!(shown(&naive(&again, &documents)), shown(&naive(&statement, &documents)), "{}", printed);
+    }
+}
