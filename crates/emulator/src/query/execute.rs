@@ -148,8 +148,7 @@ impl QueryRequest<'_> {
         if let Some(run) = run {
             rows.extend(run.finish()?);
         }
-        let mut returned = skip;
-        for row in rows.iter().skip(skip) {
+        for (returned, row) in (skip..).zip(rows.iter().skip(skip)) {
             if page.is_full() {
                 let epk = self.scope.within.min.clone();
                 outcome.continuation =
@@ -157,7 +156,6 @@ impl QueryRequest<'_> {
                 break;
             }
             page.add(row);
-            returned += 1;
         }
         Ok(outcome)
     }
