@@ -280,6 +280,47 @@ mod tests {
     }
 
     #[test]
+    fn the_deepest_queries_that_can_be_read_can_also_be_run() {
+        let (depth, nesting) = (usize::from(crate::DEPTH_MAX), usize::from(crate::NESTING_MAX));
+        let wrap = |start: &str, middle: &str, end: &str, times: usize| {
+            format!("{}{middle}{}", start.repeat(times), end.repeat(times))
+        };
+        let inside = nesting - 2;
+        for text in [
+            format!("SELECT VALUE {} FROM c", wrap("NOT ", "c.a", "", depth - 2)),
+            format!("SELECT VALUE {} FROM c", wrap("- ", "c.a", "", depth - 2)),
+            format!("SELECT VALUE {} FROM c", wrap("", "c.a", " + c.a", depth - 2)),
+            format!("SELECT VALUE {} FROM c", wrap("c.a + (", "c.a", ")", depth - 2)),
+            format!(
+                "SELECT * FROM c WHERE {}",
+                wrap("c.a = 1 AND (c.b = 2 OR (", "c.a", "))", depth / 2 - 2)
+            ),
+            format!("SELECT VALUE {} FROM c", wrap("c.a ? 1 : (", "c.a", ")", depth - 2)),
+            format!("SELECT VALUE {} FROM c", wrap("c.a ?? (", "c.a", ")", depth - 2)),
+            format!("SELECT VALUE {} FROM c", wrap("[", "c.a", "]", inside)),
+            format!("SELECT VALUE {} FROM c", wrap("{a: ", "c.a", "}", inside)),
+            format!("SELECT VALUE {} FROM c", wrap("IS_DEFINED(", "c.a", ")", inside)),
+            format!("SELECT VALUE {} FROM c", wrap("(SELECT VALUE ", "c.a", ")", inside / 2)),
+            format!(
+                "SELECT * FROM c WHERE {}",
+                wrap("EXISTS(SELECT VALUE c FROM c WHERE ", "c.a", ")", inside / 2)
+            ),
+            format!("SELECT VALUE x FROM {} AS x", wrap("(SELECT VALUE x FROM ", "c", " AS x)", inside)),
+            format!("SELECT VALUE c{} FROM c", ".a".repeat(depth - 1)),
+        ] {
+            let statement =
+                Statement::prepare(&text, &[], &Schema::default()).unwrap_or_else(|error| panic!("{error}"));
+            let document = crate::value::parse(br#"{"a": true, "b": 2}"#).unwrap();
+            crate::run_naive(&statement, [&document], Context::default()).unwrap();
+            let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+            run.push(&document).unwrap();
+            run.finish().unwrap();
+            let printed = crate::tree::print_query(statement.query());
+            assert_eq!(&crate::parse_query(&printed).unwrap(), statement.query());
+        }
+    }
+
+    #[test]
     fn a_statement_with_unbound_parameters_does_not_run() {
         let statement =
             Statement::prepare_plan("SELECT * FROM c WHERE c.a = @a", &[], &Schema::default()).unwrap();

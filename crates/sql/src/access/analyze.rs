@@ -137,7 +137,11 @@ fn rows(pipeline: &Pipeline, places: &mut Places) -> Approximation {
                 let part = place.as_ref().map(|place| place.test(Test::Defined));
                 (place, part)
             }
-            SourceCode::Rows(_) | SourceCode::EachOfRows(_) => (None, None),
+            SourceCode::Rows(inner) => subquery_rows(inner, places),
+            SourceCode::EachOfRows(inner) => {
+                let (place, part) = subquery_rows(inner, places);
+                (place.map(|place| place.element()), part)
+            }
         };
         // The document itself is always there.
         let is_document = place.as_ref().is_some_and(|place| place.path.0.is_empty());
@@ -150,6 +154,17 @@ fn rows(pipeline: &Pipeline, places: &mut Places) -> Approximation {
         parts.push(when(filter, true, places));
     }
     Approximation::all_of(parts)
+}
+
+/// A source is only as good as the query it comes from: the place its rows are at, and what has to
+/// hold for there to be any.
+fn subquery_rows(inner: &Pipeline, places: &Places) -> (Option<Place>, Option<Approximation>) {
+    if inner.grouping.is_some() {
+        return (None, None);
+    }
+    let mut inner_places = places.clone();
+    let part = Approximation::loose(rows(inner, &mut inner_places).filter);
+    (bound_place(&inner.projection, &inner_places), Some(part))
 }
 
 /// The place an expression reads, if it is a path into a document. No index knows whole documents.

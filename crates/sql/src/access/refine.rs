@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::analyze::{Approximation, Place, Places, defined, place_of};
+use super::analyze::{Approximation, Place, Places, defined, place_of, when};
 use super::{Filter, Test};
 use crate::code::Code;
 use crate::tree::BinaryOperator;
@@ -20,6 +20,13 @@ pub(super) fn comparison(
     match (place_of(left, places), right, left, place_of(right, places)) {
         (Some(place), Code::Constant(constant), ..) => against(&place, operator, constant),
         (.., Code::Constant(constant), Some(place)) => against(&place, mirrored(operator), constant),
+        // `condition = true` says what the condition says.
+        (None, Code::Constant(Value::Bool(value)), ..) if operator == BinaryOperator::Equal => {
+            when(left, *value, places)
+        }
+        (.., Code::Constant(Value::Bool(value)), None) if operator == BinaryOperator::Equal => {
+            when(right, *value, places)
+        }
         // Both sides have to be there to be compared.
         _ => defined(&[left, right], places),
     }

@@ -13,7 +13,7 @@ use crate::tree::{Expression, ExpressionKind};
 pub(super) fn contains_aggregate(expression: &Expression) -> bool {
     let mut found = matches!(
         expression.kind(),
-        ExpressionKind::Call { name, user_defined: false, .. } if Aggregate::find(name).is_some()
+        ExpressionKind::Call { name, user_defined: false, .. } if Aggregate::find(&name.0).is_some()
     );
     expression.kind().for_each_child(&mut |child| found = found || contains_aggregate(child));
     found

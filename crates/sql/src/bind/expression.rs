@@ -36,7 +36,7 @@ impl Binder<'_> {
             ExpressionKind::Member { base, name, .. } => return self.member(base, name),
             ExpressionKind::Index { base, index } => return self.index(base, index),
             ExpressionKind::Call { name, arguments, user_defined } => {
-                return self.call((name, *user_defined), arguments, span);
+                return self.call((&name.0, *user_defined), arguments, span);
             }
             ExpressionKind::Subquery { form, query } => {
                 self.check_subquery(query)?;

@@ -46,7 +46,7 @@ impl Binder<'_> {
         let ExpressionKind::Call { name, arguments, user_defined: false } = score.kind() else {
             return Ok(None);
         };
-        let function = find(name, score.span())?;
+        let function = find(&name.0, score.span())?;
         check_count(function, arguments.len(), score.span())?;
         let is_score = function.family == Family::Rank;
         Ok(is_score.then_some((function, arguments)))

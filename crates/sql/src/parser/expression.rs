@@ -8,7 +8,8 @@ use super::{Cursor, within_depth};
 use crate::error::{SqlError, code};
 use crate::token::{Span, Symbol, Token, is_reserved};
 use crate::tree::{
-    BinaryOperator, Expression, ExpressionKind, LogicalOperator, MemberForm, SubqueryForm, UnaryOperator,
+    BinaryOperator, Expression, ExpressionKind, FunctionName, LogicalOperator, MemberForm, SubqueryForm,
+    UnaryOperator,
 };
 use crate::value::{Number, Value};
 
@@ -488,7 +489,7 @@ impl Cursor {
         let arguments =
             if self.is_symbol(Symbol::CloseParenthesis) { Vec::new() } else { self.expressions()? };
         self.expect(Symbol::CloseParenthesis)?;
-        let kind = ExpressionKind::Call { name, arguments, user_defined };
+        let kind = ExpressionKind::Call { name: FunctionName(name), arguments, user_defined };
         within_depth(Expression::new(kind, start.to(self.span_before())))
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn complete(info: &mut QueryInfo, query: &Query) -> Result<(), SqlErr
 pub(super) fn as_aggregate(expression: &Expression) -> Option<(Aggregate, &Expression)> {
     match expression.kind() {
         ExpressionKind::Call { name, arguments, user_defined: false } => match &arguments[..] {
-            [argument] => Aggregate::find(name).map(|aggregate| (aggregate, argument)),
+            [argument] => Aggregate::find(&name.0).map(|aggregate| (aggregate, argument)),
             _ => None,
         },
         _ => None,

@@ -76,7 +76,7 @@ pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSea
 /// The scores as they were written, without the weights.
 fn written_scores(rank: &Expression) -> Vec<&Expression> {
     match rank.kind() {
-        ExpressionKind::Call { name, arguments, .. } if name.eq_ignore_ascii_case("RRF") => {
+        ExpressionKind::Call { name, arguments, .. } if name.0.eq_ignore_ascii_case("RRF") => {
             arguments.iter().collect()
         }
         _ => vec![rank],

@@ -457,7 +457,7 @@ fn queries_without_a_plan() {
         ("SELECT * FROM c ORDER BY LOWER(c.x)", "\"code\":\"SC2206\""),
         ("SELECT * FROM c ORDER BY c.x + 1", "\"code\":\"SC2206\""),
         ("SELECT VALUE x FROM (SELECT DISTINCT VALUE c.x FROM c) x", "cannot be merged across partitions"),
-        ("SELECT BADFUNC(c.x) FROM c", "\"location\":{\"end\":14,\"start\":7}"),
+        ("SELECT BADFUNC(c.x) FROM c", "\"location\":{\"start\":7,\"end\":14}"),
     ] {
         let error = plan_with(text, &SupportedFeatures::all()).unwrap_err();
         assert!(error.service_message().contains(message), "{text}: {}", error.service_message());

@@ -111,7 +111,7 @@ pub enum ExpressionKind {
     /// `NAME(…)` or `udf.name(…)`
     Call {
         /// As written.
-        name: SmolStr,
+        name: FunctionName,
         /// In order.
         arguments: Vec<Expression>,
         /// `udf.` was written before it.
@@ -124,6 +124,16 @@ pub enum ExpressionKind {
         /// The rows.
         query: Box<Query>,
     },
+}
+
+/// The name of a function, as written; the case of its letters makes no difference.
+#[derive(Clone, Debug, Eq)]
+pub struct FunctionName(pub SmolStr);
+
+impl PartialEq for FunctionName {
+    fn eq(&self, other: &FunctionName) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
 }
 
 /// How a member was written; rewritten queries keep it. Like spans, all forms are equal to each

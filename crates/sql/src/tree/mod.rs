@@ -9,7 +9,8 @@ mod print;
 mod query;
 
 pub use expression::{
-    BinaryOperator, Expression, ExpressionKind, LogicalOperator, MemberForm, SubqueryForm, UnaryOperator,
+    BinaryOperator, Expression, ExpressionKind, FunctionName, LogicalOperator, MemberForm, SubqueryForm,
+    UnaryOperator,
 };
 pub use from::{Collection, PathStep, Source};
 pub(crate) use print::print_items_as_object;

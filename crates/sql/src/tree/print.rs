@@ -259,7 +259,7 @@ fn write_expression(expression: &Expression, out: &mut String) {
             if *user_defined {
                 out.push_str("udf.");
             }
-            out.push_str(name);
+            out.push_str(&name.0);
             out.push('(');
             write_list(arguments, out);
             out.push(')');
