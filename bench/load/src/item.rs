@@ -16,7 +16,7 @@ pub(crate) const ITEMS_PER_KEY: u64 = 10;
 pub(crate) const ITEMS_PER_GROUP: u64 = 100;
 
 /// How many values `category` has.
-pub(crate) const CATEGORIES: u64 = 100;
+pub(crate) const CATEGORIES: u64 = 20;
 
 /// The text of `rank` is always this long, so that it can be replaced in place.
 pub(crate) const RANK_DIGITS: usize = 7;
@@ -47,9 +47,9 @@ impl Item {
         key_text(self.number % keys(self.count))
     }
 
-    /// The group: items of one group are spread over all keys.
+    /// The group: neighbours, and therefore of different keys.
     pub(crate) fn group(self) -> u64 {
-        self.number % groups(self.count)
+        self.number / ITEMS_PER_GROUP
     }
 
     pub(crate) fn category(self) -> u64 {
