@@ -132,7 +132,14 @@ impl Reply {
         headers.insert(SESSION_TOKEN, served.session_token.clone());
         headers.insert(PARTITION_KEY_RANGE_ID, served.range_id.clone());
         headers.insert(INTERNAL_PARTITION_ID, served.range_id.clone());
-        headers.insert(LSN, HeaderValue::from(served.lsn));
+        headers.insert(PHYSICAL_PARTITION_ID, served.range_id.clone());
+        // One region and one copy: what is written here is committed everywhere.
+        let lsn = HeaderValue::from(served.lsn);
+        for name in [LOCAL_LSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LOCAL_LSN] {
+            headers.insert(name, lsn.clone());
+        }
+        headers.insert(LSN, lsn);
+        headers.insert(NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
         headers.insert(CONTENT_PATH, container.content_path.clone());
         headers.insert(ALT_CONTENT_PATH, container.alt_content_path.clone());
         self
@@ -145,6 +152,12 @@ const CONTENT_PATH: HeaderName = HeaderName::from_static(name::CONTENT_PATH);
 const GATEWAY_VERSION: HeaderName = HeaderName::from_static(name::GATEWAY_VERSION);
 const INTERNAL_PARTITION_ID: HeaderName = HeaderName::from_static(name::INTERNAL_PARTITION_ID);
 const LAST_STATE_CHANGE: HeaderName = HeaderName::from_static(name::LAST_STATE_CHANGE_UTC);
+const GLOBAL_COMMITTED_LSN: HeaderName = HeaderName::from_static(name::GLOBAL_COMMITTED_LSN);
+const LOCAL_LSN: HeaderName = HeaderName::from_static(name::LOCAL_LSN);
+const NUMBER_OF_READ_REGIONS: HeaderName = HeaderName::from_static(name::NUMBER_OF_READ_REGIONS);
+const PHYSICAL_PARTITION_ID: HeaderName = HeaderName::from_static(name::PHYSICAL_PARTITION_ID);
+const QUORUM_ACKED_LSN: HeaderName = HeaderName::from_static(name::QUORUM_ACKED_LSN);
+const QUORUM_ACKED_LOCAL_LSN: HeaderName = HeaderName::from_static(name::QUORUM_ACKED_LOCAL_LSN);
 const LSN: HeaderName = HeaderName::from_static(name::LSN);
 const PARTITION_KEY_RANGE_ID: HeaderName = HeaderName::from_static(name::PARTITION_KEY_RANGE_ID);
 const REQUEST_CHARGE: HeaderName = HeaderName::from_static(name::REQUEST_CHARGE);

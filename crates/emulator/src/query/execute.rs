@@ -19,6 +19,9 @@ use crate::store::State;
 /// Items one page may look at before it is sent, full or not: no request occupies a core for long.
 const EXAMINED_MAX: usize = 50_000;
 
+/// Containers of up to so many items are searched in no time, whatever is asked.
+const LONG_ITEMS: usize = 1_000;
+
 /// What to run, where, and from which point on.
 pub(crate) struct QueryRequest<'a> {
     pub(crate) statement: &'a Statement,
@@ -51,6 +54,20 @@ impl QueryRequest<'_> {
         outcome.metrics.output_count = page.count();
         outcome.metrics.output_bytes = page.bytes();
         Ok(outcome)
+    }
+
+    /// Whether it may keep a core busy for longer than other requests should wait.
+    pub(crate) fn may_take_long(&self) -> bool {
+        let items: usize = self.scope.partitions.iter().map(|partition| partition.peek().len()).sum();
+        items > LONG_ITEMS && !(self.goes_on_by_position() && self.is_served_by_an_index())
+    }
+
+    fn is_served_by_an_index(&self) -> bool {
+        self.scope.partitions.iter().all(|partition| {
+            let (within, whole) = self.scope.part_of(partition);
+            let choice = route::choose(self.statement.access(), &partition.peek(), &within, whole);
+            choice.indexed || choice.exact
+        })
     }
 
     /// Whether each row depends on one document alone, so that a page can go on from a position.

@@ -5,6 +5,7 @@ use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
 use sql::{Context, Statement, SupportedFeatures, Value};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::scope::{Target, target};
 use super::served::{Served, check_session};
@@ -50,7 +51,9 @@ pub(super) async fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
         now: request.now_seconds(),
         from,
     };
-    let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
+    let outcome =
+        if run.may_take_long() { off_the_reactor(|| run.run(&mut page)) } else { run.run(&mut page) };
+    let outcome = outcome.map_err(query_plan::refuse)?;
     let ran = watch.elapsed() - compiled;
     let mut reply = page_reply(request, &scope, page, &outcome);
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
@@ -63,6 +66,14 @@ pub(super) async fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
         reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header_v2()));
     }
     Ok(reply)
+}
+
+/// Runs `work` without keeping other connections of this thread waiting.
+fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Reads and prepares the statement in the body.
