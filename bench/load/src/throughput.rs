@@ -54,6 +54,12 @@ pub(crate) fn measure(
     let (machine, start, own) = (Machine::sample()?, clock::now(), own_time(&subjects)?);
     let mut first_id = 0;
     for round in 0..=options.rounds {
+        let spent = clock::now() - start;
+        // The rounds so far took this long on average, so this one would end too late.
+        if round > 1 && spent + spent / round as u32 > budget.throughput_max {
+            progress(&format!("stopping after {} rounds: the machine is slow today", round - 1));
+            break;
+        }
         progress(&format!("round {round} of {}", options.rounds));
         let budget = if round == 0 { warm } else { budget };
         for (row, connections, servers) in &plan {
