@@ -66,6 +66,8 @@ pub(crate) mod code {
     pub(crate) const UNCODED: &str = "";
     /// A scalar subquery with several rows.
     pub(crate) const SCALAR_SUBQUERY_ROWS: &str = "SC3002";
+    /// More rows or larger values than one request may make.
+    pub(crate) const TOO_MUCH_WORK: &str = "SC3003";
 }
 
 impl SqlError {

@@ -9,6 +9,7 @@ pub mod access;
 mod bind;
 mod code;
 mod context;
+mod effort;
 mod error;
 mod evaluate;
 mod functions;

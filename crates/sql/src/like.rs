@@ -64,6 +64,14 @@ impl LikePattern {
         }
     }
 
+    /// How many pieces are tried at each place of a text: none for the shapes that need no walk.
+    pub(crate) fn pieces_len(&self) -> usize {
+        match self {
+            LikePattern::Pieces(pieces) => pieces.len(),
+            _ => 0,
+        }
+    }
+
     /// What every match starts with.
     pub(crate) fn literal_prefix(&self) -> SmolStr {
         match self {

@@ -18,6 +18,9 @@ use crate::store::State;
 
 /// Items one page may look at before it is sent, full or not: no request occupies a core for long.
 const EXAMINED_MAX: usize = 50_000;
+/// What one page may do with them, in the units of [`Run::effort`], before it is sent. A single item
+/// may take more than that, up to what a run allows.
+const EFFORT_MAX: u64 = 5_000_000;
 
 /// Containers of up to so many items are searched in no time, whatever is asked.
 const LONG_ITEMS: usize = 1_000;
@@ -36,6 +39,8 @@ pub(crate) struct QueryRequest<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct QueryOutcome {
     pub(crate) continuation: Option<Continuation>,
+    /// Of the partitions that are done with.
+    effort: u64,
     pub(crate) work: QueryWork,
     pub(crate) metrics: Metrics,
 }
@@ -223,15 +228,14 @@ impl Walk<'_> {
         let unchecked = choice.exact && whole_documents && route_continues(&choice.route, from);
         let mut run = Run::new(statement, request.context, InputOrder::AlreadyOrdered);
         let mut cursor = request.cursor(self.state, choice, from);
-        let mut examined = 0;
         while let Some(place) = cursor.next() {
             if !request.is_visible(&place, self.state, self.within) {
                 continue;
             }
-            if examined >= EXAMINED_MAX {
+            if outcome.metrics.retrieved_count >= EXAMINED_MAX || outcome.effort + run.effort() >= EFFORT_MAX
+            {
                 return Ok(Some((place.position, 0)));
             }
-            examined += 1;
             let rows = if unchecked {
                 None
             } else {
@@ -251,6 +255,7 @@ impl Walk<'_> {
                 }
             }
         }
+        outcome.effort += run.effort();
         Ok(None)
     }
 }

@@ -41,7 +41,11 @@ pub(crate) fn bind(
     schema: &Schema,
     unbound: Unbound,
 ) -> Result<Pipeline, SqlError> {
-    Binder::new(parameters, schema, unbound)?.query(query, Place::Top)
+    let mut binder = Binder::new(parameters, schema, unbound)?;
+    let pipeline = binder.query(query, Place::Top)?;
+    // Constant parts are evaluated here, and may be as greedy as any others.
+    binder.world.effort().check()?;
+    Ok(pipeline)
 }
 
 /// What a compiled query is made with.

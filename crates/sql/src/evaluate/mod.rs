@@ -12,6 +12,7 @@ use std::cell::RefCell;
 
 use crate::code::{Code, Step};
 use crate::context::{Context, Schema};
+use crate::effort::Effort;
 use crate::error::SqlError;
 use crate::functions::{Environment, Function};
 use crate::like::LikePattern;
@@ -91,8 +92,13 @@ impl<'a> World<'a> {
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         match &*self.failure.borrow() {
             Some(error) => Err((**error).clone()),
-            None => Ok(()),
+            None => self.effort().check(),
         }
+    }
+
+    /// What the run has done and may still do.
+    pub(crate) fn effort(&self) -> &Effort {
+        &self.functions.effort
     }
 }
 
@@ -140,8 +146,24 @@ impl Code {
         self.evaluate(frame, world).is_true()
     }
 
+    /// How many parts are evaluated to get the value, at least one.
+    fn width(&self) -> u64 {
+        let parts = match self {
+            Code::Array(parts) | Code::And(parts) | Code::Or(parts) => parts.len(),
+            // A member is stored under its name, and takes twice the room.
+            Code::Object(members) => 4 + 2 * members.len(),
+            Code::In { haystack, .. } => haystack.len(),
+            Code::Call { arguments, .. } => arguments.len(),
+            _ => 0,
+        };
+        1 + parts as u64
+    }
+
     /// The value for one row, of expressions that make a new one.
     fn compute(&self, frame: &Frame<'_>, world: &World<'_>) -> Value {
+        if !world.effort().spend(self.width()) {
+            return Value::Undefined;
+        }
         match self {
             Code::Array(elements) => {
                 Value::array(elements.iter().map(|element| element.evaluate(frame, world).into_owned()))
@@ -159,7 +181,9 @@ impl Code {
                 }
             }
             Code::Binary { operator, left, right } => {
-                operators::binary(*operator, &left.evaluate(frame, world), &right.evaluate(frame, world))
+                let (left, right) = (left.evaluate(frame, world), right.evaluate(frame, world));
+                world.effort().spend_on_operands(&left, &right);
+                operators::binary(*operator, &left, &right)
             }
             Code::And(operands) => logical(operands, false, frame, world),
             Code::Or(operands) => logical(operands, true, frame, world),
@@ -190,13 +214,21 @@ impl Code {
             Code::Like { value, pattern, escape, negated } => {
                 match (&*value.evaluate(frame, world), &*pattern.evaluate(frame, world)) {
                     (Value::String(text), Value::String(pattern)) => {
+                        if !world.effort().spend(like_units(text, pattern.len())) {
+                            return Value::Undefined;
+                        }
                         Value::Bool(LikePattern::new(pattern, *escape).matches(text) != *negated)
                     }
                     _ => Value::Undefined,
                 }
             }
             Code::LikeConstant { value, pattern, negated } => match &*value.evaluate(frame, world) {
-                Value::String(text) => Value::Bool(pattern.matches(text) != *negated),
+                Value::String(text) => {
+                    if !world.effort().spend(like_units(text, pattern.pieces_len())) {
+                        return Value::Undefined;
+                    }
+                    Value::Bool(pattern.matches(text) != *negated)
+                }
                 _ => Value::Undefined,
             },
             Code::Call { function, arguments } => call(function, arguments, frame, world),
@@ -208,6 +240,11 @@ impl Code {
             borrowed => unreachable!("{borrowed:?} borrows its value"),
         }
     }
+}
+
+/// A pattern is tried from every place of the text at worst.
+fn like_units(text: &str, pieces: usize) -> u64 {
+    (text.len() as u64).saturating_mul(1 + pieces as u64) / 64
 }
 
 fn walk<'a>(value: &'a Value, steps: &[Step]) -> &'a Value {
@@ -233,7 +270,11 @@ fn logical(operands: &[Code], decisive: bool, frame: &Frame<'_>, world: &World<'
 
 /// Most functions take one to three arguments: those need no vector.
 fn call(function: &Function, arguments: &[Code], frame: &Frame<'_>, world: &World<'_>) -> Value {
-    let value = |code: &Code| code.evaluate(frame, world).into_owned();
+    let value = |code: &Code| {
+        let value = code.evaluate(frame, world).into_owned();
+        world.effort().spend_on_surface(&value);
+        value
+    };
     match arguments {
         [] => (function.call)(&[], &world.functions),
         [first] => (function.call)(&[value(first)], &world.functions),

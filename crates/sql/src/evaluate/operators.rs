@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use smol_str::SmolStrBuilder;
 
+use crate::functions::TEXT_BYTES_MAX;
 use crate::tree::BinaryOperator;
 use crate::value::{Value, compare, deep_equal};
 
@@ -30,7 +31,7 @@ pub(super) fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> V
             bitwise(left, right, |l, r| f64::from((l as u32).wrapping_shr(r as u32)))
         }
         BinaryOperator::Concat => match (left, right) {
-            (Value::String(left), Value::String(right)) => {
+            (Value::String(left), Value::String(right)) if left.len() + right.len() <= TEXT_BYTES_MAX => {
                 let mut joined = SmolStrBuilder::new();
                 joined.push_str(left);
                 joined.push_str(right);

@@ -89,6 +89,11 @@ pub(crate) enum Accumulator {
 }
 
 impl Accumulator {
+    /// Whether it holds on to what is pushed, rather than to a number.
+    pub(crate) fn keeps_values(&self) -> bool {
+        matches!(self, Accumulator::MakeList(_) | Accumulator::MakeSet { .. })
+    }
+
     /// Takes the argument of one row.
     pub(crate) fn push(&mut self, value: &Value) {
         if !value.is_defined() {

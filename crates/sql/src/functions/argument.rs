@@ -6,7 +6,7 @@ use crate::value::{Kind, Value};
 
 /// The longest text a function makes, in bytes. Twice an item: nothing honest is longer, and a
 /// query that doubles its own output again and again stops here.
-pub(super) const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The most elements an array made by a function has.
 pub(super) const ELEMENTS_MAX: usize = 1_000_000;
@@ -60,7 +60,7 @@ pub(super) fn or_undefined<T: Into<Value>>(result: Option<T>) -> Value {
 
 /// Whether `value`, written as JSON, surely stays within `bytes`. Looks at no more than it must, so
 /// that a small value that shares its parts a million times over is found out quickly.
-pub(super) fn fits_as_json(value: &Value, bytes: usize) -> bool {
+pub(crate) fn fits_as_json(value: &Value, bytes: usize) -> bool {
     let mut left = bytes;
     spend(value, &mut left)
 }

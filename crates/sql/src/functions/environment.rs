@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use regex::Regex;
 use smol_str::SmolStr;
 
 use super::full_text::Term;
 use super::spatial::Prepared;
+use super::string::Pattern;
 use crate::context::{Context, Schema};
+use crate::effort::Effort;
 use crate::value::Object;
 
 /// The surroundings of one run of a query. Lives as long as the run and is used by one thread.
@@ -18,10 +19,12 @@ pub(crate) struct Environment<'a> {
     pub(crate) now: i64,
     /// The container the query runs on.
     pub(crate) schema: &'a Schema,
+    /// How much the run has done and may still do.
+    pub(crate) effort: Effort,
     random: Cell<u64>,
     /// By pattern and modifiers; `None` when the pattern does not compile, which is worth
     /// remembering as well.
-    regexes: Recent<(SmolStr, SmolStr), Option<Regex>>,
+    regexes: Recent<(SmolStr, SmolStr), Option<Pattern>>,
     /// By the identity of the object, which the entry keeps alive.
     geometries: Recent<Arc<Object>, Option<Arc<Prepared>>>,
     /// By the text searched for.
@@ -34,6 +37,7 @@ impl<'a> Environment<'a> {
         Environment {
             now: context.now,
             schema,
+            effort: Effort::new(),
             random: Cell::new(context.random_seed),
             regexes: Recent::default(),
             geometries: Recent::default(),
@@ -60,12 +64,15 @@ impl<'a> Environment<'a> {
         &self,
         text: &str,
         (pattern, modifiers): (&str, &str),
-        compile: fn(&str, &str) -> Option<Regex>,
+        compile: fn(&str, &str) -> Option<Pattern>,
     ) -> Option<bool> {
         self.regexes.with(
             |known| known.0 == pattern && known.1 == modifiers,
             || ((pattern.into(), modifiers.into()), compile(pattern, modifiers)),
-            |regex| regex.as_ref().map(|regex| regex.is_match(text)),
+            |pattern| {
+                let pattern = pattern.as_ref()?;
+                self.effort.spend(pattern.units(text)).then(|| pattern.regex.is_match(text))
+            },
         )
     }
 

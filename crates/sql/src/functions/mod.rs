@@ -26,6 +26,7 @@ mod vector;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub(crate) use argument::{TEXT_BYTES_MAX, fits_as_json};
 pub(crate) use environment::Environment;
 
 use crate::value::Value;

@@ -43,7 +43,11 @@ impl<'a> Groups<'a> {
         for (accumulator, (_, argument)) in
             self.groups[at].accumulators.iter_mut().zip(&self.grouping.aggregates)
         {
-            accumulator.push(&argument.evaluate(frame, world));
+            let value = argument.evaluate(frame, world);
+            if accumulator.keeps_values() {
+                world.effort().spend_on_kept(&value);
+            }
+            accumulator.push(&value);
         }
     }
 
@@ -63,6 +67,9 @@ impl<'a> Groups<'a> {
             self.grouping.keys.iter().map(|key| Identity(key.evaluate(frame, world).into_owned())).collect();
         if let Some(at) = self.places.get(&keys) {
             return *at;
+        }
+        for key in &keys {
+            world.effort().spend_on_kept(&key.0);
         }
         let at = self.start(keys.iter().map(|key| key.0.clone()).collect());
         self.places.insert(keys, at);

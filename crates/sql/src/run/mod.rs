@@ -77,6 +77,7 @@ impl<'a> Run<'a> {
         if !self.statement.has_from() {
             return Ok(Flow::Enough);
         }
+        self.world.effort().allow_document();
         let frame = Frame::with(&Frame::ROOT, document);
         let flow = match &mut self.ranking {
             Some(ranking) => {
@@ -91,6 +92,19 @@ impl<'a> Run<'a> {
         };
         self.world.check()?;
         Ok(flow)
+    }
+
+    /// The work done so far, in units that depend on the statement and the documents alone. A run
+    /// that would do far too much is refused; whoever can stop earlier, and go on in another run,
+    /// should.
+    pub fn effort(&self) -> u64 {
+        self.world.effort().spent()
+    }
+
+    /// Leaves only so much to be done.
+    #[cfg(test)]
+    pub(crate) fn limit_effort(&self, units: u64) {
+        self.world.effort().limit_to(units);
     }
 
     /// Counts documents without looking at them. Only for statements of which
@@ -138,6 +152,7 @@ impl<'a> Run<'a> {
         for at in at..self.stages.len() - 1 {
             let rows = self.stages[at].drain();
             for row in &rows {
+                self.world.effort().spend_on_kept(row);
                 if self.stages[at + 1].feed(&Frame::with(&Frame::ROOT, row), &self.world) == Flow::Enough {
                     return Flow::Enough;
                 }

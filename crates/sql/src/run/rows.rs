@@ -15,6 +15,9 @@ pub(super) fn for_each_row(
     world: &World<'_>,
     visit: &mut Visit<'_>,
 ) -> Flow {
+    if !world.effort().spend(1) {
+        return Flow::Enough;
+    }
     let Some((first, rest)) = sources.split_first() else { return visit(frame) };
     match first {
         SourceCode::One(code) => {

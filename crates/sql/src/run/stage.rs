@@ -8,7 +8,11 @@ use super::order::Sorter;
 use super::{Flow, rows};
 use crate::code::{Code, Pipeline};
 use crate::evaluate::{Frame, World};
+use crate::functions::fits_as_json;
 use crate::value::Value;
+
+/// The largest row that a projection makes, escapes included.
+const ROW_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A pipeline under way.
 #[derive(Debug)]
@@ -102,16 +106,23 @@ impl Tail<'_> {
     fn offer(&mut self, frame: &Frame<'_>, world: &World<'_>) -> Flow {
         let project = || projected(&self.pipeline.projection, frame, world);
         if let Some(sorter) = &mut self.sorter {
-            let keys = self
+            let keys: Vec<Value> = self
                 .pipeline
                 .order
                 .iter()
                 .map(|order| order.key.evaluate(frame, world).into_owned())
                 .collect();
+            for key in &keys {
+                world.effort().spend_on_kept(key);
+            }
             sorter.offer(keys, project);
             return Flow::Continue;
         }
         let Some(row) = project() else { return Flow::Continue };
+        world.effort().spend(1);
+        if self.seen.is_some() {
+            world.effort().spend_on_kept(&row);
+        }
         if let Some(seen) = &mut self.seen
             && !seen.insert(Identity(row.clone()))
         {
@@ -145,6 +156,14 @@ pub(super) fn projected(projection: &Code, frame: &Frame<'_>, world: &World<'_>)
     match projection.evaluate(frame, world).into_owned() {
         Value::Undefined => None,
         Value::Number(number) if !number.is_finite() => None,
+        // Shared parts cost nothing until they are written out, each time they occur.
+        row @ (Value::Array(_) | Value::Object(_))
+            if !matches!(projection, Code::Source { .. } | Code::Path { .. })
+                && !fits_as_json(&row, ROW_BYTES_MAX) =>
+        {
+            world.effort().exhaust();
+            None
+        }
         row => Some(row),
     }
 }

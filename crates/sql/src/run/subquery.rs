@@ -23,7 +23,12 @@ pub(super) fn for_each_output(
                 return Flow::Continue;
             }
             let output = pipeline.projection.evaluate(row, world);
-            if output.is_defined() { visit(output.into_owned()) } else { Flow::Continue }
+            if !output.is_defined() {
+                return Flow::Continue;
+            }
+            let output = output.into_owned();
+            world.effort().spend_on_kept(&output);
+            visit(output)
         });
     }
     let mut stage = Stage::new(pipeline, false);

@@ -96,7 +96,7 @@ fn two_operands(args: &[Value], environment: &Environment<'_>) -> Option<(Operan
 fn on_one_surface<T>(
     a: &Operand,
     b: &Operand,
-    kind: GeometryKind,
+    environment: &Environment<'_>,
     ask: impl FnOnce(&Shape, &Shape) -> T,
 ) -> Option<T> {
     fn natural(operand: &Operand) -> Option<Option<&Shape>> {
@@ -106,7 +106,7 @@ fn on_one_surface<T>(
         }
     }
     let (surface, a_shape, b_shape) = match (natural(a), natural(b)) {
-        (Some(a_shape), Some(b_shape)) => (surface_of(kind), a_shape, b_shape),
+        (Some(a_shape), Some(b_shape)) => (surface_of(environment.schema.geometry), a_shape, b_shape),
         _ => (Surface::Plane, flat(a), flat(b)),
     };
     let (a_point, b_point);
@@ -124,7 +124,9 @@ fn on_one_surface<T>(
             &b_point
         }
     };
-    (a_shape.size.saturating_mul(b_shape.size) <= PAIRS_MAX).then(|| ask(a_shape, b_shape))
+    let pairs = a_shape.size.saturating_mul(b_shape.size);
+    environment.effort.spend(pairs as u64 / 8);
+    (pairs <= PAIRS_MAX).then(|| ask(a_shape, b_shape))
 }
 
 fn flat(operand: &Operand) -> Option<&Shape> {
@@ -149,12 +151,11 @@ fn relation(
     of_shapes: fn(&Shape, &Shape) -> bool,
 ) -> Value {
     let Some((a, b)) = two_operands(args, environment) else { return Value::Undefined };
-    let kind = environment.schema.geometry;
     if let (Operand::Point(position), Operand::Other(prepared)) = (&a, &b) {
         let shape = prepared.natural.as_ref().unwrap_or_else(|| prepared.flat());
         return Value::Bool(of_point(shape, shape.surface.vector(*position)));
     }
-    or_undefined(on_one_surface(&a, &b, kind, of_shapes))
+    or_undefined(on_one_surface(&a, &b, environment, of_shapes))
 }
 
 /// `ST_DISTANCE(a, b)`
@@ -164,7 +165,7 @@ fn distance(args: &[Value], environment: &Environment<'_>) -> Value {
         Some((Operand::Point(a), Operand::Point(b))) => {
             Value::from(measure::between_points(a, b, surface_of(kind)))
         }
-        Some((a, b)) => or_undefined(on_one_surface(&a, &b, kind, measure::between_shapes).flatten()),
+        Some((a, b)) => or_undefined(on_one_surface(&a, &b, environment, measure::between_shapes).flatten()),
         None => Value::Undefined,
     }
 }

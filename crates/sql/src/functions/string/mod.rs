@@ -12,6 +12,8 @@ mod pattern;
 mod search;
 mod utf16;
 
+pub(super) use pattern::Pattern;
+
 use super::{Call, Family, Function, at_least, between, exactly};
 
 pub(super) const FUNCTIONS: &[Function] = &[

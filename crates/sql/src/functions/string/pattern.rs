@@ -1,6 +1,6 @@
 //! REGEXMATCH.
 
-use regex::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder, bytes};
 
 use super::super::Environment;
 use super::super::argument::or_undefined;
@@ -21,7 +21,35 @@ pub(super) fn regex_match(args: &[Value], environment: &Environment<'_>) -> Valu
     or_undefined(environment.matches_regex(text, (pattern, modifiers), compile))
 }
 
-fn compile(pattern: &str, modifiers: &str) -> Option<Regex> {
+/// A compiled expression.
+#[derive(Debug)]
+pub(in crate::functions) struct Pattern {
+    pub(in crate::functions) regex: Regex,
+    /// How many kilobytes it takes when letters are only those of ASCII: a measure of how many of its
+    /// places can be under way at once. Counted repetitions make many, classes such as `\w` do not.
+    kilobytes: usize,
+}
+
+impl Pattern {
+    fn new(pattern: &str, regex: Regex) -> Pattern {
+        let fits = |kilobytes: &usize| {
+            let mut builder = bytes::RegexBuilder::new(pattern);
+            builder.unicode(false).size_limit(*kilobytes * 1024).build().is_ok()
+        };
+        // An expression that needs other letters, such as `\p{L}`, counts as one of the largest.
+        let kilobytes = (0..10).map(|doublings| 1 << doublings).find(fits);
+        Pattern { regex, kilobytes: kilobytes.unwrap_or(1024) }
+    }
+
+    /// The effort of matching `text`: small expressions run through it, large ones may stop at each
+    /// of their places for each of its bytes.
+    pub(in crate::functions) fn units(&self, text: &str) -> u64 {
+        let bytes = text.len() as u64;
+        if self.kilobytes <= 4 { bytes / 8 } else { bytes.saturating_mul(self.kilobytes as u64) / 2 }
+    }
+}
+
+fn compile(pattern: &str, modifiers: &str) -> Option<Pattern> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(COMPILED_BYTES_MAX);
     for modifier in modifiers.chars() {
@@ -33,12 +61,26 @@ fn compile(pattern: &str, modifiers: &str) -> Option<Regex> {
             _ => return None,
         };
     }
-    builder.build().ok()
+    builder.build().ok().map(|regex| Pattern::new(pattern, regex))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::tests::check;
+
+    #[test]
+    fn only_expressions_that_can_be_in_many_places_at_once_cost_more_than_the_text() {
+        for (pattern, small) in [
+            ("abc", true),
+            (r"^\w+@\w+\.com$", true),
+            (r"^\d{4}-\d{2}-\d{2}T", true),
+            ("[01]*1[01]{1000}$", false),
+            ("(a?){500}a{500}", false),
+        ] {
+            let compiled = super::compile(pattern, "").unwrap();
+            assert_eq!(compiled.units(&"x".repeat(800)) == 100, small, "{pattern}: {}", compiled.kilobytes);
+        }
+    }
 
     #[test]
     fn patterns_match_anywhere_under_their_modifiers() {
