@@ -10,6 +10,7 @@
 mod error;
 mod expression;
 mod from;
+mod primary;
 mod query;
 
 use smol_str::SmolStr;

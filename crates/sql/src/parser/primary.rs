@@ -1,0 +1,170 @@
+//! Operands: literals, names, paths, calls, constructors and subqueries.
+
+use super::{Cursor, within_depth};
+use crate::error::SqlError;
+use crate::token::{Span, Symbol, Token, is_reserved};
+use crate::tree::{Expression, ExpressionKind, FunctionName, MemberForm, SubqueryForm};
+use crate::value::Value;
+
+impl Cursor {
+    /// The `.name` and `[index]` after an operand.
+    pub(super) fn postfix(&mut self, mut base: Expression) -> Result<Expression, SqlError> {
+        loop {
+            let start = base.span();
+            let kind = if self.eat(Symbol::Dot) {
+                let name = self.expect_word("a property name")?;
+                ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Dot }
+            } else if self.eat(Symbol::OpenBracket) {
+                let index = self.expression()?;
+                self.expect(Symbol::CloseBracket)?;
+                match index.kind() {
+                    ExpressionKind::Literal(Value::String(name)) => {
+                        let name = name.clone();
+                        ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Bracket }
+                    }
+                    _ => ExpressionKind::Index { base: Box::new(base), index: Box::new(index) },
+                }
+            } else {
+                return Ok(base);
+            };
+            base = within_depth(Expression::new(kind, start.to(self.span_before())))?;
+        }
+    }
+
+    pub(super) fn primary(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        let kind = match self.token() {
+            Token::Number(number) => ExpressionKind::Literal(Value::Number(*number)),
+            Token::String(text) => ExpressionKind::Literal(Value::String(text.clone())),
+            Token::Parameter(name) => ExpressionKind::Parameter(name.clone()),
+            Token::Word(_) => return self.word(),
+            Token::Symbol(Symbol::OpenParenthesis) => return self.subquery(SubqueryForm::Scalar),
+            Token::Symbol(Symbol::OpenBracket) => return self.array(),
+            Token::Symbol(Symbol::OpenBrace) => return self.object(),
+            Token::Symbol(_) | Token::End => return Err(self.no_operand()),
+        };
+        self.advance();
+        Ok(Expression::new(kind, start))
+    }
+
+    fn no_operand(&mut self) -> SqlError {
+        self.would_fit("an expression");
+        self.unexpected()
+    }
+
+    /// `(SELECT …)`
+    fn subquery(&mut self, form: SubqueryForm) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenParenthesis)?;
+        let query = Box::new(self.nested(Cursor::query)?);
+        self.expect(Symbol::CloseParenthesis)?;
+        let kind = ExpressionKind::Subquery { form, query };
+        within_depth(Expression::new(kind, start.to(self.span_before())))
+    }
+
+    fn array(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenBracket)?;
+        let elements = if self.is_symbol(Symbol::CloseBracket) { Vec::new() } else { self.expressions()? };
+        self.expect(Symbol::CloseBracket)?;
+        within_depth(Expression::new(ExpressionKind::Array(elements), start.to(self.span_before())))
+    }
+
+    fn object(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        self.expect(Symbol::OpenBrace)?;
+        let mut members = Vec::new();
+        if !self.is_symbol(Symbol::CloseBrace) {
+            loop {
+                let name = match self.token() {
+                    Token::String(name) | Token::Word(name) => name.clone(),
+                    _ => {
+                        self.would_fit("a property name");
+                        return Err(self.unexpected());
+                    }
+                };
+                self.advance();
+                self.expect(Symbol::Colon)?;
+                members.push((name, self.expression()?));
+                if !self.eat(Symbol::Comma) {
+                    break;
+                }
+            }
+        }
+        self.expect(Symbol::CloseBrace)?;
+        within_depth(Expression::new(ExpressionKind::Object(members), start.to(self.span_before())))
+    }
+
+    /// A constant, a subquery with a word before it, a function or a name.
+    fn word(&mut self) -> Result<Expression, SqlError> {
+        let start = self.span();
+        let Token::Word(word) = self.token().clone() else { return Err(self.no_operand()) };
+        let called = self.token_after(1).is(Symbol::OpenParenthesis);
+        if called && let Some(form) = self.subquery_form(&word) {
+            self.advance();
+            return self.subquery(form);
+        }
+        if word == "udf" && self.token_after(1).is(Symbol::Dot) {
+            self.advance();
+            self.advance();
+            let name = self.expect_word("the name of a user-defined function")?;
+            return self.call(name, true, start);
+        }
+        if let Some(constant) = constant(&word) {
+            self.advance();
+            return Ok(Expression::new(ExpressionKind::Literal(constant), start));
+        }
+        if is_reserved(&word) {
+            return Err(self.no_operand());
+        }
+        self.advance();
+        if called {
+            return self.call(word, false, start);
+        }
+        Ok(Expression::new(ExpressionKind::Name(word), start))
+    }
+
+    fn subquery_form(&self, word: &str) -> Option<SubqueryForm> {
+        let forms = [
+            ("EXISTS", SubqueryForm::Exists),
+            ("ARRAY", SubqueryForm::Array),
+            ("ALL", SubqueryForm::All),
+            ("FIRST", SubqueryForm::First),
+            ("LAST", SubqueryForm::Last),
+        ];
+        let form = forms.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))?.1;
+        // EXISTS and ARRAY can be nothing else; the others might be functions.
+        let certain = matches!(form, SubqueryForm::Exists | SubqueryForm::Array);
+        (certain || self.is_keyword_after(2, "SELECT")).then_some(form)
+    }
+
+    /// The arguments of a function whose name has been read.
+    fn call(
+        &mut self,
+        name: smol_str::SmolStr,
+        user_defined: bool,
+        start: Span,
+    ) -> Result<Expression, SqlError> {
+        self.expect(Symbol::OpenParenthesis)?;
+        let arguments =
+            if self.is_symbol(Symbol::CloseParenthesis) { Vec::new() } else { self.expressions()? };
+        self.expect(Symbol::CloseParenthesis)?;
+        let kind = ExpressionKind::Call { name: FunctionName(name), arguments, user_defined };
+        within_depth(Expression::new(kind, start.to(self.span_before())))
+    }
+}
+
+fn constant(word: &str) -> Option<Value> {
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    if is("true") {
+        Some(Value::Bool(true))
+    } else if is("false") {
+        Some(Value::Bool(false))
+    } else if is("null") {
+        Some(Value::Null)
+    } else if is("undefined") {
+        Some(Value::Undefined)
+    } else {
+        None
+    }
+}
