@@ -196,6 +196,9 @@ mod tests {
         ] {
             assert_eq!(rows(&query, &document), Err("SC3003"), "{query}");
         }
-        assert_eq!(rows("SELECT VALUE 1 FROM c JOIN p IN c.a JOIN q IN (SELECT VALUE [1,2,3,4,5])", &document), Ok(5_000));
+        assert_eq!(
+            rows("SELECT VALUE 1 FROM c JOIN p IN c.a JOIN q IN (SELECT VALUE [1,2,3,4,5])", &document),
+            Ok(5_000)
+        );
     }
 }
