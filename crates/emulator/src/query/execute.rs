@@ -70,7 +70,7 @@ impl QueryRequest<'_> {
     fn is_served_by_an_index(&self) -> bool {
         self.scope.partitions.iter().all(|partition| {
             let (within, whole) = self.scope.part_of(partition);
-            let choice = route::choose(self.statement.access(), &partition.peek(), &within, whole);
+            let choice = route::choose(self.statement.access(), &partition.snapshot(), &within, whole);
             choice.indexed || choice.exact
         })
     }
@@ -92,7 +92,7 @@ impl QueryRequest<'_> {
         // A walk in order, once begun, is continued.
         self.from.is_some() || {
             let (within, whole) = self.scope.part_of(partition);
-            route::choose(self.statement.access(), &partition.peek(), &within, whole).ordered
+            route::choose(self.statement.access(), &partition.snapshot(), &within, whole).ordered
         }
     }
 

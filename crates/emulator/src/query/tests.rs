@@ -73,7 +73,7 @@ fn filled(documents: &[String]) -> Container {
     let container = Container::new(rid, &properties, 1);
     for (at, members) in documents.iter().enumerate() {
         let body = format!("{{\"id\":\"{at}\",{members}}}");
-        let document = Document::parse(body.as_bytes(), &container.schema()).unwrap();
+        let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();
         let partition = container.partition_of(&document.epk);
         partition
             .write(container.ordinals(), at as u64 / 2, |t| t.upsert(&document, Precondition::None))

@@ -3,6 +3,7 @@
 //! All work that does not depend on what is stored already happens here, before the partition's
 //! writer lock is taken: parsing, validation, the text to store, index terms and unique keys.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use protocol::partition::{EffectivePartitionKey, PartitionKeyComponent, effective_key};
@@ -31,7 +32,11 @@ pub(crate) struct Document {
     value: Value,
     /// The user's members as JSON, with the opening brace and without the closing one.
     pub(super) user_text: Vec<u8>,
-    pub(super) terms: Terms,
+    /// Its index entries if it is written at `prepared_at`.
+    terms: Terms,
+    prepared_at: u64,
+    /// The version it will probably replace, with that one's index entries.
+    foreseen: Option<(Arc<Item>, Terms)>,
 }
 
 /// Why a document cannot be stored.
@@ -58,17 +63,21 @@ pub(crate) enum DocumentError {
 }
 
 impl Document {
-    /// Parses and checks `body`, which is JSON text.
-    pub(crate) fn parse(body: &[u8], schema: &Arc<Schema>) -> Result<Document, DocumentError> {
+    /// Parses and checks `body`, which is JSON text, to be written at `now`.
+    pub(crate) fn parse(body: &[u8], schema: &Arc<Schema>, now: u64) -> Result<Document, DocumentError> {
         if body.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(body.len()));
         }
         let value = sql::value::parse(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
-        Document::from_value(&value, schema)
+        Document::from_value(&value, schema, now)
     }
 
-    /// Checks `value` and prepares it.
-    pub(crate) fn from_value(value: &Value, schema: &Arc<Schema>) -> Result<Document, DocumentError> {
+    /// Checks `value` and prepares it to be written at `now`.
+    pub(crate) fn from_value(
+        value: &Value,
+        schema: &Arc<Schema>,
+        now: u64,
+    ) -> Result<Document, DocumentError> {
         let members = value.as_object().ok_or(DocumentError::NotAnObject)?;
         let id = match members.get("id") {
             Some(Value::String(id)) => id.clone(),
@@ -83,8 +92,23 @@ impl Document {
         }
         let key = schema.extract_key(value);
         let epk = effective_key(&schema.partition_key, &key);
-        let terms = Terms::of(value, &schema.policy);
-        Ok(Document { schema: Arc::clone(schema), id, epk, ttl, value: value.clone(), user_text, terms })
+        let terms = all_terms(value, schema, &epk, now, ttl);
+        Ok(Document {
+            schema: Arc::clone(schema),
+            id,
+            epk,
+            ttl,
+            value: value.clone(),
+            user_text,
+            terms,
+            prepared_at: now,
+            foreseen: None,
+        })
+    }
+
+    /// Works out ahead of the writer's turn what replacing `old` will take.
+    pub(crate) fn foresee(&mut self, old: &Arc<Item>) {
+        self.foreseen = Some((Arc::clone(old), terms_of_item(old, &old.value(), &self.schema)));
     }
 
     /// The entries that no other item of its logical partition may have.
@@ -97,32 +121,46 @@ impl Document {
     }
 
     /// Its index entries under a time of writing.
-    pub(super) fn terms_at(&self, seconds: u64, schema: &Arc<Schema>) -> Terms {
+    pub(super) fn terms_at(&self, seconds: u64, schema: &Arc<Schema>) -> Cow<'_, Terms> {
         // The container's properties may have been replaced while the document was on its way.
-        let same_rules = Arc::ptr_eq(&self.schema, schema);
-        let mut terms = if same_rules { self.terms.clone() } else { Terms::of(&self.value, &schema.policy) };
-        complete(&mut terms, &self.value, &self.epk, schema);
-        schema.add_time_terms(&mut terms, &self.value, seconds, self.ttl);
-        terms.sort();
-        terms
+        if seconds == self.prepared_at && Arc::ptr_eq(&self.schema, schema) {
+            return Cow::Borrowed(&self.terms);
+        }
+        Cow::Owned(all_terms(&self.value, schema, &self.epk, seconds, self.ttl))
+    }
+
+    /// The index entries of the version it replaces.
+    pub(super) fn terms_of_replaced(&self, old: &Arc<Item>, schema: &Arc<Schema>) -> Cow<'_, Terms> {
+        match &self.foreseen {
+            Some((item, terms)) if Arc::ptr_eq(item, old) && Arc::ptr_eq(&self.schema, schema) => {
+                Cow::Borrowed(terms)
+            }
+            _ => Cow::Owned(terms_of_item(old, &old.value(), schema)),
+        }
     }
 }
 
 /// The entries a stored item has: what must be removed when it goes.
 pub(super) fn terms_of_item(item: &Item, value: &Value, schema: &Schema) -> Terms {
-    let mut terms = Terms::of(value, &schema.policy);
-    complete(&mut terms, value, &item.epk, schema);
-    schema.add_time_terms(&mut terms, value, item.modified_at, item.ttl);
-    terms.sort();
-    terms
+    all_terms(value, schema, &item.epk, item.modified_at, item.ttl)
 }
 
-/// Adds what is indexed whatever the policy says.
-fn complete(terms: &mut Terms, value: &Value, epk: &EffectivePartitionKey, schema: &Schema) {
+/// Every entry of a document written at `seconds`.
+fn all_terms(
+    value: &Value,
+    schema: &Schema,
+    epk: &EffectivePartitionKey,
+    seconds: u64,
+    ttl: Option<i32>,
+) -> Terms {
+    let mut terms = Terms::of(value, &schema.policy);
     for unique in &schema.unique_keys {
         terms.add(unique.space, &unique.value(value, epk));
     }
     terms.add(Space::RING, epk.as_bytes());
+    schema.add_time_terms(&mut terms, value, seconds, ttl);
+    terms.sort();
+    terms
 }
 
 /// An item's `ttl`. Without a default on the container it is a property like any other, so that

@@ -53,6 +53,16 @@ pub(crate) enum ChangeKind {
     Expire,
 }
 
+impl ChangeKind {
+    /// Whether the item is gone afterwards.
+    pub(crate) fn removes(self) -> bool {
+        match self {
+            ChangeKind::Create | ChangeKind::Replace => false,
+            ChangeKind::Delete | ChangeKind::Expire => true,
+        }
+    }
+}
+
 impl Log {
     pub(super) fn starting_after(lsn: Lsn) -> Log {
         Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn }
@@ -87,6 +97,6 @@ impl Log {
 }
 
 fn superseded(change: &Change) -> u64 {
-    let removed = matches!(change.kind, ChangeKind::Delete | ChangeKind::Expire).then_some(&change.item);
+    let removed = change.kind.removes().then_some(&change.item);
     removed.or(change.previous.as_ref()).map_or(0, |item| item.size() as u64)
 }

@@ -1,12 +1,13 @@
 //! One region's data: container → partition → item.
 //!
-//! A partition's state is an immutable snapshot of persistent maps. A write builds the next one
-//! under the partition's writer lock and swaps it in; reads take the current one and never wait.
-//! Reading order: what is stored (`item`, `log`, `index`), together (`state`), how it changes
+//! What readers see is always an immutable snapshot of persistent maps: the `head` for point reads,
+//! the `state` for everything that searches. Writers take turns and publish what they have done.
+//! Reading order: what is stored (`item`, `log`, `index`), together (`head`, `state`), how it changes
 //! (`document`, `transaction`, `partition`), and under which rules (`schema`, `container`).
 
 mod container;
 mod document;
+mod head;
 pub(crate) mod index;
 mod item;
 mod log;

@@ -1,9 +1,9 @@
 //! Writes to one partition, all or nothing.
 //!
-//! A transaction works on a private copy of the state, under the partition's writer lock. Each
-//! operation first checks everything that can fail and only then changes the copy, so a failed
-//! operation leaves no trace; whether the copy is published is up to the caller. All operations of
-//! one transaction share one LSN.
+//! A transaction works on a private copy of the head and only notes what is to change in the state,
+//! under the partition's writer lock. Each operation first checks everything that can fail, so a
+//! failed operation leaves no trace; whether the changes are carried out is up to the caller. All
+//! operations of one transaction share one LSN.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,13 @@ use sql::Value;
 use thiserror::Error;
 
 use super::document::{Document, DocumentError, terms_of_item};
+use super::head::Head;
+use super::index::{IndexKey, Term, difference};
 use super::item::{Draft, EntityTag, Item, Ordinal};
 use super::log::{Change, ChangeKind};
 use super::partition::Identity;
-use super::state::State;
+use super::schema::Schema;
+use super::state::{IndexChange, State, lsn_term};
 
 /// Expired items removed by one write at the most.
 const PURGE_MAX: usize = 16;
@@ -69,42 +72,61 @@ pub(crate) enum WriteError {
     KeyMismatch,
 }
 
-/// A private copy of a partition's state, being changed.
+/// Changes to one partition, being collected.
 pub(crate) struct Transaction<'a> {
-    pub(super) state: State,
+    head: Head,
+    /// As it was before; what has changed since is in `index`.
+    state: &'a State,
     identity: &'a Identity,
     ordinals: &'a AtomicU64,
     now: u64,
     lsn: Lsn,
-    operations: u32,
+    changes: Vec<Change>,
+    index: Vec<IndexChange>,
+}
+
+/// What a transaction came to.
+pub(super) struct Outcome {
+    pub(super) head: Head,
+    pub(super) changes: Vec<Change>,
+    pub(super) index: Vec<IndexChange>,
 }
 
 impl<'a> Transaction<'a> {
     pub(super) fn new(
-        state: State,
+        head: Head,
+        state: &'a State,
         identity: &'a Identity,
         ordinals: &'a AtomicU64,
         now: u64,
     ) -> Transaction<'a> {
-        let lsn = Lsn(state.lsn.0 + 1);
-        let mut transaction = Transaction { state, identity, ordinals, now, lsn, operations: 0 };
+        let lsn = Lsn(head.lsn.0 + 1);
+        let (changes, index) = (Vec::new(), Vec::new());
+        let mut transaction = Transaction { head, state, identity, ordinals, now, lsn, changes, index };
         transaction.purge();
         transaction
     }
 
-    /// Whether there is anything to publish.
-    pub(super) fn has_changes(&self) -> bool {
-        self.operations > 0
+    /// What is to be carried out, if anything.
+    pub(super) fn finish(self) -> Option<Outcome> {
+        let Transaction { mut head, lsn, changes, index, .. } = self;
+        head.lsn = lsn;
+        (!changes.is_empty()).then_some(Outcome { head, changes, index })
     }
 
     /// The rules in force.
-    pub(crate) fn schema(&self) -> &Arc<super::schema::Schema> {
-        &self.state.schema
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        &self.head.schema
+    }
+
+    /// When it happens, in seconds since the epoch.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
     }
 
     /// The item as this transaction sees it.
     pub(crate) fn read(&self, epk: &EffectivePartitionKey, id: &str) -> Result<Arc<Item>, WriteError> {
-        self.state.get_live(epk, id, self.now).cloned().ok_or(WriteError::NotFound)
+        self.head.get_live(epk, id, self.now).cloned().ok_or(WriteError::NotFound)
     }
 
     /// Stores a new item.
@@ -156,7 +178,7 @@ impl<'a> Transaction<'a> {
         let old = self.live(epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
         let patched = change(&old.value())?;
-        let document = Document::from_value(&patched, &self.state.schema)?;
+        let document = Document::from_value(&patched, &self.head.schema, self.now)?;
         if document.epk != *epk || document.id != id {
             return Err(WriteError::BadPatch(
                 "A patch may not change the id or the partition key of an item; replace or recreate it."
@@ -181,8 +203,8 @@ impl<'a> Transaction<'a> {
 
     /// The item, after removing it if its time is over.
     fn live(&mut self, epk: &EffectivePartitionKey, id: &str) -> Option<Arc<Item>> {
-        let item = Arc::clone(self.state.get(epk, id)?);
-        if item.is_live(self.state.schema.default_ttl, self.now) {
+        let item = Arc::clone(self.head.get(epk, id)?);
+        if item.is_live(self.head.schema.default_ttl, self.now) {
             return Some(item);
         }
         self.remove(&item, ChangeKind::Expire);
@@ -197,43 +219,65 @@ impl<'a> Transaction<'a> {
     }
 
     fn insert(&mut self, document: &Document) -> Result<Written, WriteError> {
-        let terms = document.terms_at(self.now, &self.state.schema);
         self.check_unique(document, None)?;
+        let terms = document.terms_at(self.now, &self.head.schema);
         let ordinal = Ordinal(self.ordinals.fetch_add(1, Ordering::Relaxed));
         let item = self.version(document, ordinal);
-        self.state.insert(Arc::clone(&item), &terms);
+        terms.iter().for_each(|term| self.note(term, ordinal, true));
+        self.note_lsn(item.lsn, ordinal, true);
+        self.head.insert(&item);
         self.record(ChangeKind::Create, Arc::clone(&item), None);
         Ok(Written { item, previous: None, terms_changed: terms.scalars() as usize })
     }
 
     fn put(&mut self, old: &Arc<Item>, document: &Document) -> Result<Written, WriteError> {
         self.check_unique(document, Some(old.ordinal))?;
-        let old_terms = terms_of_item(old, &old.value(), &self.state.schema);
-        let terms = document.terms_at(self.now, &self.state.schema);
+        let old_terms = document.terms_of_replaced(old, &self.head.schema);
+        let terms = document.terms_at(self.now, &self.head.schema);
         let item = self.version(document, old.ordinal);
-        let terms_changed = self.state.replace(old, &old_terms, Arc::clone(&item), &terms);
+        let (removed, added) = difference(&old_terms, &terms);
+        let terms_changed = removed.len() + added.len();
+        removed.into_iter().for_each(|term| self.note(term, old.ordinal, false));
+        added.into_iter().for_each(|term| self.note(term, old.ordinal, true));
+        self.note_lsn(old.lsn, old.ordinal, false);
+        self.note_lsn(item.lsn, old.ordinal, true);
+        self.head.replace(old, &item);
         self.record(ChangeKind::Replace, Arc::clone(&item), Some(Arc::clone(old)));
         Ok(Written { item, previous: Some(Arc::clone(old)), terms_changed })
     }
 
     fn remove(&mut self, item: &Arc<Item>, kind: ChangeKind) -> usize {
-        let terms = terms_of_item(item, &item.value(), &self.state.schema);
-        self.state.remove(item, &terms);
+        let terms = terms_of_item(item, &item.value(), &self.head.schema);
+        terms.iter().for_each(|term| self.note(term, item.ordinal, false));
+        self.note_lsn(item.lsn, item.ordinal, false);
+        self.head.remove(item);
         self.record(kind, Arc::clone(item), None);
         terms.scalars() as usize
     }
 
     fn check_unique(&self, document: &Document, own: Option<Ordinal>) -> Result<(), WriteError> {
-        let taken = |term: Vec<u8>| self.state.index.other_under(&term, own).is_some();
-        if document.unique_terms(&self.state.schema).any(taken) {
+        let taken = |term: Vec<u8>| self.holders(&term).any(|holder| Some(holder) != own);
+        if document.unique_terms(&self.head.schema).any(taken) {
             Err(WriteError::UniqueConflict)
         } else {
             Ok(())
         }
     }
 
+    /// The items under exactly `term`, with the changes of this transaction.
+    fn holders(&self, term: &[u8]) -> impl Iterator<Item = Ordinal> {
+        let mut holders: Vec<Ordinal> = self.state.index.ordinals_under(term).collect();
+        for change in self.index.iter().filter(|change| change.entry.term() == term) {
+            match change.added {
+                true => holders.push(change.entry.ordinal()),
+                false => holders.retain(|holder| *holder != change.entry.ordinal()),
+            }
+        }
+        holders.into_iter()
+    }
+
     fn version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
-        let etag = EntityTag::new(self.identity.id, self.lsn, self.operations, self.now);
+        let etag = EntityTag::new(self.identity.id, self.lsn, self.changes.len() as u32, self.now);
         Arc::new(Item::new(Draft {
             ordinal,
             id: document.id.clone(),
@@ -248,11 +292,17 @@ impl<'a> Transaction<'a> {
         }))
     }
 
+    fn note(&mut self, term: Term<'_>, ordinal: Ordinal, added: bool) {
+        let entry = IndexKey::of_term(term.bytes, ordinal);
+        self.index.push(IndexChange { entry, imprecise: term.imprecise, added });
+    }
+
+    fn note_lsn(&mut self, lsn: Lsn, ordinal: Ordinal, added: bool) {
+        self.note(Term { bytes: &lsn_term(lsn), imprecise: false }, ordinal, added);
+    }
+
     fn record(&mut self, kind: ChangeKind, item: Arc<Item>, previous: Option<Arc<Item>>) {
-        self.state.lsn = self.lsn;
-        let change = Change { lsn: self.lsn, kind, item, previous, at: self.now };
-        self.state.log.append(self.operations, change);
-        self.operations += 1;
+        self.changes.push(Change { lsn: self.lsn, kind, item, previous, at: self.now });
     }
 }
 

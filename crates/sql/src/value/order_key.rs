@@ -35,10 +35,16 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
         Value::String(text) => {
             out.push(Kind::String as u8);
             let cut = text.len() > ORDER_KEY_STRING_MAX;
-            for &byte in &text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)] {
-                out.push(utf16_rank(byte));
-                if byte == 0 {
-                    out.push(0xFF);
+            let bytes = &text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)];
+            // Nearly every string is written as it is; only these bytes need another form.
+            if bytes.iter().all(|byte| *byte != 0 && *byte < 0xEE) {
+                out.extend_from_slice(bytes);
+            } else {
+                for &byte in bytes {
+                    out.push(utf16_rank(byte));
+                    if byte == 0 {
+                        out.push(0xFF);
+                    }
                 }
             }
             if cut {

@@ -179,7 +179,7 @@ fn document(
     transaction: &Transaction<'_>,
     epk: &EffectivePartitionKey,
 ) -> Result<Document, WriteError> {
-    let document = Document::from_value(value, transaction.schema())?;
+    let document = Document::from_value(value, transaction.schema(), transaction.now())?;
     if document.epk == *epk { Ok(document) } else { Err(WriteError::KeyMismatch) }
 }
 

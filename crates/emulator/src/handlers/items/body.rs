@@ -22,5 +22,5 @@ pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, Se
 
 /// The body as a document to store.
 pub(super) fn document(request: &ItemRequest<'_>, schema: &Arc<Schema>) -> Result<Document, ServiceError> {
-    Ok(Document::parse(&text(request)?, schema)?)
+    Ok(Document::parse(&text(request)?, schema, request.now_seconds())?)
 }

@@ -32,10 +32,10 @@ pub(super) struct Address {
 impl Address {
     /// The id of the item a path names: its id, or its `_rid` in that place.
     pub(super) fn item_id<'a>(&self, request: &ItemRequest<'_>, named: &'a str) -> Cow<'a, str> {
-        let state = self.partition.peek();
-        if named.len() != RID_LENGTH || state.get(&self.epk, named).is_some() {
+        if named.len() != RID_LENGTH || self.partition.peek().get(&self.epk, named).is_some() {
             return Cow::Borrowed(named);
         }
+        let state = self.partition.snapshot();
         let item = named
             .parse::<ItemRid>()
             .ok()

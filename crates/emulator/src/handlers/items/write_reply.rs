@@ -42,9 +42,12 @@ pub(super) fn store_document<'a>(
 ) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
-    let document = body::document(request, &schema)?;
+    let mut document = body::document(request, &schema)?;
     let address = partition_key::address(request, &schema)?;
     partition_key::check_document(&document, &address)?;
+    if let Some(old) = address.partition.peek().get(&document.epk, &document.id) {
+        document.foresee(old);
+    }
     let precondition = precondition(&request.call.headers)?;
     let written = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
         write(transaction, &document, &address, precondition)

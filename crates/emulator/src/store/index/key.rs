@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use super::space::Space;
 use crate::store::Ordinal;
 
 /// Long enough for a number, a short string or a position on the ring, with space and ordinal.
@@ -54,6 +55,11 @@ impl IndexKey {
         let bytes = self.bytes();
         let tail = bytes[bytes.len() - 8..].try_into().expect("an entry ends with eight bytes of ordinal");
         Ordinal(u64::from_be_bytes(tail))
+    }
+
+    /// What it is about.
+    pub(crate) fn space(&self) -> Space {
+        Space::from_bytes(self.bytes()[..8].try_into().expect("an entry begins with its space"))
     }
 
     /// Space and value, without the ordinal.

@@ -12,7 +12,8 @@ mod terms;
 
 use std::ops::Bound;
 
-use imbl::{GenericOrdSet, HashMap, OrdSet, shared_ptr::DefaultSharedPtr};
+use foldhash::fast::FixedState;
+use imbl::{GenericHashMap, GenericOrdSet, OrdSet, shared_ptr::DefaultSharedPtr};
 
 pub(crate) use key::{IndexKey, after_prefix};
 pub(crate) use policy::{Policy, composite_space};
@@ -25,7 +26,7 @@ use super::Ordinal;
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Index {
     entries: OrdSet<IndexKey>,
-    counts: HashMap<Space, SpaceCount>,
+    counts: GenericHashMap<Space, SpaceCount, FixedState, DefaultSharedPtr>,
 }
 
 /// How many entries a space has.
@@ -69,23 +70,23 @@ impl KeyRange {
 }
 
 impl Index {
-    /// Adds one term of one item.
-    pub(crate) fn insert(&mut self, term: Term<'_>, ordinal: Ordinal) {
-        let previous = self.entries.insert(IndexKey::of_term(term.bytes, ordinal));
-        debug_assert!(previous.is_none(), "an item is indexed once per term");
-        let count = self.counts.entry(space_of(term.bytes)).or_default();
+    /// Adds an entry.
+    pub(crate) fn insert(&mut self, entry: IndexKey, imprecise: bool) {
+        let count = self.counts.entry(entry.space()).or_default();
         count.entries += 1;
-        count.imprecise += u64::from(term.imprecise);
+        count.imprecise += u64::from(imprecise);
+        let previous = self.entries.insert(entry);
+        debug_assert!(previous.is_none(), "an item is indexed once per term");
     }
 
-    /// Removes one term of one item.
-    pub(crate) fn remove(&mut self, term: Term<'_>, ordinal: Ordinal) {
-        let removed = self.entries.remove(&IndexKey::of_term(term.bytes, ordinal));
+    /// Removes an entry.
+    pub(crate) fn remove(&mut self, entry: &IndexKey, imprecise: bool) {
+        let removed = self.entries.remove(entry);
         debug_assert!(removed.is_some(), "what is removed was there");
-        let space = space_of(term.bytes);
+        let space = entry.space();
         if let Some(count) = self.counts.get_mut(&space) {
             count.entries = count.entries.saturating_sub(1);
-            count.imprecise = count.imprecise.saturating_sub(u64::from(term.imprecise));
+            count.imprecise = count.imprecise.saturating_sub(u64::from(imprecise));
             if count.entries == 0 {
                 self.counts.remove(&space);
             }
@@ -116,13 +117,13 @@ impl Index {
         self.range(range).take(limit).count()
     }
 
-    /// An item other than `ordinal` under exactly `term`.
-    pub(crate) fn other_under(&self, term: &[u8], ordinal: Option<Ordinal>) -> Option<Ordinal> {
-        let first = self.seek(term, Ordinal(0))?;
-        if Some(first) != ordinal { Some(first) } else { self.seek(term, Ordinal(first.0 + 1)) }
+    /// The items under exactly `term`, in order of creation.
+    pub(crate) fn ordinals_under(&self, term: &[u8]) -> impl Iterator<Item = Ordinal> {
+        let mut next = self.seek(term, Ordinal(0));
+        std::iter::from_fn(move || {
+            let found = next?;
+            next = self.seek(term, Ordinal(found.0 + 1));
+            Some(found)
+        })
     }
-}
-
-fn space_of(term: &[u8]) -> Space {
-    Space::from_bytes(term[..8].try_into().expect("a term begins with its space"))
 }

@@ -38,7 +38,7 @@ pub(crate) struct Term<'a> {
 impl Terms {
     /// The terms of `document` under `policy`. Cost grows with the document.
     pub(crate) fn of(document: &Value, policy: &Policy) -> Terms {
-        let mut terms = Terms::default();
+        let mut terms = Terms { bytes: Vec::with_capacity(1024), spans: Vec::with_capacity(32), scalars: 0 };
         if let (Some(members), Some(root)) = (document.as_object(), policy.root()) {
             for (name, value) in members.iter().filter(|(name, _)| !is_system_member(name)) {
                 terms.walk(value, Space::ROOT.member(name), root.key(name), name == "id");

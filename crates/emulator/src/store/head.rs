@@ -1,0 +1,67 @@
+//! What point reads need of a partition: items by identity, at one LSN.
+//!
+//! Every write publishes a new head. Its map is persistent, so the next one shares all but a few
+//! nodes with it, and readers keep the one they took. A look-up costs a hash.
+
+use std::sync::Arc;
+
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+
+use super::item::{Item, ItemKey, ItemKeyRef, ItemsByKey};
+use super::schema::Schema;
+
+/// Items by identity, and how far the partition is.
+#[derive(Clone)]
+pub(crate) struct Head {
+    pub(crate) lsn: Lsn,
+    pub(crate) schema: Arc<Schema>,
+    by_key: ItemsByKey,
+    bytes: u64,
+}
+
+impl Head {
+    /// An empty partition.
+    pub(super) fn new(schema: Arc<Schema>, lsn: Lsn) -> Head {
+        Head { lsn, schema, by_key: ItemsByKey::default(), bytes: 0 }
+    }
+
+    /// The item with this identity, expired or not.
+    pub(crate) fn get(&self, epk: &EffectivePartitionKey, id: &str) -> Option<&Arc<Item>> {
+        self.by_key.get(&ItemKeyRef { epk, id })
+    }
+
+    /// The item with this identity, if a reader at `now` sees it.
+    pub(crate) fn get_live(&self, epk: &EffectivePartitionKey, id: &str, now: u64) -> Option<&Arc<Item>> {
+        self.get(epk, id).filter(|item| item.is_live(self.schema.default_ttl, now))
+    }
+
+    /// How many items there are, expired ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Bytes of all items.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn insert(&mut self, item: &Arc<Item>) {
+        self.bytes += item.size() as u64;
+        self.by_key.insert(ItemKey::of(item), Arc::clone(item));
+    }
+
+    pub(super) fn replace(&mut self, old: &Item, new: &Arc<Item>) {
+        if old.id == new.id {
+            self.bytes -= old.size() as u64;
+        } else {
+            self.remove(old);
+        }
+        self.insert(new);
+    }
+
+    pub(super) fn remove(&mut self, item: &Item) {
+        self.bytes -= item.size() as u64;
+        self.by_key.remove(&ItemKeyRef { epk: &item.epk, id: &item.id });
+    }
+}
