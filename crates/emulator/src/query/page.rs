@@ -6,6 +6,9 @@ use sql::value::write_json;
 /// Bytes after which a page takes no more rows.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Rows for which room is made at once.
+const ROWS_FORESEEN: usize = 32;
+
 /// Rows on their way out: `{"_rid":…,"Documents":[…],"_count":n}`.
 #[derive(Debug)]
 pub(crate) struct PageBody {
@@ -47,6 +50,10 @@ impl PageBody {
 
     /// Adds a row that is JSON already.
     pub(crate) fn add_text(&mut self, row: &[u8]) {
+        if self.count == 0 {
+            // The rows of a page resemble each other, and growing by doubling copies them all.
+            self.text.reserve(self.rows_max.min(ROWS_FORESEEN) * (row.len() + 1));
+        }
         self.begin_row();
         self.text.extend_from_slice(row);
     }

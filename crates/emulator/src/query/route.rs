@@ -67,7 +67,10 @@ pub(super) fn choose(access: &Access, state: &State, within: &EpkRange, whole: b
     // A walk gives way to a stream, and then its condition is still to be checked.
     let exact = access.exact && narrowed.exact && (narrowed.walk.is_none() || matches.is_none());
     let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW) < FEW);
-    if !few && let Some(route) = ordered_route(access, state) {
+    let walk_is_as_short = whole && orders_by_its_only_condition(access);
+    if (!few || walk_is_as_short)
+        && let Some(route) = ordered_route(access, state)
+    {
         return Choice {
             route,
             exact: exact && matches!(access.filter, Filter::All),
@@ -292,6 +295,14 @@ fn ordered_route(access: &Access, state: &State) -> Option<Route> {
         backwards,
         missing: Missing::None,
     })
+}
+
+/// Whether the walk in order passes exactly the entries that satisfy the conditions.
+fn orders_by_its_only_condition(access: &Access) -> bool {
+    match (access.order.as_slice(), &access.filter) {
+        ([(path, _)], Filter::Test { path: tested, .. }) => tested == path,
+        _ => false,
+    }
 }
 
 /// A condition on `path` that every match satisfies.

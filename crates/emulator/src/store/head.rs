@@ -8,7 +8,8 @@ use std::sync::Arc;
 use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 
-use super::item::{Item, ItemKey, ItemKeyRef, ItemsByKey};
+use super::by_key::ItemsByKey;
+use super::item::Item;
 use super::schema::Schema;
 
 /// Items by identity, and how far the partition is.
@@ -28,7 +29,7 @@ impl Head {
 
     /// The item with this identity, expired or not.
     pub(crate) fn get(&self, epk: &EffectivePartitionKey, id: &str) -> Option<&Arc<Item>> {
-        self.by_key.get(&ItemKeyRef { epk, id })
+        self.by_key.get(epk, id)
     }
 
     /// The item with this identity, if a reader at `now` sees it.
@@ -48,7 +49,7 @@ impl Head {
 
     pub(super) fn insert(&mut self, item: &Arc<Item>) {
         self.bytes += item.size() as u64;
-        self.by_key.insert(ItemKey::of(item), Arc::clone(item));
+        self.by_key.insert(item);
     }
 
     pub(super) fn replace(&mut self, old: &Item, new: &Arc<Item>) {
@@ -62,6 +63,6 @@ impl Head {
 
     pub(super) fn remove(&mut self, item: &Item) {
         self.bytes -= item.size() as u64;
-        self.by_key.remove(&ItemKeyRef { epk: &item.epk, id: &item.id });
+        self.by_key.remove(item);
     }
 }

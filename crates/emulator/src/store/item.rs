@@ -1,10 +1,8 @@
 //! One stored version of an item.
 
 use std::fmt::Write as _;
-use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
-use imbl::shared_ptr::DefaultSharedPtr;
 use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 use smol_str::SmolStr;
@@ -151,48 +149,5 @@ impl Item {
     /// Whether a reader at `now` sees it.
     pub(crate) fn is_live(&self, default_ttl: Option<i32>, now: u64) -> bool {
         self.expires_at(default_ttl).is_none_or(|at| now < at)
-    }
-}
-
-/// An item's identity within a container: its logical partition and id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ItemKey {
-    epk: EffectivePartitionKey,
-    id: SmolStr,
-}
-
-/// [`ItemKey`] for look-ups, borrowed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ItemKeyRef<'a> {
-    pub(crate) epk: &'a EffectivePartitionKey,
-    pub(crate) id: &'a str,
-}
-
-/// Items by identity.
-pub(crate) type ItemsByKey =
-    imbl::GenericHashMap<ItemKey, std::sync::Arc<Item>, foldhash::fast::RandomState, DefaultSharedPtr>;
-
-impl ItemKey {
-    pub(crate) fn of(item: &Item) -> ItemKey {
-        ItemKey { epk: item.epk.clone(), id: item.id.clone() }
-    }
-}
-
-impl Hash for ItemKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        ItemKeyRef { epk: &self.epk, id: &self.id }.hash(state);
-    }
-}
-
-impl Hash for ItemKeyRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.epk.as_bytes().hash(state);
-        self.id.hash(state);
-    }
-}
-
-impl equivalent::Equivalent<ItemKey> for ItemKeyRef<'_> {
-    fn equivalent(&self, key: &ItemKey) -> bool {
-        *self.id == *key.id && *self.epk == key.epk
     }
 }

@@ -5,6 +5,7 @@
 //! Reading order: what is stored (`item`, `log`, `index`), together (`head`, `state`), how it changes
 //! (`document`, `transaction`, `partition`), and under which rules (`schema`, `container`).
 
+mod by_key;
 mod container;
 mod document;
 mod head;

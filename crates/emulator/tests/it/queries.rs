@@ -213,3 +213,19 @@ async fn feeds_page_through_everything() {
     }
     assert_eq!(seen, 40);
 }
+
+#[tokio::test]
+async fn top_of_an_ordered_range_reads_only_what_it_returns() {
+    let account = filled(1).await;
+    let metrics = ("x-ms-documentdb-populatequerymetrics", "true");
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+    for text in [
+        "SELECT TOP 3 c._rid, [{\"item\": c.n}] AS orderByItems, c AS payload FROM c WHERE ((c.n >= 10) AND (true)) ORDER BY c.n",
+        "SELECT TOP 3 * FROM c ORDER BY c.n DESC",
+        "SELECT * FROM c WHERE c.n < 30 ORDER BY c.n DESC OFFSET 1 LIMIT 2",
+    ] {
+        let found = account.query(text, &[range, metrics]).await.expect(200);
+        let header = found.header("x-ms-documentdb-query-metrics");
+        assert!(header.contains("retrievedDocumentCount=3;"), "{text}: {header}");
+    }
+}
