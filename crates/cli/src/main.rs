@@ -19,6 +19,10 @@ use emulator::clock::Stopwatch;
 
 use arguments::{Arguments, Command};
 
+/// Answers are built from many short-lived allocations on a few threads, which this is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let started = Stopwatch::start();
     let arguments = match Arguments::try_parse() {
