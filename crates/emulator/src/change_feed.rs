@@ -233,18 +233,18 @@ impl Reader<'_> {
             ChangeKind::Delete => ("delete", Some(false)),
             ChangeKind::Expire => ("delete", Some(true)),
         };
-        let previous = if deleted.is_some() { Some(&change.item) } else { change.previous.as_ref() };
         rows.extend_from_slice(b"{\"current\":");
         rows.extend_from_slice(if deleted.is_some() { b"{}" } else { change.item.body_bytes() });
-        if let Some(previous) = previous {
-            rows.extend_from_slice(b",\"previous\":");
-            rows.extend_from_slice(previous.body_bytes());
-        }
+        // Without a policy that asks for earlier images, only their LSN is told.
+        let previous_lsn = match change.kind {
+            ChangeKind::Delete | ChangeKind::Expire => change.item.lsn.0,
+            ChangeKind::Create | ChangeKind::Replace => change.previous.as_ref().map_or(0, |item| item.lsn.0),
+        };
         let mut metadata = serde_json::json!({
             "lsn": change.lsn.0,
             "crts": change.at,
             "operationType": operation,
-            "previousImageLSN": previous.map_or(0, |previous| previous.lsn.0),
+            "previousImageLSN": previous_lsn,
         });
         if let Some(expired) = deleted {
             metadata["timeToLiveExpired"] = expired.into();

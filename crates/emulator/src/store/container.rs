@@ -87,6 +87,16 @@ impl Container {
         self.partitions.load().iter().filter(|partition| partition.range.overlaps(range)).cloned().collect()
     }
 
+    /// Removes what has expired, so that its removal is part of the log.
+    pub(crate) fn purge_expired(&self, partition: &Partition, now: u64) {
+        while partition.snapshot().expired(now).next().is_some() {
+            // Every write begins with a purge; this one does nothing else.
+            let (_, purged) =
+                partition.write(&self.next_ordinal, now, |_| Ok::<(), std::convert::Infallible>(()));
+            let Ok(()) = purged;
+        }
+    }
+
     /// Takes on replaced properties: new rules for writes, and an index made anew.
     pub(crate) fn replace_properties(&self, properties: &ContainerProperties) {
         let schema = Arc::new(Schema::of(properties));

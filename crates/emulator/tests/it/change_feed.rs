@@ -95,7 +95,9 @@ async fn all_versions_and_deletes_are_told() {
     assert_eq!(kinds, ["create", "replace", "delete"]);
     let [created, replaced, deleted] = feed.documents() else { panic!("three changes") };
     assert_eq!(created["current"]["n"], 1);
-    assert_eq!((&replaced["current"]["n"], &replaced["previous"]["n"]), (&json!(2), &json!(1)));
+    assert_eq!(replaced["current"]["n"], 2);
+    assert!(feed.documents().iter().all(|row| row.get("previous").is_none()));
+    assert_eq!(replaced["metadata"]["previousImageLSN"], created["metadata"]["lsn"]);
     assert_eq!(
         (&deleted["metadata"]["id"], &deleted["metadata"]["partitionKey"]),
         (&json!("1"), &json!({"pk": "a"}))
@@ -127,4 +129,15 @@ async fn a_feed_over_several_partitions_goes_on_in_each() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 20);
+}
+
+#[tokio::test]
+async fn an_expired_item_is_told_as_a_deletion() {
+    let account = Account::with_container(1, json!({"defaultTtl": 10})).await;
+    let now = account.get(PATH, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
+    account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    account.advance(11);
+    let feed = account.get(PATH, &[ALL, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
+    let told: Vec<_> = feed.documents().iter().map(|row| &row["metadata"]["timeToLiveExpired"]).collect();
+    assert_eq!(told, [&json!(null), &json!(true)]);
 }

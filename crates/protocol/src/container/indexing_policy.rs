@@ -147,7 +147,8 @@ impl IndexingPolicy {
             self.check_special_indexes()?;
             return Ok(self);
         }
-        self.automatic.get_or_insert(true);
+        // Whatever was sent: an index that is kept is kept automatically.
+        self.automatic = Some(true);
         let mut has_root = false;
         let mut has_etag = false;
         let paths = self.included_paths.iter_mut().map(|included| &mut included.path);
@@ -268,7 +269,7 @@ mod tests {
         );
         check(
             r#"{"excludedPaths":[{"path":"/_etag/?"}],"automatic":false}"#,
-            r#"{"indexingMode":"consistent","automatic":false,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/_etag/?"}]}"#,
+            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/_etag/?"}]}"#,
         );
     }
 

@@ -21,8 +21,8 @@ pub struct PartitionKeyDefinition {
     /// Missing means [`PartitionKeyKind::Hash`].
     #[serde(default)]
     pub kind: PartitionKeyKind,
-    /// Missing means 1, and is written out so that clients hash as the server does.
-    #[serde(default)]
+    /// Missing means 1, and 1 is left out again, as the service does: every client reads it so.
+    #[serde(default, skip_serializing_if = "PartitionKeyVersion::is_first")]
     pub version: PartitionKeyVersion,
     /// Set for containers made without a key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -101,6 +101,13 @@ pub enum PartitionKeyVersion {
     V2,
 }
 
+impl PartitionKeyVersion {
+    /// The version that is meant when none is stated.
+    pub fn is_first(&self) -> bool {
+        *self == PartitionKeyVersion::V1
+    }
+}
+
 impl Serialize for PartitionKeyVersion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u8(match self {
@@ -164,14 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn kind_and_version_default_to_the_oldest_and_are_written_out() {
+    fn kind_and_version_default_to_the_oldest_which_is_read_from_its_absence() {
         let definition = parse(r#"{"paths":["/pk"]}"#);
         assert_eq!(definition.kind, PartitionKeyKind::Hash);
         assert_eq!(definition.version, PartitionKeyVersion::V1);
         assert_eq!(
             serde_json::to_string(&definition).expect("plain data"),
-            r#"{"paths":["/pk"],"kind":"Hash","version":1}"#
+            r#"{"paths":["/pk"],"kind":"Hash"}"#
         );
+        assert_eq!(parse(r#"{"paths":["/pk"],"version":1}"#), definition);
     }
 
     #[test]
@@ -179,7 +187,7 @@ mod tests {
         for json in [
             r#"{"paths":["/pk"],"kind":"Hash","version":2}"#,
             r#"{"paths":["/a","/b/c","/d"],"kind":"MultiHash","version":2}"#,
-            r#"{"paths":["/_partitionKey"],"kind":"Hash","version":1,"systemKey":true}"#,
+            r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#,
         ] {
             assert_eq!(serde_json::to_string(&parse(json)).expect("plain data"), json);
             assert_eq!(parse(json).validate(), Ok(()));

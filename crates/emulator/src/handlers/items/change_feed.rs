@@ -22,6 +22,9 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let scope = scope::target(request, &schema)?.scope();
     for partition in &scope.partitions {
         check_session(headers, partition, partition.peek().lsn)?;
+        if mode == FeedMode::AllVersions {
+            request.container.store.purge_expired(partition, request.now_seconds());
+        }
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
     let page = read_changes(&scope, mode, &start, limit, request.now_seconds()).map_err(|lost| {
