@@ -83,8 +83,10 @@ impl Bind {
 
     /// The address that is taken too when it can be had.
     pub(crate) fn secondary(self) -> Option<IpAddr> {
+        const EVERY_IPV4: Bind = Bind::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         match self {
-            Bind::Loopback => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+            // Here too, clients on this machine say `localhost` and may mean `::1`.
+            Bind::Loopback | EVERY_IPV4 => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
             Bind::Address(_) => None,
         }
     }
@@ -128,7 +130,7 @@ mod tests {
             ("localhost", "127.0.0.1", Some("::1"), "localhost"),
             ("LOCALHOST", "127.0.0.1", Some("::1"), "localhost"),
             ("127.0.0.1", "127.0.0.1", Some("::1"), "localhost"),
-            ("0.0.0.0", "0.0.0.0", None, "localhost"),
+            ("0.0.0.0", "0.0.0.0", Some("::1"), "localhost"),
             ("::", "::", None, "localhost"),
             ("[::1]", "::1", None, "localhost"),
             ("192.168.1.7", "192.168.1.7", None, "192.168.1.7"),
