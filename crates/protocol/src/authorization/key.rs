@@ -41,13 +41,8 @@ impl Key {
     ///
     /// Cost: linear in the bytes, without an allocation.
     pub fn sign_bytes(&self, bytes: &[u8]) -> Signature {
-        self.sign_pieces(|piece| piece(bytes))
-    }
-
-    /// Signs what `feed` hands over piece by piece.
-    pub(super) fn sign_pieces(&self, feed: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Signature {
         let mut mac = self.0.clone();
-        feed(&mut |piece| mac.update(piece));
+        mac.update(bytes);
         Signature(mac.finalize().into_bytes().into())
     }
 }
@@ -75,10 +70,15 @@ pub struct Signature([u8; 32]);
 impl Signature {
     /// Reads base64; `None` for text of another length or alphabet.
     pub fn from_base64(text: &str) -> Option<Signature> {
+        Signature::from_base64_bytes(text.as_bytes().try_into().ok()?)
+    }
+
+    /// The same, for text that is already known to have the right length: 44 characters are 32 bytes
+    /// and no more.
+    pub(super) fn from_base64_bytes(text: &[u8; 44]) -> Option<Signature> {
         let mut bytes = [0; 33];
-        // 44 characters are 32 bytes and no more.
-        match (text.len(), STANDARD.decode_slice(text, &mut bytes)) {
-            (44, Ok(32)) => bytes.first_chunk().copied().map(Signature),
+        match STANDARD.decode_slice(text, &mut bytes) {
+            Ok(32) => bytes.first_chunk().copied().map(Signature),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 //! differ in how they name a resource, so one path can be signed in several ways.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::{fmt, iter};
 
 use super::key::{Key, Signature};
 use crate::resource_id::DatabaseRid;
@@ -33,47 +33,68 @@ pub struct SignedTarget<'a> {
     pub link: Cow<'a, str>,
 }
 
-impl Payload<'_> {
-    /// The pieces of the text, in order, in the case they are signed in.
-    fn pieces(&self, out: &mut dyn FnMut(&[u8])) {
-        lower_case(self.verb, out);
-        out(b"\n");
-        lower_case(self.target.resource_type, out);
-        out(b"\n");
-        out(self.target.link.as_bytes());
-        out(b"\n");
-        lower_case(self.x_date, out);
-        out(b"\n");
-        if self.x_date.is_empty() {
-            lower_case(self.date, out);
-        }
-        out(b"\n");
-    }
+/// Bytes of a payload that are signed from the stack: all but the longest ids.
+const STACK_BYTES_MAX: usize = 512;
 
+impl Payload<'_> {
     /// The signature of this text.
     ///
-    /// Cost: linear in the text, without an allocation.
+    /// Cost: linear in the text; only a text beyond [`STACK_BYTES_MAX`] is allocated.
     pub fn sign(&self, key: &Key) -> Signature {
-        key.sign_pieces(|out| self.pieces(out))
+        let lines = self.lines();
+        let length = lines.iter().map(|(line, _)| line.len() + 1).sum();
+        let (mut stack, mut heap) = ([0; STACK_BYTES_MAX], Vec::new());
+        // One piece in one buffer: a hash fed line by line spends more on its own buffering.
+        let text = match stack.get_mut(..length) {
+            Some(text) => text,
+            None => {
+                heap.resize(length, 0);
+                &mut heap[..]
+            }
+        };
+        let mut rest = &mut *text;
+        for (line, case) in lines {
+            let (place, after) = rest.split_at_mut(line.len() + 1);
+            let (end, place) = place.split_last_mut().expect("a line has room for its end");
+            place.copy_from_slice(line.as_bytes());
+            if case == Case::Lower {
+                place.make_ascii_lowercase();
+            }
+            *end = b'\n';
+            rest = after;
+        }
+        key.sign_bytes(text)
+    }
+
+    /// The lines of the text, and the case they are signed in.
+    fn lines(&self) -> [(&str, Case); 5] {
+        let date = if self.x_date.is_empty() { self.date } else { "" };
+        [
+            (self.verb, Case::Lower),
+            (self.target.resource_type, Case::Lower),
+            (&self.target.link, Case::Own),
+            (self.x_date, Case::Lower),
+            (date, Case::Lower),
+        ]
     }
 }
 
-fn lower_case(text: &str, out: &mut dyn FnMut(&[u8])) {
-    let mut buffer = [0; 64];
-    for chunk in text.as_bytes().chunks(buffer.len()) {
-        let lower = &mut buffer[..chunk.len()];
-        lower.copy_from_slice(chunk);
-        lower.make_ascii_lowercase();
-        out(lower);
-    }
+/// How a line is signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Lower,
+    Own,
 }
 
 impl fmt::Display for Payload<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, kind) = (self.verb.to_ascii_lowercase(), self.target.resource_type.to_ascii_lowercase());
-        let date = if self.x_date.is_empty() { self.date } else { "" };
-        let (x_date, date) = (self.x_date.to_ascii_lowercase(), date.to_ascii_lowercase());
-        write!(f, "{verb}\n{kind}\n{}\n{x_date}\n{date}\n", self.target.link)
+        for (line, case) in self.lines() {
+            match case {
+                Case::Lower => writeln!(f, "{}", line.to_ascii_lowercase())?,
+                Case::Own => writeln!(f, "{line}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -92,19 +113,24 @@ pub fn sign(key: &Key, verb: &str, resource_type: &str, link: &str, x_date: &str
 
 /// Every way in which some client signs this path, likeliest first.
 ///
-/// Cost: none for the first unless some id has escapes; nearly every request is settled by it.
+/// Cost: none for the first unless some id has escapes; nearly every request is settled by it, so the
+/// others are found out only when asked for.
 pub fn signed_targets<'a>(path: &ResourcePath<'a>) -> impl Iterator<Item = SignedTarget<'a>> {
     let kind = path.resource_type();
     let target = |resource_type, link| SignedTarget { resource_type, link };
-    let by_name = target(kind.word(), path.link());
-    let escaped = path.raw().contains('%').then(|| target(kind.word(), Cow::Borrowed(path.raw_link())));
-    let by_id = signed_id(path).map(|id| target(kind.word(), Cow::Owned(id)));
-    // An offer has no name, so its id is the first guess; elsewhere it is the second.
-    let (offer, by_id) = if kind == ResourceType::Offer { (by_id, None) } else { (None, by_id) };
     let operation = signed_container(path)
         .into_iter()
         .flat_map(move |link| ["colls", "partitionkey"].map(|kind| target(kind, Cow::Owned(link.clone()))));
-    operation.chain(offer).chain([by_name]).chain(by_id).chain(escaped)
+    let by_name = iter::once_with(move || Some(target(kind.word(), path.link())));
+    let by_id = move || signed_id(path).map(|id| target(kind.word(), Cow::Owned(id)));
+    let escaped = iter::once_with(move || {
+        path.raw().contains('%').then(|| target(kind.word(), Cow::Borrowed(path.raw_link())))
+    });
+    // An offer has no name, so its id is the first guess; elsewhere it is the second.
+    let is_offer = kind == ResourceType::Offer;
+    let offer = iter::once_with(move || if is_offer { by_id() } else { None });
+    let by_id = iter::once_with(move || if is_offer { None } else { by_id() });
+    operation.chain(offer.chain(by_name).chain(by_id).chain(escaped).flatten())
 }
 
 /// The `_rid` that stands for the whole link where a path can be one of ids: the last one, in lower

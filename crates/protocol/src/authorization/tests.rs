@@ -125,6 +125,49 @@ fn every_clients_encoding_of_the_header_is_read() {
     }
 }
 
+/// What begins as usual and does not go on as usual is judged by the whole grammar.
+#[test]
+fn the_usual_start_promises_nothing() {
+    let signature = key().sign_bytes(b"a payload").to_base64();
+    let escaped = signature.replace('=', "%3D").replace('+', "%2B").replace('/', "%2F");
+    for start in [
+        "type=master&ver=1.0&sig=",
+        "type%3Dmaster%26ver%3D1.0%26sig%3D",
+        "type%3dmaster%26ver%3d1.0%26sig%3d",
+    ] {
+        assert!(Token::parse(&format!("{start}{signature}")).is_ok());
+        assert!(Token::parse(&format!(" {start}{escaped} ")).is_ok());
+        for bad in [
+            "",
+            "%",
+            "%3",
+            "%zz",
+            &signature[..43],
+            &format!("{signature}="),
+            &format!("{signature}%3D"),
+            &format!("{}%", &signature[..43]),
+            &format!("{}%4", &signature[..43]),
+            &format!("{}%g0", &signature[..43]),
+            &"%41".repeat(44),
+            &"é".repeat(22),
+        ] {
+            assert_eq!(Token::parse(&format!("{start}{bad}")), Err(BadToken::BadSignature), "{start}{bad}");
+        }
+        assert_eq!(Token::parse(&format!("{start}%ff")), Err(BadToken::NotText));
+        assert_eq!(Token::parse(&start.replace("type", "TYPE")), Err(BadToken::MissingPart));
+    }
+}
+
+#[test]
+fn a_long_payload_is_signed_like_a_short_one() {
+    for length in [1, 300, 400, 512, 600, 5000] {
+        let link = "Ab".repeat(length / 2) + "c";
+        let target = SignedTarget { resource_type: "docs", link: link.as_str().into() };
+        let payload = Payload { verb: "GET", target, x_date: DATE, date: "" };
+        assert_eq!(payload.sign(&key()), key().sign_bytes(payload.to_string().as_bytes()), "{length}");
+    }
+}
+
 #[test]
 fn aad_and_resource_tokens_are_told_apart() {
     let jwt = "eyJhbGciOiJub25lIn0.eyJvaWQiOiJ4In0.c2ln";

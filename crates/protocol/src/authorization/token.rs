@@ -57,9 +57,13 @@ impl Token {
     /// Reads the header. All encodings in use are taken: everything escaped, only what must be,
     /// nothing at all.
     ///
-    /// Cost: linear; a signed request allocates only to decode.
+    /// Cost: linear; a signed request allocates only when its encoding is an unusual one.
     pub fn parse(header: &str) -> Result<Token, BadToken> {
-        let text = percent_decode_str(header.trim()).decode_utf8().map_err(|_| BadToken::NotText)?;
+        let header = header.trim();
+        if let Some(signature) = usual_signature(header) {
+            return Ok(Token::Master { signature });
+        }
+        let text = percent_decode_str(header).decode_utf8().map_err(|_| BadToken::NotText)?;
         let (mut kind, mut version, mut signature) = (None, None, None);
         // The signature comes last and may contain what separates the others.
         for part in text.splitn(3, '&') {
@@ -94,6 +98,37 @@ impl Token {
         } else {
             Err(BadToken::UnknownType)
         }
+    }
+}
+
+/// What stands before the signature in nearly every request, in the spellings of the clients.
+const USUAL_STARTS: [&str; 3] =
+    ["type%3Dmaster%26ver%3D1.0%26sig%3D", "type%3dmaster%26ver%3d1.0%26sig%3d", "type=master&ver=1.0&sig="];
+
+/// The signature of a header that begins as usual and goes on with 44 characters of base64; `None`
+/// leaves anything else, right or wrong, to the whole grammar.
+///
+/// Every request passes here. Decoding the whole header and splitting it costs ten times as much as
+/// comparing its start and decoding the signature in place.
+fn usual_signature(header: &str) -> Option<Signature> {
+    let mut rest = USUAL_STARTS.iter().find_map(|start| header.strip_prefix(start))?.as_bytes();
+    let mut base64 = [0; 44];
+    for character in &mut base64 {
+        (*character, rest) = match rest {
+            [b'%', high, low, rest @ ..] => (hex_digit(*high)? << 4 | hex_digit(*low)?, rest),
+            [plain, rest @ ..] => (*plain, rest),
+            [] => return None,
+        };
+    }
+    if rest.is_empty() { Signature::from_base64_bytes(&base64) } else { None }
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 
