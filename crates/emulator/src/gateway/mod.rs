@@ -5,9 +5,11 @@
 //! second `handlers`'.
 
 mod account;
+mod activity;
 mod authorize;
 mod consistency;
 mod error;
+mod figures;
 mod headers;
 mod origin;
 mod reply;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use protocol::resource_path::ResourcePath;
 
 pub use account::{Account, AccountSettings, Region};
@@ -26,7 +28,7 @@ pub(crate) use authorize::Principal;
 pub(crate) use error::ServiceError;
 pub(crate) use headers::{RequestHeaders, invalid_value};
 pub(crate) use origin::Origin;
-pub(crate) use reply::{Reply, ServedBy};
+pub(crate) use reply::{Reply, ServedBy, TOKEN_VERSION};
 pub(crate) use resource_token::Grant;
 pub(crate) use route::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
@@ -36,6 +38,7 @@ pub(crate) use route::{
 use crate::clock::{Clock, Stopwatch, Ticks};
 use crate::handlers;
 use crate::server::Handler;
+use activity::activity_id;
 use reply::Stamp;
 
 /// Answers every request to one region of an account.
@@ -74,7 +77,7 @@ impl Gateway {
         let watch = Stopwatch::start();
         let (parts, body) = request.into_parts();
         let headers = RequestHeaders::scan(&parts.headers);
-        let activity = activity_id(&headers);
+        let activity = activity_id(headers.activity_id);
         let reply = match self.respond(&parts, headers, body).await {
             Ok(reply) => reply,
             Err(refusal) => {
@@ -109,18 +112,5 @@ impl Gateway {
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         self.answer(request).await
-    }
-}
-
-/// The client's own name for the request, or a new one.
-fn activity_id(headers: &RequestHeaders<'_>) -> HeaderValue {
-    match headers.activity_id {
-        Some(value) if !value.is_empty() => value.clone(),
-        _ => {
-            let id = uuid::Uuid::new_v4();
-            let mut text = uuid::Uuid::encode_buffer();
-            let text = id.hyphenated().encode_lower(&mut text);
-            HeaderValue::from_str(text).expect("a GUID is plain ASCII")
-        }
     }
 }

@@ -10,22 +10,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use protocol::headers as name;
+use protocol::lsn::Lsn;
 use protocol::resource::SystemProperties;
 use protocol::status::{Status, SubStatus};
 
-use crate::catalog::ContainerEntry;
+use super::figures;
 
-/// Room for every header of a point read, so that the map is allocated once.
-const HEADERS_EXPECTED: usize = 24;
+/// The version of session tokens of an account whose regions never changed.
+pub(crate) const TOKEN_VERSION: i64 = -1;
 
-/// What never changes. Every answer starts as a copy of it: copying a map costs less than hashing the
-/// same names again.
+/// Room for every header of a point read and some more, so that the map's index never grows.
+const HEADERS_EXPECTED: usize = 32;
+
+/// Holds a place in a map that will be copied: a copy has room for what it holds and no more.
+const PLACE: HeaderValue = HeaderValue::from_static("");
+
+/// What never changes, with places for what [`Stamp::finish`] always adds. Every answer starts as a
+/// copy of it: copying a map costs less than hashing the same names again.
 static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| {
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
     headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache"));
     headers.insert(GATEWAY_VERSION, HeaderValue::from_static("version=2.14.0"));
     headers.insert(SERVICE_VERSION, HeaderValue::from_static("version=2.14.0.0"));
     headers.insert(SCHEMA_VERSION, HeaderValue::from_static("1.16"));
+    for name in [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE] {
+        headers.insert(name, PLACE);
+    }
     headers
 });
 
@@ -44,15 +54,24 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
 }
 
-/// Which physical partition answered, and how far it was.
+/// Which physical partition answered, for which container, and how far it was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedBy<'a> {
-    /// The range's id, `0` for the first.
-    pub(crate) range_id: &'a HeaderValue,
+    /// `x-ms-content-path`.
+    pub(crate) content_path: &'a HeaderValue,
+    /// `x-ms-alt-content-path`.
+    pub(crate) alt_content_path: &'a HeaderValue,
+    /// The range's id, 0 for the first.
+    pub(crate) range_id: u32,
     /// The partition's log sequence number after the operation.
-    pub(crate) lsn: u64,
+    pub(crate) lsn: Lsn,
+}
+
+impl ServedBy<'_> {
     /// `x-ms-session-token`.
-    pub(crate) session_token: &'a HeaderValue,
+    pub(crate) fn session_token(&self) -> HeaderValue {
+        figures::session_token(self.range_id, TOKEN_VERSION, self.lsn.0)
+    }
 }
 
 impl Reply {
@@ -125,24 +144,43 @@ impl Reply {
         self
     }
 
+    /// Sets what tells apart one version of an item from another.
+    ///
+    /// Setting both at once keeps the places [`Reply::item_template`] holds for them together.
+    pub(crate) fn item_version(mut self, etag: HeaderValue, lsn: Lsn) -> Reply {
+        self.headers.insert(http::header::ETAG, etag);
+        self.headers.insert(ITEM_LSN, figures::whole(lsn.0));
+        self
+    }
+
     /// Sets what clients need to keep a session: who answered, for which container, and how far
     /// that partition is.
-    pub(crate) fn served_by(mut self, container: &ContainerEntry, served: ServedBy<'_>) -> Reply {
+    pub(crate) fn served_by(mut self, served: ServedBy<'_>) -> Reply {
         let headers = &mut self.headers;
-        headers.insert(SESSION_TOKEN, served.session_token.clone());
-        headers.insert(PARTITION_KEY_RANGE_ID, served.range_id.clone());
-        headers.insert(INTERNAL_PARTITION_ID, served.range_id.clone());
-        headers.insert(PHYSICAL_PARTITION_ID, served.range_id.clone());
+        headers.insert(SESSION_TOKEN, served.session_token());
+        let range_id = figures::whole(served.range_id.into());
+        headers.insert(PARTITION_KEY_RANGE_ID, range_id.clone());
+        headers.insert(INTERNAL_PARTITION_ID, range_id.clone());
+        headers.insert(PHYSICAL_PARTITION_ID, range_id);
         // One region and one copy: what is written here is committed everywhere.
-        let lsn = HeaderValue::from(served.lsn);
+        let lsn = figures::whole(served.lsn.0);
         for name in [LOCAL_LSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LOCAL_LSN] {
             headers.insert(name, lsn.clone());
         }
         headers.insert(LSN, lsn);
         headers.insert(NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
-        headers.insert(CONTENT_PATH, container.content_path.clone());
-        headers.insert(ALT_CONTENT_PATH, container.alt_content_path.clone());
+        headers.insert(CONTENT_PATH, served.content_path.clone());
+        headers.insert(ALT_CONTENT_PATH, served.alt_content_path.clone());
         self
+    }
+
+    /// What 200 with an item starts as. Lacks the body and, in places already held for them, what
+    /// [`Reply::item_version`] sets.
+    pub(crate) fn item_template(served: ServedBy<'_>) -> Reply {
+        let mut template = Reply::ok(Bytes::new()).served_by(served);
+        template.headers.insert(http::header::ETAG, PLACE);
+        template.headers.insert(ITEM_LSN, PLACE);
+        template
     }
 }
 
@@ -151,6 +189,7 @@ const ALT_CONTENT_PATH: HeaderName = HeaderName::from_static(name::ALT_CONTENT_P
 const CONTENT_PATH: HeaderName = HeaderName::from_static(name::CONTENT_PATH);
 const GATEWAY_VERSION: HeaderName = HeaderName::from_static(name::GATEWAY_VERSION);
 const INTERNAL_PARTITION_ID: HeaderName = HeaderName::from_static(name::INTERNAL_PARTITION_ID);
+const ITEM_LSN: HeaderName = HeaderName::from_static(name::ITEM_LSN);
 const LAST_STATE_CHANGE: HeaderName = HeaderName::from_static(name::LAST_STATE_CHANGE_UTC);
 const GLOBAL_COMMITTED_LSN: HeaderName = HeaderName::from_static(name::GLOBAL_COMMITTED_LSN);
 const LOCAL_LSN: HeaderName = HeaderName::from_static(name::LOCAL_LSN);
@@ -185,8 +224,8 @@ impl Stamp {
     pub(crate) fn finish(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
         let Reply { status, sub_status, charge, mut headers, body } = reply;
         headers.insert(ACTIVITY_ID, activity);
-        headers.insert(REQUEST_CHARGE, charge_value(charge));
-        headers.insert(REQUEST_DURATION, duration_value(took));
+        headers.insert(REQUEST_CHARGE, figures::charge(charge));
+        headers.insert(REQUEST_DURATION, figures::milliseconds(took));
         headers.insert(LAST_STATE_CHANGE, self.last_state_change.clone());
         if !sub_status.is_none() {
             headers.insert(SUB_STATUS, HeaderValue::from(sub_status.0));
@@ -196,42 +235,5 @@ impl Stamp {
             StatusCode::from_u16(status.0).expect("named statuses are valid HTTP statuses");
         *response.headers_mut() = headers;
         response
-    }
-}
-
-/// Two decimals at most, none for whole charges: `1`, `6.29`.
-fn charge_value(charge: f64) -> HeaderValue {
-    if charge == 1.0 {
-        return HeaderValue::from_static("1");
-    }
-    let text = format!("{charge:.2}");
-    let trimmed = text.trim_end_matches('0').trim_end_matches('.');
-    HeaderValue::try_from(trimmed).expect("digits are valid in a header")
-}
-
-/// Milliseconds with microseconds as decimals.
-fn duration_value(took: Duration) -> HeaderValue {
-    let micros = took.as_micros();
-    let text = format!("{}.{:03}", micros / 1000, micros % 1000);
-    HeaderValue::try_from(text).expect("digits are valid in a header")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn charges_are_printed_without_needless_digits() {
-        for (charge, text) in
-            [(1.0, "1"), (6.29, "6.29"), (2.5, "2.5"), (10.0, "10"), (0.0, "0"), (100.0, "100")]
-        {
-            assert_eq!(charge_value(charge), text, "{charge}");
-        }
-    }
-
-    #[test]
-    fn durations_are_milliseconds() {
-        assert_eq!(duration_value(Duration::from_micros(1_234)), "1.234");
-        assert_eq!(duration_value(Duration::from_micros(7)), "0.007");
     }
 }

@@ -6,6 +6,33 @@ use crate::live::Account;
 
 const A: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
 
+/// The headers of a read are copied from an earlier one where they can be.
+#[tokio::test]
+async fn every_read_says_how_far_its_partition_is_now() {
+    let account = Account::with_container(1, json!({})).await;
+    let other = json!({"id": "other", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    account.post("/dbs/d/colls", &[], other).await.expect(201);
+    account.post("/dbs/d/colls/other/docs", &[A], json!({"id": "1", "pk": "a"})).await.expect(201);
+    let first = account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    for n in 2..5 {
+        let written = account.create(json!({"id": n.to_string(), "pk": "a"})).await.expect(201);
+        for _ in 0..2 {
+            let read = account.get("/dbs/d/colls/c/docs/1", &[A]).await.expect(200);
+            for name in ["lsn", "x-ms-session-token", "x-ms-content-path", "x-ms-alt-content-path"] {
+                assert_eq!(read.header(name), written.header(name), "{name}");
+            }
+            assert_eq!(read.header("x-ms-item-lsn"), first.header("lsn"));
+            assert_eq!(read.header("etag"), first.header("etag"));
+            for stamped in ["x-ms-activity-id", "x-ms-request-charge", "x-ms-last-state-change-utc"] {
+                assert_ne!(read.header(stamped), "", "{stamped}");
+            }
+            let elsewhere = account.get("/dbs/d/colls/other/docs/1", &[A]).await.expect(200);
+            assert_eq!(elsewhere.header("x-ms-alt-content-path"), "dbs/d/colls/other");
+            assert_eq!(elsewhere.header("x-ms-session-token"), "0:-1#2");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_item_lives_from_create_to_delete() {
     let account = Account::with_container(1, json!({})).await;

@@ -1,6 +1,5 @@
 //! `GET docs/{id}`.
 
-use http::HeaderValue;
 use protocol::headers as name;
 
 use super::served::{Served, check_session};
@@ -25,9 +24,9 @@ pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Service
     let unchanged = RequestHeaders::text(headers.if_none_match, name::IF_NONE_MATCH)?
         .is_some_and(|known| known == item.etag_str() || known == "*");
     let reply = if unchanged {
-        Reply::not_modified().charge(charge::MISS)
+        served.reply(Reply::not_modified()).charge(charge::MISS)
     } else {
-        Reply::ok(item.body()).charge(charge::read(item.size()))
+        served.item(item.body()).charge(charge::read(item.size()))
     };
-    Ok(served.reply(reply.etag(etag)).header(name::ITEM_LSN, HeaderValue::from(item.lsn.0)))
+    Ok(reply.item_version(etag, item.lsn))
 }

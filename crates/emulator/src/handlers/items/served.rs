@@ -1,5 +1,8 @@
 //! Who answered: the headers by which clients keep their sessions.
 
+use std::cell::RefCell;
+
+use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
 use protocol::lsn::Lsn;
@@ -8,47 +11,102 @@ use protocol::session_token::SessionToken;
 use protocol::status::{Status, SubStatus};
 
 use crate::catalog::ContainerEntry;
-use crate::gateway::{Reply, RequestHeaders, ServedBy, ServiceError};
+use crate::gateway::{Reply, RequestHeaders, ServedBy, ServiceError, TOKEN_VERSION};
 use crate::store::Partition;
-
-/// The version of session tokens of an account whose regions never changed.
-const TOKEN_VERSION: i64 = -1;
 
 /// A partition at an LSN, as response headers state it.
 pub(super) struct Served<'a> {
     container: &'a ContainerEntry,
-    range_id: HeaderValue,
-    session_token: HeaderValue,
+    range_id: u32,
     lsn: Lsn,
 }
 
 impl<'a> Served<'a> {
     pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, lsn: Lsn) -> Served<'a> {
-        let id = partition.identity.id;
-        let token = format!("{id}:{TOKEN_VERSION}#{}", lsn.0);
-        Served {
-            container,
-            range_id: HeaderValue::from(id),
-            session_token: HeaderValue::try_from(token).expect("digits and signs are valid in a header"),
-            lsn,
+        Served { container, range_id: partition.identity.id, lsn }
+    }
+
+    fn headers(&self) -> ServedBy<'_> {
+        ServedBy {
+            content_path: &self.container.content_path,
+            alt_content_path: &self.container.alt_content_path,
+            range_id: self.range_id,
+            lsn: self.lsn,
         }
     }
 
     /// Adds the headers to an answer.
     pub(super) fn reply(&self, reply: Reply) -> Reply {
-        let served =
-            ServedBy { range_id: &self.range_id, lsn: self.lsn.0, session_token: &self.session_token };
-        reply.served_by(self.container, served)
+        reply.served_by(self.headers())
+    }
+
+    /// 200 with an item; its version is still to be set. The answer to every point read, so its
+    /// headers are copied from the last such answer where that was about the same state.
+    pub(super) fn item(&self, body: Bytes) -> Reply {
+        TEMPLATES.with_borrow_mut(|templates| {
+            let slot = &mut templates[self.slot()];
+            if !slot.as_ref().is_some_and(|template| template.fits(self)) {
+                *slot = Some(Template::new(self));
+            }
+            let template = slot.as_ref().expect("just filled");
+            Reply { body, ..template.reply.clone() }
+        })
+    }
+
+    fn slot(&self) -> usize {
+        let container = self.container.rid.container;
+        (container.wrapping_add(self.range_id)) as usize % TEMPLATES_MAX
     }
 
     /// Adds the headers to a refusal: a client learns from a 404 as well.
     pub(super) fn refusal(&self, refusal: ServiceError) -> ServiceError {
         refusal
-            .with_header(name::SESSION_TOKEN, self.session_token.clone())
-            .with_header(name::PARTITION_KEY_RANGE_ID, self.range_id.clone())
+            .with_header(name::SESSION_TOKEN, self.headers().session_token())
+            .with_header(name::PARTITION_KEY_RANGE_ID, HeaderValue::from(self.range_id))
             .with_header(name::LSN, HeaderValue::from(self.lsn.0))
             .with_header(name::CONTENT_PATH, self.container.content_path.clone())
             .with_header(name::ALT_CONTENT_PATH, self.container.alt_content_path.clone())
+    }
+}
+
+/// Templates a thread remembers: one for each partition that is being read, unless there are many.
+const TEMPLATES_MAX: usize = 16;
+
+thread_local! {
+    /// Each thread has its own, values included: counting the users of a value that two cores share
+    /// costs more than the value.
+    static TEMPLATES: RefCell<[Option<Template>; TEMPLATES_MAX]> =
+        const { RefCell::new([const { None }; TEMPLATES_MAX]) };
+}
+
+/// The answer to point reads of one partition as long as nothing is written to it. A pure function of
+/// the four values it is recognised by, so it needs no one to invalidate it.
+struct Template {
+    content_path: HeaderValue,
+    alt_content_path: HeaderValue,
+    range_id: u32,
+    lsn: Lsn,
+    reply: Reply,
+}
+
+impl Template {
+    fn new(served: &Served<'_>) -> Template {
+        let copy = |value: &HeaderValue| {
+            HeaderValue::from_bytes(value.as_bytes()).expect("the bytes of a header are valid in a header")
+        };
+        let (content_path, alt_content_path) =
+            (copy(&served.container.content_path), copy(&served.container.alt_content_path));
+        let headers =
+            ServedBy { content_path: &content_path, alt_content_path: &alt_content_path, ..served.headers() };
+        let reply = Reply::item_template(headers);
+        Template { content_path, alt_content_path, range_id: served.range_id, lsn: served.lsn, reply }
+    }
+
+    fn fits(&self, served: &Served<'_>) -> bool {
+        self.lsn == served.lsn
+            && self.range_id == served.range_id
+            && self.content_path == served.container.content_path
+            && self.alt_content_path == served.container.alt_content_path
     }
 }
 
