@@ -113,14 +113,22 @@ const USUAL_STARTS: [&str; 3] =
 fn usual_signature(header: &str) -> Option<Signature> {
     let mut rest = USUAL_STARTS.iter().find_map(|start| header.strip_prefix(start))?.as_bytes();
     let mut base64 = [0; 44];
-    for character in &mut base64 {
-        (*character, rest) = match rest {
-            [b'%', high, low, rest @ ..] => (hex_digit(*high)? << 4 | hex_digit(*low)?, rest),
-            [plain, rest @ ..] => (*plain, rest),
-            [] => return None,
+    let mut places = &mut base64[..];
+    // Runs of plain characters, with an escape after all but the last.
+    loop {
+        let run = rest.iter().position(|byte| *byte == b'%').unwrap_or(rest.len());
+        let (plain, escape) = rest.split_at(run);
+        places.split_off_mut(..run)?.copy_from_slice(plain);
+        rest = match escape {
+            [] => break,
+            [_, high, low, rest @ ..] => {
+                *places.split_off_first_mut()? = hex_digit(*high)? << 4 | hex_digit(*low)?;
+                rest
+            }
+            _ => return None,
         };
     }
-    if rest.is_empty() { Signature::from_base64_bytes(&base64) } else { None }
+    if places.is_empty() { Signature::from_base64_bytes(&base64) } else { None }
 }
 
 fn hex_digit(digit: u8) -> Option<u8> {
