@@ -22,6 +22,25 @@ fn create(id: &str, pk: &str) -> Value {
 }
 
 #[tokio::test]
+async fn an_answer_that_would_be_too_large_is_refused_before_anything_is_done() {
+    let account = Account::with_container(1, json!({})).await;
+    account.create(json!({"id": "large", "pk": "a", "x": "y".repeat(1_900_000)})).await.expect(201);
+    let mut operations = vec![json!({"operationType": "Create", "resourceBody": {"id": "new", "pk": "a"}})];
+    operations.extend(vec![json!({"operationType": "Read", "id": "large", "partitionKey": "[\"a\"]"}); 5]);
+    let refused = batch(&account, &[A], json!(operations)).await.expect(413);
+    assert_eq!(refused.sub_status(), "3402");
+    account.get("/dbs/d/colls/c/docs/new", &[A]).await.expect(404);
+    let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    let answer = batch(
+        &account,
+        &[bulk[0], bulk[1], ("x-ms-cosmos-batch-continue-on-error", "true")],
+        json!(operations),
+    )
+    .await;
+    assert_eq!(statuses(&answer.expect(207)), [201, 200, 200, 200, 413, 413]);
+}
+
+#[tokio::test]
 async fn a_batch_does_all_or_nothing() {
     let account = Account::with_container(1, json!({})).await;
     let atomic = ("x-ms-cosmos-batch-atomic", "True");

@@ -105,6 +105,20 @@ impl TestAccount {
         self.send_unsigned(method, path, &all, body).await
     }
 
+    /// Signs a request, if its path can be signed, and sends it with everything else as it is.
+    pub(crate) async fn send_signed(&self, mut request: Request<Bytes>) -> Answer {
+        let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
+        let authorization = ResourcePath::parse(request.uri().path()).ok().and_then(|path| {
+            let target = protocol::authorization::signed_targets(&path).next()?;
+            Some(sign(&self.key, request.method().as_str(), target.resource_type, &target.link, &date))
+        });
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert("authorization", authorization.parse().unwrap());
+        }
+        request.headers_mut().insert("x-ms-date", date.parse().unwrap());
+        self.gateway.handle(request).await.into()
+    }
+
     /// Sends exactly this.
     pub(crate) async fn send_unsigned(
         &self,

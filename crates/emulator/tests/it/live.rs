@@ -108,6 +108,11 @@ impl Account {
         self.post("/dbs/d/colls/c/docs", &all, json!({"query": text})).await
     }
 
+    /// The port it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.running.port()
+    }
+
     /// Sends one signed request on a connection of its own.
     pub(crate) async fn send(
         &self,
@@ -120,17 +125,28 @@ impl Account {
         let (kind, link) = signed_resource(path);
         let key = Key::from_base64(WELL_KNOWN_KEY).unwrap();
         let authorization = sign(&key, method.as_str(), kind, &link, &date);
+        let mut all = vec![("x-ms-date", date.as_str()), ("authorization", &authorization)];
+        all.extend_from_slice(headers);
+        self.send_unsigned(method, path, &all, body).await
+    }
+
+    /// Sends exactly this, on a connection of its own.
+    pub(crate) async fn send_unsigned(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header("host", format!("localhost:{}", self.running.port()))
-            .header("x-ms-date", date)
-            .header("x-ms-version", "2020-07-15")
-            .header("authorization", authorization);
+            .header("host", format!("localhost:{}", self.port()))
+            .header("x-ms-version", "2020-07-15");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.running.port())).await.unwrap();
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port())).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use protocol::headers as name;
-use protocol::status::Status;
+use protocol::status::{Status, SubStatus};
 use sql::Value;
 
 use super::batch_operation::{BatchOperation, Performed, write_results};
@@ -19,6 +19,8 @@ use crate::store::{ITEM_BYTES_MAX, Schema};
 
 /// Operations one request may have.
 const OPERATIONS_MAX: usize = 100;
+/// Bytes of items one answer may have: a hundred operations may each return a large one.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Runs the operations, all or nothing unless the client says otherwise.
 pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
@@ -33,7 +35,7 @@ pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let minimal = write_reply::is_minimal(headers)?;
     if atomic {
         let address = partition_key::address(request, &schema)?;
-        return Ok(run_atomic(request, &address, &operations, minimal));
+        return run_atomic(request, &address, &operations, minimal);
     }
     run_each(request, &schema, &operations, minimal)
 }
@@ -63,27 +65,42 @@ fn run_atomic(
     address: &Address,
     operations: &[BatchOperation],
     minimal: bool,
-) -> Reply {
+) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
+    let mut bytes = 0;
     let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
         for operation in operations {
             let outcome = operation.perform(transaction, &address.epk, request.call.now);
             let failed = outcome.is_failure();
+            bytes += outcome.body_bytes(minimal);
             performed.push(outcome);
-            if failed {
+            if failed || bytes > ANSWER_BYTES_MAX {
                 return Err(());
             }
         }
         Ok(())
     });
+    if bytes > ANSWER_BYTES_MAX {
+        return Err(answer_too_large());
+    }
     if result.is_err() {
         // Nothing happened but the failure itself: the others depended on it.
         let failed_at = performed.len() - 1;
         performed[..failed_at].iter_mut().for_each(|outcome| *outcome = Performed::skipped());
         performed.resize_with(operations.len(), Performed::skipped);
     }
-    reply(Served::by(&request.container, &address.partition, lsn), &performed, minimal)
+    Ok(reply(Served::by(&request.container, &address.partition, lsn), &performed, minimal))
+}
+
+/// 413/3402: clients divide the batch and try again.
+fn answer_too_large() -> ServiceError {
+    let message = format!(
+        "The answer is too large: the items of one batch may have {ANSWER_BYTES_MAX} bytes together. Send fewer \
+         operations, or ask for no content."
+    );
+    ServiceError::listed(Status::REQUEST_ENTITY_TOO_LARGE, &message)
+        .with_sub_status(SubStatus::RESPONSE_TOO_LARGE)
 }
 
 fn run_each(
@@ -101,10 +118,14 @@ fn run_each(
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
     let mut last = range.as_ref().map(|scope| Arc::clone(&scope.partitions[0]));
-    let mut stopped = false;
+    let (mut stopped, mut bytes) = (false, 0);
     for operation in operations {
         if stopped {
             performed.push(Performed::skipped());
+            continue;
+        }
+        if bytes > ANSWER_BYTES_MAX {
+            performed.push(Performed::refused(&answer_too_large()));
             continue;
         }
         let outcome = match operation.address(request, schema) {
@@ -120,6 +141,7 @@ fn run_each(
             Err(refusal) => Performed::refused(&refusal),
         };
         stopped = outcome.is_failure() && !go_on;
+        bytes += outcome.body_bytes(minimal);
         performed.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));

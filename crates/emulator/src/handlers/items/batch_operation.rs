@@ -78,12 +78,17 @@ impl BatchOperation {
             Value::String(text) => Some(text.to_string()),
             list => Some(list.to_string()),
         };
-        let tag = |member: &str| text(member).filter(|tag| !tag.is_empty());
+        // A precondition that cannot be read must not be taken for none.
+        let tag = |member: &str| match operation.member(member) {
+            Value::Undefined | Value::Null => Ok(None),
+            Value::String(tag) => Ok((!tag.is_empty()).then(|| tag.to_string())),
+            _ => Err(ServiceError::bad_request(format!("The '{member}' of a batch operation must be text."))),
+        };
         Ok(BatchOperation {
             kind,
             id: id.unwrap_or_default(),
-            if_match: tag("ifMatch"),
-            if_none_match: tag("ifNoneMatch"),
+            if_match: tag("ifMatch")?,
+            if_none_match: tag("ifNoneMatch")?,
             partition_key,
         })
     }
@@ -205,6 +210,14 @@ impl Performed {
             sub_status: refusal.sub_status,
             message: Some(refusal.message.clone()),
             ..Performed::new(refusal.status, refusal.charge.unwrap_or(charge::MISS))
+        }
+    }
+
+    /// Bytes of the item that go into the answer.
+    pub(super) fn body_bytes(&self, minimal: bool) -> usize {
+        match &self.item {
+            Some(item) if self.is_read || !minimal => item.body_bytes().len(),
+            _ => 0,
         }
     }
 

@@ -63,9 +63,16 @@ fn positions(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceEr
     if start.is_none() && end.is_none() {
         return Ok(None);
     }
-    let range =
-        EpkRange::new(start.unwrap_or(EffectivePartitionKey::MIN), end.unwrap_or(EffectivePartitionKey::MAX));
-    Ok(Some(range))
+    let (start, end) =
+        (start.unwrap_or(EffectivePartitionKey::MIN), end.unwrap_or(EffectivePartitionKey::MAX));
+    if start >= end.clone().min(EffectivePartitionKey::MAX) {
+        return Err(ServiceError::bad_request(format!(
+            "There is nothing between the values of the headers {} and {}.",
+            name::START_EPK,
+            name::END_EPK
+        )));
+    }
+    Ok(Some(EpkRange::new(start, end)))
 }
 
 enum Side {

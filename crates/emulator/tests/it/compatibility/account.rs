@@ -1,0 +1,251 @@
+//! Who asks, and what account they find.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use protocol::authorization::{Key, sign};
+use serde_json::json;
+
+use super::lab::{DOCS, KEY, Lab};
+use super::{Answer, Probe, Probes, ignored, refused, supported};
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("master-key", supported!(master_key)),
+        ("master-key-rid", supported!(master_key_rid)),
+        ("date-header", supported!(date_header)),
+        ("clock-skew", supported!(clock_skew)),
+        ("no-authorization", supported!(no_authorization)),
+        ("aad-token", supported!(aad_token)),
+        ("resource-token", supported!(resource_token)),
+        ("resource-token-revocation", ignored!(resource_token_revocation)),
+        ("sas-key", refused!(sas_key, "authorization token")),
+        ("second-key", refused!(second_key, "authorization token")),
+        ("account-read", supported!(account_read)),
+        ("account-endpoints", supported!(account_endpoints)),
+        ("account-query-engine", supported!(account_query_engine)),
+        ("thin-client", Probe::IgnoredHeader("x-ms-cosmos-use-thinclient", "true")),
+        ("thin-client-probe", refused!(thin_client_probe, "/connectivity-probe")),
+        ("direct-mode", refused!(direct_mode, "direct mode")),
+        ("tentative-writes", Probe::IgnoredHeader("x-ms-cosmos-allow-tentative-writes", "true")),
+        ("hub-region", Probe::IgnoredHeader("x-ms-cosmos-hub-region-processing-only", "true")),
+        ("management-surface", refused!(management_surface, "/regions")),
+        ("consistency-level", supported!(consistency_level)),
+        ("consistency-stronger", supported!(consistency_stronger)),
+        ("read-consistency-strategy", supported!(read_consistency_strategy)),
+        ("session-token", supported!(session_token)),
+        ("session-not-available", supported!(session_not_available)),
+        ("session-legacy-form", supported!(session_legacy_form)),
+        ("session-unknown-range", ignored!(session_unknown_range)),
+        ("session-on-writes", ignored!(session_on_writes)),
+        ("lsn", supported!(lsn)),
+    ]
+}
+
+fn key() -> Key {
+    Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap()
+}
+
+fn date(lab: &Lab) -> String {
+    httpdate::fmt_http_date(lab.account.clock.now().to_system_time())
+}
+
+async fn master_key(lab: &Lab) {
+    let date = date(lab);
+    let good = sign(&key(), "GET", "dbs", "dbs/d", &date);
+    lab.get_as("/dbs/d", &[("authorization", &good), ("x-ms-date", &date)]).await.expect(200);
+    let wrong = sign(&Key::from_base64("d3Jvbmc=").unwrap(), "GET", "dbs", "dbs/d", &date);
+    lab.get_as("/dbs/d", &[("authorization", &wrong), ("x-ms-date", &date)]).await.expect(401);
+}
+
+async fn master_key_rid(lab: &Lab) {
+    let database = lab.account.get("/dbs/d", &[]).await.expect(200);
+    let rid = database.body["_rid"].as_str().unwrap();
+    let date = date(lab);
+    let signature = sign(&key(), "GET", "dbs", &rid.to_lowercase(), &date);
+    lab.get_as(&format!("/dbs/{rid}/"), &[("authorization", &signature), ("x-ms-date", &date)])
+        .await
+        .expect(200);
+}
+
+async fn date_header(lab: &Lab) {
+    let date = date(lab);
+    let text = format!("get\ndbs\n\n\n{}\n", date.to_lowercase());
+    let signature = format!("type=master&ver=1.0&sig={}", key().sign_bytes(text.as_bytes()));
+    lab.get_as("/dbs", &[("authorization", &signature), ("date", &date)]).await.expect(200);
+}
+
+async fn clock_skew(lab: &Lab) {
+    let date = "Sun, 15 Nov 2026 12:30:00 GMT";
+    let signature = sign(&key(), "GET", "dbs", "", date);
+    let refused = lab.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", date)]).await.expect(403);
+    assert!(refused.message().contains("not valid at the current time"));
+}
+
+async fn no_authorization(lab: &Lab) {
+    let missing = lab.get_as("/dbs", &[]).await.expect(401);
+    assert_eq!(missing.sub_status(), "5000");
+    let malformed = lab.get_as("/dbs", &[("authorization", "nonsense"), ("x-ms-date", &date(lab))]).await;
+    assert_eq!(malformed.expect(401).sub_status(), "5001");
+}
+
+async fn aad_token(lab: &Lab) {
+    let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJvaWQiOiIxIn0.c2ln";
+    lab.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(lab))]).await.expect(200);
+}
+
+/// A token to read the lab's container, as a client sends it.
+async fn token(lab: &Lab, user: &str) -> String {
+    lab.account.post("/dbs/d/users", &[], json!({"id": user})).await.expect(201);
+    let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
+    let permission =
+        lab.account.post(&format!("/dbs/d/users/{user}/permissions"), &[], terms).await.expect(201);
+    utf8_percent_encode(permission.body["_token"].as_str().unwrap(), NON_ALPHANUMERIC).to_string()
+}
+
+async fn resource_token(lab: &Lab) {
+    let token = token(lab, "token-user").await;
+    let headers = [("authorization", token.as_str()), KEY];
+    lab.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    lab.account
+        .send_unsigned(http::Method::DELETE, &format!("{DOCS}/1"), &headers, "".into())
+        .await
+        .expect(403);
+}
+
+async fn resource_token_revocation(lab: &Lab) -> (Answer, Answer) {
+    let token = token(lab, "revoked-user").await;
+    let headers = [("authorization", token.as_str()), KEY];
+    let before = lab.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    lab.account.delete("/dbs/d/users/revoked-user/permissions/p", &[]).await.expect(204);
+    (before, lab.get_as(&format!("{DOCS}/1"), &headers).await)
+}
+
+async fn sas_key(lab: &Lab) -> Answer {
+    lab.get_as("/dbs", &[("authorization", "type=sas&ver=1.0&sig=x"), ("x-ms-date", &date(lab))]).await
+}
+
+async fn second_key(lab: &Lab) -> Answer {
+    let date = date(lab);
+    let signature = sign(&Key::from_base64("c2Vjb25kYXJ5").unwrap(), "GET", "dbs", "", &date);
+    lab.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", &date)]).await
+}
+
+async fn account_read(lab: &Lab) {
+    let account = lab.account.get("/", &[]).await.expect(200).body;
+    for text in ["_self", "id", "_rid"] {
+        assert!(account[text].is_string(), "{text}");
+    }
+    assert_eq!(account["userConsistencyPolicy"]["defaultConsistencyLevel"], "Session");
+    assert_eq!(account["enableMultipleWriteLocations"], false);
+}
+
+async fn account_endpoints(lab: &Lab) {
+    let account = lab.account.get("/", &[]).await.expect(200).body;
+    for list in ["writableLocations", "readableLocations"] {
+        let endpoint = account[list][0]["databaseAccountEndpoint"].as_str().unwrap();
+        assert_eq!(endpoint, format!("http://localhost:{}/", lab.account.port()));
+    }
+}
+
+async fn account_query_engine(lab: &Lab) {
+    let account = lab.account.get("/", &[]).await.expect(200).body;
+    let text = account["queryEngineConfiguration"].as_str().expect("a text");
+    assert!(serde_json::from_str::<serde_json::Value>(text).unwrap()["maxSqlQueryInputLength"].is_u64());
+}
+
+async fn thin_client_probe(lab: &Lab) -> Answer {
+    lab.account.post("/connectivity-probe", &[], json!({})).await
+}
+
+async fn direct_mode(lab: &Lab) -> Answer {
+    lab.account.get("/addresses", &[]).await
+}
+
+async fn management_surface(lab: &Lab) -> Answer {
+    lab.account.post("/regions/West%20US/offline", &[], json!({})).await
+}
+
+async fn consistency_level(lab: &Lab) {
+    for level in ["Session", "ConsistentPrefix", "Eventual"] {
+        let header = ("x-ms-consistency-level", level);
+        lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(200);
+    }
+}
+
+async fn consistency_stronger(lab: &Lab) {
+    for level in ["Strong", "BoundedStaleness"] {
+        let header = ("x-ms-consistency-level", level);
+        let refused = lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(400);
+        assert!(refused.message().contains("stronger"));
+    }
+}
+
+async fn read_consistency_strategy(lab: &Lab) {
+    for (strategy, status) in
+        [("Eventual", 200), ("Session", 200), ("LatestCommitted", 200), ("GlobalStrong", 400)]
+    {
+        let header = ("x-ms-cosmos-read-consistency-strategy", strategy);
+        lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(status);
+    }
+}
+
+async fn session_token(lab: &Lab) {
+    let created = lab.account.create(json!({"id": "session", "pk": "s"})).await.expect(201);
+    let token = created.header("x-ms-session-token").to_owned();
+    assert!(token.starts_with("0:"), "{token}");
+    let key = ("x-ms-documentdb-partitionkey", r#"["s"]"#);
+    let read = lab.account.get(&format!("{DOCS}/session"), &[key, ("x-ms-session-token", &token)]).await;
+    assert_eq!(read.expect(200).header("x-ms-session-token"), token);
+}
+
+/// The lab's token, moved on by a thousand writes that never were.
+async fn ahead(lab: &Lab) -> String {
+    let read = lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
+    let token = read.header("x-ms-session-token");
+    let lsn: u64 = read.header("lsn").parse().unwrap();
+    token.replacen(&format!("#{lsn}"), &format!("#{}", lsn + 1000), 1)
+}
+
+async fn session_not_available(lab: &Lab) {
+    let token = ahead(lab).await;
+    let refused =
+        lab.account.get(&format!("{DOCS}/1"), &[KEY, ("x-ms-session-token", &token)]).await.expect(404);
+    assert_eq!(refused.sub_status(), "1002");
+}
+
+async fn session_legacy_form(lab: &Lab) {
+    let path = format!("{DOCS}/1");
+    lab.account.get(&path, &[KEY, ("x-ms-session-token", "0:1")]).await.expect(200);
+    let refused = lab.account.get(&path, &[KEY, ("x-ms-session-token", "0:999999")]).await.expect(404);
+    assert_eq!(refused.sub_status(), "1002");
+}
+
+async fn session_unknown_range(lab: &Lab) -> (Answer, Answer) {
+    let path = format!("{DOCS}/1");
+    let header = ("x-ms-session-token", "77:-1#999999");
+    (lab.account.get(&path, &[KEY]).await, lab.account.get(&path, &[KEY, header]).await)
+}
+
+async fn session_on_writes(lab: &Lab) -> (Answer, Answer) {
+    let token = ahead(lab).await;
+    let item = json!({"id": "session-write", "pk": "a-write"});
+    let key = ("x-ms-documentdb-partitionkey", r#"["a-write"]"#);
+    let upsert = ("x-ms-documentdb-is-upsert", "true");
+    lab.account.post(DOCS, &[key, upsert], item.clone()).await.expect(201);
+    let without = lab.account.post(DOCS, &[key, upsert], item.clone()).await;
+    (without, lab.account.post(DOCS, &[key, upsert, ("x-ms-session-token", &token)], item).await)
+}
+
+async fn lsn(lab: &Lab) {
+    let path = lab.container(json!({})).await;
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let mut last = None;
+    for n in 0..3 {
+        let item = json!({"id": n.to_string(), "pk": "a"});
+        let created = lab.account.post(&format!("{path}/docs"), &[key], item).await.expect(201);
+        let lsn: u64 = created.header("lsn").parse().unwrap();
+        assert!(last.is_none_or(|last| lsn == last + 1));
+        last = Some(lsn);
+    }
+    let read = lab.account.get(&format!("{path}/docs/2"), &[key]).await.expect(200);
+    assert_eq!(read.header("x-ms-item-lsn"), last.unwrap().to_string());
+}

@@ -1,0 +1,564 @@
+//! Items: one by one, patched, in batches and in bulk, as text and as binary JSON.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::lab::{DOCS, KEY, Lab};
+use super::{Answer, Probe, Probes, ignored, refused, supported};
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("item-create", supported!(item_create)),
+        ("item-read", supported!(item_read)),
+        ("item-upsert", supported!(item_upsert)),
+        ("item-replace", supported!(item_replace)),
+        ("item-rename", supported!(item_rename)),
+        ("item-delete", supported!(item_delete)),
+        ("item-feed", supported!(item_feed)),
+        ("item-ids", supported!(item_ids)),
+        ("item-size", supported!(item_size)),
+        ("item-nesting", supported!(item_nesting)),
+        ("item-numbers", supported!(item_numbers)),
+        ("if-match", supported!(if_match)),
+        ("if-none-match", supported!(if_none_match)),
+        ("if-none-match-any", supported!(if_none_match_any)),
+        ("minimal-responses", supported!(minimal_responses)),
+        ("content-response-header", supported!(content_response_header)),
+        ("indexing-directive", Probe::IgnoredHeader("x-ms-indexing-directive", "Exclude")),
+        ("logical-partition-quota", ignored!(logical_partition_quota)),
+        ("unique-keys", supported!(unique_keys)),
+        ("time-to-live", supported!(time_to_live)),
+        ("key-header-types", supported!(key_header_types)),
+        ("key-header-undefined", supported!(key_header_undefined)),
+        ("key-header-empty", supported!(key_header_empty)),
+        ("key-header-prefix", supported!(key_header_prefix)),
+        ("key-header-mismatch", supported!(key_header_mismatch)),
+        ("key-header-unicode", supported!(key_header_unicode)),
+        ("key-missing", refused!(key_missing, "x-ms-documentdb-partitionkey")),
+        ("patch-add", supported!(patch_add)),
+        ("patch-set", supported!(patch_set)),
+        ("patch-replace", supported!(patch_replace)),
+        ("patch-remove", supported!(patch_remove)),
+        ("patch-incr", supported!(patch_incr)),
+        ("patch-move", supported!(patch_move)),
+        ("patch-condition", supported!(patch_condition)),
+        ("patch-forms", supported!(patch_forms)),
+        ("patch-limits", supported!(patch_limits)),
+        ("patch-forbidden-paths", supported!(patch_forbidden_paths)),
+        ("patch-preconditions", supported!(patch_preconditions)),
+        ("batch-operations", supported!(batch_operations)),
+        ("batch-rollback", supported!(batch_rollback)),
+        ("batch-default-atomic", supported!(batch_default_atomic)),
+        ("batch-preconditions", supported!(batch_preconditions)),
+        ("batch-limits", supported!(batch_limits)),
+        ("batch-other-key", supported!(batch_other_key)),
+        ("batch-minimal", supported!(batch_minimal)),
+        ("batch-answer-size", supported!(batch_answer_size)),
+        ("batch-ordered", ignored!(batch_ordered)),
+        ("bulk", supported!(bulk)),
+        ("bulk-stop-on-error", supported!(bulk_stop_on_error)),
+        ("binary-bodies", supported!(binary_bodies)),
+        (
+            "binary-answers",
+            Probe::IgnoredHeader("x-ms-cosmos-supported-serialization-formats", "JsonText,CosmosBinary"),
+        ),
+        ("read-many", supported!(read_many)),
+    ]
+}
+
+const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "True");
+const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "True");
+
+/// A container with one item, `1`, under the key `a`, and the path of its items.
+async fn fresh(lab: &Lab) -> String {
+    let docs = lab.container(json!({})).await + "/docs";
+    let item = json!({"id": "1", "pk": "a", "n": 1, "tags": ["x"], "o": {"a": 1}});
+    lab.account.post(&docs, &[KEY], item).await.expect(201);
+    docs
+}
+
+async fn item_create(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let created = lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(201);
+    assert_eq!(created.header("etag"), created.body["_etag"]);
+    lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(409);
+    let other = ("x-ms-documentdb-partitionkey", r#"["b"]"#);
+    lab.account.post(&docs, &[other], json!({"id": "2", "pk": "b"})).await.expect(201);
+}
+
+async fn item_read(lab: &Lab) {
+    let docs = fresh(lab).await;
+    assert_eq!(lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).body["n"], 1);
+    let missing = lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+    for header in ["x-ms-session-token", "lsn", "x-ms-documentdb-partitionkeyrangeid"] {
+        assert!(!missing.header(header).is_empty(), "{header} on 404");
+    }
+}
+
+async fn item_upsert(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let first = lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a"})).await.expect(201);
+    let second =
+        lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a", "n": 2})).await.expect(200);
+    assert_eq!(first.body["_rid"], second.body["_rid"]);
+    assert_ne!(first.body["_etag"], second.body["_etag"]);
+}
+
+async fn item_replace(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let replaced = lab
+        .account
+        .put(&format!("{docs}/1"), &[KEY], json!({"id": "1", "pk": "a", "m": 1}))
+        .await
+        .expect(200);
+    assert_eq!((&replaced.body["m"], &replaced.body["n"]), (&json!(1), &Value::Null));
+    lab.account.put(&format!("{docs}/2"), &[KEY], json!({"id": "2", "pk": "a"})).await.expect(404);
+}
+
+async fn item_rename(lab: &Lab) {
+    let docs = fresh(lab).await;
+    lab.account.put(&format!("{docs}/1"), &[KEY], json!({"id": "9", "pk": "a"})).await.expect(200);
+    lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(404);
+    lab.account.get(&format!("{docs}/9"), &[KEY]).await.expect(200);
+}
+
+async fn item_delete(lab: &Lab) {
+    let docs = fresh(lab).await;
+    assert_eq!(lab.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(204).body, Value::Null);
+    lab.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(404);
+}
+
+async fn item_feed(lab: &Lab) {
+    let feed = lab.account.get(&fresh(lab).await, &[]).await.expect(200);
+    assert_eq!((feed.documents().len(), &feed.body["_count"]), (1, &json!(1)));
+}
+
+async fn item_ids(lab: &Lab) {
+    let docs = fresh(lab).await;
+    for id in ["a b", "é😀", "50%", "a,b=c.d:e~f+g-h@i(j)^$k", "{x}[y]!_"] {
+        lab.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(201);
+        let escaped = percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC);
+        assert_eq!(lab.account.get(&format!("{docs}/{escaped}"), &[KEY]).await.expect(200).body["id"], id);
+    }
+    for id in [json!(""), json!("a/b"), json!("a\\b"), json!(1), json!("x".repeat(1024))] {
+        lab.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(400);
+    }
+    lab.account.post(&docs, &[KEY], json!({"pk": "a"})).await.expect(400);
+}
+
+async fn item_size(lab: &Lab) {
+    let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)});
+    let refused = lab.account.post(DOCS, &[KEY], large).await.expect(413);
+    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+}
+
+async fn item_nesting(lab: &Lab) {
+    for (depth, status) in [(120, 201), (130, 400)] {
+        let deep = format!(r#"{{"id":"deep","pk":"deep","x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        let key = ("x-ms-documentdb-partitionkey", r#"["deep"]"#);
+        lab.account.send(Method::POST, DOCS, &[key], deep.into()).await.expect(status);
+    }
+}
+
+async fn item_numbers(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let numbers = json!({"id": "n", "pk": "a", "big": 9_007_199_254_740_993_i64, "max": i64::MAX, "half": 0.5, "whole": 1.0});
+    let stored = lab.account.post(&docs, &[KEY], numbers).await.expect(201).body;
+    assert_eq!((&stored["big"], &stored["max"]), (&json!(9_007_199_254_740_993_i64), &json!(i64::MAX)));
+    assert_eq!((&stored["half"], &stored["whole"]), (&json!(0.5), &json!(1)));
+}
+
+async fn if_match(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let path = format!("{docs}/1");
+    let etag = lab.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
+    let item = json!({"id": "1", "pk": "a", "n": 2});
+    lab.account.put(&path, &[KEY, ("if-match", "\"other\"")], item.clone()).await.expect(412);
+    lab.account.post(&docs, &[KEY, UPSERT, ("if-match", "\"other\"")], item.clone()).await.expect(412);
+    lab.account.delete(&path, &[KEY, ("if-match", "\"other\"")]).await.expect(412);
+    lab.account.put(&path, &[KEY, ("if-match", &etag)], item.clone()).await.expect(200);
+    lab.account.put(&path, &[KEY, ("if-match", "")], item).await.expect(200);
+    lab.account.delete(&path, &[KEY, ("if-match", "*")]).await.expect(204);
+}
+
+async fn if_none_match(lab: &Lab) {
+    let path = format!("{DOCS}/1");
+    let etag = lab.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
+    let unchanged = lab.account.get(&path, &[KEY, ("if-none-match", &etag)]).await.expect(304);
+    assert_eq!((unchanged.header("etag"), &unchanged.body), (&*etag, &Value::Null));
+}
+
+async fn if_none_match_any(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let any = ("if-none-match", "*");
+    lab.account.post(&docs, &[KEY, any], json!({"id": "1", "pk": "a"})).await.expect(409);
+    lab.account.post(&docs, &[KEY, UPSERT, any], json!({"id": "1", "pk": "a"})).await.expect(412);
+    lab.account.post(&docs, &[KEY, any], json!({"id": "2", "pk": "a"})).await.expect(201);
+}
+
+async fn minimal_responses(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let created = lab
+        .account
+        .post(&docs, &[KEY, ("prefer", "return=minimal")], json!({"id": "2", "pk": "a"}))
+        .await
+        .expect(201);
+    assert!(created.body.is_null() && !created.header("etag").is_empty());
+}
+
+async fn content_response_header(lab: &Lab) {
+    let docs = fresh(lab).await;
+    for (value, empty) in [("false", true), ("true", false)] {
+        let header = ("x-ms-cosmos-populate-content-response-on-write", value);
+        let written =
+            lab.account.post(&docs, &[KEY, UPSERT, header], json!({"id": "1", "pk": "a"})).await.expect(200);
+        assert_eq!(written.body.is_null(), empty);
+    }
+}
+
+async fn logical_partition_quota(lab: &Lab) -> (Answer, Answer) {
+    // Nothing counts what one key holds, so the hundredth write is like the first.
+    let docs = fresh(lab).await;
+    let first = lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await;
+    for n in 0..100 {
+        lab.account.post(&docs, &[KEY], json!({"id": format!("q{n}"), "pk": "a"})).await.expect(201);
+    }
+    (first, lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await)
+}
+
+async fn unique_keys(lab: &Lab) {
+    let policy = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}});
+    let docs = lab.container(policy).await + "/docs";
+    lab.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a", "u": 1})).await.expect(201);
+    let taken = lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a", "u": 1.0})).await.expect(409);
+    assert!(["", "3301"].contains(&taken.sub_status()));
+    let other = ("x-ms-documentdb-partitionkey", r#"["b"]"#);
+    lab.account.post(&docs, &[other], json!({"id": "2", "pk": "b", "u": 1})).await.expect(201);
+    lab.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
+    lab.account.post(&docs, &[KEY], json!({"id": "4", "pk": "a"})).await.expect(409);
+}
+
+async fn time_to_live(lab: &Lab) {
+    for ttl in [json!(0), json!(-10), json!(null)] {
+        lab.try_container(json!({"defaultTtl": ttl})).await.expect(400);
+    }
+    let docs = lab.container(json!({"defaultTtl": -1})).await + "/docs";
+    for ttl in [json!(-10), json!(0), json!("x"), json!(null)] {
+        lab.account.post(&docs, &[KEY], json!({"id": "bad", "pk": "a", "ttl": ttl})).await.expect(400);
+    }
+    let own = crate::live::Account::with_container(1, json!({"defaultTtl": -1})).await;
+    own.create(json!({"id": "1", "pk": "a", "ttl": 10})).await.expect(201);
+    own.create(json!({"id": "2", "pk": "a"})).await.expect(201);
+    own.advance(11);
+    own.get(&format!("{DOCS}/1"), &[KEY]).await.expect(404);
+    own.get(&format!("{DOCS}/2"), &[KEY]).await.expect(200);
+}
+
+async fn stored_under(lab: &Lab, item: Value, key: &str, status: u16) -> Answer {
+    let docs = lab.container(json!({})).await + "/docs";
+    let header = ("x-ms-documentdb-partitionkey", key);
+    let created = lab.account.post(&docs, &[header], item).await.expect(status);
+    if status == 201 {
+        lab.account.get(&format!("{docs}/1"), &[header]).await.expect(200);
+    }
+    created
+}
+
+async fn key_header_types(lab: &Lab) {
+    for (value, key) in [
+        (json!("abc"), r#"["abc"]"#),
+        (json!(5), "[5]"),
+        (json!(5), "[5.0]"),
+        (json!(1.5), "[1.5]"),
+        (json!(true), "[true]"),
+        (json!(null), "[null]"),
+    ] {
+        stored_under(lab, json!({"id": "1", "pk": value}), key, 201).await;
+    }
+}
+
+async fn key_header_undefined(lab: &Lab) {
+    stored_under(lab, json!({"id": "1"}), "[{}]", 201).await;
+}
+
+async fn key_header_empty(lab: &Lab) {
+    stored_under(lab, json!({"id": "1"}), "[]", 400).await;
+    let docs = lab.container(json!({"partitionKey": {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": true}})).await + "/docs";
+    let empty = ("x-ms-documentdb-partitionkey", "[]");
+    lab.account.post(&docs, &[empty], json!({"id": "1"})).await.expect(201);
+    lab.account.get(&format!("{docs}/1"), &[empty]).await.expect(200);
+}
+
+async fn key_header_prefix(lab: &Lab) {
+    let definition = json!({"paths": ["/a", "/b"], "kind": "MultiHash", "version": 2});
+    let docs = lab.container(json!({"partitionKey": definition})).await + "/docs";
+    for (id, b) in [("1", "x"), ("2", "y")] {
+        let key = ("x-ms-documentdb-partitionkey", &*format!(r#"["t","{b}"]"#));
+        lab.account.post(&docs, &[key], json!({"id": id, "a": "t", "b": b})).await.expect(201);
+    }
+    let prefix = ("x-ms-documentdb-partitionkey", r#"["t"]"#);
+    assert_eq!(lab.account.get(&docs, &[prefix]).await.expect(200).documents().len(), 2);
+    let query = [prefix, ("x-ms-documentdb-isquery", "true")];
+    let found = lab.account.post(&docs, &query, json!({"query": "SELECT * FROM c"})).await.expect(200);
+    assert_eq!(found.documents().len(), 2);
+    assert_eq!(lab.account.get(&format!("{docs}/1"), &[prefix]).await.expect(400).sub_status(), "1001");
+    let long = ("x-ms-documentdb-partitionkey", r#"["t","x","z"]"#);
+    lab.account.get(&format!("{docs}/1"), &[long]).await.expect(400);
+}
+
+async fn key_header_mismatch(lab: &Lab) {
+    let refused = stored_under(lab, json!({"id": "1", "pk": "a"}), r#"["b"]"#, 400).await;
+    assert_eq!(refused.sub_status(), "1001");
+    assert!(refused.message().contains("doesn't match partition key field values"));
+}
+
+async fn key_header_unicode(lab: &Lab) {
+    stored_under(lab, json!({"id": "1", "pk": "é😀"}), r#"["\u00e9\ud83d\ude00"]"#, 201).await;
+    stored_under(lab, json!({"id": "1", "pk": "é😀"}), r#"["é😀"]"#, 201).await;
+}
+
+async fn key_missing(lab: &Lab) -> Answer {
+    lab.account.post(DOCS, &[], json!({"id": "1", "pk": "a"})).await
+}
+
+/// Patches the item of a fresh container; the body that comes back.
+async fn patched(lab: &Lab, operations: Value, status: u16) -> Value {
+    let path = fresh(lab).await + "/1";
+    let answer = lab.account.patch(&path, &[KEY], json!({"operations": operations})).await.expect(status);
+    answer.body
+}
+
+async fn patch_add(lab: &Lab) {
+    let body = patched(
+        lab,
+        json!([{"op": "add", "path": "/tags/0", "value": "w"}, {"op": "add", "path": "/tags/-", "value": "z"},
+        {"op": "add", "path": "/o/b", "value": 2}]),
+        200,
+    )
+    .await;
+    assert_eq!((&body["tags"], &body["o"]["b"]), (&json!(["w", "x", "z"]), &json!(2)));
+    patched(lab, json!([{"op": "add", "path": "/missing/x", "value": 1}]), 400).await;
+}
+
+async fn patch_set(lab: &Lab) {
+    let body = patched(
+        lab,
+        json!([{"op": "set", "path": "/tags/0", "value": "w"}, {"op": "set", "path": "/a~1b", "value": 1}]),
+        200,
+    )
+    .await;
+    assert_eq!((&body["tags"], &body["a/b"]), (&json!(["w"]), &json!(1)));
+}
+
+async fn patch_replace(lab: &Lab) {
+    assert_eq!(patched(lab, json!([{"op": "replace", "path": "/n", "value": 5}]), 200).await["n"], 5);
+    patched(lab, json!([{"op": "replace", "path": "/missing", "value": 5}]), 400).await;
+}
+
+async fn patch_remove(lab: &Lab) {
+    assert_eq!(patched(lab, json!([{"op": "remove", "path": "/tags/0"}]), 200).await["tags"], json!([]));
+    patched(lab, json!([{"op": "remove", "path": "/missing"}]), 400).await;
+}
+
+async fn patch_incr(lab: &Lab) {
+    let body = patched(
+        lab,
+        json!([{"op": "incr", "path": "/n", "value": 2}, {"op": "incr", "path": "/new", "value": 0.5}]),
+        200,
+    )
+    .await;
+    assert_eq!((&body["n"], &body["new"]), (&json!(3), &json!(0.5)));
+    patched(lab, json!([{"op": "incr", "path": "/tags", "value": 1}]), 400).await;
+}
+
+async fn patch_move(lab: &Lab) {
+    let body = patched(lab, json!([{"op": "move", "from": "/n", "path": "/m"}]), 200).await;
+    assert_eq!((&body["n"], &body["m"]), (&Value::Null, &json!(1)));
+    patched(lab, json!([{"op": "move", "from": "/o", "path": "/o/a/b"}]), 400).await;
+}
+
+async fn patch_condition(lab: &Lab) {
+    let path = fresh(lab).await + "/1";
+    let patch = |condition: &str| json!({"operations": [{"op": "incr", "path": "/n", "value": 1}], "condition": condition});
+    let unmet = lab.account.patch(&path, &[KEY], patch("from c where c.n > 5")).await.expect(412);
+    assert_eq!(unmet.sub_status(), "1110");
+    lab.account.patch(&path, &[KEY], patch("from c where c.n = 1")).await.expect(200);
+}
+
+async fn patch_forms(lab: &Lab) {
+    let path = fresh(lab).await + "/1";
+    let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
+    lab.account.patch(&path, &[KEY], operations.clone()).await.expect(200);
+    for content_type in ["application/json-patch+json", "application/json_patch+json", "application/json"] {
+        let header = ("content-type", content_type);
+        lab.account.patch(&path, &[KEY, header], json!({"operations": operations})).await.expect(200);
+    }
+}
+
+async fn patch_limits(lab: &Lab) {
+    let operation = json!({"op": "incr", "path": "/n", "value": 1});
+    patched(lab, json!(vec![operation.clone(); 10]), 200).await;
+    patched(lab, json!(vec![operation; 11]), 400).await;
+    patched(lab, json!([]), 400).await;
+}
+
+async fn patch_forbidden_paths(lab: &Lab) {
+    for path in ["/id", "/pk", "/_rid", "/_self", "/_ts", "/_etag"] {
+        patched(lab, json!([{"op": "set", "path": path, "value": "x"}]), 400).await;
+    }
+}
+
+async fn patch_preconditions(lab: &Lab) {
+    let path = fresh(lab).await + "/1";
+    let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
+    lab.account.patch(&path, &[KEY, ("if-match", "\"other\"")], operations.clone()).await.expect(412);
+    lab.account.patch(&path, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
+}
+
+async fn batch(lab: &Lab, docs: &str, headers: &[(&str, &str)], operations: Value) -> Answer {
+    let mut all = vec![BATCH];
+    all.extend_from_slice(headers);
+    lab.account.post(docs, &all, operations).await
+}
+
+fn codes(answer: &Answer) -> Vec<u64> {
+    answer.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_u64().unwrap()).collect()
+}
+
+async fn batch_operations(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let operations = json!([
+        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
+        {"operationType": "Upsert", "resourceBody": {"id": "3", "pk": "a"}},
+        {"operationType": "Upsert", "resourceBody": {"id": "3", "pk": "a", "n": 1}},
+        {"operationType": "Replace", "id": "2", "resourceBody": {"id": "2", "pk": "a", "n": 2}},
+        {"operationType": "Read", "id": "2"},
+        {"operationType": "Patch", "id": "2", "resourceBody": {"operations": [{"op": "incr", "path": "/n", "value": 1}]}},
+        {"operationType": "Delete", "id": "3"},
+    ]);
+    let answer =
+        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "True")], operations).await.expect(200);
+    assert_eq!(codes(&answer), [201, 201, 200, 200, 200, 200, 204]);
+    assert_eq!(
+        (&answer.body[4]["resourceBody"]["n"], &answer.body[5]["resourceBody"]["n"]),
+        (&json!(2), &json!(3))
+    );
+    assert!(answer.body[6]["resourceBody"].is_null());
+}
+
+async fn batch_rollback(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let operations = json!([
+        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
+        {"operationType": "Create", "resourceBody": {"id": "1", "pk": "a"}},
+        {"operationType": "Delete", "id": "2"},
+    ]);
+    let answer =
+        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "true")], operations).await.expect(207);
+    assert_eq!(codes(&answer), [424, 409, 424]);
+    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+}
+
+async fn batch_default_atomic(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let operations = json!([
+        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
+        {"operationType": "Read", "id": "missing"},
+    ]);
+    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 404]);
+    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+}
+
+async fn batch_preconditions(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let etag = lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).header("etag").to_owned();
+    let replace = |etag: &str| json!([{"operationType": "Replace", "id": "1", "ifMatch": etag, "resourceBody": {"id": "1", "pk": "a"}}]);
+    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace("\"other\"")).await.expect(207)), [412]);
+    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace(&etag)).await.expect(200)), [200]);
+}
+
+async fn batch_limits(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let none = batch(lab, &docs, &[KEY], json!([])).await.expect(400);
+    assert!(none.message().contains("Batch request has no operations."));
+    let read = json!({"operationType": "Read", "id": "1"});
+    batch(lab, &docs, &[KEY], json!(vec![read.clone(); 100])).await.expect(200);
+    let many = batch(lab, &docs, &[KEY], json!(vec![read; 101])).await.expect(400);
+    assert!(many.message().contains("Batch request has more operations than what is supported."));
+    let large: Vec<Value> = (0..3)
+        .map(|n| json!({"operationType": "Create", "resourceBody": {"id": format!("l{n}"), "pk": "a", "x": "y".repeat(800_000)}}))
+        .collect();
+    let refused = batch(lab, &docs, &[KEY], json!(large)).await.expect(413);
+    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+}
+
+async fn batch_answer_size(lab: &Lab) {
+    let docs = fresh(lab).await;
+    lab.account
+        .post(&docs, &[KEY], json!({"id": "l", "pk": "a", "x": "y".repeat(1_900_000)}))
+        .await
+        .expect(201);
+    let read = json!({"operationType": "Read", "id": "l"});
+    let refused = batch(lab, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
+    assert_eq!(refused.sub_status(), "3402");
+}
+
+async fn batch_other_key(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let operations = json!([
+        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
+        {"operationType": "Create", "resourceBody": {"id": "3", "pk": "b"}},
+    ]);
+    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 400]);
+}
+
+async fn batch_minimal(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let operations = json!([{"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}}, {"operationType": "Read", "id": "1"}]);
+    let answer = batch(lab, &docs, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
+    assert!(answer.body[0]["resourceBody"].is_null() && answer.body[0]["eTag"].is_string());
+    assert!(answer.body[1]["resourceBody"].is_object());
+}
+
+async fn batch_ordered(lab: &Lab) -> (Answer, Answer) {
+    let docs = fresh(lab).await;
+    let operations = json!([{"operationType": "Read", "id": "1"}, {"operationType": "Read", "id": "1"}]);
+    let without = batch(lab, &docs, &[KEY], operations.clone()).await;
+    (without, batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-ordered", "true")], operations).await)
+}
+
+const BULK: [(&str, &str); 2] =
+    [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+
+fn bulk_create(id: &str, key: &str) -> Value {
+    json!({"operationType": "Create", "partitionKey": format!("[\"{key}\"]"), "resourceBody": {"id": id, "pk": key}})
+}
+
+async fn bulk(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "true")];
+    let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
+    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 201]);
+}
+
+async fn bulk_stop_on_error(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "false")];
+    let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
+    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 424]);
+}
+
+async fn binary_bodies(lab: &Lab) {
+    let docs = fresh(lab).await;
+    let text = json!({"id": "binary", "pk": "a", "n": [1, -5, 0.5, null, true, "é"]});
+    let binary = protocol::binary_json::from_text(text.to_string().as_bytes()).unwrap();
+    assert_eq!(binary[0], 0x80);
+    let created = lab.account.send(Method::POST, &docs, &[KEY], Bytes::from(binary)).await.expect(201);
+    assert_eq!(created.body["n"], text["n"]);
+}
+
+async fn read_many(lab: &Lab) {
+    let rows = lab.rows("SELECT VALUE c.id FROM c WHERE c.pk = 'a' AND c.id IN ('1', '3', '9')").await;
+    assert_eq!(rows, json!(["1", "3"]));
+}

@@ -1,0 +1,163 @@
+//! `docs/compatibility.md` is true: every row has a probe, every probe has a row, and each probe
+//! finds what its row says.
+//!
+//! A *supported* feature is used and its outcome checked. A *refused* one is asked for and must be
+//! answered with a 4xx that names it. An *ignored* one is asked for and left out, and both answers
+//! must be the same.
+
+mod account;
+mod change_feed;
+mod items;
+mod lab;
+mod language;
+mod queries;
+mod resources;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::live::Answer;
+use lab::Lab;
+
+type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
+
+/// What is done about one row.
+enum Probe {
+    /// Asserts for itself.
+    Supported(fn(Arc<Lab>) -> Future<()>),
+    /// Rows of queries over the lab's container.
+    Rows(&'static [(&'static str, &'static str)]),
+    /// Plans of queries.
+    Plans(&'static [PlanCase]),
+    /// An answer, and what its message must say.
+    Refused(fn(Arc<Lab>) -> Future<Answer>, &'static str),
+    /// The answers without and with it.
+    Ignored(fn(Arc<Lab>) -> Future<(Answer, Answer)>),
+    /// A request header that changes nothing about reads, writes and queries.
+    IgnoredHeader(&'static str, &'static str),
+}
+
+/// A query, where to look in its plan, and what is there.
+type PlanCase = (&'static str, &'static str, &'static str);
+
+/// Probes by the id of their row.
+type Probes = Vec<(&'static str, Probe)>;
+
+/// `supported!(function)`: a probe out of an `async fn(&Lab)`.
+macro_rules! supported {
+    ($probe:path) => {
+        $crate::compatibility::Probe::Supported(|lab| Box::pin(async move { $probe(&lab).await }))
+    };
+}
+
+/// `refused!(function, "words")`: a probe out of an `async fn(&Lab) -> Answer`.
+macro_rules! refused {
+    ($probe:path, $words:literal) => {
+        $crate::compatibility::Probe::Refused(|lab| Box::pin(async move { $probe(&lab).await }), $words)
+    };
+}
+
+/// `ignored!(function)`: a probe out of an `async fn(&Lab) -> (Answer, Answer)`.
+macro_rules! ignored {
+    ($probe:path) => {
+        $crate::compatibility::Probe::Ignored(|lab| Box::pin(async move { $probe(&lab).await }))
+    };
+}
+
+use {ignored, refused, supported};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Supported,
+    Refused,
+    Ignored,
+}
+
+impl Probe {
+    fn status(&self) -> Status {
+        match self {
+            Probe::Supported(_) | Probe::Rows(_) | Probe::Plans(_) => Status::Supported,
+            Probe::Refused(..) => Status::Refused,
+            Probe::Ignored(_) | Probe::IgnoredHeader(..) => Status::Ignored,
+        }
+    }
+
+    async fn run(self, lab: Arc<Lab>) {
+        match self {
+            Probe::Supported(probe) => probe(lab).await,
+            Probe::Rows(cases) => {
+                for (query, expected) in cases {
+                    let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+                    assert_eq!(lab.rows(query).await, expected, "{query}");
+                }
+            }
+            Probe::Plans(cases) => queries::check_plans(&lab, cases).await,
+            Probe::Refused(probe, words) => {
+                let answer = probe(lab).await;
+                assert!((400..500).contains(&answer.status), "{answer:?}");
+                let message = answer.message().to_lowercase();
+                assert!(message.contains(&words.to_lowercase()), "{message} does not name {words}");
+            }
+            Probe::Ignored(probe) => {
+                let (without, with) = probe(lab).await;
+                assert_eq!(lab::essence(without), lab::essence(with));
+            }
+            Probe::IgnoredHeader(name, value) => lab.header_changes_nothing(name, value).await,
+        }
+    }
+}
+
+/// The rows of the document: id and status.
+fn rows(document: &str) -> Vec<(String, Status)> {
+    let mut rows = Vec::new();
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [id, _, status, _] = cells[..] else { panic!("four columns: {line}") };
+        let status = match status {
+            "supported" => Status::Supported,
+            "refused" => Status::Refused,
+            "ignored" => Status::Ignored,
+            other => panic!("'{other}' is none of the three words: {line}"),
+        };
+        rows.push((id.trim_matches('`').to_owned(), status));
+    }
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_document_says_is_true() {
+    let document = include_str!("../../../../../docs/compatibility.md");
+    let rows = rows(document);
+    let documented: BTreeMap<String, Status> = rows.iter().cloned().collect();
+    assert_eq!(rows.len(), documented.len(), "an id stands for one row");
+    let probes: Probes = [
+        account::probes(),
+        resources::probes(),
+        items::probes(),
+        queries::probes(),
+        language::probes(),
+        change_feed::probes(),
+        wire::probes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let probed: BTreeSet<&str> = probes.iter().map(|(id, _)| *id).collect();
+    assert_eq!(probes.len(), probed.len(), "an id stands for one probe");
+    let lonely_rows: Vec<_> = documented.keys().filter(|id| !probed.contains(id.as_str())).collect();
+    let lonely_probes: Vec<_> = probed.iter().filter(|id| !documented.contains_key(**id)).collect();
+    assert!(lonely_rows.is_empty() && lonely_probes.is_empty(), "{lonely_rows:?} {lonely_probes:?}");
+
+    let lab = Arc::new(Lab::new().await);
+    let mut untrue = Vec::new();
+    for (id, probe) in probes {
+        assert_eq!(probe.status(), documented[id], "`{id}`");
+        // A task of its own, so that one failure does not hide the others.
+        if tokio::spawn(probe.run(Arc::clone(&lab))).await.is_err() {
+            untrue.push(id);
+        }
+    }
+    assert!(untrue.is_empty(), "not as documented: {untrue:?}");
+}

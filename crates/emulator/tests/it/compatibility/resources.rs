@@ -1,0 +1,543 @@
+//! Databases, containers, throughput, ranges, users, and what is refused.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::lab::{DOCS, KEY, Lab};
+use super::{Answer, Probe, Probes, ignored, refused, supported};
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("databases", supported!(databases)),
+        ("database-replace", refused!(database_replace, "not supported")),
+        ("containers", supported!(containers)),
+        ("container-immutable", supported!(container_immutable)),
+        ("container-recreation", supported!(container_recreation)),
+        ("rid-addressing", supported!(rid_addressing)),
+        ("trailing-slash", supported!(trailing_slash)),
+        ("metadata-preconditions", supported!(metadata_preconditions)),
+        ("feed-paging", supported!(feed_paging)),
+        ("system-properties", supported!(system_properties)),
+        ("key-hash-v1", supported!(key_hash_v1)),
+        ("key-hash-v2", supported!(key_hash_v2)),
+        ("key-multi-hash", supported!(key_multi_hash)),
+        ("key-range-kind", ignored!(key_range_kind)),
+        ("key-paths", supported!(key_paths)),
+        ("key-definition-errors", supported!(key_definition_errors)),
+        ("indexing-policy", supported!(indexing_policy)),
+        ("indexing-none", supported!(indexing_none)),
+        ("composite-indexes", supported!(composite_indexes)),
+        ("spatial-indexes", ignored!(spatial_indexes)),
+        ("vector-policy", supported!(vector_policy)),
+        ("full-text-policy", supported!(full_text_policy)),
+        ("geospatial-config", supported!(geospatial_config)),
+        ("conflict-policy", supported!(conflict_policy)),
+        ("client-encryption-policy", ignored!(client_encryption_policy)),
+        ("analytical-ttl", ignored!(analytical_ttl)),
+        ("change-feed-policy", ignored!(change_feed_policy)),
+        ("materialized-views", ignored!(materialized_views)),
+        ("quota-info", supported!(quota_info)),
+        ("throughput-manual", supported!(throughput_manual)),
+        ("throughput-autoscale", supported!(throughput_autoscale)),
+        ("throughput-limits", supported!(throughput_limits)),
+        ("throughput-default", supported!(throughput_default)),
+        ("offers", supported!(offers)),
+        ("offer-migration", supported!(offer_migration)),
+        ("throughput-raise", ignored!(throughput_raise)),
+        ("throttling", ignored!(throttling)),
+        ("priority-level", Probe::IgnoredHeader("x-ms-cosmos-priority-level", "Low")),
+        ("throughput-bucket", Probe::IgnoredHeader("x-ms-cosmos-throughput-bucket", "1")),
+        ("partition-ranges", supported!(partition_ranges)),
+        ("partition-ranges-feed", supported!(partition_ranges_feed)),
+        ("partition-count", supported!(partition_count)),
+        ("users", supported!(users)),
+        ("permissions", supported!(permissions)),
+        ("stored-procedures", refused!(stored_procedures, "stored procedures")),
+        ("stored-procedure-execution", refused!(stored_procedure_execution, "stored procedures")),
+        ("triggers", refused!(triggers, "triggers")),
+        ("trigger-headers", refused!(trigger_headers, "triggers")),
+        ("user-functions", refused!(user_functions, "user-defined functions")),
+        ("script-logging", Probe::IgnoredHeader("x-ms-documentdb-script-enable-logging", "true")),
+        ("script-feeds", supported!(script_feeds)),
+        ("client-encryption-keys", refused!(client_encryption_keys, "client encryption keys")),
+        ("attachments", refused!(attachments, "attachments")),
+        ("conflicts", supported!(conflicts)),
+        ("partition-key-delete", supported!(partition_key_delete)),
+    ]
+}
+
+async fn databases(lab: &Lab) {
+    let account = &lab.account;
+    let created = account.post("/dbs", &[], json!({"id": "other"})).await.expect(201);
+    account.post("/dbs", &[], json!({"id": "other"})).await.expect(409);
+    let read = account.get("/dbs/other", &[]).await.expect(200);
+    assert_eq!(read.body, created.body);
+    let listed = account.get("/dbs", &[]).await.expect(200).body;
+    assert!(listed["Databases"].as_array().unwrap().contains(&created.body));
+    let query = json!({"query": "SELECT * FROM r WHERE r.id = @id", "parameters": [{"name": "@id", "value": "other"}]});
+    let found = account.post("/dbs", &[("x-ms-documentdb-isquery", "true")], query).await.expect(200);
+    assert_eq!(found.body["Databases"][0], created.body);
+    let long = account.post("/dbs", &[], json!({"id": "x".repeat(256)})).await.expect(400);
+    assert!(long.message().contains("less than '255' characters"));
+    account.delete("/dbs/other", &[]).await.expect(204);
+    account.get("/dbs/other", &[]).await.expect(404);
+}
+
+async fn database_replace(lab: &Lab) -> Answer {
+    lab.account.put("/dbs/d", &[], json!({"id": "d"})).await
+}
+
+async fn containers(lab: &Lab) {
+    let account = &lab.account;
+    let path = lab.container(json!({"defaultTtl": 60})).await;
+    let mut read = account.get(&path, &[]).await.expect(200).body;
+    assert_eq!(read["defaultTtl"], 60);
+    read["defaultTtl"] = json!(90);
+    assert_eq!(account.put(&path, &[], read.clone()).await.expect(200).body["defaultTtl"], 90);
+    let query = json!({"query": "SELECT VALUE r.defaultTtl FROM r WHERE r.id = @id",
+        "parameters": [{"name": "@id", "value": read["id"]}]});
+    let found = account.post("/dbs/d/colls", &[("x-ms-documentdb-isquery", "true")], query).await.expect(200);
+    assert_eq!(found.body["DocumentCollections"], json!([90]));
+    account.delete(&path, &[]).await.expect(204);
+    account.get(&path, &[]).await.expect(404);
+    let ownerless = account.post(&format!("{path}/docs"), &[KEY], json!({"id": "1", "pk": "a"})).await;
+    assert_eq!(ownerless.expect(404).sub_status(), "1003");
+}
+
+async fn container_immutable(lab: &Lab) {
+    let path = lab.container(json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}})).await;
+    let read = lab.account.get(&path, &[]).await.expect(200).body;
+    for (member, other) in [
+        ("id", json!("renamed")),
+        ("partitionKey", json!({"paths": ["/other"], "kind": "Hash", "version": 2})),
+        ("uniqueKeyPolicy", json!({"uniqueKeys": [{"paths": ["/v"]}]})),
+    ] {
+        let mut changed = read.clone();
+        changed[member] = other;
+        lab.account.put(&path, &[], changed).await.expect(400);
+    }
+}
+
+async fn container_recreation(lab: &Lab) {
+    let path = lab.container(json!({})).await;
+    let old = lab.account.get(&path, &[]).await.expect(200).body;
+    lab.account.delete(&path, &[]).await.expect(204);
+    let again = json!({"id": old["id"], "partitionKey": old["partitionKey"]});
+    let new = lab.account.post("/dbs/d/colls", &[], again).await.expect(201).body;
+    assert_ne!(old["_rid"], new["_rid"]);
+    for (rid, status, sub_status) in [(&old["_rid"], 400, "1024"), (&new["_rid"], 200, "")] {
+        let intended = ("x-ms-cosmos-intended-collection-rid", rid.as_str().unwrap());
+        let answer = lab.account.get(&format!("{path}/pkranges"), &[intended]).await.expect(status);
+        assert_eq!(answer.sub_status(), sub_status);
+    }
+}
+
+async fn rid_addressing(lab: &Lab) {
+    let database = lab.account.get("/dbs/d", &[]).await.expect(200).body;
+    let container = lab.account.get("/dbs/d/colls/c", &[]).await.expect(200).body;
+    let item = lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200).body;
+    let (database, container, item) = (
+        database["_rid"].as_str().unwrap(),
+        container["_rid"].as_str().unwrap(),
+        item["_rid"].as_str().unwrap(),
+    );
+    let read = lab.account.get(&format!("/dbs/{database}/colls/{container}/docs/{item}"), &[KEY]).await;
+    assert_eq!(read.expect(200).body["id"], "1");
+    lab.account.post("/dbs", &[], json!({"id": "elsewhere"})).await.expect(201);
+    lab.account.get(&format!("/dbs/elsewhere/colls/{container}"), &[]).await.expect(404);
+}
+
+async fn trailing_slash(lab: &Lab) {
+    for path in ["/dbs/", "/dbs/d/", "/dbs/d/colls/", "/dbs/d/colls/c/", "/dbs/d/colls/c/pkranges/"] {
+        lab.account.get(path, &[]).await.expect(200);
+    }
+}
+
+async fn metadata_preconditions(lab: &Lab) {
+    let path = lab.container(json!({})).await;
+    let read = lab.account.get(&path, &[]).await.expect(200);
+    let etag = read.header("etag").to_owned();
+    lab.account.get(&path, &[("if-none-match", &etag)]).await.expect(304);
+    lab.account.put(&path, &[("if-match", "\"old\"")], read.body.clone()).await.expect(412);
+    lab.account.put(&path, &[("if-match", &etag)], read.body).await.expect(200);
+}
+
+async fn feed_paging(lab: &Lab) {
+    for _ in 0..3 {
+        lab.container(json!({})).await;
+    }
+    let first = lab.account.get("/dbs/d/colls", &[("x-ms-max-item-count", "2")]).await.expect(200);
+    assert_eq!(first.header("x-ms-item-count"), "2");
+    let next = ("x-ms-continuation", first.header("x-ms-continuation"));
+    let second = lab.account.get("/dbs/d/colls", &[("x-ms-max-item-count", "2"), next]).await.expect(200);
+    assert_ne!(first.body, second.body);
+}
+
+async fn system_properties(lab: &Lab) {
+    let item = lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
+    let body = &item.body;
+    assert_eq!(body["_attachments"], "attachments/");
+    assert_eq!(body["_etag"], item.header("etag"));
+    assert!(body["_etag"].as_str().unwrap().starts_with('"'));
+    assert!(body["_ts"].is_u64() && body["_self"].as_str().unwrap().ends_with('/') && body["_lsn"].is_null());
+}
+
+/// The one range that holds a key of a container with two, by what the range answers.
+async fn round_trip(lab: &Lab, definition: Value, item: Value, key: &str) -> Value {
+    let path = lab.container(json!({"partitionKey": definition})).await;
+    let header = ("x-ms-documentdb-partitionkey", key);
+    lab.account.post(&format!("{path}/docs"), &[header], item).await.expect(201);
+    lab.account.get(&format!("{path}/docs/1"), &[header]).await.expect(200);
+    lab.account.get(&path, &[]).await.expect(200).body["partitionKey"].clone()
+}
+
+async fn key_hash_v1(lab: &Lab) {
+    let stored = round_trip(lab, json!({"paths": ["/pk"]}), json!({"id": "1", "pk": 5}), "[5]").await;
+    assert_eq!((&stored["kind"], stored["version"].as_u64().unwrap_or(1)), (&json!("Hash"), 1));
+}
+
+async fn key_hash_v2(lab: &Lab) {
+    let definition = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+    let stored = round_trip(lab, definition, json!({"id": "1", "pk": true}), "[true]").await;
+    assert_eq!(stored["version"], 2);
+}
+
+async fn key_multi_hash(lab: &Lab) {
+    let definition = json!({"paths": ["/a", "/b", "/c"], "kind": "MultiHash", "version": 2});
+    let item = json!({"id": "1", "a": "x", "b": 1, "c": null});
+    round_trip(lab, definition, item, r#"["x",1,null]"#).await;
+    let four = json!({"paths": ["/a", "/b", "/c", "/d"], "kind": "MultiHash", "version": 2});
+    let refused = lab.try_container(json!({"partitionKey": four})).await.expect(400);
+    assert!(refused.message().contains("Too many partition key paths"));
+}
+
+async fn key_range_kind(lab: &Lab) -> (Answer, Answer) {
+    with_and_without(lab, "partitionKey", json!({"paths": ["/pk"], "kind": "Range"})).await
+}
+
+async fn key_paths(lab: &Lab) {
+    let nested = json!({"paths": ["/a/b"], "kind": "Hash", "version": 2});
+    round_trip(lab, nested, json!({"id": "1", "a": {"b": "x"}}), r#"["x"]"#).await;
+    let quoted = json!({"paths": ["/\"a b\"/c"], "kind": "Hash", "version": 2});
+    round_trip(lab, quoted, json!({"id": "1", "a b": {"c": "x"}}), r#"["x"]"#).await;
+}
+
+async fn key_definition_errors(lab: &Lab) {
+    for definition in
+        [json!({"paths": "/pk"}), json!({"paths": ["pk"]}), json!({"paths": ["/a/*"]}), json!({"paths": []})]
+    {
+        lab.try_container(json!({"partitionKey": definition})).await.expect(400);
+    }
+}
+
+async fn indexing_policy(lab: &Lab) {
+    let path = lab.container(json!({"indexingPolicy": {"excludedPaths": [{"path": "/x/*"}]}})).await;
+    let policy = lab.account.get(&path, &[]).await.expect(200).body["indexingPolicy"].clone();
+    assert_eq!((&policy["indexingMode"], &policy["automatic"]), (&json!("consistent"), &json!(true)));
+    assert_eq!(policy["includedPaths"], json!([{"path": "/*"}]));
+    assert_eq!(policy["excludedPaths"], json!([{"path": "/x/*"}, {"path": "/\"_etag\"/?"}]));
+}
+
+async fn indexing_none(lab: &Lab) {
+    let none = json!({"indexingPolicy": {"indexingMode": "none", "automatic": false}});
+    let path = lab.container(none).await;
+    let policy = lab.account.get(&path, &[]).await.expect(200).body["indexingPolicy"].clone();
+    assert_eq!((&policy["includedPaths"], &policy["excludedPaths"]), (&json!([]), &json!([])));
+}
+
+async fn composite_indexes(lab: &Lab) {
+    let rows = lab.rows("SELECT VALUE c.n FROM c ORDER BY c.even ASC, c.n DESC").await;
+    assert_eq!(rows, json!([3, 1, 2]));
+}
+
+/// Containers that differ by one member, compared by a query over the same items.
+async fn with_and_without(lab: &Lab, member: &str, value: Value) -> (Answer, Answer) {
+    let mut answers = Vec::new();
+    for properties in [json!({}), json!({ member: value.clone() })] {
+        let path = lab.container(properties.clone()).await;
+        if !properties[member].is_null() {
+            assert!(
+                !lab.account.get(&path, &[]).await.expect(200).body[member].is_null(),
+                "{member} is kept"
+            );
+        }
+        let item = json!({"id": "1", "pk": "a", "at": {"type": "Point", "coordinates": [1, 2]}});
+        lab.account.post(&format!("{path}/docs"), &[KEY], item).await.expect(201);
+        let query = json!({"query": "SELECT c.id, ST_DISTANCE(c.at, c.at) AS far FROM c"});
+        let headers = [KEY, ("x-ms-documentdb-isquery", "true")];
+        let mut answer = lab.account.post(&format!("{path}/docs"), &headers, query).await.expect(200);
+        answer.body.as_object_mut().unwrap().remove("_rid");
+        answers.push(answer);
+    }
+    let with = answers.pop().unwrap();
+    (answers.pop().unwrap(), with)
+}
+
+async fn spatial_indexes(lab: &Lab) -> (Answer, Answer) {
+    let policy = json!({"spatialIndexes": [{"path": "/at/*", "types": ["Point"]}]});
+    with_and_without(lab, "indexingPolicy", policy).await
+}
+
+async fn client_encryption_policy(lab: &Lab) -> (Answer, Answer) {
+    let policy = json!({"includedPaths": [], "policyFormatVersion": 1});
+    with_and_without(lab, "clientEncryptionPolicy", policy).await
+}
+
+async fn analytical_ttl(lab: &Lab) -> (Answer, Answer) {
+    with_and_without(lab, "analyticalStorageTtl", json!(-1)).await
+}
+
+async fn change_feed_policy(lab: &Lab) -> (Answer, Answer) {
+    with_and_without(lab, "changeFeedPolicy", json!({"retentionDuration": 5})).await
+}
+
+async fn materialized_views(lab: &Lab) -> (Answer, Answer) {
+    let view = json!({"sourceCollectionId": "c", "definition": "SELECT c.id FROM c"});
+    with_and_without(lab, "materializedViewDefinition", view).await
+}
+
+async fn vector_policy(lab: &Lab) {
+    let read = lab.account.get("/dbs/d/colls/c", &[]).await.expect(200).body;
+    assert_eq!(read["vectorEmbeddingPolicy"]["vectorEmbeddings"][0]["dimensions"], 3);
+    let bad = json!({"vectorEmbeddingPolicy": {"vectorEmbeddings": [
+        {"path": "/v", "dataType": "float99", "dimensions": 3, "distanceFunction": "cosine"}]}});
+    let refused = lab.try_container(bad).await.expect(400);
+    assert!(refused.message().contains("Vector Embedding Policy has an invalid DataType"));
+}
+
+async fn full_text_policy(lab: &Lab) {
+    let read = lab.account.get("/dbs/d/colls/c", &[]).await.expect(200).body;
+    assert_eq!(read["fullTextPolicy"]["defaultLanguage"], "en-US");
+    let bad = json!({"fullTextPolicy": {"defaultLanguage": "xx-XX", "fullTextPaths": []}});
+    lab.try_container(bad).await.expect(400);
+}
+
+async fn geospatial_config(lab: &Lab) {
+    let path = lab.container(json!({"geospatialConfig": {"type": "Geometry"}})).await;
+    let query = json!({"query": "SELECT VALUE ST_DISTANCE({'type':'Point','coordinates':[0,0]}, {'type':'Point','coordinates':[3,4]})"});
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true")];
+    let answer = lab.account.post(&format!("{path}/docs"), &headers, query).await.expect(200);
+    assert_eq!(answer.documents(), [json!(5)]);
+}
+
+async fn conflict_policy(lab: &Lab) {
+    let policy = json!({"mode": "LastWriterWins", "conflictResolutionPath": "/n"});
+    let path = lab.container(json!({"conflictResolutionPolicy": policy})).await;
+    let read = lab.account.get(&path, &[]).await.expect(200).body;
+    assert_eq!(read["conflictResolutionPolicy"]["conflictResolutionPath"], "/n");
+}
+
+async fn quota_info(lab: &Lab) {
+    let read =
+        lab.account.get("/dbs/d/colls/c", &[("x-ms-documentdb-populatequotainfo", "true")]).await.expect(200);
+    assert_eq!(read.header("x-ms-documentdb-collection-index-transformation-progress"), "100");
+    assert!(read.header("x-ms-resource-quota").contains("collectionSize=10485760;"));
+    assert!(!read.header("x-ms-resource-usage").is_empty());
+}
+
+async fn offer_of(lab: &Lab, path: &str) -> Answer {
+    let rid = lab.account.get(path, &[]).await.expect(200).body["_rid"].clone();
+    let query = json!({"query": "SELECT * FROM c WHERE c.offerResourceId = @rid",
+        "parameters": [{"name": "@rid", "value": rid}]});
+    lab.account.post("/offers", &[("x-ms-documentdb-isquery", "true")], query).await.expect(200)
+}
+
+async fn container_with(lab: &Lab, headers: &[(&str, &str)], status: u16) -> String {
+    let id = uuid::Uuid::new_v4().to_string();
+    let body = json!({"id": id, "partitionKey": {"paths": ["/pk"]}});
+    lab.account.post("/dbs/d/colls", headers, body).await.expect(status);
+    format!("/dbs/d/colls/{id}")
+}
+
+const AUTOSCALE: (&str, &str) = ("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":5000}"#);
+
+async fn throughput_manual(lab: &Lab) {
+    let path = container_with(lab, &[("x-ms-offer-throughput", "700")], 201).await;
+    let offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+    assert_eq!((&offer["content"]["offerThroughput"], &offer["offerVersion"]), (&json!(700), &json!("V2")));
+}
+
+async fn throughput_autoscale(lab: &Lab) {
+    let path = container_with(lab, &[AUTOSCALE], 201).await;
+    let content = offer_of(lab, &path).await.body["Offers"][0]["content"].clone();
+    assert_eq!(content["offerAutopilotSettings"]["maxThroughput"], 5000);
+    assert_eq!(content["offerThroughput"], 500);
+}
+
+async fn throughput_limits(lab: &Lab) {
+    for headers in [
+        vec![("x-ms-offer-throughput", "300")],
+        vec![("x-ms-offer-throughput", "450")],
+        vec![("x-ms-offer-throughput", "400"), AUTOSCALE],
+        vec![("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":1500}"#)],
+    ] {
+        container_with(lab, &headers, 400).await;
+    }
+}
+
+async fn throughput_default(lab: &Lab) {
+    let path = container_with(lab, &[], 201).await;
+    assert_eq!(offer_of(lab, &path).await.body["Offers"][0]["content"]["offerThroughput"], 400);
+    assert_eq!(offer_of(lab, "/dbs/d").await.body["Offers"], json!([]));
+}
+
+async fn offers(lab: &Lab) {
+    let path = container_with(lab, &[], 201).await;
+    let mut offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+    let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
+    assert_eq!(lab.account.get(&at, &[]).await.expect(200).body, offer);
+    assert!(
+        lab.account.get("/offers", &[]).await.expect(200).body["Offers"].as_array().unwrap().contains(&offer)
+    );
+    offer["content"]["offerThroughput"] = json!(900);
+    let replaced = lab.account.put(&at, &[], offer).await.expect(200).body;
+    assert_eq!(replaced["content"]["offerThroughput"], 900);
+}
+
+async fn offer_migration(lab: &Lab) {
+    let path = container_with(lab, &[], 201).await;
+    let offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+    let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
+    let header = ("x-ms-cosmos-migrate-offer-to-autopilot", "true");
+    let migrated = lab.account.put(&at, &[header], offer).await.expect(200).body;
+    assert!(migrated["content"]["offerAutopilotSettings"]["maxThroughput"].is_u64());
+}
+
+async fn throughput_raise(lab: &Lab) -> (Answer, Answer) {
+    let path = container_with(lab, &[], 201).await;
+    let before = lab.account.get(&format!("{path}/pkranges"), &[]).await;
+    let mut offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+    offer["content"]["offerThroughput"] = json!(30_000);
+    let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
+    lab.account.put(&at, &[], offer).await.expect(200);
+    (before, lab.account.get(&format!("{path}/pkranges"), &[]).await)
+}
+
+async fn throttling(lab: &Lab) -> (Answer, Answer) {
+    let path = container_with(lab, &[("x-ms-offer-throughput", "400")], 201).await;
+    let item = json!({"id": "1", "pk": "a", "text": "x".repeat(100_000)});
+    let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
+    lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await.expect(201);
+    let first = lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await;
+    let mut last = None;
+    // Far more than 400 request units, in a clock that stands still.
+    for _ in 0..20 {
+        last = Some(lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await);
+    }
+    (first, last.unwrap())
+}
+
+async fn partition_ranges(lab: &Lab) {
+    let ranges = lab.account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+    let range = &ranges["PartitionKeyRanges"][0];
+    assert_eq!(
+        (&range["id"], &range["minInclusive"], &range["maxExclusive"]),
+        (&json!("0"), &json!(""), &json!("FF"))
+    );
+    assert_eq!((&range["parents"], &range["status"]), (&json!([]), &json!("online")));
+}
+
+async fn partition_ranges_feed(lab: &Lab) {
+    let incremental = ("a-im", "Incremental Feed");
+    let path = "/dbs/d/colls/c/pkranges";
+    let first = lab.account.get(path, &[incremental, ("x-ms-max-item-count", "-1")]).await.expect(200);
+    let etag = first.header("etag").to_owned();
+    let nothing = lab.account.get(path, &[incremental, ("if-none-match", &etag)]).await.expect(304);
+    assert_eq!(nothing.header("etag"), etag);
+}
+
+async fn partition_count(_: &Lab) {
+    let account = crate::client::TestAccount::new();
+    account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
+    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    account.send(Method::POST, "/dbs/d/colls", &[("x-ms-offer-throughput", "30000")], body).await.expect(201);
+    let ranges = account.get("/dbs/d/colls/c/pkranges").await.expect(200).json();
+    assert!(ranges["_count"].as_u64().unwrap() >= 3, "{ranges}");
+}
+
+async fn users(lab: &Lab) {
+    let created = lab.account.post("/dbs/d/users", &[], json!({"id": "u"})).await.expect(201);
+    assert_eq!(lab.account.get("/dbs/d/users/u", &[]).await.expect(200).body, created.body);
+    lab.account.put("/dbs/d/users/u", &[], json!({"id": "v"})).await.expect(200);
+    lab.account.delete("/dbs/d/users/v", &[]).await.expect(204);
+}
+
+async fn permissions(lab: &Lab) {
+    lab.account.post("/dbs/d/users", &[], json!({"id": "reader"})).await.expect(201);
+    let path = "/dbs/d/users/reader/permissions";
+    let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
+    let created =
+        lab.account.post(path, &[("x-ms-documentdb-expiry-seconds", "60")], terms.clone()).await.expect(201);
+    assert!(created.body["_token"].as_str().unwrap().starts_with("type=resource&ver=1"));
+    let twice = json!({"id": "q", "permissionMode": "All", "resource": "dbs/d/colls/c"});
+    lab.account.post(path, &[], twice).await.expect(409);
+    lab.account.post(path, &[("x-ms-documentdb-expiry-seconds", "5")], terms).await.expect(400);
+    lab.account.get(path, &[]).await.expect(200);
+    lab.account.delete(&format!("{path}/p"), &[]).await.expect(204);
+}
+
+async fn script(lab: &Lab, feed: &str) -> Answer {
+    let body = json!({"id": "s", "body": "function () {}", "triggerType": "Pre", "triggerOperation": "All"});
+    lab.account.post(&format!("/dbs/d/colls/c/{feed}"), &[], body).await
+}
+
+async fn stored_procedures(lab: &Lab) -> Answer {
+    script(lab, "sprocs").await
+}
+
+async fn stored_procedure_execution(lab: &Lab) -> Answer {
+    lab.account.post("/dbs/d/colls/c/sprocs/s", &[KEY], json!([])).await
+}
+
+async fn triggers(lab: &Lab) -> Answer {
+    script(lab, "triggers").await
+}
+
+async fn trigger_headers(lab: &Lab) -> Answer {
+    let header = ("x-ms-documentdb-pre-trigger-include", "t");
+    lab.account.post(DOCS, &[KEY, header], json!({"id": "triggered", "pk": "a"})).await
+}
+
+async fn user_functions(lab: &Lab) -> Answer {
+    script(lab, "udfs").await
+}
+
+async fn script_feeds(lab: &Lab) {
+    for (feed, plural) in
+        [("sprocs", "StoredProcedures"), ("triggers", "Triggers"), ("udfs", "UserDefinedFunctions")]
+    {
+        let path = format!("/dbs/d/colls/c/{feed}");
+        assert_eq!(lab.account.get(&path, &[]).await.expect(200).body[plural], json!([]));
+        lab.account.get(&format!("{path}/x"), &[]).await.expect(404);
+    }
+}
+
+async fn client_encryption_keys(lab: &Lab) -> Answer {
+    lab.account.post("/dbs/d/clientencryptionkeys", &[], json!({"id": "k"})).await
+}
+
+async fn attachments(lab: &Lab) -> Answer {
+    lab.account.post(&format!("{DOCS}/1/attachments"), &[KEY], json!({"id": "x"})).await
+}
+
+async fn conflicts(lab: &Lab) {
+    assert_eq!(
+        lab.account.get("/dbs/d/colls/c/conflicts", &[]).await.expect(200).body["Conflicts"],
+        json!([])
+    );
+    lab.account.get("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
+    lab.account.delete("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
+}
+
+async fn partition_key_delete(lab: &Lab) {
+    let path = lab.container(json!({})).await;
+    for (id, key) in [("1", "a"), ("2", "a"), ("1", "b")] {
+        let header = ("x-ms-documentdb-partitionkey", &*format!("[\"{key}\"]"));
+        lab.account.post(&format!("{path}/docs"), &[header], json!({"id": id, "pk": key})).await.expect(201);
+    }
+    let all = format!("{path}/operations/partitionkeydelete");
+    let answer = lab.account.send(Method::POST, &all, &[KEY], "".into()).await;
+    assert!([200, 204].contains(&answer.status), "{answer:?}");
+    let left = lab.account.get(&format!("{path}/docs"), &[]).await.expect(200);
+    assert_eq!(left.documents().len(), 1);
+}

@@ -1,0 +1,336 @@
+//! Errors, headers, charges and the transport itself.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::lab::{DOCS, KEY, Lab};
+use super::{Answer, Probe, Probes, ignored, refused, supported};
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("error-body", supported!(error_body)),
+        ("error-codes", supported!(error_codes)),
+        ("error-unknown-path", refused!(error_unknown_path, "Not Found")),
+        ("error-wrong-verb", supported!(error_wrong_verb)),
+        ("service-faults", Probe::IgnoredHeader("x-ms-noretry-449", "true")),
+        ("header-activity-id", supported!(header_activity_id)),
+        ("header-charge", supported!(header_charge)),
+        ("header-duration", supported!(header_duration)),
+        ("header-versions", supported!(header_versions)),
+        ("header-partition", supported!(header_partition)),
+        ("header-content-path", supported!(header_content_path)),
+        ("header-lsns", supported!(header_lsns)),
+        ("header-last-state-change", supported!(header_last_state_change)),
+        ("client-id", Probe::IgnoredHeader("x-ms-client-id", "8af85aa5-0000-0000-0000-000000000000")),
+        ("client-capabilities", Probe::IgnoredHeader("x-ms-cosmos-sdk-supportedcapabilities", "11")),
+        ("client-operation-type", Probe::IgnoredHeader("x-ms-thinclient-proxy-operation-type", "Read")),
+        ("client-resource-type", Probe::IgnoredHeader("x-ms-thinclient-proxy-resource-type", "docs")),
+        ("client-user-agent", Probe::IgnoredHeader("x-ms-useragent", "azure-cosmos-js/4.10.1")),
+        ("client-api-version", ignored!(client_api_version)),
+        ("charge-read", supported!(charge_read)),
+        ("charge-write", supported!(charge_write)),
+        ("charge-query", supported!(charge_query)),
+        ("charge-batch", supported!(charge_batch)),
+        ("charge-refusals", supported!(charge_refusals)),
+        ("http-1", supported!(http_1)),
+        ("http-2", supported!(http_2)),
+        ("tls", supported!(tls)),
+        ("gzip", supported!(gzip)),
+        ("deflate", Probe::IgnoredHeader("accept-encoding", "deflate")),
+        ("chunked-bodies", supported!(chunked_bodies)),
+        ("large-headers", supported!(large_headers)),
+        ("large-bodies", supported!(large_bodies)),
+    ]
+}
+
+async fn read(lab: &Lab) -> Answer {
+    lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200)
+}
+
+async fn error_body(lab: &Lab) {
+    let missing = lab.account.get(&format!("{DOCS}/none"), &[KEY]).await.expect(404);
+    assert_eq!(missing.body["code"], "NotFound");
+    assert!(missing.message().contains("Resource Not Found") && missing.message().contains("ActivityId: "));
+}
+
+async fn error_codes(lab: &Lab) {
+    let bad = lab.account.post(DOCS, &[KEY], json!([])).await.expect(400);
+    let taken = lab.account.create(json!({"id": "1", "pk": "a"})).await.expect(409);
+    let unmet = lab.account.delete(&format!("{DOCS}/1"), &[KEY, ("if-match", "\"x\"")]).await.expect(412);
+    let gone =
+        lab.account.query("SELECT 1", &[("x-ms-documentdb-partitionkeyrangeid", "9")]).await.expect(410);
+    let codes = [bad, taken, unmet, gone].map(|answer| answer.body["code"].as_str().unwrap().to_owned());
+    assert_eq!(codes, ["BadRequest", "Conflict", "PreconditionFailed", "Gone"]);
+}
+
+async fn error_unknown_path(lab: &Lab) -> Answer {
+    lab.account.get("/nothing/here", &[]).await
+}
+
+async fn error_wrong_verb(lab: &Lab) {
+    let refused = lab.account.put("/dbs", &[], json!({})).await.expect(405);
+    assert_eq!(refused.body["code"], "MethodNotAllowed");
+}
+
+async fn header_activity_id(lab: &Lab) {
+    let own = "8af85aa5-1111-2222-3333-444444444444";
+    let echoed = lab.account.get("/", &[("x-ms-activity-id", own)]).await;
+    assert_eq!(echoed.header("x-ms-activity-id"), own);
+    assert_eq!(lab.account.get("/", &[]).await.header("x-ms-activity-id").len(), 36);
+}
+
+async fn header_charge(lab: &Lab) {
+    assert!(read(lab).await.header("x-ms-request-charge").parse::<f64>().unwrap() >= 1.0);
+}
+
+async fn header_duration(lab: &Lab) {
+    assert!(read(lab).await.header("x-ms-request-duration-ms").parse::<f64>().unwrap() >= 0.0);
+}
+
+async fn header_versions(lab: &Lab) {
+    let answer = read(lab).await;
+    for header in ["x-ms-schemaversion", "x-ms-serviceversion", "x-ms-gatewayversion"] {
+        assert!(!answer.header(header).is_empty(), "{header}");
+    }
+}
+
+async fn header_partition(lab: &Lab) {
+    assert_eq!(read(lab).await.header("x-ms-documentdb-partitionkeyrangeid"), "0");
+}
+
+async fn header_content_path(lab: &Lab) {
+    let container = lab.account.get("/dbs/d/colls/c", &[]).await.expect(200);
+    let answer = read(lab).await;
+    assert_eq!(answer.header("x-ms-content-path"), container.body["_rid"].as_str().unwrap());
+    assert_eq!(answer.header("x-ms-alt-content-path"), "dbs/d/colls/c");
+}
+
+async fn header_lsns(lab: &Lab) {
+    let answer = read(lab).await;
+    for header in [
+        "lsn",
+        "x-ms-item-lsn",
+        "x-ms-cosmos-llsn",
+        "x-ms-cosmos-item-llsn",
+        "x-ms-global-committed-lsn",
+        "x-ms-quorum-acked-lsn",
+        "x-ms-cosmos-quorum-acked-llsn",
+    ] {
+        assert!(answer.header(header).parse::<u64>().is_ok(), "{header}");
+    }
+    assert_eq!(answer.header("x-ms-number-of-read-regions"), "0");
+}
+
+async fn header_last_state_change(lab: &Lab) {
+    assert!(httpdate::parse_http_date(read(lab).await.header("x-ms-last-state-change-utc")).is_ok());
+}
+
+async fn client_api_version(lab: &Lab) -> (Answer, Answer) {
+    let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
+    let key = protocol::authorization::Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
+    let token = protocol::authorization::sign(&key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);
+    let signed = [("authorization", token.as_str()), ("x-ms-date", &date), KEY];
+    let path = format!("{DOCS}/1");
+    let without = lab.get_as(&path, &signed).await;
+    let other = [signed[0], signed[1], signed[2], ("x-ms-version", "2018-12-31")];
+    (without, lab.get_as(&path, &other).await)
+}
+
+fn charge(answer: &Answer) -> f64 {
+    answer.header("x-ms-request-charge").parse().unwrap()
+}
+
+async fn charge_read(lab: &Lab) {
+    let docs = lab.container(json!({})).await + "/docs";
+    for (id, bytes, expected) in [("s", 100, 1.0..1.1), ("l", 100_000, 4.76..9.95)] {
+        lab.account
+            .post(&docs, &[KEY], json!({"id": id, "pk": "a", "x": "y".repeat(bytes)}))
+            .await
+            .expect(201);
+        let charge = charge(&lab.account.get(&format!("{docs}/{id}"), &[KEY]).await);
+        assert!(expected.contains(&charge), "{charge}");
+    }
+}
+
+async fn charge_write(lab: &Lab) {
+    let docs = lab.container(json!({})).await + "/docs";
+    let plain = lab.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a"})).await.expect(201);
+    let indexed = lab
+        .account
+        .post(&docs, &[KEY], json!({"id": "2", "pk": "a", "tags": [1, 2, 3, 4, 5]}))
+        .await
+        .expect(201);
+    assert!(charge(&plain) >= 4.95 && charge(&indexed) > charge(&plain));
+    let patched = lab
+        .account
+        .patch(&format!("{docs}/1"), &[KEY], json!([{"op": "set", "path": "/n", "value": 1}]))
+        .await
+        .expect(200);
+    assert!(charge(&patched) > 2.0 * 4.95);
+}
+
+async fn charge_query(lab: &Lab) {
+    let whole = charge(&lab.account.query("SELECT * FROM c", &[KEY]).await);
+    let first = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2")]).await;
+    let token = ("x-ms-continuation", first.header("x-ms-continuation"));
+    let second = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2"), token]).await;
+    let paged = charge(&first) + charge(&second);
+    assert!((whole - paged).abs() <= whole * 0.1, "{whole} {paged}");
+}
+
+async fn charge_batch(lab: &Lab) {
+    let docs = lab.container(json!({})).await + "/docs";
+    let operations = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a"}}, {"operationType": "Read", "id": "1"}]);
+    let answer = lab
+        .account
+        .post(&docs, &[KEY, ("x-ms-cosmos-is-batch-request", "true")], operations)
+        .await
+        .expect(200);
+    let sum: f64 =
+        answer.body.as_array().unwrap().iter().map(|result| result["requestCharge"].as_f64().unwrap()).sum();
+    assert!((charge(&answer) - sum).abs() < 0.02);
+}
+
+async fn charge_refusals(lab: &Lab) {
+    assert!((charge(&lab.account.get(&format!("{DOCS}/none"), &[KEY]).await) - 1.0).abs() < f64::EPSILON);
+    let conflict = charge(&lab.account.create(json!({"id": "1", "pk": "a"})).await.expect(409));
+    assert!((1.0..2.0).contains(&conflict));
+}
+
+async fn http_1(lab: &Lab) {
+    let mut stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    for _ in 0..2 {
+        // Twice on one connection: it is kept.
+        stream.write_all(b"GET /dbs HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).await.unwrap();
+        assert!(answer[..length].starts_with(b"HTTP/1.1 401 "));
+    }
+}
+
+async fn http_2(lab: &Lab) {
+    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request =
+        Request::get(format!("http://localhost:{}/dbs", lab.account.port())).body(Full::new(Bytes::new()));
+    assert_eq!(sender.send_request(request.unwrap()).await.unwrap().status(), 401);
+}
+
+/// Trusts anyone: whom to trust is what `transport::tls` tests.
+#[derive(Debug)]
+struct AnyServer;
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+async fn tls(lab: &Lab) {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyServer))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+}
+
+/// The raw body of a query that answers with much text, for a client that accepts `encoding`.
+async fn long_answer(lab: &Lab, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
+    let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
+    let key = protocol::authorization::Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
+    let token = protocol::authorization::sign(&key, "POST", "docs", "dbs/d/colls/c", &date);
+    let mut request = Request::post(DOCS)
+        .header("host", "localhost")
+        .header("authorization", token)
+        .header("x-ms-date", date)
+        .header("x-ms-documentdb-isquery", "true")
+        .header(KEY.0, KEY.1);
+    if let Some(encoding) = encoding {
+        request = request.header("accept-encoding", encoding);
+    }
+    let texts = ["REPLICATE('x', 9000)"; 10].join(",");
+    let body = Full::new(Bytes::from(json!({"query": format!("SELECT VALUE [{texts}]")}).to_string()));
+    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let (parts, body) = sender.send_request(request.body(body).unwrap()).await.unwrap().into_parts();
+    (parts.headers, body.collect().await.unwrap().to_bytes())
+}
+
+async fn gzip(lab: &Lab) {
+    let (plain_headers, plain) = long_answer(lab, None).await;
+    assert!(plain_headers.get("content-encoding").is_none());
+    let (headers, packed) = long_answer(lab, Some("gzip, deflate")).await;
+    assert_eq!(headers["content-encoding"], "gzip");
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == plain && packed.len() < plain.len());
+}
+
+async fn chunked_bodies(lab: &Lab) {
+    let mut stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let request =
+        b"POST /dbs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 401 "));
+}
+
+async fn large_headers(lab: &Lab) {
+    let path = format!("{DOCS}/1");
+    lab.account.get(&path, &[KEY, ("x-ms-padding", &"x".repeat(48 * 1024))]).await.expect(200);
+}
+
+async fn large_bodies(lab: &Lab) {
+    let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2_500_000)});
+    lab.account.post(DOCS, &[KEY], large).await.expect(413);
+}

@@ -1,0 +1,169 @@
+//! Queries that would take all of the machine.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{DOCS, KEY, QUERY, account, check_alive, check_readable, check_refused};
+use crate::live::Account;
+
+/// Longer than any of these takes on a slow machine without optimizations, shorter than what an
+/// unbounded one would.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn ask(account: &Account, query: &str) -> crate::live::Answer {
+    let about: String = query.chars().take(100).collect();
+    let answer = tokio::time::timeout(PATIENCE, account.query(query, &[KEY])).await;
+    let answer = answer.unwrap_or_else(|_| panic!("{about} takes too long"));
+    check_readable(&answer, &about);
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_that_never_end_are_refused_while_others_are_served() {
+    let account = std::sync::Arc::new(account().await);
+    let joins = "FROM c JOIN p IN c.list JOIN q IN c.list JOIN r IN c.list JOIN s IN c.list";
+    let nested = (0..30).fold("SELECT VALUE [1] FROM c".to_owned(), |inner, _| {
+        format!("SELECT VALUE [x, x] FROM ({inner}) x")
+    });
+    for query in [
+        format!("SELECT VALUE COUNT(1) {joins}"),
+        format!("SELECT p, q {joins} ORDER BY c.n"),
+        "SELECT VALUE 1 FROM c WHERE EXISTS(SELECT 1 FROM p IN c.list JOIN q IN c.list JOIN r IN c.list WHERE p + q + r < 0)".to_owned(),
+        format!("SELECT VALUE [{}] FROM c", vec!["c"; 2_000].join(",")),
+        nested,
+    ] {
+        let other = tokio::spawn({
+            let account = std::sync::Arc::clone(&account);
+            async move { check_alive(&account).await }
+        });
+        let refused = ask(&account, &query).await;
+        assert_eq!(refused.status, 400, "{query}");
+        assert!(refused.message().contains("too much work"), "{}", refused.message());
+        other.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn long_and_deep_queries_are_answered() {
+    let account = account().await;
+    let numbers: Vec<String> = (0..60_000).map(|n| n.to_string()).collect();
+    let numbers = numbers.join(",");
+    for query in [
+        format!("SELECT VALUE c.n FROM c WHERE c.n IN ({numbers})"),
+        format!("SELECT VALUE ARRAY_CONTAINS([{numbers}], c.n) FROM c"),
+        format!("SELECT VALUE c.n FROM c WHERE {}", vec!["c.n = 1"; 30_000].join(" OR ")),
+        format!("SELECT VALUE c.n FROM c WHERE {}", vec!["c.n = 1"; 30_000].join(" AND ")),
+        format!("SELECT VALUE {}", vec!["1"; 100_000].join("+")),
+        format!("SELECT VALUE {}", vec!["'a'"; 100_000].join("||")),
+        format!("SELECT VALUE {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("SELECT VALUE {}1{}", "[".repeat(100_000), "]".repeat(100_000)),
+        format!("SELECT VALUE {}1", "NOT ".repeat(100_000)),
+        format!("SELECT VALUE {}1", " -".repeat(100_000)),
+        format!("SELECT VALUE {}1{}", "ABS(".repeat(50_000), ")".repeat(50_000)),
+        format!("SELECT VALUE c{} FROM c", ".a".repeat(100_000)),
+        format!("SELECT VALUE {}1{}", "(SELECT VALUE ".repeat(10_000), ")".repeat(10_000)),
+        format!("SELECT VALUE {}1{}", "true ? ".repeat(20_000), ": 0".repeat(20_000)),
+        format!("SELECT {} FROM c", vec!["c.n"; 50_000].join(",")),
+        format!("SELECT VALUE c FROM c {}", "JOIN x IN c.list ".repeat(10_000)),
+        format!("SELECT * FROM c ORDER BY {}", vec!["c.n"; 10_000].join(",")),
+        format!("SELECT COUNT(1) FROM c GROUP BY {}", vec!["c.n"; 10_000].join(",")),
+        "SELECT VALUE '\u{0}'".to_owned(),
+        "SELECT VALUE 'unterminated".to_owned(),
+        "SELECT /* unterminated".to_owned(),
+        "SELECT \u{1F600}".to_owned(),
+    ] {
+        ask(&account, &query).await;
+    }
+    let long = ask(&account, &format!("SELECT 1 --{}", "x".repeat(600_000))).await;
+    check_refused(&long, "600 KB of text");
+    check_alive(&account).await;
+}
+
+#[tokio::test]
+async fn greedy_functions_and_patterns_stay_within_bounds() {
+    let account = account().await;
+    for query in [
+        "SELECT VALUE REPLACE(c.text, 'x', c.text) FROM c",
+        "SELECT VALUE LENGTH(c.text || c.text || c.text || c.text || c.text || c.text) FROM c",
+        "SELECT VALUE REGEXMATCH(c.text, '(x+x+)+y') FROM c",
+        "SELECT VALUE REGEXMATCH(c.text, '(x?){1000}y{1000}') FROM c",
+        "SELECT VALUE REGEXMATCH(c.text, '[xy]*y[xy]{2000}$') FROM c",
+        "SELECT VALUE REGEXMATCH(c.text, '((((((x{100}){100}){100}){100}){100}){100})') FROM c",
+        "SELECT VALUE c.text LIKE '%x%x%x%x%x%x%x%x%x%x%y' FROM c",
+        "SELECT VALUE REPLICATE(c.text, 1000000000) FROM c",
+        "SELECT VALUE ARRAY_LENGTH(ARRAY_CONCAT(c.list, c.list, c.list, c.list)) FROM c",
+        "SELECT VALUE SETINTERSECT(c.list, c.list) FROM c",
+        "SELECT VALUE STRINGSPLIT(c.text, 'x') FROM c",
+        "SELECT VALUE STRINGTOARRAY('[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[') FROM c",
+        "SELECT VALUE DATETIMEADD('yyyy', 9999999999, '2020-01-01') FROM c",
+        "SELECT VALUE POWER(10, 400) FROM c",
+        "SELECT VALUE INTBITLEFTSHIFT(1, 9223372036854775807)",
+        "SELECT VALUE c.list[99999999999999999999] FROM c",
+        "SELECT VALUE SUBSTRING(c.text, 1e300, -1e300) FROM c",
+        "SELECT TOP 4294967296 * FROM c",
+        "SELECT * FROM c OFFSET 18446744073709551615 LIMIT 18446744073709551615",
+    ] {
+        ask(&account, query).await;
+    }
+    let deep = format!("{}1{}", "[".repeat(50_000), "]".repeat(50_000));
+    let body = format!(r#"{{"query":"SELECT @p","parameters":[{{"name":"@p","value":{deep}}}]}}"#);
+    check_refused(
+        &account.send(http::Method::POST, DOCS, &[KEY, QUERY], body.into()).await,
+        "a deep parameter",
+    );
+    let pattern = "(".repeat(10_000);
+    let body = json!({"query": "SELECT VALUE REGEXMATCH('a', @p)", "parameters": [{"name": "@p", "value": pattern}]});
+    check_readable(&account.post(DOCS, &[KEY, QUERY], body).await, "a deep pattern");
+    check_alive(&account).await;
+}
+
+#[tokio::test]
+async fn computed_properties_do_not_multiply() {
+    let properties: Vec<_> = (0..20)
+        .map(|n| json!({"name": format!("p{}", n + 1), "query": format!("SELECT VALUE [c.p{n}, c.p{n}] FROM c")}))
+        .collect();
+    let account = Account::with_container(1, json!({})).await;
+    let body = json!({"id": "many", "partitionKey": {"paths": ["/pk"]}, "computedProperties": properties});
+    let created = account.post("/dbs/d/colls", &[], body).await;
+    check_readable(&created, "properties that use each other");
+    if created.status == 201 {
+        let docs = "/dbs/d/colls/many/docs";
+        account.post(docs, &[KEY], json!({"id": "1", "pk": "a", "p0": 1})).await.expect(201);
+        let query = json!({"query": "SELECT VALUE c.p20 FROM c"});
+        let answer = tokio::time::timeout(PATIENCE, account.post(docs, &[KEY, QUERY], query)).await;
+        check_readable(&answer.expect("an answer"), "a property that uses all others");
+    }
+}
+
+/// Bytes of this process in memory, where the system tells.
+fn resident_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
+}
+
+#[tokio::test]
+async fn a_barrage_leaves_no_memory_behind() {
+    let account = account().await;
+    let barrage = || async {
+        for n in 0..10 {
+            let part = "(SELECT VALUE ARRAY_SLICE(c.list, 0, 100))";
+            let joins = format!("FROM c JOIN p IN {part} JOIN q IN {part}");
+            ask(&account, &format!("SELECT p, q, c.text || '{n}' AS t {joins}")).await;
+            ask(&account, &format!("SELECT VALUE LENGTH(c.text || '{n}') FROM c")).await;
+            let item = json!({"id": "1", "pk": "a", "n": 1, "list": [1], "t": "x".repeat(2_000_000)});
+            check_readable(&account.post(DOCS, &[KEY], item).await, "a large item");
+            let body = "[".repeat(1_000_000);
+            check_refused(&account.send(http::Method::POST, DOCS, &[KEY], body.into()).await, "a deep body");
+        }
+    };
+    barrage().await;
+    let Some(before) = resident_bytes() else { return };
+    for _ in 0..3 {
+        barrage().await;
+    }
+    let after = resident_bytes().expect("as before");
+    // Other tests share the process; a leak of what was sent would be several times this.
+    assert!(after < before + 256 * 1024 * 1024, "{before} bytes became {after}");
+    check_alive(&account).await;
+}
