@@ -149,7 +149,9 @@ impl Reply {
     /// Setting both at once keeps the places [`Reply::item_template`] holds for them together.
     pub(crate) fn item_version(mut self, etag: HeaderValue, lsn: Lsn) -> Reply {
         self.headers.insert(http::header::ETAG, etag);
-        self.headers.insert(ITEM_LSN, figures::whole(lsn.0));
+        let lsn = figures::whole(lsn.0);
+        self.headers.insert(ITEM_LOCAL_LSN, lsn.clone());
+        self.headers.insert(ITEM_LSN, lsn);
         self
     }
 
@@ -180,6 +182,7 @@ impl Reply {
         let mut template = Reply::ok(Bytes::new()).served_by(served);
         template.headers.insert(http::header::ETAG, PLACE);
         template.headers.insert(ITEM_LSN, PLACE);
+        template.headers.insert(ITEM_LOCAL_LSN, PLACE);
         template
     }
 }
@@ -190,6 +193,7 @@ const CONTENT_PATH: HeaderName = HeaderName::from_static(name::CONTENT_PATH);
 const GATEWAY_VERSION: HeaderName = HeaderName::from_static(name::GATEWAY_VERSION);
 const INTERNAL_PARTITION_ID: HeaderName = HeaderName::from_static(name::INTERNAL_PARTITION_ID);
 const ITEM_LSN: HeaderName = HeaderName::from_static(name::ITEM_LSN);
+const ITEM_LOCAL_LSN: HeaderName = HeaderName::from_static(name::ITEM_LOCAL_LSN);
 const LAST_STATE_CHANGE: HeaderName = HeaderName::from_static(name::LAST_STATE_CHANGE_UTC);
 const GLOBAL_COMMITTED_LSN: HeaderName = HeaderName::from_static(name::GLOBAL_COMMITTED_LSN);
 const LOCAL_LSN: HeaderName = HeaderName::from_static(name::LOCAL_LSN);
