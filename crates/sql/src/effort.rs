@@ -22,6 +22,9 @@ const EFFORT_PER_DOCUMENT: u64 = 200;
 /// What it takes to hold on to one value, before its size.
 const KEPT_UNITS: u64 = 4;
 
+/// What it takes to begin a group, before its keys.
+const GROUP_UNITS: u64 = 32;
+
 /// The effort of one run.
 #[derive(Debug)]
 pub(crate) struct Effort {
@@ -60,13 +63,19 @@ impl Effort {
         }
     }
 
-    /// Notes the work of handing `value` to a function: its text or its elements, not what they hold.
-    pub(crate) fn spend_on_surface(&self, value: &Value) {
+    /// Notes the work of handing `value` to a function or getting it from one: its text or its
+    /// elements, not what they hold. `weight` says how much more than a look each of them takes.
+    pub(crate) fn spend_on_surface(&self, value: &Value, weight: u64) {
         match value {
-            Value::String(text) => self.spend(length_units(text.len())),
-            Value::Array(elements) => self.spend(count_units(elements.len())),
+            Value::String(text) => self.spend(length_units(text.len()).saturating_mul(weight)),
+            Value::Array(elements) => self.spend(count_units(elements.len()).saturating_mul(weight)),
             _ => return,
         };
+    }
+
+    /// Notes the work of one more group.
+    pub(crate) fn spend_on_group(&self) {
+        self.spend(GROUP_UNITS);
     }
 
     /// Notes the work of comparing or joining two values.

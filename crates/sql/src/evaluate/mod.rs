@@ -272,10 +272,10 @@ fn logical(operands: &[Code], decisive: bool, frame: &Frame<'_>, world: &World<'
 fn call(function: &Function, arguments: &[Code], frame: &Frame<'_>, world: &World<'_>) -> Value {
     let value = |code: &Code| {
         let value = code.evaluate(frame, world).into_owned();
-        world.effort().spend_on_surface(&value);
+        world.effort().spend_on_surface(&value, function.weight());
         value
     };
-    match arguments {
+    let result = match arguments {
         [] => (function.call)(&[], &world.functions),
         [first] => (function.call)(&[value(first)], &world.functions),
         [first, second] => (function.call)(&[value(first), value(second)], &world.functions),
@@ -283,5 +283,7 @@ fn call(function: &Function, arguments: &[Code], frame: &Frame<'_>, world: &Worl
             (function.call)(&[value(first), value(second), value(third)], &world.functions)
         }
         many => (function.call)(&many.iter().map(value).collect::<Vec<_>>(), &world.functions),
-    }
+    };
+    world.effort().spend_on_surface(&result, 1);
+    result
 }

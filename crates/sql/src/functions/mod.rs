@@ -56,8 +56,10 @@ pub(crate) enum Family {
     TypeCheck,
     /// Text in, text or facts about it out.
     String,
-    /// Arrays and sets.
+    /// Arrays.
     Array,
+    /// Arrays as sets.
+    Set,
     /// Numbers.
     Math,
     /// Chooses between its arguments.
@@ -85,6 +87,16 @@ impl Function {
     /// computed once when the statement is prepared.
     pub(crate) fn is_pure(&self) -> bool {
         !matches!(self.family, Family::Clock | Family::Random | Family::Rank)
+    }
+
+    /// How much more than a look it takes at what its arguments hold: words are found, cut and
+    /// compared, members of sets are put in order.
+    pub(crate) fn weight(&self) -> u64 {
+        match self.family {
+            Family::FullText => 16,
+            Family::Set => 8,
+            _ => 1,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 const fn binary(name: &'static str, call: Call) -> Function {
-    exactly(name, 2, Family::Array, call)
+    exactly(name, 2, Family::Set, call)
 }
 
 /// `SETDIFFERENCE(a, b)`: what only `a` has, in the order of `a`.

@@ -68,6 +68,7 @@ impl<'a> Groups<'a> {
         if let Some(at) = self.places.get(&keys) {
             return *at;
         }
+        world.effort().spend_on_group();
         for key in &keys {
             world.effort().spend_on_kept(&key.0);
         }
