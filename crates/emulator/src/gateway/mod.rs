@@ -73,12 +73,14 @@ impl Gateway {
         Gateway { account, clock, stamp }
     }
 
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+    /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
+    /// would carry every state of every operation along, and move it, in each answer.
+    fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let watch = Stopwatch::start();
         let (parts, body) = request.into_parts();
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
-        let reply = match self.respond(&parts, headers, body).await {
+        let reply = match self.respond(&parts, headers, body) {
             Ok(reply) => reply,
             Err(refusal) => {
                 let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -88,7 +90,7 @@ impl Gateway {
         self.stamp.finish(reply, activity, watch.elapsed())
     }
 
-    async fn respond(
+    fn respond(
         &self,
         parts: &Parts,
         headers: RequestHeaders<'_>,
@@ -105,12 +107,12 @@ impl Gateway {
         }
         let origin = Origin::of(parts, &headers);
         let call = Call { account, principal, origin, headers, body, now };
-        handlers::handle(call, operation).await
+        handlers::handle(call, operation)
     }
 }
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        self.answer(request).await
+        self.answer(request)
     }
 }

@@ -46,12 +46,12 @@ impl ItemRequest<'_> {
 }
 
 /// Carries out `operation`, if the caller may.
-pub(crate) async fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     match operation {
         Operation::Items(ids, operation) => {
             let container = owner(&call, &ids)?;
             call.principal.check_items(&container, &operation, &call.headers)?;
-            items::handle(ItemRequest { call, container, operation }).await
+            items::handle(ItemRequest { call, container, operation })
         }
         Operation::PartitionRanges(ids) => {
             let container = owner(&call, &ids)?;

@@ -29,7 +29,7 @@ use super::ItemRequest;
 use crate::gateway::{ItemOperation, Reply, ServiceError};
 
 /// Carries out one operation.
-pub(crate) async fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
+pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     refusal::refuse_triggers(&request.call.headers)?;
     match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
@@ -41,7 +41,7 @@ pub(crate) async fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceErr
         ItemOperation::Batch => batch::batch(&request),
         ItemOperation::ReadFeed => read_feed::read_feed(&request),
         ItemOperation::ChangeFeed => change_feed::change_feed(&request),
-        ItemOperation::Query => query::query(&request).await,
+        ItemOperation::Query => query::query(&request),
         ItemOperation::QueryPlan => query_plan::query_plan(&request),
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
     }

@@ -29,7 +29,7 @@ pub(super) struct QueryText {
 }
 
 /// Runs a query over a logical partition, a range, or everywhere if nothing needs merging.
-pub(super) async fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let watch = Stopwatch::start();
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
