@@ -81,7 +81,7 @@ impl Partition {
     }
 
     /// Runs `work` as one transaction and makes its changes durable for readers if it succeeded.
-    /// Writers take turns. Returns the LSN afterwards as well: what the session token says.
+    /// Writers take turns, so `work` must not ask for a snapshot. Returns the LSN afterwards as well: what the session token says.
     pub(crate) fn write<T, E>(
         &self,
         ordinals: &AtomicU64,

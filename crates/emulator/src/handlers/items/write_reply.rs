@@ -35,24 +35,40 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
-/// Reads the body as a document, checks where it belongs, and lets `write` store it.
-pub(super) fn store_document<'a>(
-    request: &ItemRequest<'a>,
-    write: impl FnOnce(&mut Transaction<'_>, &Document, &Address, Precondition<'a>) -> Result<Written, WriteError>,
-) -> Result<Reply, ServiceError> {
-    let store = &request.container.store;
-    let schema = store.schema();
-    let mut document = body::document(request, &schema)?;
-    let address = partition_key::address(request, &schema)?;
-    partition_key::check_document(&document, &address)?;
-    if let Some(old) = address.partition.peek().get(&document.epk, &document.id) {
-        document.foresee(old);
+/// A document that arrived, and where it belongs.
+pub(super) struct Incoming<'a> {
+    document: Document,
+    pub(super) address: Address,
+    precondition: Precondition<'a>,
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads the body as a document and checks that it belongs where the headers say.
+    pub(super) fn read(request: &ItemRequest<'a>) -> Result<Incoming<'a>, ServiceError> {
+        let schema = request.container.store.schema();
+        let mut document = body::document(request, &schema)?;
+        let address = partition_key::address(request, &schema)?;
+        partition_key::check_document(&document, &address)?;
+        if let Some(old) = address.partition.peek().get(&document.epk, &document.id) {
+            document.foresee(old);
+        }
+        Ok(Incoming { document, address, precondition: precondition(&request.call.headers)? })
     }
-    let precondition = precondition(&request.call.headers)?;
-    let written = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
-        write(transaction, &document, &address, precondition)
-    });
-    stored(request, &address.partition, written)
+
+    /// Lets `write` store it. Everything that looks at the partition happens before or after: this
+    /// is the writer's turn.
+    pub(super) fn store(
+        self,
+        request: &ItemRequest<'_>,
+        write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<Written, WriteError>,
+    ) -> Result<Reply, ServiceError> {
+        let Incoming { document, address, precondition } = self;
+        let ordinals = request.container.store.ordinals();
+        let written = address.partition.write(ordinals, request.now_seconds(), |transaction| {
+            write(transaction, &document, precondition)
+        });
+        stored(request, &address.partition, written)
+    }
 }
 
 /// The answer to a write that stored a version.
