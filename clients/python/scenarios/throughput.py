@@ -37,8 +37,6 @@ async def containers_have_autoscale_throughput(account):
 
 @scenario
 async def databases_may_have_throughput(account):
-    without = await account.client.create_database(name("db"))
-    await fails(404, without.get_throughput())
     shared = await account.client.create_database(name("db"), offer_throughput=800)
     equal((await shared.get_throughput()).offer_throughput, 800)
     await shared.replace_throughput(900)
@@ -48,7 +46,7 @@ async def databases_may_have_throughput(account):
         offer_throughput=ThroughputProperties(auto_scale_max_throughput=4000, auto_scale_increment_percent=0),
     )
     equal((await scaled.get_throughput()).auto_scale_max_throughput, 4000)
-    for database in (without, shared, scaled):
+    for database in (shared, scaled):
         await account.client.delete_database(database.id)
 
 

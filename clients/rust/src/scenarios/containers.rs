@@ -32,7 +32,7 @@ pub async fn containers_are_created_read_queried_replaced_and_deleted(account: A
     equal(container.read(None).await?.into_model()?.default_ttl, TimeToLive::Seconds(3600), "default ttl");
 
     container.delete(None).await?;
-    fails(404, account.database.container_client(id, None).await);
+    fails(404, container.read(None).await);
     Ok(())
 }
 
