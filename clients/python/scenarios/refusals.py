@@ -40,9 +40,5 @@ async def bad_items_are_refused(account):
 @scenario
 async def an_unsupported_header_value_is_refused(account):
     container = await account.container()
-    await fails(
-        400,
-        container.create_item(
-            {"id": "1", "pk": "a"}, initial_headers={"x-ms-cosmos-priority-level": "Nonsense"}
-        ),
-    )
+    await fails(400, container.create_item({"id": "1", "pk": "a"}, priority="Nonsense"))
+    await container.create_item({"id": "1", "pk": "a"}, priority="Low")

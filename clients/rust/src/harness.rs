@@ -144,6 +144,8 @@ pub fn equal<T: PartialEq + Debug>(actual: T, expected: T, what: &str) {
 }
 
 pub async fn run(endpoint: &str, key: &str, only: &str, scenarios: Vec<Scenario>) -> ExitCode {
+    // A failed assertion is a line, not a backtrace.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let (mut passed, mut failed) = (0, 0);
     for scenario in scenarios {
         if !scenario.name.contains(only) {

@@ -67,7 +67,7 @@ pub fn all() -> Vec<Scenario> {
         change_feed::all_versions_and_deletes,
         throughput::throughput_is_read_and_replaced,
         throughput::autoscale_is_read_and_replaced,
-        throughput::more_throughput_makes_more_partitions,
+        throughput::more_throughput_leaves_everything_in_place,
         sessions::one_reads_ones_own_writes,
         sessions::a_token_may_be_handed_to_another_client,
         sessions::a_token_from_the_future_is_not_served,

@@ -42,10 +42,10 @@ pub async fn patch_every_operation(account: Arc<Account>) -> Outcome {
         equal(found.pointer(pointer), Some(&expected), pointer);
     }
     // More than the server takes at once: the SDK reads, changes and replaces by itself.
-    let many = vec![PatchOperation::increment("/count", 1); 12];
+    let many = vec![PatchOperation::increment("/moved", 1); 12];
     let found: Value =
         container.patch_item("a", "1", PatchInstructions::from(many), None).await?.into_model()?;
-    equal(&found["count"], &json!(12), "count");
+    equal(&found["moved"], &json!(18), "moved");
     Ok(())
 }
 
