@@ -38,9 +38,9 @@ class Account:
         self.database = None
         self._clients = []
 
-    async def open(self, credential=None, **options):
+    async def open(self, credential=None, endpoint=None, **options):
         """A client of its own; closed when the scenario ends."""
-        client = self.flavour.connect(self.endpoint, credential or self.key, **options)
+        client = self.flavour.connect(endpoint or self.endpoint, credential or self.key, **options)
         self._clients.append(client)
         await client.__aenter__()
         return client

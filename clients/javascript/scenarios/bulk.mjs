@@ -36,6 +36,21 @@ scenario("bulk operations succeed and fail on their own", async (account) => {
   assert.equal((await container.item("3", "k3").read()).resource.n, 303);
 });
 
+scenario("bulk takes preconditions and hides bodies", async (account) => {
+  const container = await account.severalPartitions();
+  const { resource } = await container.items.create({ id: "1", pk: "k1", n: 1 });
+  const results = await container.items.executeBulkOperations([
+    { operationType: "Replace", partitionKey: "k1", id: "1", ifMatch: '"stale"', resourceBody: { id: "1", pk: "k1", n: 2 } },
+    { operationType: "Upsert", partitionKey: "k1", ifMatch: resource._etag, resourceBody: { id: "1", pk: "k1", n: 3 } },
+  ]);
+  assert.deepEqual(results.map((r) => r.response?.statusCode ?? r.error?.code), [412, 200]);
+  const quiet = await container.items.executeBulkOperations(
+    [{ operationType: "Upsert", partitionKey: "k1", resourceBody: { id: "1", pk: "k1", n: 4 } }],
+    { contentResponseOnWriteEnabled: false },
+  );
+  assert.ok(!quiet[0].response.resourceBody, "a write came with a body");
+});
+
 scenario("the older bulk call answers in order", async (account) => {
   const container = await account.severalPartitions();
   const created = await container.items.bulk(creates(50));

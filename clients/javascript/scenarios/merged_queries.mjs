@@ -34,6 +34,8 @@ scenario("ORDER BY across partitions", async (account) => {
   assert.deepEqual(items.map((item) => item.n), upTo(COUNT).slice(80));
   const pairs = await rows(container, "SELECT c.group, c.n FROM c ORDER BY c.group DESC, c.n ASC");
   assert.deepEqual(pairs, [...pairs].sort((l, r) => r.group - l.group || l.n - r.n));
+  const parallel = { maxDegreeOfParallelism: -1, bufferItems: true, maxItemCount: 3 };
+  assert.deepEqual(await rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n", parallel), upTo(COUNT));
   const words = await rows(container, "SELECT VALUE c.word FROM c ORDER BY c.word");
   assert.deepEqual(words, [...words].sort());
   assert.equal(words.length, COUNT);

@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     change_feed,
     throughput,
     permissions,
+    credentials,
     sessions,
     lifetimes,
     refusals,

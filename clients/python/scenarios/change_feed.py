@@ -128,6 +128,30 @@ async def all_versions_and_deletes(account):
 
 
 @scenario
+async def a_batch_is_one_change_of_many_items(account):
+    container = await account.several_partitions(change_feed_policy={"retentionDuration": 10})
+    _, token = await read(container, start_time="Now", mode="AllVersionsAndDeletes")
+    await container.execute_item_batch(
+        batch_operations=[("create", ({"id": str(number), "pk": "a"},)) for number in range(5)],
+        partition_key="a",
+    )
+    changes, _ = await read(container, continuation=token, max_item_count=2)
+    equal(sorted(c["current"]["id"] for c in changes), ["0", "1", "2", "3", "4"])
+    equal(len({c["metadata"]["lsn"] for c in changes}), 1, "LSNs of one batch")
+
+
+@scenario
+async def an_expired_item_is_a_delete(account):
+    container = await account.container(change_feed_policy={"retentionDuration": 10}, default_ttl=-1)
+    _, token = await read(container, start_time="Now", mode="AllVersionsAndDeletes")
+    await container.create_item({"id": "1", "pk": "a", "ttl": 1})
+    await asyncio.sleep(2.5)
+    changes, _ = await read(container, continuation=token)
+    equal([c["metadata"]["operationType"] for c in changes], ["create", "delete"])
+    equal(changes[1]["metadata"].get("timeToLiveExpired"), True, "timeToLiveExpired")
+
+
+@scenario
 async def all_versions_cannot_start_in_the_past(account):
     container = await account.container(change_feed_policy={"retentionDuration": 10})
     try:

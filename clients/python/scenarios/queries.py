@@ -170,6 +170,43 @@ async def queries_report_metrics(account):
 
 
 @scenario
+async def index_metrics_name_the_partition_key(account):
+    container = await families(account, await account.container())
+    pages = container.query_items("SELECT * FROM c", partition_key="a", populate_index_metrics=True)
+    equal(len(await collect(pages)), 5)
+    found = headers_of(pages)["x-ms-cosmos-index-utilization"]
+    lists = (
+        "UtilizedSingleIndexes",
+        "PotentialSingleIndexes",
+        "UtilizedCompositeIndexes",
+        "PotentialCompositeIndexes",
+    )
+    for wanted in lists:
+        check(wanted in str(found), f"no {wanted} in {found}")
+    check("/pk/?" in str(found), f"{found}")
+
+
+@scenario
+async def every_option_of_a_request_is_taken(account):
+    container = await families(account, await account.several_partitions())
+    common = {"priority": "High", "throughput_bucket": 1, "excluded_locations": ["East US"]}
+    equal((await container.read_item(item="1", partition_key="a", **common))["id"], "1")
+    await container.upsert_item({"id": "6", "pk": "a"}, retry_write=1, **common)
+    found = await collect(
+        container.query_items(
+            "SELECT * FROM c WHERE c.n > 1",
+            enable_scan_in_query=True,
+            continuation_token_limit=1,
+            max_integrated_cache_staleness_in_ms=1000,
+            populate_query_advice=True,
+            availability_strategy=False,
+            **common,
+        )
+    )
+    equal(len(found), 3)
+
+
+@scenario
 async def counting_needs_no_documents(account):
     container = await families(account, await account.container())
     pages = container.query_items(

@@ -113,6 +113,10 @@ pub async fn all_versions_and_deletes(account: Arc<Account>) -> Outcome {
     use ChangeFeedOperationType::{Create, Delete, Replace};
     equal(operations, vec![Create, Replace, Replace, Delete], "operations");
     equal(numbers(&changes), vec![1, 2, 3], "versions");
+    assert!(changes[1].previous().is_none(), "retention alone keeps no earlier images");
+    let lsn = |n: usize| changes[n].metadata().and_then(|metadata| metadata.lsn());
+    let before = changes[1].metadata().and_then(|metadata| metadata.previous_image_lsn());
+    equal(before, lsn(0), "a replace names the version before it");
     equal(changes[3].metadata().and_then(|metadata| metadata.id()), Some("1"), "id of the deleted item");
     Ok(())
 }
