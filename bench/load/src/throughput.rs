@@ -5,6 +5,7 @@
 //! it lets compilers, allocators and caches settle.
 
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 use crate::clock;
@@ -29,6 +30,9 @@ pub(crate) struct Throughput {
     pub(crate) others: f64,
     pub(crate) failures: Vec<String>,
 }
+
+/// Time for a server to let go of the container that was just deleted: not part of creating items.
+const CLEAN_UP: Duration = Duration::from_millis(150);
 
 /// Runs the part.
 pub(crate) fn measure(
@@ -131,6 +135,7 @@ fn cell(
 ) -> Result<Outcome, String> {
     if row == Row::Create {
         subject.empty_creates()?;
+        thread::sleep(CLEAN_UP);
     }
     let server = &subject.server;
     let date = clock::date();
