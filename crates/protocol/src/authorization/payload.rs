@@ -39,7 +39,7 @@ const STACK_BYTES_MAX: usize = 512;
 impl Payload<'_> {
     /// The signature of this text.
     ///
-    /// Cost: linear in the text; only a text beyond [`STACK_BYTES_MAX`] is allocated.
+    /// Cost: linear in the text; only a text beyond `STACK_BYTES_MAX` is allocated.
     pub fn sign(&self, key: &Key) -> Signature {
         let lines = self.lines();
         let length = lines.iter().map(|(line, _)| line.len() + 1).sum();
