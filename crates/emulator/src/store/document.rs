@@ -21,6 +21,9 @@ pub(crate) const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The longest item id, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 1023;
 
+/// Room made for the text of a document whose length nobody knows.
+const TEXT_LENGTH_USUAL: usize = 1024;
+
 /// A document ready to be written.
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -69,7 +72,7 @@ impl Document {
             return Err(DocumentError::TooLarge(body.len()));
         }
         let value = sql::value::parse(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
-        Document::from_value(&value, schema, now)
+        Document::prepare(&value, schema, now, body.len())
     }
 
     /// Checks `value` and prepares it to be written at `now`.
@@ -77,6 +80,15 @@ impl Document {
         value: &Value,
         schema: &Arc<Schema>,
         now: u64,
+    ) -> Result<Document, DocumentError> {
+        Document::prepare(value, schema, now, TEXT_LENGTH_USUAL)
+    }
+
+    fn prepare(
+        value: &Value,
+        schema: &Arc<Schema>,
+        now: u64,
+        expected_length: usize,
     ) -> Result<Document, DocumentError> {
         let members = value.as_object().ok_or(DocumentError::NotAnObject)?;
         let id = match members.get("id") {
@@ -86,7 +98,7 @@ impl Document {
         };
         check_id(&id)?;
         let ttl = read_ttl(members.get("ttl"), schema.default_ttl.is_some())?;
-        let user_text = user_text(members);
+        let user_text = user_text(members, expected_length);
         if user_text.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(user_text.len()));
         }
@@ -187,8 +199,8 @@ pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
     Ok(())
 }
 
-fn user_text(members: &sql::Object) -> Vec<u8> {
-    let mut text = Vec::with_capacity(512);
+fn user_text(members: &sql::Object, expected_length: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(expected_length);
     text.push(b'{');
     for (name, value) in members.iter() {
         if is_system_member(name) {

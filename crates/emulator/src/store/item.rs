@@ -73,11 +73,17 @@ impl EntityTag {
     }
 }
 
+/// Bytes of the system properties and the entity tag besides their values.
+const SYSTEM_LENGTH: usize = 82;
+
 impl Item {
     pub(super) fn new(draft: Draft<'_>) -> Item {
         let Draft { user_text, container_link, rid, etag: EntityTag(etag), .. } = draft;
-        let system_max = 160 + container_link.len() + 2 * rid.len() + 2 * etag.len();
-        let mut text = Vec::with_capacity(user_text.len() + system_max);
+        let modified_at = draft.modified_at.to_string();
+        // Exactly as long as what follows: an item lives long, and is made once.
+        let system =
+            SYSTEM_LENGTH + container_link.len() + 2 * rid.len() + 2 * etag.len() + modified_at.len();
+        let mut text = Vec::with_capacity(user_text.len() + system);
         text.extend_from_slice(user_text);
         if user_text.len() > 1 {
             text.push(b',');
@@ -88,13 +94,13 @@ impl Item {
         for part in ["/\",\"_etag\":\"\\\"", etag, "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":"] {
             text.extend_from_slice(part.as_bytes());
         }
-        text.extend_from_slice(draft.modified_at.to_string().as_bytes());
+        text.extend_from_slice(modified_at.as_bytes());
         text.push(b'}');
         let body_length = text.len();
         for part in ["\"", etag, "\""] {
             text.extend_from_slice(part.as_bytes());
         }
-        text.shrink_to_fit();
+        debug_assert!(text.len() <= user_text.len() + system, "the length was foreseen");
         Item {
             ordinal: draft.ordinal,
             id: draft.id,

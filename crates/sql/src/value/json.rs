@@ -126,6 +126,14 @@ fn is_writable(value: &Value) -> bool {
 
 /// Appends `text` as a JSON string, quotes included.
 pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
+    // Most strings need no escapes, and finding that out is cheaper than looking for each one.
+    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        out.reserve(text.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
     serde_json::to_writer(out, text).expect("writing a string to memory does not fail");
 }
 
