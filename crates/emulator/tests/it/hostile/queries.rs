@@ -142,8 +142,20 @@ fn resident_bytes() -> Option<usize> {
     text.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
 }
 
+#[test]
+fn a_barrage_leaves_no_memory_behind() {
+    // In a process of its own: what other tests need meanwhile is not this one's to judge.
+    let me = std::env::current_exe().expect("a test runs from a file");
+    let alone = ["--exact", "--ignored", "--nocapture", "hostile::queries::measure_a_barrage"];
+    let outcome = std::process::Command::new(me).args(alone).output().expect("a test can start itself");
+    let (said, complained) =
+        (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
+    assert!(outcome.status.success() && said.contains("1 passed"), "{said}{complained}");
+}
+
 #[tokio::test]
-async fn a_barrage_leaves_no_memory_behind() {
+#[ignore = "run by a_barrage_leaves_no_memory_behind, alone in its process"]
+async fn measure_a_barrage() {
     let account = account().await;
     let barrage = || async {
         for n in 0..10 {
@@ -163,7 +175,8 @@ async fn a_barrage_leaves_no_memory_behind() {
         barrage().await;
     }
     let after = resident_bytes().expect("as before");
-    // Other tests share the process; a leak of what was sent would be several times this.
-    assert!(after < before + 256 * 1024 * 1024, "{before} bytes became {after}");
+    println!("{before} bytes became {after}");
+    // What was sent comes to half as much again.
+    assert!(after < before + 64 * 1024 * 1024, "{before} bytes became {after}");
     check_alive(&account).await;
 }
