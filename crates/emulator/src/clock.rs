@@ -5,12 +5,15 @@
 //! still until it is told to [`advance`](Clock::advance).
 #![allow(clippy::disallowed_methods, reason = "this file is where the real clocks are read")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Units of 100 ns per second.
 const TICKS_PER_SECOND: i64 = 10_000_000;
+/// What uptime counts from.
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 /// Units of 100 ns per millisecond.
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
@@ -71,6 +74,14 @@ impl Clock {
         }
     }
 
+    /// How long it has been running, which never goes back: what lags and budgets are measured by.
+    pub fn uptime(&self) -> Duration {
+        match &self.0 {
+            Source::System => STARTED.elapsed(),
+            Source::Manual(hands) => duration_of(hands.load(Ordering::Acquire)),
+        }
+    }
+
     /// Moves a manual clock forward. The machine's clock cannot be moved and stays as it is.
     pub fn advance(&self, by: Duration) {
         if let Source::Manual(hands) = &self.0 {
@@ -101,6 +112,10 @@ fn system_now() -> Ticks {
         // A machine set before 1970 still gets an answer: negative ticks.
         Err(before) => Ticks(-ticks_of(before.duration())),
     }
+}
+
+fn duration_of(ticks: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(ticks).unwrap_or(0).saturating_mul(100))
 }
 
 fn ticks_of(duration: Duration) -> i64 {

@@ -7,10 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use protocol::account::ConsistencyLevel;
 use protocol::authorization::{BadKey, EMULATOR_KEY, Key};
 
 use crate::clock::Clock;
 use crate::error::StartError;
+use crate::regions::Lag;
 use crate::server::{AuthoritySource, Limits};
 
 /// The key every official emulator and test suite uses.
@@ -22,7 +24,7 @@ pub const WELL_KNOWN_KEY: &str = EMULATOR_KEY;
 pub struct EmulatorConfig {
     /// Which addresses to listen on.
     pub bind: Bind,
-    /// Port of the account; 0 means any.
+    /// Port of the first region, the others follow; 0 means any for each.
     pub port: u16,
     /// Port of health and control; 0 means any.
     pub control_port: u16,
@@ -30,8 +32,14 @@ pub struct EmulatorConfig {
     pub key: String,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
-    /// Name of the region, as clients see it.
-    pub region: String,
+    /// Names of the regions, as clients see them; the first one writes.
+    pub regions: Vec<String>,
+    /// Whether every region takes writes.
+    pub multi_write: bool,
+    /// What a read may miss unless it asks for less.
+    pub consistency: ConsistencyLevel,
+    /// How long commits take from one region to another.
+    pub lag: Lag,
     /// Which certificate authority stands behind https.
     pub authority: AuthoritySource,
     /// Bounds on what clients may do to the sockets.
@@ -48,7 +56,10 @@ impl Default for EmulatorConfig {
             control_port: 0,
             key: WELL_KNOWN_KEY.to_owned(),
             partitions: None,
-            region: "West US".to_owned(),
+            regions: vec!["West US".to_owned()],
+            multi_write: false,
+            consistency: ConsistencyLevel::Session,
+            lag: Lag::NONE,
             authority: AuthoritySource::default(),
             limits: Limits::default(),
             clock: Clock::system(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::regions::TopologyError;
+
 /// What kept [`Emulator::start`](crate::Emulator::start) from finishing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,16 @@ pub enum StartError {
         /// Which of the emulator's doors wanted it.
         listener: Door,
     },
+    /// The ports after the first one do not suffice.
+    #[error(
+        "{regions} regions need {regions} ports from {first} on, and ports end at 65535; choose a lower one"
+    )]
+    NoPortLeft {
+        /// The first region's port.
+        first: u16,
+        /// How many are needed.
+        regions: usize,
+    },
     /// The operating system refused the address or the port.
     #[error("cannot listen on {address} for {listener}: {source}")]
     CannotListen {
@@ -25,6 +37,9 @@ pub enum StartError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The regions do not make an account.
+    #[error(transparent)]
+    InvalidTopology(#[from] TopologyError),
     /// The account key is not what clients could sign with.
     #[error("the account key cannot be used: {reason}")]
     InvalidKey {

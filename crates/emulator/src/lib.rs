@@ -31,6 +31,7 @@ mod catalog;
 mod change_feed;
 mod charge;
 mod query;
+pub mod regions;
 mod store;
 
 // Beside the account.
@@ -40,5 +41,6 @@ pub mod clock;
 
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
 pub use error::{Door, StartError};
-pub use running::{Emulator, Running};
+pub use protocol::account::ConsistencyLevel;
+pub use running::{Emulator, RegionEndpoint, Running};
 pub use server::{Authority, AuthorityError, AuthoritySource};

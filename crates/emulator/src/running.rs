@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use protocol::account::ConsistencyLevel;
-use protocol::authorization::Key;
-
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{Door, StartError};
-use crate::gateway::{Account, AccountSettings, Gateway, Region};
+use crate::gateway::{Account, AccountSettings, Gateway};
+use crate::regions::{Region, RegionId, Topology};
 use crate::server::{Listeners, Server, Tls, TlsError};
 
 /// Where an account on this machine begins.
@@ -21,16 +19,27 @@ impl Emulator {
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
     pub async fn start(config: EmulatorConfig) -> Result<Running, StartError> {
         let key = config.account_key()?;
-        // Both doors first: a port that is taken is reported before anything is served.
-        let account = Listeners::open(config.bind, config.port, Door::Account)?;
+        // All doors first: a port that is taken is reported before anything is served.
+        let doors = open_regions(&config)?;
         let control = Listeners::open(config.bind, config.control_port, Door::Control)?;
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
         tls.prepare();
         let limits = || config.limits.clone();
-        let gateway = Gateway::new(Arc::new(new_account(&config, key, account.port())), config.clock.clone());
-        let account = Server::start(account, Arc::new(gateway), Some(tls.clone()), limits());
+        let named = config.regions.iter().zip(&doors);
+        let regions = named.map(|(name, door)| Region::new(name, door.port())).collect();
+        let account = Arc::new(Account::new(AccountSettings {
+            key,
+            topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?,
+            partitions: config.partitions,
+            seed: uuid::Uuid::new_v4().as_fields().0,
+        }));
+        let serve = |(door, region)| {
+            let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());
+            Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
+        };
+        let regions = doors.into_iter().zip(0..).map(serve).collect();
         let control = Server::start(control, Arc::new(Control), Some(tls.clone()), limits());
-        Ok(Running { config, account, control, tls })
+        Ok(Running { config, account, regions, control, tls })
     }
 }
 
@@ -38,9 +47,23 @@ impl Emulator {
 #[derive(Debug)]
 pub struct Running {
     config: EmulatorConfig,
-    account: Server,
+    account: Arc<Account>,
+    regions: Vec<Server>,
     control: Server,
     tls: Tls,
+}
+
+/// Where a region is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionEndpoint {
+    /// The display name.
+    pub name: String,
+    /// Over plain HTTP.
+    pub endpoint: String,
+    /// Over TLS.
+    pub https_endpoint: String,
+    /// Whether items can be written there.
+    pub writes: bool,
 }
 
 impl Running {
@@ -76,9 +99,9 @@ impl Running {
         &self.config.key
     }
 
-    /// The port of the account.
+    /// The port of the account: that of its first region.
     pub fn port(&self) -> u16 {
-        self.account.port()
+        self.regions[0].port()
     }
 
     /// The port of health and control.
@@ -86,9 +109,19 @@ impl Running {
         self.control.port()
     }
 
-    /// The name of the region that serves.
-    pub fn region(&self) -> &str {
-        &self.config.region
+    /// The regions in failover order: where clients find each of them, and whether it writes.
+    pub fn regions(&self) -> Vec<RegionEndpoint> {
+        let topology = self.account.regions.current();
+        let endpoint = |id: &RegionId| {
+            let region = topology.region(*id);
+            RegionEndpoint {
+                name: region.name.clone(),
+                endpoint: self.url("http", region.port),
+                https_endpoint: self.url("https", region.port),
+                writes: topology.takes_item_writes(*id),
+            }
+        };
+        topology.failover_order().iter().map(endpoint).collect()
     }
 
     /// The certificate https clients have to trust, as PEM.
@@ -98,23 +131,34 @@ impl Running {
 
     /// Lets requests in flight finish, for a moment, then closes everything.
     pub async fn stop(self) {
-        tokio::join!(self.account.stop(), self.control.stop());
+        let mut stopping = tokio::task::JoinSet::new();
+        for server in self.regions.into_iter().chain([self.control]) {
+            stopping.spawn(server.stop());
+        }
+        stopping.join_all().await;
     }
 
     fn account_url(&self, scheme: &str) -> String {
-        format!("{scheme}://{}:{}/", self.config.bind.host(), self.account.port())
+        self.url(scheme, self.port())
+    }
+
+    fn url(&self, scheme: &str, port: u16) -> String {
+        format!("{scheme}://{}:{port}/", self.config.bind.host())
     }
 }
 
-/// The account that `config` describes, in one region behind `port`.
-fn new_account(config: &EmulatorConfig, key: Key, port: u16) -> Account {
-    Account::new(AccountSettings {
-        key,
-        regions: vec![Region { name: config.region.clone(), port }],
-        partitions: config.partitions,
-        consistency: ConsistencyLevel::Session,
-        seed: uuid::Uuid::new_v4().as_fields().0,
-    })
+/// One listener for each region, on ports that follow each other unless any will do.
+fn open_regions(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
+    let ports = (0..config.regions.len()).map(|at| match config.port {
+        0 => Some(0),
+        first => u16::try_from(at).ok().and_then(|at| first.checked_add(at)),
+    });
+    ports
+        .map(|port| match port {
+            Some(port) => Listeners::open(config.bind, port, Door::Account),
+            None => Err(StartError::NoPortLeft { first: config.port, regions: config.regions.len() }),
+        })
+        .collect()
 }
 
 fn connection_string(endpoint: &str, key: &str) -> String {

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use emulator::{Bind, WELL_KNOWN_KEY};
+use emulator::regions::Lag;
+use emulator::{Bind, ConsistencyLevel, WELL_KNOWN_KEY};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,6 +11,8 @@ Examples:
   peri up --port 0 --control-port 0     any free ports, beside another one that runs
   peri up --json                        one line of JSON on stdout once it is ready, for scripts
   peri up --bind 0.0.0.0                reachable from other machines and from containers
+  peri up --regions 'West US'           one region instead of three
+  peri up --multi-write --lag 100ms     every region writes, and is 100 ms from the others
 
 The account speaks http and https on the same port. The endpoint in --json is the http one, which no
 client has to trust a certificate for; put https in its place to use TLS (see `peri cert`).";
@@ -18,9 +21,25 @@ client has to trust a certificate for; put https in its place to use TLS (see `p
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Up {
-    /// Port of the account; 0 means any
+    /// Port of the first region, the others follow; 0 means any for each
     #[arg(long, default_value_t = 8081)]
     pub(crate) port: u16,
+
+    /// Regions of the account, by name; the first one writes
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "West US,East US,North Europe")]
+    pub(crate) regions: Vec<String>,
+
+    /// Let every region write
+    #[arg(long)]
+    pub(crate) multi_write: bool,
+
+    /// What a read may miss unless it asks for less
+    #[arg(long, value_enum, default_value_t = Consistency::Session)]
+    pub(crate) consistency: Consistency,
+
+    /// How long commits take from one region to another: a time, or a range to draw from
+    #[arg(long, value_name = "TIME", default_value = "20ms..50ms")]
+    pub(crate) lag: Lag,
 
     /// Address to listen on; 0.0.0.0 means every interface
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
@@ -48,4 +67,31 @@ pub(crate) struct Up {
     /// Print one line of JSON on stdout once it is ready, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The account's consistency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Consistency {
+    /// The newest, everywhere; writes wait for most regions
+    Strong,
+    /// Never staler than 100,000 writes or 5 minutes
+    BoundedStaleness,
+    /// One's own writes
+    Session,
+    /// Writes in order
+    ConsistentPrefix,
+    /// Whatever the region has
+    Eventual,
+}
+
+impl From<Consistency> for ConsistencyLevel {
+    fn from(consistency: Consistency) -> ConsistencyLevel {
+        match consistency {
+            Consistency::Strong => ConsistencyLevel::Strong,
+            Consistency::BoundedStaleness => ConsistencyLevel::BoundedStaleness,
+            Consistency::Session => ConsistencyLevel::Session,
+            Consistency::ConsistentPrefix => ConsistencyLevel::ConsistentPrefix,
+            Consistency::Eventual => ConsistencyLevel::Eventual,
+        }
+    }
 }

@@ -46,6 +46,10 @@ fn config(up: &Up) -> EmulatorConfig {
     config.control_port = up.control_port;
     up.key.trim().clone_into(&mut config.key);
     config.partitions = up.partitions;
+    config.regions.clone_from(&up.regions);
+    config.multi_write = up.multi_write;
+    config.consistency = up.consistency.into();
+    config.lag = up.lag;
     match home::folder() {
         Some(folder) => config.authority = AuthoritySource::KeptIn(folder),
         None => tracing::warn!("{}; https uses a certificate authority that ends with it", home::MISSING),

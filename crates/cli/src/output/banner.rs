@@ -3,14 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use emulator::Running;
+use emulator::{RegionEndpoint, Running};
 
 /// The greeting, as text without colours.
 #[derive(Debug)]
 pub(crate) struct Banner {
     elapsed: Duration,
-    region: String,
-    https_endpoint: String,
+    regions: Vec<RegionEndpoint>,
     https_connection_string: String,
     http_connection_string: String,
     control_endpoint: String,
@@ -20,8 +19,7 @@ impl Banner {
     pub(crate) fn of(running: &Running, elapsed: Duration) -> Banner {
         Banner {
             elapsed,
-            region: running.region().to_owned(),
-            https_endpoint: running.https_endpoint(),
+            regions: running.regions(),
             https_connection_string: running.https_connection_string(),
             http_connection_string: running.connection_string(),
             control_endpoint: running.control_endpoint(),
@@ -35,12 +33,12 @@ impl fmt::Display for Banner {
         let control = self.control_endpoint.trim_end_matches('/');
         writeln!(f, "  perihelion {version}   local cloud ready in {}", Milliseconds(self.elapsed))?;
         writeln!(f)?;
-        writeln!(
-            f,
-            "  account      {}   ({}, write)",
-            self.https_endpoint.trim_end_matches('/'),
-            self.region
-        )?;
+        for (at, region) in self.regions.iter().enumerate() {
+            let label = if at == 0 { "account" } else { "" };
+            let endpoint = region.https_endpoint.trim_end_matches('/');
+            let writes = if region.writes { ", write" } else { "" };
+            writeln!(f, "  {label:<13}{endpoint}   ({}{writes})", region.name)?;
+        }
         writeln!(f, "               {}", self.https_connection_string)?;
         writeln!(f, "               http on the same port, for clients that do not trust `peri cert`:")?;
         writeln!(f, "               {}", self.http_connection_string)?;
@@ -67,12 +65,20 @@ impl fmt::Display for Milliseconds {
 mod tests {
     use super::*;
 
+    fn region(name: &str, port: u16, writes: bool) -> RegionEndpoint {
+        RegionEndpoint {
+            name: name.to_owned(),
+            endpoint: format!("http://localhost:{port}/"),
+            https_endpoint: format!("https://localhost:{port}/"),
+            writes,
+        }
+    }
+
     #[test]
     fn the_banner_shows_where_everything_is_and_what_to_paste() {
         let banner = Banner {
             elapsed: Duration::from_micros(3_456),
-            region: "West US".to_owned(),
-            https_endpoint: "https://localhost:8081/".to_owned(),
+            regions: vec![region("West US", 8081, true), region("East US", 8082, false)],
             https_connection_string: "AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;".to_owned(),
             http_connection_string: "AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;".to_owned(),
             control_endpoint: "http://localhost:1234/".to_owned(),
@@ -80,6 +86,7 @@ mod tests {
         let expected = "  perihelion VERSION   local cloud ready in 3.5 ms
 
   account      https://localhost:8081   (West US, write)
+               https://localhost:8082   (East US)
                AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;
                http on the same port, for clients that do not trust `peri cert`:
                AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use emulator::Running;
+use emulator::{RegionEndpoint, Running};
 use serde::Serialize;
 
 /// Everything a script needs to use what was started.
@@ -34,6 +34,12 @@ struct Control {
     endpoint: String,
 }
 
+impl From<RegionEndpoint> for Region {
+    fn from(region: RegionEndpoint) -> Region {
+        Region { name: region.name, endpoint: region.endpoint, write: region.writes }
+    }
+}
+
 impl ReadyLine {
     pub(crate) fn of(running: &Running) -> ReadyLine {
         ReadyLine {
@@ -42,11 +48,7 @@ impl ReadyLine {
                 endpoint: running.endpoint(),
                 key: running.key().to_owned(),
                 connection_string: running.connection_string(),
-                regions: vec![Region {
-                    name: running.region().to_owned(),
-                    endpoint: running.endpoint(),
-                    write: true,
-                }],
+                regions: running.regions().into_iter().map(Region::from).collect(),
             },
             control: Control { endpoint: running.control_endpoint() },
         }

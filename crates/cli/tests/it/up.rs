@@ -16,7 +16,8 @@ fn the_ready_line_has_exactly_the_promised_shape() {
     let up = home.up(&[]);
     let endpoint = up.account()["endpoint"].as_str().unwrap();
     let control = up.ready["control"]["endpoint"].as_str().unwrap();
-    for url in [endpoint, control] {
+    let region = |at: usize| up.account()["regions"][at]["endpoint"].as_str().unwrap();
+    for url in [endpoint, control, region(1), region(2)] {
         assert!(url.starts_with("http://localhost:") && url.ends_with('/'), "{url}");
     }
     let expected = json!({
@@ -25,7 +26,11 @@ fn the_ready_line_has_exactly_the_promised_shape() {
             "endpoint": endpoint,
             "key": WELL_KNOWN_KEY,
             "connectionString": format!("AccountEndpoint={endpoint};AccountKey={WELL_KNOWN_KEY};"),
-            "regions": [{ "name": "West US", "endpoint": endpoint, "write": true }],
+            "regions": [
+                { "name": "West US", "endpoint": endpoint, "write": true },
+                { "name": "East US", "endpoint": region(1), "write": false },
+                { "name": "North Europe", "endpoint": region(2), "write": false },
+            ],
         },
         "control": { "endpoint": control },
     });

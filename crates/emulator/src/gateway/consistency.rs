@@ -1,6 +1,6 @@
 //! What a request may ask for beyond its operation: consistency and priority.
 //!
-//! In: the headers that ask for a level or a priority, and the account's default. Out: nothing, or
+//! In: the headers that ask for a level or a priority, and the account's default. Out: the level, or
 //! 400: a request may ask for less than the account guarantees, never for more, and a value nobody
 //! knows is refused rather than ignored.
 
@@ -11,33 +11,47 @@ use protocol::headers as name;
 use super::error::ServiceError;
 use super::headers::{RequestHeaders, invalid_value};
 
-/// Refuses levels and priorities that the account cannot honour.
-pub(crate) fn check(headers: &RequestHeaders<'_>, account: ConsistencyLevel) -> Result<(), ServiceError> {
+/// The level a request gets. Refuses levels and priorities that the account cannot honour.
+pub(crate) fn level(
+    headers: &RequestHeaders<'_>,
+    account: ConsistencyLevel,
+) -> Result<ConsistencyLevel, ServiceError> {
+    let mut level = account;
     if let Some(value) = headers.consistency_level {
         let asked = value.to_str().ok().and_then(|word| word.parse::<ConsistencyLevel>().ok());
         let asked = asked.ok_or_else(|| invalid_value(name::CONSISTENCY_LEVEL, value))?;
         if !asked.may_be_asked_of(account) {
             return Err(too_strong(asked.word(), account));
         }
+        level = asked;
     }
     if let Some(value) = headers.read_consistency_strategy {
-        check_strategy(value, account)?;
+        level = by_strategy(value, account)?.unwrap_or(level);
     }
     match headers.priority_level {
         Some(value) if !is_one_of(value, &["High", "Low"]) => Err(invalid_value(name::PRIORITY_LEVEL, value)),
-        _ => Ok(()),
+        _ => Ok(level),
     }
 }
 
-fn check_strategy(value: &HeaderValue, account: ConsistencyLevel) -> Result<(), ServiceError> {
-    if is_one_of(value, &["Default", "Eventual", "Session", "LatestCommitted"]) {
-        return Ok(());
+/// What a strategy comes to. The latest committed version is what the region that answers has.
+fn by_strategy(
+    value: &HeaderValue,
+    account: ConsistencyLevel,
+) -> Result<Option<ConsistencyLevel>, ServiceError> {
+    if is_one_of(value, &["Default", "LatestCommitted"]) {
+        return Ok(None);
+    }
+    for level in [ConsistencyLevel::Eventual, ConsistencyLevel::Session] {
+        if is_one_of(value, &[level.word()]) {
+            return Ok(Some(level));
+        }
     }
     if !is_one_of(value, &["GlobalStrong"]) {
         return Err(invalid_value(name::READ_CONSISTENCY_STRATEGY, value));
     }
     match account {
-        ConsistencyLevel::Strong => Ok(()),
+        ConsistencyLevel::Strong => Ok(Some(account)),
         _ => Err(too_strong("GlobalStrong", account)),
     }
 }
@@ -63,7 +77,7 @@ mod tests {
     fn verdict(header: &'static str, value: &'static str) -> Option<u16> {
         let mut map = HeaderMap::new();
         map.insert(header, HeaderValue::from_static(value));
-        check(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|refusal| refusal.status.0)
+        level(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|refusal| refusal.status.0)
     }
 
     #[test]

@@ -55,6 +55,8 @@ request_headers! {
     read_consistency_strategy = name::READ_CONSISTENCY_STRATEGY;
     /// `x-ms-cosmos-priority-level`.
     priority_level = name::PRIORITY_LEVEL;
+    /// `x-ms-cosmos-hub-region-processing-only`: the hub must answer.
+    hub_region_processing_only = name::HUB_REGION_PROCESSING_ONLY;
     /// `x-ms-session-token`: what the client has already seen.
     session_token = name::SESSION_TOKEN;
     /// `x-ms-documentdb-partitionkey`: the partition key as a JSON array.

@@ -21,9 +21,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
+use protocol::headers as name;
 use protocol::resource_path::ResourcePath;
+use protocol::status::{Status, SubStatus};
 
-pub use account::{Account, AccountSettings, Region};
+pub use account::{Account, AccountSettings};
 pub(crate) use authorize::Principal;
 pub(crate) use error::ServiceError;
 pub(crate) use headers::{RequestHeaders, invalid_value};
@@ -32,11 +34,12 @@ pub(crate) use reply::{Reply, ServedBy, TOKEN_VERSION};
 pub(crate) use resource_token::Grant;
 pub(crate) use route::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
+    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, Written,
 };
 
 use crate::clock::{Clock, Stopwatch, Ticks};
 use crate::handlers;
+use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
 use activity::activity_id;
 use reply::Stamp;
@@ -45,6 +48,7 @@ use reply::Stamp;
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
+    region: RegionId,
     clock: Clock,
     stamp: Stamp,
 }
@@ -54,6 +58,8 @@ pub struct Gateway {
 pub(crate) struct Call<'a> {
     /// The account it was sent to.
     pub(crate) account: &'a Account,
+    /// What it may see of it.
+    pub(crate) vantage: Vantage,
     /// Who sent it.
     pub(crate) principal: Principal,
     /// How the client reached the account.
@@ -67,10 +73,10 @@ pub(crate) struct Call<'a> {
 }
 
 impl Gateway {
-    /// A gateway to `account` that lives by `clock`.
-    pub fn new(account: Arc<Account>, clock: Clock) -> Gateway {
+    /// A gateway to `account` in one of its regions, which lives by `clock`.
+    pub fn new(account: Arc<Account>, region: RegionId, clock: Clock) -> Gateway {
         let stamp = Stamp::new(clock.now().to_system_time());
-        Gateway { account, clock, stamp }
+        Gateway { account, region, clock, stamp }
     }
 
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
@@ -101,13 +107,41 @@ impl Gateway {
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, now)?;
         let operation = route::route(&parts.method, &path, &headers)?;
+        let topology = account.regions.current();
         // One client asks for its level on the account read as well, where it means nothing.
-        if operation != Operation::ReadAccount {
-            consistency::check(&headers, account.consistency)?;
-        }
+        let level = match operation {
+            Operation::ReadAccount => topology.consistency,
+            _ => consistency::level(&headers, topology.consistency)?,
+        };
+        self.check_place(&topology, &operation, &headers)?;
+        let vantage = topology.vantage(self.region, level, || self.clock.uptime());
+        drop(topology);
         let origin = Origin::of(parts, &headers);
-        let call = Call { account, principal, origin, headers, body, now };
+        let call = Call { account, vantage, principal, origin, headers, body, now };
         handlers::handle(call, operation)
+    }
+
+    /// Refuses what this region may not do: 403/3 sends a client to the region that may.
+    fn check_place(
+        &self,
+        topology: &Topology,
+        operation: &Operation<'_>,
+        headers: &RequestHeaders<'_>,
+    ) -> Result<(), ServiceError> {
+        let allowed = match operation.writes() {
+            Some(Written::Items) => topology.takes_item_writes(self.region),
+            Some(Written::Resources) => topology.hub() == self.region,
+            None => true,
+        };
+        let hub_only =
+            RequestHeaders::flag(headers.hub_region_processing_only, name::HUB_REGION_PROCESSING_ONLY)?;
+        if allowed && (!hub_only || topology.hub() == self.region) {
+            return Ok(());
+        }
+        let (here, hub) = (&topology.region(self.region).name, &topology.region(topology.hub()).name);
+        let message =
+            format!("The requested operation cannot be performed in the region '{here}': '{hub}' writes.");
+        Err(ServiceError::listed(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
     }
 }
 

@@ -51,6 +51,60 @@ pub(crate) enum Operation<'a> {
     Unsupported(Unsupported<'a>),
 }
 
+/// What an operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Items: taken by every region of an account that writes in several.
+    Items,
+    /// Databases, containers and the like: taken by the hub alone.
+    Resources,
+}
+
+impl Operation<'_> {
+    /// What it changes, if anything.
+    pub(crate) fn writes(&self) -> Option<Written> {
+        let resources = |changes: bool| changes.then_some(Written::Resources);
+        match self {
+            Operation::Items(_, operation) => operation.changes_items().then_some(Written::Items),
+            Operation::Databases(verb)
+            | Operation::Containers(_, verb)
+            | Operation::Users(_, verb)
+            | Operation::Permissions(_, verb) => {
+                resources(matches!(verb, FeedVerb::Create | FeedVerb::Upsert))
+            }
+            Operation::Database(_, verb) => resources(*verb != DatabaseVerb::Read),
+            Operation::Container(_, verb) | Operation::User(_, verb) | Operation::Permission(_, _, verb) => {
+                resources(*verb != ResourceVerb::Read)
+            }
+            Operation::Offer(_, verb) => resources(*verb != OfferVerb::Read),
+            Operation::ReadAccount
+            | Operation::PartitionRanges(_)
+            | Operation::Conflicts(..)
+            | Operation::Offers(_)
+            | Operation::Unsupported(_) => None,
+        }
+    }
+}
+
+impl ItemOperation<'_> {
+    fn changes_items(&self) -> bool {
+        match self {
+            ItemOperation::Create
+            | ItemOperation::Upsert
+            | ItemOperation::Replace(_)
+            | ItemOperation::Patch(_)
+            | ItemOperation::Delete(_)
+            | ItemOperation::Batch
+            | ItemOperation::DeletePartition => true,
+            ItemOperation::Read(_)
+            | ItemOperation::ReadFeed
+            | ItemOperation::ChangeFeed
+            | ItemOperation::Query
+            | ItemOperation::QueryPlan => false,
+        }
+    }
+}
+
 /// A database and a container in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContainerIds<'a> {

@@ -1,8 +1,7 @@
 //! `GET /`.
 
-use crate::client::TestAccount;
+use crate::client::{TestAccount, topology};
 use http::Method;
-use perihelion_emulator::gateway::Region;
 use serde_json::json;
 
 #[tokio::test]
@@ -25,7 +24,7 @@ async fn the_account_says_where_its_regions_are_by_the_way_the_client_came() {
 #[tokio::test]
 async fn several_regions_differ_by_port_and_the_first_one_writes() {
     let account = TestAccount::with(|settings| {
-        settings.regions.push(Region { name: "East US".to_owned(), port: 8082 });
+        settings.topology = topology(&[("West US", 8081), ("East US", 8082)]);
     });
     let body = account.get("/").await.expect(200).json();
     assert_eq!(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use perihelion_emulator::clock::{Clock, Ticks};
-use perihelion_emulator::gateway::{Account, AccountSettings, Gateway, Region};
+use perihelion_emulator::gateway::{Account, AccountSettings, Gateway};
+use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use perihelion_emulator::server::Handler;
 use protocol::account::ConsistencyLevel;
 use protocol::authorization::{EMULATOR_KEY, Key, sign};
@@ -14,6 +15,12 @@ use serde_json::Value;
 
 /// When the tests happen: Sun, 15 Nov 2026 19:23:36 GMT.
 pub(crate) const NOW_SECONDS: i64 = 1_794_770_616;
+
+/// Regions in failover order, with their ports, and no lag between them.
+pub(crate) fn topology(regions: &[(&str, u16)]) -> Topology {
+    let regions = regions.iter().map(|(name, port)| Region::new(*name, *port)).collect();
+    Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap()
+}
 
 /// An account and the key to it.
 pub(crate) struct TestAccount {
@@ -39,13 +46,12 @@ impl TestAccount {
         let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
         let mut settings = AccountSettings {
             key: key.clone(),
-            regions: vec![Region { name: "West US".to_owned(), port: 8081 }],
+            topology: topology(&[("West US", 8081)]),
             partitions: None,
-            consistency: ConsistencyLevel::Session,
             seed: 1,
         };
         change(&mut settings);
-        let gateway = Gateway::new(Arc::new(Account::new(settings)), clock.clone());
+        let gateway = Gateway::new(Arc::new(Account::new(settings)), RegionId(0), clock.clone());
         TestAccount { gateway, key, clock }
     }
 

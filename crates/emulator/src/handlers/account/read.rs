@@ -5,23 +5,32 @@
 
 use protocol::account::{AccountProperties, Location};
 
-use crate::gateway::{Call, Origin, Region, Reply};
+use crate::gateway::{Call, Origin, Reply};
+use crate::regions::{RegionId, Topology};
 
 /// Reads the account.
 pub(crate) fn read(call: &Call<'_>) -> Reply {
     let account = call.account;
-    let regions = locations(&account.regions, &call.origin);
-    let body = AccountProperties::new(&account.name, regions, account.consistency);
+    let topology = account.regions.current();
+    let regions = locations(&topology, &call.origin);
+    let mut body = AccountProperties::new(&account.name, regions, topology.consistency);
+    if topology.is_multi_write() {
+        body.writable_locations.clone_from(&body.readable_locations);
+        body.enable_multiple_write_locations = true;
+    }
     Reply::ok(serde_json::to_vec(&body).expect("strings and numbers always serialise").into())
 }
 
-/// With one region the client's own way in is the best there is. With several, they differ by port.
-fn locations(regions: &[Region], origin: &Origin<'_>) -> Vec<Location> {
-    let endpoint = |region: &Region| match regions.len() {
-        1 => origin.endpoint(),
-        _ => origin.endpoint_on(region.port),
+/// The regions in failover order. With one region the client's own way in is the best there is. With
+/// several, they differ by port.
+fn locations(topology: &Topology, origin: &Origin<'_>) -> Vec<Location> {
+    let location = |id: &RegionId| {
+        let region = topology.region(*id);
+        let database_account_endpoint = match topology.len() {
+            1 => origin.endpoint(),
+            _ => origin.endpoint_on(region.port),
+        };
+        Location { name: region.name.clone(), database_account_endpoint }
     };
-    let location =
-        |region: &Region| Location { name: region.name.clone(), database_account_endpoint: endpoint(region) };
-    regions.iter().map(location).collect()
+    topology.failover_order().iter().map(location).collect()
 }

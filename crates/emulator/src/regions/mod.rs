@@ -1,0 +1,98 @@
+//! Where the account is, who may write, and how far apart its regions are.
+//!
+//! In: changes of the topology, one at a time. Out: immutable [`Topology`]s, and from one of them
+//! the [`Vantage`] of a request: which copy it may see. What the copies hold is the `store`'s.
+
+mod lag;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use protocol::account::ConsistencyLevel;
+
+pub use lag::{BadLag, Lag};
+pub use topology::{Region, Staleness, Topology, TopologyError};
+
+/// Which region, in the order in which they were named. Never changes while the account exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u8);
+
+impl RegionId {
+    /// As an index into lists with one entry per region.
+    pub(crate) fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// What a request may see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vantage {
+    /// The region that answers.
+    pub(crate) region: RegionId,
+    /// How far back its copies may be.
+    pub(crate) sees: Sees,
+    /// Whether a session token, if the request has one, must be satisfied.
+    pub(crate) honours_session: bool,
+}
+
+/// How far back a copy may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sees {
+    /// Not at all: it writes, or reads are strong.
+    Newest,
+    /// As far as replication has come at this uptime.
+    Replicated(Duration),
+    /// The same, but no further back than agreed.
+    Bounded(Duration, Staleness),
+}
+
+/// The topology, as it is now.
+#[derive(Debug)]
+pub struct Regions {
+    current: ArcSwap<Topology>,
+    writer: Mutex<()>,
+}
+
+impl Regions {
+    /// Begins with `topology`.
+    pub(crate) fn new(topology: Topology) -> Regions {
+        Regions { current: ArcSwap::from_pointee(topology), writer: Mutex::new(()) }
+    }
+
+    /// How things are. Never waits.
+    pub(crate) fn current(&self) -> Guard<Arc<Topology>> {
+        self.current.load()
+    }
+
+    /// Puts what `change` makes of the topology in its place; two changes never lose one.
+    pub(crate) fn update<T, E>(&self, change: impl FnOnce(&mut Topology) -> Result<T, E>) -> Result<T, E> {
+        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Topology::clone(&self.current.load());
+        let outcome = change(&mut next)?;
+        self.current.store(Arc::new(next));
+        Ok(outcome)
+    }
+}
+
+impl Topology {
+    /// What a request at this level sees from `region`. `uptime` is only asked for where it matters.
+    pub(crate) fn vantage(
+        &self,
+        region: RegionId,
+        level: ConsistencyLevel,
+        uptime: impl FnOnce() -> Duration,
+    ) -> Vantage {
+        let sees = if self.takes_item_writes(region) || level == ConsistencyLevel::Strong {
+            Sees::Newest
+        } else if level == ConsistencyLevel::BoundedStaleness {
+            Sees::Bounded(uptime(), self.staleness)
+        } else {
+            Sees::Replicated(uptime())
+        };
+        Vantage { region, sees, honours_session: level >= ConsistencyLevel::Session }
+    }
+}

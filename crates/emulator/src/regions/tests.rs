@@ -1,0 +1,71 @@
+use super::*;
+
+fn topology(names: &[&str], multi_write: bool, level: ConsistencyLevel) -> Result<Topology, TopologyError> {
+    let regions = names.iter().map(|name| Region::new(*name, 0)).collect();
+    Topology::new(regions, multi_write, level, Lag::NONE)
+}
+
+fn three() -> Topology {
+    topology(&["West US", "East US", "North Europe"], false, ConsistencyLevel::Session).unwrap()
+}
+
+#[test]
+fn regions_clients_could_not_tell_apart_are_refused() {
+    let level = ConsistencyLevel::Session;
+    for (names, problem) in [
+        (&[][..], TopologyError::Count(0)),
+        (&["West US", "  "], TopologyError::Nameless),
+        (&["West US", "westus"], TopologyError::Twice("westus".to_owned())),
+    ] {
+        assert_eq!(topology(names, false, level).unwrap_err(), problem, "{names:?}");
+    }
+    assert_eq!(
+        topology(&["a", "b"], true, ConsistencyLevel::Strong).unwrap_err(),
+        TopologyError::StrongMultiWrite
+    );
+}
+
+#[test]
+fn a_region_is_found_by_its_name_and_an_unknown_one_is_told_from_those_there_are() {
+    let topology = three();
+    assert_eq!(topology.find("eastus"), Ok(RegionId(1)));
+    let error = topology.find("Mars").unwrap_err().to_string();
+    assert!(error.contains("'Mars'") && error.contains("'East US', 'North Europe'"), "{error}");
+}
+
+#[test]
+fn a_failover_puts_a_region_first_and_keeps_the_rest_in_order() {
+    let mut topology = three();
+    topology.fail_over(RegionId(2)).unwrap();
+    assert_eq!(topology.failover_order(), [RegionId(2), RegionId(0), RegionId(1)]);
+    assert!(topology.takes_item_writes(RegionId(2)) && !topology.takes_item_writes(RegionId(0)));
+}
+
+#[test]
+fn only_the_region_that_writes_and_strong_readers_see_the_newest() {
+    let topology = three();
+    let up = Duration::from_secs(7);
+    for (region, level, sees, honours_session) in [
+        (0, ConsistencyLevel::Eventual, Sees::Newest, false),
+        (1, ConsistencyLevel::Strong, Sees::Newest, true),
+        (1, ConsistencyLevel::Session, Sees::Replicated(up), true),
+        (1, ConsistencyLevel::Eventual, Sees::Replicated(up), false),
+        (2, ConsistencyLevel::BoundedStaleness, Sees::Bounded(up, Staleness::default()), true),
+    ] {
+        let vantage = topology.vantage(RegionId(region), level, || up);
+        assert_eq!((vantage.sees, vantage.honours_session), (sees, honours_session), "{region} {level:?}");
+    }
+}
+
+#[test]
+fn a_lag_is_a_time_or_a_range_of_times() {
+    for (text, shown) in [("30ms", "30ms"), ("20ms..50ms", "20ms..50ms"), ("0", "0s"), ("1s .. 2s", "1s..2s")]
+    {
+        assert_eq!(text.parse::<Lag>().unwrap().to_string(), shown, "{text}");
+    }
+    for text in ["", "50ms..20ms", "soon", "2days", "1..2"] {
+        assert!(text.parse::<Lag>().is_err(), "{text}");
+    }
+    let lag: Lag = "20ms..50ms".parse().unwrap();
+    assert_eq!(lag.at(0.5), Duration::from_millis(35));
+}

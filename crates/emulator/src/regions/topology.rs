@@ -1,0 +1,202 @@
+//! The regions of an account and what is agreed between them: immutable, replaced as a whole.
+
+use std::time::Duration;
+
+use protocol::account::ConsistencyLevel;
+use thiserror::Error;
+
+use super::{Lag, RegionId};
+
+/// Regions an account may have.
+const REGIONS_MAX: usize = 16;
+
+/// One region of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The display name, `West US`.
+    pub name: String,
+    /// The port its gateway listens on.
+    pub port: u16,
+    /// Since when, by uptime, nothing new reaches it.
+    pub(crate) paused_at: Option<Duration>,
+}
+
+impl Region {
+    /// A region behind `port`.
+    pub fn new(name: impl Into<String>, port: u16) -> Region {
+        Region { name: name.into(), port, paused_at: None }
+    }
+}
+
+/// How stale a bounded read may be: whichever is reached first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staleness {
+    /// Writes behind.
+    pub versions: u64,
+    /// Time behind.
+    pub interval: Duration,
+}
+
+impl Default for Staleness {
+    /// The least that the service accepts for an account in several regions.
+    fn default() -> Staleness {
+        Staleness { versions: 100_000, interval: Duration::from_secs(300) }
+    }
+}
+
+/// How things are between the regions.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// By [`RegionId`].
+    regions: Vec<Region>,
+    /// In failover order: the first one writes.
+    order: Vec<RegionId>,
+    multi_write: bool,
+    /// What a read may miss unless it asks for less.
+    pub(crate) consistency: ConsistencyLevel,
+    pub(crate) staleness: Staleness,
+    /// From each region (rows) to each region (columns).
+    lags: Vec<Lag>,
+}
+
+/// What cannot be a topology.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TopologyError {
+    /// No region, or too many.
+    #[error("an account has 1 to {REGIONS_MAX} regions, not {0}")]
+    Count(usize),
+    /// A region without a name.
+    #[error("a region needs a name, such as 'West US'")]
+    Nameless,
+    /// Two regions that clients could not tell apart.
+    #[error("the region '{0}' is named twice; names are compared without spaces and case")]
+    Twice(String),
+    /// A region nobody knows.
+    #[error("there is no region '{name}'; the regions are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Strong reads need one order of writes.
+    #[error(
+        "an account that writes in several regions cannot be strongly consistent; use bounded-staleness or less"
+    )]
+    StrongMultiWrite,
+    /// There is nothing to fail over to.
+    #[error(
+        "every region of this account writes, so there is nothing to fail over; use `peri region down` instead"
+    )]
+    NothingToFailOver,
+}
+
+impl Topology {
+    /// `regions` in failover order, all as far apart as `lag` says.
+    pub fn new(
+        regions: Vec<Region>,
+        multi_write: bool,
+        consistency: ConsistencyLevel,
+        lag: Lag,
+    ) -> Result<Topology, TopologyError> {
+        if regions.is_empty() || regions.len() > REGIONS_MAX {
+            return Err(TopologyError::Count(regions.len()));
+        }
+        for (at, region) in regions.iter().enumerate() {
+            if normal(&region.name).is_empty() {
+                return Err(TopologyError::Nameless);
+            }
+            if regions[..at].iter().any(|other| normal(&other.name) == normal(&region.name)) {
+                return Err(TopologyError::Twice(region.name.clone()));
+            }
+        }
+        // One region writes like any other account, whatever was asked for.
+        let multi_write = multi_write && regions.len() > 1;
+        if multi_write && consistency == ConsistencyLevel::Strong {
+            return Err(TopologyError::StrongMultiWrite);
+        }
+        let order = ids(regions.len()).collect();
+        let lags = vec![lag; regions.len() * regions.len()];
+        Ok(Topology { regions, order, multi_write, consistency, staleness: Staleness::default(), lags })
+    }
+
+    /// How many regions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Every region with its number, in the order in which they were named.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = (RegionId, &Region)> {
+        ids(self.regions.len()).zip(&self.regions)
+    }
+
+    /// One of them.
+    pub(crate) fn region(&self, id: RegionId) -> &Region {
+        &self.regions[id.index()]
+    }
+
+    /// The one with this name, however it is spaced and capitalised.
+    pub(crate) fn find(&self, name: &str) -> Result<RegionId, TopologyError> {
+        let found = self.regions().find(|(_, region)| normal(&region.name) == normal(name));
+        found.map(|(id, _)| id).ok_or_else(|| {
+            let known: Vec<String> = self.regions.iter().map(|region| format!("'{}'", region.name)).collect();
+            TopologyError::Unknown { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// In failover order, the hub first.
+    pub(crate) fn failover_order(&self) -> &[RegionId] {
+        &self.order
+    }
+
+    /// The region that keeps the account: the only one that writes, or the first among those.
+    pub(crate) fn hub(&self) -> RegionId {
+        self.order[0]
+    }
+
+    /// Whether every region writes.
+    pub(crate) fn is_multi_write(&self) -> bool {
+        self.multi_write
+    }
+
+    /// Whether items can be written there.
+    pub(crate) fn takes_item_writes(&self, region: RegionId) -> bool {
+        self.multi_write || region == self.hub()
+    }
+
+    /// How long commits take from one region to another.
+    pub(crate) fn lag(&self, from: RegionId, to: RegionId) -> Lag {
+        self.lags[from.index() * self.regions.len() + to.index()]
+    }
+
+    /// Sets how long they take.
+    pub(crate) fn set_lag(&mut self, from: RegionId, to: RegionId, lag: Lag) {
+        let regions = self.regions.len();
+        self.lags[from.index() * regions + to.index()] = lag;
+    }
+
+    /// Makes `region` the one that writes; the others keep their order.
+    pub(crate) fn fail_over(&mut self, region: RegionId) -> Result<(), TopologyError> {
+        if self.multi_write {
+            return Err(TopologyError::NothingToFailOver);
+        }
+        self.order.retain(|other| *other != region);
+        self.order.insert(0, region);
+        Ok(())
+    }
+
+    /// Stops or resumes what reaches `region`.
+    pub(crate) fn set_paused(&mut self, region: RegionId, since: Option<Duration>) {
+        self.regions[region.index()].paused_at = since;
+    }
+}
+
+fn ids(count: usize) -> impl Iterator<Item = RegionId> {
+    // Bounded by `REGIONS_MAX`.
+    (0..count as u8).map(RegionId)
+}
+
+/// How SDKs compare region names.
+fn normal(name: &str) -> String {
+    name.chars().filter(|character| !character.is_whitespace()).flat_map(char::to_lowercase).collect()
+}
