@@ -95,6 +95,13 @@ async def indexing_policy_makes_the_round_trip(account):
 
 
 @scenario
+async def kinds_of_index_are_taken_and_forgotten(account):
+    kinds = [{"kind": "Hash", "dataType": "String", "precision": 3}, {"kind": "Range", "dataType": "Number"}]
+    container = await account.container(indexing_policy={"includedPaths": [{"path": "/*", "indexes": kinds}]})
+    equal((await container.read())["indexingPolicy"]["includedPaths"], [{"path": "/*"}], "included paths")
+
+
+@scenario
 async def indexing_may_be_switched_off(account):
     container = await account.container(indexing_policy={"indexingMode": "none", "automatic": False})
     policy = (await container.read())["indexingPolicy"]

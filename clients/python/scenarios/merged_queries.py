@@ -106,6 +106,7 @@ async def aggregates_across_partitions(account):
         ("SELECT VALUE MAX(c.word) FROM c", ["gamma"]),
         ("SELECT VALUE MAX(c.n) FROM c WHERE c.n < 0", [None]),
         ("SELECT VALUE COUNTIF(c.odd) FROM c", [45]),
+        ("SELECT VALUE SUM(c.n) FROM c WHERE c.n < 3 ORDER BY c.n", [3]),
         ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'k1'", [3]),
     ):
         equal(await collect(container.query_items(query)), expected, query)

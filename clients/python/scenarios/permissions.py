@@ -38,12 +38,13 @@ async def permissions_are_created_listed_replaced_and_deleted(account):
     container = await account.container()
     user, granted = await permission(account, container, PermissionMode.Read)
     check(granted.properties["_token"].startswith("type=resource"), f"{granted.properties}")
-    equal((await user.get_permission("p")).permission_mode, "Read")
+    equal((await user.get_permission("p")).permission_mode, PermissionMode.Read)
     equal([p["id"] async for p in user.list_permissions()], ["p"])
-    found = await collect(user.query_permissions("SELECT * FROM root r WHERE r.permissionMode = 'Read'"))
+    query = f"SELECT * FROM root r WHERE r.permissionMode = '{PermissionMode.Read}'"
+    found = await collect(user.query_permissions(query))
     equal([p["id"] for p in found], ["p"])
     body = {**granted.properties, "permissionMode": PermissionMode.All}
-    equal((await user.replace_permission("p", body)).permission_mode, "All")
+    equal((await user.replace_permission("p", body)).permission_mode, PermissionMode.All)
     equal((await user.upsert_permission({**body, "permissionMode": "Read"})).permission_mode, "Read")
     await fails(409, user.create_permission({**body, "id": "q"}))
     await user.delete_permission("p")

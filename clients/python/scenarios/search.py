@@ -1,5 +1,7 @@
 """Vector and full-text search."""
 
+from azure.cosmos import PartitionKey
+
 from harness import check, collect, equal, fails, scenario
 
 VECTORS = {
@@ -79,6 +81,31 @@ async def bad_vector_policies_are_refused(account):
             account.container(vector_embedding_policy=policy, indexing_policy=indexing),
             mentions=fragment,
         )
+
+
+@scenario
+async def vector_indexes_stay_as_they_were_made(account):
+    container = await vectors(account, "euclidean", "flat")
+    await fails(
+        400,
+        account.database.replace_container(
+            container.id,
+            partition_key=PartitionKey(path="/pk"),
+            vector_embedding_policy=embedding("euclidean"),
+            indexing_policy={"vectorIndexes": [{"path": "/v", "type": "quantizedFlat"}]},
+        ),
+        mentions="Paths in existing vector indexing policy cannot be modified in Collection Replace",
+    )
+
+
+@scenario
+async def ranks_and_distances_have_no_direction(account):
+    container = await vectors(account)
+    for query in (
+        "SELECT TOP 2 c.id FROM c ORDER BY VectorDistance(c.v, [1, 0, 0]) DESC",
+        "SELECT TOP 2 c.id FROM c ORDER BY RANK FullTextScore(c.text, 'word') ASC",
+    ):
+        await fails(400, collect(container.query_items(query)), mentions="(ASC or DESC)")
 
 
 TEXTS = {

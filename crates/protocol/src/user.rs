@@ -45,11 +45,44 @@ impl User {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PermissionMode {
     /// Reads and queries.
-    #[serde(alias = "read")]
     Read,
     /// Everything.
-    #[serde(alias = "all")]
     All,
+}
+
+/// The member `permissionMode`, given back as it was sent: Python writes `read`, JavaScript writes
+/// `Read`, and each compares the answer with its own word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct StatedMode {
+    word: String,
+    mode: PermissionMode,
+}
+
+impl StatedMode {
+    /// What the word means.
+    pub fn mode(&self) -> PermissionMode {
+        self.mode
+    }
+}
+
+impl TryFrom<String> for StatedMode {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<StatedMode, String> {
+        let mode = match () {
+            () if word.eq_ignore_ascii_case("read") => PermissionMode::Read,
+            () if word.eq_ignore_ascii_case("all") => PermissionMode::All,
+            () => return Err(format!("'{word}' is no permission mode, expected 'Read' or 'All'")),
+        };
+        Ok(StatedMode { word, mode })
+    }
+}
+
+impl From<StatedMode> for String {
+    fn from(stated: StatedMode) -> String {
+        stated.word
+    }
 }
 
 /// The body that describes a permission.
@@ -60,7 +93,7 @@ pub struct Permission {
     #[serde(default)]
     pub id: String,
     /// What it allows.
-    pub permission_mode: PermissionMode,
+    pub permission_mode: StatedMode,
     /// On what: a link, by names or by ids.
     pub resource: String,
     /// On one logical partition only.
@@ -111,12 +144,30 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_is_read_in_any_case_and_given_back_as_sent() {
+        for (word, mode) in [
+            ("Read", PermissionMode::Read),
+            ("read", PermissionMode::Read),
+            ("READ", PermissionMode::Read),
+            ("All", PermissionMode::All),
+            ("all", PermissionMode::All),
+        ] {
+            let body = format!(r#"{{"id":"p","permissionMode":"{word}","resource":"dbs/d"}}"#);
+            let permission = Permission::parse(body.as_bytes()).expect(word);
+            assert_eq!(permission.permission_mode.mode(), mode, "{word}");
+            assert_eq!(serde_json::to_value(&permission).expect("plain data")["permissionMode"], word);
+        }
+    }
+
+    #[test]
     fn bad_bodies_are_refused() {
         for body in [
             "",
             "{}",
             r#"{"id":"p","resource":"r"}"#,
             r#"{"id":"p","permissionMode":"Write","resource":"r"}"#,
+            r#"{"id":"p","permissionMode":"","resource":"r"}"#,
+            r#"{"id":"p","permissionMode":1,"resource":"r"}"#,
         ] {
             assert!(Permission::parse(body.as_bytes()).is_err(), "{body}");
         }

@@ -88,9 +88,9 @@ async fn permissions_come_and_go() {
     let path = format!("{PERMISSIONS}/p");
     let read = account.get(&path).await.expect(200);
     assert_eq!(read.json()["_etag"], created.json()["_etag"]);
-    let all = json!({ "id": "p", "permissionMode": "All", "resource": "dbs/d/colls/c" });
+    let all = json!({ "id": "p", "permissionMode": "all", "resource": "dbs/d/colls/c" });
     let replaced = account.put(&path, &all.to_string()).await.expect(200);
-    assert_eq!(replaced.json()["permissionMode"], "All");
+    assert_eq!(replaced.json()["permissionMode"], "all", "given back as it was sent");
     assert_ne!(replaced.header("etag"), created.header("etag"));
     let upsert = [("x-ms-documentdb-is-upsert", "true")];
     account.send(Method::POST, PERMISSIONS, &upsert, &terms.to_string()).await.expect(200);

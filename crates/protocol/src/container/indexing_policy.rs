@@ -49,14 +49,12 @@ pub enum IndexingMode {
     None,
 }
 
-/// A path that is indexed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A path that is indexed. Old definitions also list kinds of index (`indexes`), which are taken and
+/// forgotten: every path has the one kind there is today.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncludedPath {
     /// Such as `/*` or `/a/?`.
     pub path: String,
-    /// Index kinds of old definitions, kept as they were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub indexes: Option<Value>,
 }
 
 /// A path that is not indexed.
@@ -169,13 +167,31 @@ impl IndexingPolicy {
                      provide this path in one of the sets.",
                 ));
             }
-            self.included_paths.push(IncludedPath { path: ROOT.to_owned(), indexes: None });
+            self.included_paths.push(IncludedPath { path: ROOT.to_owned() });
         }
         if !has_etag {
             self.excluded_paths.push(ExcludedPath { path: ETAG.to_owned() });
         }
         self.check_special_indexes()?;
         Ok(self)
+    }
+
+    /// Checks that `next` leaves the vector indexes it names again as they are. Others may come and go.
+    pub(super) fn check_vector_indexes_stay(&self, next: &IndexingPolicy) -> Result<(), InvalidDefinition> {
+        let changed = |new: &VectorIndex| {
+            self.vector_indexes.iter().any(|old| {
+                let same_kind = old.kind.eq_ignore_ascii_case(&new.kind);
+                old.path == new.path
+                    && !(same_kind && VectorIndex { kind: old.kind.clone(), ..new.clone() } == *old)
+            })
+        };
+        match next.vector_indexes.iter().any(changed) {
+            true => Err(invalid(
+                "Paths in existing vector indexing policy cannot be modified in Collection Replace. They can only be \
+                 added or removed.",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn check_special_indexes(&self) -> Result<(), InvalidDefinition> {
@@ -262,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn the_etag_is_added_after_the_callers_paths() {
+    fn the_etag_is_added_after_the_callers_paths_and_kinds_of_index_are_forgotten() {
         check(
             r#"{"indexingMode":"Consistent","includedPaths":[{"path":"/","indexes":[{"kind":"Range","dataType":"Number"}]}],"excludedPaths":[{"path":"/a/*"}]}"#,
-            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*","indexes":[{"dataType":"Number","kind":"Range"}]}],"excludedPaths":[{"path":"/a/*"},{"path":"/\"_etag\"/?"}]}"#,
+            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"},{"path":"/\"_etag\"/?"}]}"#,
         );
         check(
             r#"{"excludedPaths":[{"path":"/_etag/?"}],"automatic":false}"#,

@@ -21,9 +21,10 @@ pub struct PartitionKeyDefinition {
     /// Missing means [`PartitionKeyKind::Hash`].
     #[serde(default)]
     pub kind: PartitionKeyKind,
-    /// Missing means 1, and 1 is left out again, as the service does: every client reads it so.
-    #[serde(default, skip_serializing_if = "PartitionKeyVersion::is_first")]
-    pub version: PartitionKeyVersion,
+    /// As its owner stated it, and given back so; see [`PartitionKeyDefinition::version`] for what
+    /// is meant.
+    #[serde(default, rename = "version", skip_serializing_if = "Option::is_none")]
+    pub stated_version: Option<PartitionKeyVersion>,
     /// Set for containers made without a key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_key: bool,
@@ -33,15 +34,23 @@ impl PartitionKeyDefinition {
     /// The key of nearly every container: one path, hashed with version 2.
     pub fn hash(path: &str) -> Result<PartitionKeyDefinition, BadPath> {
         let paths = vec![PartitionKeyPath::parse(path)?];
-        let (kind, version) = (PartitionKeyKind::Hash, PartitionKeyVersion::V2);
-        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+        Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::Hash))
     }
 
     /// A hierarchical key.
     pub fn multi_hash(paths: &[&str]) -> Result<PartitionKeyDefinition, BadPath> {
         let paths = paths.iter().map(|path| PartitionKeyPath::parse(path)).collect::<Result<_, _>>()?;
-        let (kind, version) = (PartitionKeyKind::MultiHash, PartitionKeyVersion::V2);
-        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+        Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::MultiHash))
+    }
+
+    fn newest(paths: Vec<PartitionKeyPath>, kind: PartitionKeyKind) -> PartitionKeyDefinition {
+        let stated_version = Some(PartitionKeyVersion::V2);
+        PartitionKeyDefinition { paths, kind, stated_version, system_key: false }
+    }
+
+    /// Which hash: a definition that does not say means the first.
+    pub fn version(&self) -> PartitionKeyVersion {
+        self.stated_version.unwrap_or_default()
     }
 
     /// Whether `key` has as many components as there are paths.
@@ -67,7 +76,7 @@ impl PartitionKeyDefinition {
         if count > max {
             return Err(TooManyPaths { count, max });
         }
-        if self.kind == PartitionKeyKind::MultiHash && self.version != PartitionKeyVersion::V2 {
+        if self.kind == PartitionKeyKind::MultiHash && self.version() != PartitionKeyVersion::V2 {
             return Err(MultiHashNeedsVersion2);
         }
         for (index, path) in self.paths.iter().enumerate() {
@@ -99,13 +108,6 @@ pub enum PartitionKeyVersion {
     V1,
     /// 126 bits of hash.
     V2,
-}
-
-impl PartitionKeyVersion {
-    /// The version that is meant when none is stated.
-    pub fn is_first(&self) -> bool {
-        *self == PartitionKeyVersion::V1
-    }
 }
 
 impl Serialize for PartitionKeyVersion {
@@ -171,20 +173,21 @@ mod tests {
     }
 
     #[test]
-    fn kind_and_version_default_to_the_oldest_which_is_read_from_its_absence() {
+    fn kind_and_version_default_to_the_oldest() {
         let definition = parse(r#"{"paths":["/pk"]}"#);
         assert_eq!(definition.kind, PartitionKeyKind::Hash);
-        assert_eq!(definition.version, PartitionKeyVersion::V1);
+        assert_eq!(definition.version(), PartitionKeyVersion::V1);
         assert_eq!(
             serde_json::to_string(&definition).expect("plain data"),
             r#"{"paths":["/pk"],"kind":"Hash"}"#
         );
-        assert_eq!(parse(r#"{"paths":["/pk"],"version":1}"#), definition);
     }
 
     #[test]
-    fn what_python_and_rust_send_comes_back_unchanged() {
+    fn what_clients_send_comes_back_unchanged() {
         for json in [
+            r#"{"paths":["/pk"],"kind":"Hash"}"#,
+            r#"{"paths":["/pk"],"kind":"Hash","version":1}"#,
             r#"{"paths":["/pk"],"kind":"Hash","version":2}"#,
             r#"{"paths":["/a","/b/c","/d"],"kind":"MultiHash","version":2}"#,
             r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#,

@@ -66,7 +66,7 @@ fn system_key() -> PartitionKeyDefinition {
     PartitionKeyDefinition {
         paths: vec![PartitionKeyPath::parse("/_partitionKey").expect("a valid path")],
         kind: PartitionKeyKind::Hash,
-        version: PartitionKeyVersion::V1,
+        stated_version: None,
         system_key: true,
     }
 }
@@ -133,7 +133,7 @@ impl ContainerProperties {
             return Err(invalid("Replacing the id of a container is not allowed."));
         }
         let (old, new) = (&self.partition_key, &next.partition_key);
-        let raised = old.version == PartitionKeyVersion::V1 && new.version == PartitionKeyVersion::V2;
+        let raised = old.version() == PartitionKeyVersion::V1 && new.version() == PartitionKeyVersion::V2;
         // A key that was left out reads as the system key; a version that was left out as 1.
         if !new.system_key && (old.paths != new.paths || old.kind != new.kind || raised) {
             return Err(invalid("Document collection partition key cannot be changed."));
@@ -146,6 +146,7 @@ impl ContainerProperties {
         {
             return Err(invalid("The Vector Embedding Policy of a container cannot be changed."));
         }
+        self.indexing_policy.check_vector_indexes_stay(&next.indexing_policy)?;
         Ok(ContainerProperties {
             partition_key: self.partition_key.clone(),
             unique_key_policy: self.unique_key_policy.clone(),
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_definition_without_version_or_key_is_an_old_one() {
         assert_eq!(
-            parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).partition_key.version,
+            parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).partition_key.version(),
             PartitionKeyVersion::V1
         );
         let keyless = parse(r#"{"id":"c"}"#).partition_key;
@@ -318,5 +319,36 @@ mod tests {
         assert!(
             old.replaced_by(parse(r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#)).is_err()
         );
+    }
+
+    #[test]
+    fn a_replace_leaves_each_vector_index_as_it_was_made() {
+        let with = |indexes: &str| {
+            parse(&format!(
+                r#"{{"id":"c","partitionKey":{{"paths":["/pk"]}},"indexingPolicy":{{"vectorIndexes":[{indexes}]}},"vectorEmbeddingPolicy":{{"vectorEmbeddings":[
+                    {{"path":"/v","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}},
+                    {{"path":"/w","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}}]}}}}"#
+            ))
+        };
+        let current = with(r#"{"path":"/v","type":"flat"}"#);
+        for indexes in [
+            r#"{"path":"/v","type":"flat"}"#,
+            r#"{"path":"/v","type":"FLAT"}"#,
+            r#"{"path":"/w","type":"quantizedFlat"},{"path":"/v","type":"flat"}"#,
+            r#"{"path":"/w","type":"diskANN"}"#,
+            "",
+        ] {
+            assert!(current.replaced_by(with(indexes)).is_ok(), "{indexes}");
+        }
+        for indexes in [
+            r#"{"path":"/v","type":"quantizedFlat"}"#,
+            r#"{"path":"/v","type":"flat","quantizationByteSize":2}"#,
+            r#"{"path":"/w","type":"flat"},{"path":"/v","type":"diskANN"}"#,
+        ] {
+            let message = current.replaced_by(with(indexes)).expect_err(indexes).message;
+            let expected =
+                "Paths in existing vector indexing policy cannot be modified in Collection Replace";
+            assert!(message.contains(expected), "{indexes}: {message}");
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn split_point(definition: &PartitionKeyDefinition, range: &EpkRange) -> Opt
 }
 
 fn is_flat_v1(definition: &PartitionKeyDefinition) -> bool {
-    definition.version == PartitionKeyVersion::V1 && definition.kind != PartitionKeyKind::MultiHash
+    definition.version() == PartitionKeyVersion::V1 && definition.kind != PartitionKeyKind::MultiHash
 }
 
 /// The largest hash at one level.
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn v1() -> PartitionKeyDefinition {
-        PartitionKeyDefinition { version: PartitionKeyVersion::V1, ..v2() }
+        PartitionKeyDefinition { stated_version: Some(PartitionKeyVersion::V1), ..v2() }
     }
 
     fn v2() -> PartitionKeyDefinition {

@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::Binder;
 use super::aggregate::contains_aggregate;
+use super::vector::is_distance;
 use crate::code::{Code, Grouping, OrderCode, Pipeline};
 use crate::error::{SqlError, code};
 use crate::tree::{Count, CountKind, Direction, OrderBy, OrderKey, Query, SelectItem, Selection, item_names};
@@ -35,11 +36,18 @@ impl Binder<'_> {
         let grouped = !query.group_by.is_empty()
             || query.selection.expressions().any(contains_aggregate)
             || order_keys.iter().any(|key| contains_aggregate(&key.expression));
+        // One row is in order, whatever the order: the keys must make sense for rows, and are dropped.
+        let one_row = grouped && query.group_by.is_empty();
+        let (order_keys, dropped): (Vec<_>, Vec<_>) =
+            order_keys.iter().partition(|key| !one_row || contains_aggregate(&key.expression));
+        for key in dropped {
+            self.order_key(key)?;
+        }
         if grouped {
             self.scopes.group(base, query.group_by.clone());
         }
         let projection = self.selection(query, grouped)?;
-        let order = order_keys.iter().map(|key| self.order_key(key)).collect::<Result<Vec<_>, _>>()?;
+        let order = order_keys.into_iter().map(|key| self.order_key(key)).collect::<Result<Vec<_>, _>>()?;
         let grouping = grouped.then(|| Grouping {
             keys,
             aggregates: self.scopes.ungroup(base),
@@ -113,6 +121,11 @@ impl Binder<'_> {
 
     fn order_key(&mut self, key: &OrderKey) -> Result<OrderCode, SqlError> {
         let code = self.expression(&key.expression)?;
+        if key.direction.is_some() && is_distance(&key.expression) {
+            let message =
+                "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
+            return Err(SqlError::new(code::UNCODED, key.expression.span(), message));
+        }
         // Distances know which end is near; everything else starts with the smallest.
         let implied = || self.nearest_first(&code).unwrap_or(Direction::Ascending);
         let direction = key.direction.unwrap_or_else(implied);

@@ -8,7 +8,7 @@ use crate::context::DistanceFunction;
 use crate::error::SqlError;
 use crate::functions::Family;
 use crate::token::Span;
-use crate::tree::{Direction, Expression, UnaryOperator};
+use crate::tree::{Direction, Expression, ExpressionKind, UnaryOperator};
 use crate::value::Value;
 
 /// What rewritten hybrid queries rank vectors by: the distance, turned so that the nearest is the
@@ -18,6 +18,14 @@ pub(super) const VECTOR_SCORE: &str = "_VectorScore";
 const VECTOR_DISTANCE: &str = "VECTORDISTANCE";
 const OPTIONS_AT: usize = 3;
 const DISTANCE_FUNCTION: &str = "distanceFunction";
+
+/// Whether `expression` is a distance as a person writes it, not the score of a rewritten query.
+pub(super) fn is_distance(expression: &Expression) -> bool {
+    matches!(
+        expression.kind(),
+        ExpressionKind::Call { name, user_defined: false, .. } if name.0.eq_ignore_ascii_case(VECTOR_DISTANCE)
+    )
+}
 
 impl Binder<'_> {
     /// Writes the distance function into the options, unless the call chooses one itself: the one of

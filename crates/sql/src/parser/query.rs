@@ -1,7 +1,7 @@
 //! The clauses of a query, in order.
 
 use super::Cursor;
-use crate::error::SqlError;
+use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token, is_reserved};
 use crate::tree::{
     Count, CountKind, Direction, OffsetLimit, OrderBy, OrderKey, Query, SelectItem, Selection,
@@ -103,7 +103,13 @@ impl Cursor {
         // `rank` may also be the name of a source: it is the keyword when a function follows.
         if self.is_keyword("RANK") && matches!(self.token_after(1), Token::Word(word) if !is_reserved(word)) {
             self.advance();
-            return Ok(OrderBy::Rank(self.expression()?));
+            let score = self.expression()?;
+            if self.is_keyword("ASC") || self.is_keyword("DESC") {
+                let message =
+                    "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.";
+                return Err(SqlError::new(code::UNCODED, self.span(), message));
+            }
+            return Ok(OrderBy::Rank(score));
         }
         let mut keys = vec![self.order_key()?];
         while self.eat(Symbol::Comma) {

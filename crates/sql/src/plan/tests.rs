@@ -226,6 +226,11 @@ fn value_aggregates() {
         json!({"aggregates": ["Count"], "hasSelectValue": true, "offset": 0, "limit": 1,
             "rewrittenQuery": "SELECT VALUE [{\"item\": COUNT(1)}] FROM c"}),
     );
+    check(
+        "SELECT VALUE COUNT(r.key) FROM r WHERE true ORDER BY r.key",
+        json!({"aggregates": ["Count"], "hasSelectValue": true,
+            "rewrittenQuery": "SELECT VALUE [{\"item\": COUNT(r.key)}] FROM r WHERE true"}),
+    );
 }
 
 #[test]

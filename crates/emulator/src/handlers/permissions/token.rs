@@ -34,7 +34,7 @@ pub(crate) fn with_token(call: &Call<'_>, entry: &PermissionEntry, lifetime: Dur
         container: place.as_ref().map(|place| place.container),
         item: place.and_then(|place| place.item),
         partition_key: partition_key_text(permission),
-        mode: permission.permission_mode,
+        mode: permission.permission_mode.mode(),
         issued_at: call.now.seconds(),
         expires_at: call.now.plus(lifetime).seconds(),
     };

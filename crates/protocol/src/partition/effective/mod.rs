@@ -117,7 +117,7 @@ pub struct BadEffectiveKey;
 pub fn effective_key(definition: &PartitionKeyDefinition, key: &PartitionKey) -> EffectivePartitionKey {
     use {PartitionKeyKind as Kind, PartitionKeyVersion as Version};
     let components = key.components();
-    match (definition.kind, definition.version) {
+    match (definition.kind, definition.version()) {
         // Nothing said: the start of the ring.
         _ if components.is_empty() => EffectivePartitionKey::MIN,
         (Kind::Hash, Version::V2) => EffectivePartitionKey::from_bytes(&hash_v2(components)),

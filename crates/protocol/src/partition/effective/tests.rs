@@ -7,7 +7,7 @@ use PartitionKeyComponent::{Bool, Null, Number, Undefined};
 
 fn definition(kind: PartitionKeyKind, version: PartitionKeyVersion, levels: usize) -> PartitionKeyDefinition {
     let paths = ["/a", "/b", "/c", "/d"][..levels].iter().map(|path| path.parse().expect("a path")).collect();
-    PartitionKeyDefinition { paths, kind, version, system_key: false }
+    PartitionKeyDefinition { paths, kind, stated_version: Some(version), system_key: false }
 }
 
 fn v1() -> PartitionKeyDefinition {
