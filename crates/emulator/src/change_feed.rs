@@ -15,7 +15,7 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 use crate::charge;
 use crate::query::Scope;
 use crate::store::index::{KeyRange, Space};
-use crate::store::{Change, ChangeKind, Item, Partition, Schema, State};
+use crate::store::{Change, ChangeKind, Item, Partition, Replica, Schema, State};
 
 /// Which changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub(crate) fn read_changes(
         _ => FeedPosition::PerRange(read_to),
     };
     Ok(FeedPage {
-        partition: Arc::clone(partition),
+        partition: partition.partition(),
         lsn,
         count: changes.count,
         charge: changes.charge,
@@ -149,7 +149,7 @@ pub(crate) fn read_changes(
     })
 }
 
-fn after(start: &FeedStart, partition: &Partition) -> Lsn {
+fn after(start: &FeedStart, partition: &Replica) -> Lsn {
     match start {
         FeedStart::Beginning | FeedStart::Since(_) => Lsn(0),
         FeedStart::Now => partition.peek().lsn,

@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 
 use super::{Catalog, OfferEntry, Refusal, to_bytes};
 use crate::clock::Ticks;
+use crate::regions::Regions;
 use crate::store;
 
 /// A container as the catalog knows it.
@@ -49,6 +50,8 @@ pub(crate) struct NewContainer<'a> {
     pub(crate) throughput: Option<Throughput>,
     /// How many physical partitions it starts with.
     pub(crate) partitions: usize,
+    /// Where the account is.
+    pub(crate) regions: Arc<Regions>,
 }
 
 impl Catalog {
@@ -76,7 +79,7 @@ impl Catalog {
                 alt_content_path: path_by_name(&database.id, &properties.id),
                 system,
                 offer: offer.as_ref().map(|offer| offer.rid),
-                store: Arc::new(store::Container::new(rid, &properties, new.partitions)),
+                store: Arc::new(store::Container::new(rid, &properties, new.partitions, new.regions)),
                 properties,
             });
             if let Some(offer) = offer {

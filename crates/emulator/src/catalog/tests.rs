@@ -7,6 +7,7 @@ use protocol::throughput::Throughput;
 
 use super::*;
 use crate::clock::Ticks;
+use crate::regions::Regions;
 
 const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
 
@@ -17,6 +18,7 @@ fn container<'a>(database: &'a str, id: &str) -> NewContainer<'a> {
         properties: ContainerProperties::new(id, key),
         throughput: Some(Throughput::Manual(400)),
         partitions: 1,
+        regions: Regions::alone(),
     }
 }
 

@@ -17,6 +17,7 @@ mod resource_token;
 mod route;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -30,7 +31,7 @@ pub(crate) use authorize::Principal;
 pub(crate) use error::ServiceError;
 pub(crate) use headers::{RequestHeaders, invalid_value};
 pub(crate) use origin::Origin;
-pub(crate) use reply::{Reply, ServedBy, TOKEN_VERSION};
+pub(crate) use reply::{Reply, ServedBy};
 pub(crate) use resource_token::Grant;
 pub(crate) use route::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
@@ -70,6 +71,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// When it arrived.
     pub(crate) now: Ticks,
+    /// The same, by the clock that never goes back.
+    pub(crate) uptime: Duration,
 }
 
 impl Gateway {
@@ -103,7 +106,7 @@ impl Gateway {
         body: Bytes,
     ) -> Result<Reply, ServiceError> {
         let account = &*self.account;
-        let now = self.clock.now();
+        let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, now)?;
         let operation = route::route(&parts.method, &path, &headers)?;
@@ -114,10 +117,10 @@ impl Gateway {
             _ => consistency::level(&headers, topology.consistency)?,
         };
         self.check_place(&topology, &operation, &headers)?;
-        let vantage = topology.vantage(self.region, level, || self.clock.uptime());
+        let vantage = topology.vantage(self.region, level, uptime);
         drop(topology);
         let origin = Origin::of(parts, &headers);
-        let call = Call { account, vantage, principal, origin, headers, body, now };
+        let call = Call { account, vantage, principal, origin, headers, body, now, uptime };
         handlers::handle(call, operation)
     }
 

@@ -16,9 +16,6 @@ use protocol::status::{Status, SubStatus};
 
 use super::figures;
 
-/// The version of session tokens of an account whose regions never changed.
-pub(crate) const TOKEN_VERSION: i64 = -1;
-
 /// Room for every header of a point read and some more, so that the map's index never grows.
 const HEADERS_EXPECTED: usize = 32;
 
@@ -52,6 +49,8 @@ pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
     /// The body, empty for 204, 304 and minimal answers.
     pub(crate) body: Bytes,
+    /// The uptime at which most regions have what was written; zero for everything else.
+    pub(crate) quorum_at: Duration,
 }
 
 /// Which physical partition answered, for which container, and how far it was.
@@ -63,6 +62,10 @@ pub(crate) struct ServedBy<'a> {
     pub(crate) alt_content_path: &'a HeaderValue,
     /// The range's id, 0 for the first.
     pub(crate) range_id: u32,
+    /// The version of its session tokens.
+    pub(crate) token_version: i64,
+    /// Regions that read besides the one that writes.
+    pub(crate) read_regions: usize,
     /// The partition's log sequence number after the operation.
     pub(crate) lsn: Lsn,
 }
@@ -70,7 +73,7 @@ pub(crate) struct ServedBy<'a> {
 impl ServedBy<'_> {
     /// `x-ms-session-token`.
     pub(crate) fn session_token(&self) -> HeaderValue {
-        figures::session_token(self.range_id, TOKEN_VERSION, self.lsn.0)
+        figures::session_token(self.range_id, self.token_version, self.lsn.0)
     }
 }
 
@@ -83,7 +86,14 @@ impl Reply {
             charge: 1.0,
             headers: CONSTANT.clone(),
             body: Bytes::new(),
+            quorum_at: Duration::ZERO,
         }
+    }
+
+    /// Says when most regions have what was written.
+    pub(crate) fn committed_at(mut self, quorum_at: Duration) -> Reply {
+        self.quorum_at = quorum_at;
+        self
     }
 
     /// 200 with a JSON body.
@@ -164,13 +174,13 @@ impl Reply {
         headers.insert(PARTITION_KEY_RANGE_ID, range_id.clone());
         headers.insert(INTERNAL_PARTITION_ID, range_id.clone());
         headers.insert(PHYSICAL_PARTITION_ID, range_id);
-        // One region and one copy: what is written here is committed everywhere.
+        // What a region shows is committed.
         let lsn = figures::whole(served.lsn.0);
         for name in [LOCAL_LSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LOCAL_LSN] {
             headers.insert(name, lsn.clone());
         }
         headers.insert(LSN, lsn);
-        headers.insert(NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0"));
+        headers.insert(NUMBER_OF_READ_REGIONS, figures::whole(served.read_regions as u64));
         headers.insert(CONTENT_PATH, served.content_path.clone());
         headers.insert(ALT_CONTENT_PATH, served.alt_content_path.clone());
         self
@@ -226,7 +236,7 @@ impl Stamp {
 
     /// Turns `reply` into the response to send.
     pub(crate) fn finish(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
-        let Reply { status, sub_status, charge, mut headers, body } = reply;
+        let Reply { status, sub_status, charge, mut headers, body, .. } = reply;
         headers.insert(ACTIVITY_ID, activity);
         headers.insert(REQUEST_CHARGE, figures::charge(charge));
         headers.insert(REQUEST_DURATION, figures::milliseconds(took));

@@ -26,6 +26,7 @@ use protocol::status::{Status, SubStatus};
 
 use crate::catalog::{ContainerEntry, Refusal};
 use crate::gateway::{Call, ContainerIds, ItemOperation, Operation, Reply, RequestHeaders, ServiceError};
+use crate::store::Moment;
 
 /// An operation on the items of one container: everything a handler under `items` needs.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ impl ItemRequest<'_> {
     /// When it arrived, in seconds since the epoch: what `_ts` and expiry count in.
     pub(crate) fn now_seconds(&self) -> u64 {
         u64::try_from(self.call.now.seconds()).unwrap_or(0)
+    }
+
+    /// When and where it writes.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { region: self.call.vantage.region, now: self.now_seconds(), uptime: self.call.uptime }
     }
 }
 

@@ -4,30 +4,36 @@ use std::sync::Arc;
 
 use protocol::partition::EpkRange;
 
-use crate::store::{Container, Partition};
+use crate::regions::Vantage;
+use crate::store::{Container, Partition, Replica};
 
 /// A stretch of the ring, with its partitions in order.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    pub(crate) partitions: Vec<Arc<Partition>>,
+    pub(crate) partitions: Vec<Replica>,
     pub(crate) within: EpkRange,
 }
 
 impl Scope {
     /// A stretch of the ring, whoever owns it.
-    pub(crate) fn of_range(container: &Container, within: EpkRange) -> Scope {
-        Scope { partitions: container.partitions_over(&within), within }
+    pub(crate) fn of_range(container: &Container, within: EpkRange, vantage: Vantage) -> Scope {
+        let partitions = container.partitions_over(&within).into_iter();
+        Scope { partitions: partitions.map(|partition| Replica::new(partition, vantage)).collect(), within }
     }
 
     /// One partition, or the part of it that lies within `within`.
-    pub(crate) fn of_partition(partition: Arc<Partition>, within: Option<&EpkRange>) -> Scope {
+    pub(crate) fn of_partition(
+        partition: Arc<Partition>,
+        within: Option<&EpkRange>,
+        vantage: Vantage,
+    ) -> Scope {
         let within = match within {
             Some(within) => within
                 .intersect(&partition.range)
                 .unwrap_or_else(|| EpkRange::new(partition.range.min.clone(), partition.range.min.clone())),
             None => partition.range.clone(),
         };
-        Scope { partitions: vec![partition], within }
+        Scope { partitions: vec![Replica::new(partition, vantage)], within }
     }
 
     /// The part of the stretch that one of the partitions owns, and whether that is all it owns.

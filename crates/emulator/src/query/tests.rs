@@ -1,6 +1,7 @@
 //! Queries with every access path, page by page, against a plain evaluation of every document.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use protocol::container::ContainerProperties;
@@ -9,7 +10,8 @@ use protocol::resource_id::{ContainerRid, DatabaseRid};
 use sql::{Context, Statement, Value, run_naive};
 
 use super::*;
-use crate::store::{Container, Document, Precondition};
+use crate::regions::{RegionId, Regions, Vantage};
+use crate::store::{Container, Document, Moment, Precondition};
 
 const PROPERTIES: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{
     "includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/hidden/?"}],
@@ -70,15 +72,13 @@ fn document() -> impl Strategy<Value = String> {
 fn filled(documents: &[String]) -> Container {
     let properties = ContainerProperties::parse(PROPERTIES.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 1 };
-    let container = Container::new(rid, &properties, 1);
+    let container = Container::new(rid, &properties, 1, Regions::alone());
     for (at, members) in documents.iter().enumerate() {
         let body = format!("{{\"id\":\"{at}\",{members}}}");
         let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();
-        let partition = container.partition_of(&document.epk);
-        partition
-            .write(container.ordinals(), at as u64 / 2, |t| t.upsert(&document, Precondition::None))
-            .1
-            .unwrap();
+        let moment = Moment { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
+        let (_, commit) = container.write(&document.epk, moment, |t| t.upsert(&document, Precondition::None));
+        commit.result.unwrap();
     }
     container
 }
@@ -103,7 +103,7 @@ fn pages(container: &Container, statement: &Statement, scope: &Scope, page_size:
 }
 
 fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec<Value> {
-    let state = container.partitions()[0].snapshot();
+    let state = container.partitions()[0].newest_snapshot();
     let documents: Vec<Value> = state
         .items_from(crate::store::Ordinal(0))
         .filter(|item| within.contains(&item.epk))
@@ -114,7 +114,7 @@ fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec
 
 /// Ties may come in either direction, so what is compared of ordered rows are their sort keys.
 fn sort_keys(container: &Container, query: &str, rows: &[Value]) -> Vec<String> {
-    let state = container.partitions()[0].snapshot();
+    let state = container.partitions()[0].newest_snapshot();
     let order = query.split("ORDER BY").nth(1).unwrap().split("OFFSET").next().unwrap();
     let paths: Vec<&str> =
         order.split(',').map(|key| key.trim().split(' ').next().unwrap().trim_start_matches("c.")).collect();
@@ -150,7 +150,7 @@ proptest! {
             let key = schema.extract_key(&sql::value::parse(br#"{"pk":1}"#).unwrap());
             EpkRange::point(protocol::partition::effective_key(&schema.partition_key, &key))
         };
-        let scope = Scope::of_range(&container, within.clone());
+        let scope = Scope::of_range(&container, within.clone(), Vantage::NEWEST);
         for query in QUERIES {
             let statement = Statement::prepare(query, &[], &schema.sql).unwrap();
             let (paged, expected) = (pages(&container, &statement, &scope, page_size), naive(&container, &statement, &within));

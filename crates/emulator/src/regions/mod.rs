@@ -4,6 +4,7 @@
 //! the [`Vantage`] of a request: which copy it may see. What the copies hold is the `store`'s.
 
 mod lag;
+mod operate;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -39,6 +40,13 @@ pub(crate) struct Vantage {
     pub(crate) honours_session: bool,
 }
 
+#[cfg(test)]
+impl Vantage {
+    /// The newest, from the first region.
+    pub(crate) const NEWEST: Vantage =
+        Vantage { region: RegionId(0), sees: Sees::Newest, honours_session: true };
+}
+
 /// How far back a copy may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sees {
@@ -63,6 +71,14 @@ impl Regions {
         Regions { current: ArcSwap::from_pointee(topology), writer: Mutex::new(()) }
     }
 
+    /// One region, for tests about something else.
+    #[cfg(test)]
+    pub(crate) fn alone() -> Arc<Regions> {
+        let region = vec![Region::new("West US", 0)];
+        let topology = Topology::new(region, false, ConsistencyLevel::Session, Lag::NONE);
+        Arc::new(Regions::new(topology.expect("one region is a topology")))
+    }
+
     /// How things are. Never waits.
     pub(crate) fn current(&self) -> Guard<Arc<Topology>> {
         self.current.load()
@@ -79,19 +95,16 @@ impl Regions {
 }
 
 impl Topology {
-    /// What a request at this level sees from `region`. `uptime` is only asked for where it matters.
-    pub(crate) fn vantage(
-        &self,
-        region: RegionId,
-        level: ConsistencyLevel,
-        uptime: impl FnOnce() -> Duration,
-    ) -> Vantage {
+    /// What a request at this level sees from `region`.
+    pub(crate) fn vantage(&self, region: RegionId, level: ConsistencyLevel, uptime: Duration) -> Vantage {
+        // For a region that nothing reaches, time stands still.
+        let seen_until = self.region(region).paused_at.map_or(uptime, |paused| paused.min(uptime));
         let sees = if self.takes_item_writes(region) || level == ConsistencyLevel::Strong {
             Sees::Newest
         } else if level == ConsistencyLevel::BoundedStaleness {
-            Sees::Bounded(uptime(), self.staleness)
+            Sees::Bounded(seen_until, self.staleness)
         } else {
-            Sees::Replicated(uptime())
+            Sees::Replicated(seen_until)
         };
         Vantage { region, sees, honours_session: level >= ConsistencyLevel::Session }
     }

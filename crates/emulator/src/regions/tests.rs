@@ -52,7 +52,7 @@ fn only_the_region_that_writes_and_strong_readers_see_the_newest() {
         (1, ConsistencyLevel::Eventual, Sees::Replicated(up), false),
         (2, ConsistencyLevel::BoundedStaleness, Sees::Bounded(up, Staleness::default()), true),
     ] {
-        let vantage = topology.vantage(RegionId(region), level, || up);
+        let vantage = topology.vantage(RegionId(region), level, up);
         assert_eq!((vantage.sees, vantage.honours_session), (sees, honours_session), "{region} {level:?}");
     }
 }

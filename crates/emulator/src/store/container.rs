@@ -1,20 +1,25 @@
 //! A container: its rules and its partitions, in the order of the ring.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use protocol::container::ContainerProperties;
 use protocol::partition::{EffectivePartitionKey, EpkRange, even_split};
 use protocol::resource_id::ContainerRid;
 
-use super::partition::Partition;
+use super::partition::{Commit, Moment, Partition, Retired};
 use super::schema::Schema;
+use super::transaction::Transaction;
+use crate::regions::{RegionId, Regions};
 
 /// The data of one container.
 pub(crate) struct Container {
     rid: ContainerRid,
     schema: ArcSwap<Schema>,
+    regions: Arc<Regions>,
     /// Contiguous and sorted: together they cover the ring.
     partitions: ArcSwap<Vec<Arc<Partition>>>,
     next_ordinal: AtomicU64,
@@ -38,20 +43,32 @@ pub(crate) struct Usage {
 
 impl Container {
     /// An empty container of `partitions` equal ranges.
-    pub(crate) fn new(rid: ContainerRid, properties: &ContainerProperties, partitions: usize) -> Container {
+    pub(crate) fn new(
+        rid: ContainerRid,
+        properties: &ContainerProperties,
+        partitions: usize,
+        regions: Arc<Regions>,
+    ) -> Container {
+        let count = regions.current().len();
         let schema = Arc::new(Schema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.max(1));
         let partitions = ranges
             .into_iter()
             .zip(0..)
-            .map(|(range, id)| Arc::new(Partition::new(id, rid, range, Arc::clone(&schema))))
+            .map(|(range, id)| Arc::new(Partition::new(id, rid, range, &schema, count)))
             .collect();
         Container {
             rid,
             schema: ArcSwap::new(schema),
+            regions,
             partitions: ArcSwap::from_pointee(partitions),
             next_ordinal: AtomicU64::new(1),
         }
+    }
+
+    /// How many regions have a copy.
+    pub(crate) fn regions(&self) -> usize {
+        self.regions.current().len()
     }
 
     /// The rules in force.
@@ -64,9 +81,26 @@ impl Container {
         self.partitions.load_full()
     }
 
-    /// Where the next item's number comes from.
-    pub(crate) fn ordinals(&self) -> &AtomicU64 {
-        &self.next_ordinal
+    /// Runs `work` as one transaction of the partition that owns `epk`, whichever that is by then.
+    pub(crate) fn write<T, E>(
+        &self,
+        epk: &EffectivePartitionKey,
+        moment: Moment,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> (Arc<Partition>, Commit<T, E>) {
+        let mut work = Some(work);
+        loop {
+            let partition = self.partition_of(epk);
+            let topology = || Guard::into_inner(self.regions.current());
+            let written = partition.write(&self.next_ordinal, moment, topology, |transaction| {
+                let work = work.take().expect("a partition that is retired does not begin");
+                work(transaction)
+            });
+            match written {
+                Ok(commit) => return (partition, commit),
+                Err(Retired) => std::hint::spin_loop(),
+            }
+        }
     }
 
     /// The partition that owns a position on the ring.
@@ -88,12 +122,11 @@ impl Container {
     }
 
     /// Removes what has expired, so that its removal is part of the log.
-    pub(crate) fn purge_expired(&self, partition: &Partition, now: u64) {
-        while partition.snapshot().expired(now).next().is_some() {
+    pub(crate) fn purge_expired(&self, partition: &Partition, moment: Moment) {
+        while partition.newest_snapshot().expired(moment.now).next().is_some() {
             // Every write begins with a purge; this one does nothing else.
-            let (_, purged) =
-                partition.write(&self.next_ordinal, now, |_| Ok::<(), std::convert::Infallible>(()));
-            let Ok(()) = purged;
+            let (_, commit) = self.write(&partition.range.min, moment, |_| Ok::<(), Infallible>(()));
+            let Ok(()) = commit.result;
         }
     }
 
@@ -106,10 +139,25 @@ impl Container {
         self.schema.store(schema);
     }
 
+    /// Lets a region see everything at once.
+    pub(crate) fn catch_up(&self, region: RegionId) {
+        self.partitions.load().iter().for_each(|partition| partition.catch_up(region));
+    }
+
+    /// Keeps what a region sees now.
+    pub(crate) fn pause(&self, region: RegionId, uptime: Duration) {
+        self.partitions.load().iter().for_each(|partition| partition.pause(region, uptime));
+    }
+
+    /// Lets a region that was paused see everything, at `due`.
+    pub(crate) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
+        self.partitions.load().iter().for_each(|partition| partition.resume(region, uptime, due));
+    }
+
     /// What it holds now.
     pub(crate) fn usage(&self) -> Usage {
         self.partitions.load().iter().fold(Usage::default(), |usage, partition| {
-            let state = partition.peek();
+            let state = partition.newest();
             Usage { items: usage.items + state.len() as u64, bytes: usage.bytes + state.bytes() }
         })
     }

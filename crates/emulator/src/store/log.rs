@@ -53,6 +53,17 @@ pub(crate) enum ChangeKind {
     Expire,
 }
 
+impl Change {
+    /// The versions before and after it.
+    pub(super) fn versions(&self) -> (Option<&Arc<Item>>, Option<&Arc<Item>>) {
+        match self.kind {
+            ChangeKind::Create => (None, Some(&self.item)),
+            ChangeKind::Replace => (self.previous.as_ref(), Some(&self.item)),
+            ChangeKind::Delete | ChangeKind::Expire => (Some(&self.item), None),
+        }
+    }
+}
+
 impl ChangeKind {
     /// Whether the item is gone afterwards.
     pub(crate) fn removes(self) -> bool {
@@ -68,16 +79,53 @@ impl Log {
         Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn }
     }
 
-    pub(super) fn append(&mut self, operation: u32, change: Change) {
+    pub(super) fn append(&mut self, operation: u32, change: Arc<Change>) {
         self.superseded_bytes += superseded(&change);
         let now = change.at;
-        self.entries.insert((change.lsn, operation), Arc::new(change));
+        self.entries.insert((change.lsn, operation), change);
         self.trim(now);
     }
 
     /// The changes after `lsn`, in order; `None` when some of them are no longer known.
     pub(crate) fn after(&self, lsn: Lsn) -> Option<impl Iterator<Item = &Arc<Change>>> {
         (lsn >= self.forgotten).then(|| self.entries.range((Lsn(lsn.0 + 1), 0)..).map(|(_, change)| change))
+    }
+
+    /// Whether every change after `lsn` is still known.
+    pub(super) fn reaches(&self, lsn: Lsn) -> bool {
+        lsn >= self.forgotten
+    }
+
+    /// Changes after one LSN, up to and with another, each with its place in its transaction.
+    pub(super) fn entries_between(
+        &self,
+        after: Lsn,
+        up_to: Lsn,
+    ) -> impl DoubleEndedIterator<Item = (u32, &Arc<Change>)> {
+        let range = (Lsn(after.0 + 1), 0)..(Lsn(up_to.0 + 1), 0);
+        self.entries.range(range).map(|((_, operation), change)| (*operation, change))
+    }
+
+    /// The LSN of the newest change, or of the last one forgotten.
+    pub(super) fn newest_lsn(&self) -> Lsn {
+        self.entries.get_max().map_or(self.forgotten, |((lsn, _), _)| *lsn)
+    }
+
+    /// Takes the newest change away, if it is newer than `lsn`.
+    pub(super) fn pop_newest(&mut self, lsn: Lsn) -> Option<Arc<Change>> {
+        let key = self.entries.get_max().map(|(key, _)| *key).filter(|(newest, _)| *newest > lsn)?;
+        let change = self.entries.remove(&key)?;
+        self.superseded_bytes -= superseded(&change);
+        Some(change)
+    }
+
+    /// The same, with the changes that `keeps` says.
+    pub(super) fn filtered(&self, keeps: impl Fn(&Change) -> bool) -> Log {
+        let kept = self.entries.iter().filter(|(_, change)| keeps(change));
+        let entries: OrdMap<(Lsn, u32), Arc<Change>> =
+            kept.map(|(key, change)| (*key, Arc::clone(change))).collect();
+        let superseded_bytes = entries.values().map(|change| superseded(change)).sum();
+        Log { entries, superseded_bytes, forgotten: self.forgotten }
     }
 
     fn trim(&mut self, now: u64) {

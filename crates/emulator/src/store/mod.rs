@@ -11,6 +11,7 @@ mod document;
 mod head;
 pub(crate) mod index;
 mod item;
+mod line;
 mod log;
 mod partition;
 mod patch;
@@ -19,12 +20,13 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod view;
 
 pub(crate) use container::Container;
 pub(crate) use document::{Document, DocumentError, ITEM_BYTES_MAX};
 pub(crate) use item::{Item, Ordinal};
 pub(crate) use log::{Change, ChangeKind};
-pub(crate) use partition::Partition;
+pub(crate) use partition::{Commit, Moment, Partition, Replica};
 pub(crate) use patch::{Action, Operation, Pointer, apply as apply_patch};
 pub(crate) use schema::Schema;
 pub(crate) use state::State;

@@ -1,27 +1,30 @@
-//! A physical partition: one writer at a time, readers that do not disturb it.
+//! A physical partition: a range of the ring, with its items as every region sees them.
 //!
-//! Three views of one truth. The *head* is published by every write: point reads take it and never
-//! wait. The writer keeps the whole *state* and changes it in place. A *snapshot* of that state is
-//! published when somebody asks for one (a query, a feed) and withdrawn by the next write, so that
-//! writes between two queries copy nothing. Whoever asks right after a write waits for the writer's
-//! turn to end, some microseconds; whoever holds a snapshot keeps it for as long as it likes.
+//! In an account that writes in one region there is one line of states, and each other region has a
+//! view of it. Which state a request gets is decided by its [`Vantage`].
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::Guard;
 use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, ItemRid};
 
 use super::head::Head;
 use super::item::Ordinal;
+use super::line::{Line, Turn};
 use super::schema::Schema;
 use super::state::State;
-use super::transaction::{Outcome, Transaction};
+use super::transaction::Transaction;
+use super::view::View;
+use crate::regions::{RegionId, Sees, Topology, Vantage};
 
 /// The LSN of a partition nothing has been written to.
 const LSN_FIRST: Lsn = Lsn(1);
+/// The version of session tokens of a partition that never was several.
+const TOKEN_VERSION_FIRST: i64 = -1;
 
 /// One range of the ring, with its items.
 pub(crate) struct Partition {
@@ -29,94 +32,243 @@ pub(crate) struct Partition {
     pub(crate) range: EpkRange,
     /// The ranges it came from, oldest first.
     pub(crate) parents: Vec<u32>,
-    head: ArcSwap<Head>,
-    snapshot: ArcSwapOption<State>,
-    writer: Mutex<State>,
+    line: Line,
+    /// One per region; none where there is only one region.
+    views: Vec<View>,
 }
 
 /// What a partition's items have in common.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// The range id, as clients see it.
     pub(crate) id: u32,
+    /// Of its session tokens: grows when partitions merge.
+    pub(crate) token_version: i64,
     container: ContainerRid,
     /// `dbs/{rid}/colls/{rid}/`.
     pub(super) container_link: String,
 }
 
 impl Identity {
+    pub(super) fn new(id: u32, container: ContainerRid, token_version: i64) -> Identity {
+        Identity { id, token_version, container, container_link: container.self_link() }
+    }
+
     pub(super) fn item_rid(&self, ordinal: Ordinal) -> String {
         ItemRid { container: self.container, ordinal: ordinal.0 }.to_string()
     }
 }
 
-impl Partition {
-    /// An empty partition.
-    pub(super) fn new(id: u32, container: ContainerRid, range: EpkRange, schema: Arc<Schema>) -> Partition {
-        let container_link = container.self_link();
-        Partition {
-            identity: Identity { id, container, container_link },
-            range,
-            parents: Vec::new(),
-            head: ArcSwap::from_pointee(Head::new(Arc::clone(&schema), LSN_FIRST)),
-            snapshot: ArcSwapOption::empty(),
-            writer: Mutex::new(State::new(schema, LSN_FIRST)),
-        }
+/// A partition as one region sees it.
+#[derive(Clone)]
+pub(crate) struct Replica {
+    partition: Arc<Partition>,
+    vantage: Vantage,
+}
+
+impl Replica {
+    pub(crate) fn new(partition: Arc<Partition>, vantage: Vantage) -> Replica {
+        Replica { partition, vantage }
     }
 
-    /// The newest items by identity, for a short look. Never waits, whatever writers are doing.
+    /// The partition itself.
+    pub(crate) fn partition(&self) -> Arc<Partition> {
+        Arc::clone(&self.partition)
+    }
+
+    /// The items by identity, for a short look. Never waits, whatever writers are doing.
     pub(crate) fn peek(&self) -> Guard<Arc<Head>> {
-        self.head.load()
+        self.partition.peek(self.vantage)
     }
 
-    /// The newest state, to keep. Waits for a write in progress, and for nothing else.
+    /// The whole state, to keep. May wait for a write in progress, and for nothing else.
     pub(crate) fn snapshot(&self) -> Arc<State> {
-        if let Some(published) = self.snapshot.load_full() {
-            return published;
-        }
-        let state = self.turn();
-        let snapshot = Arc::new(State::clone(&state));
-        self.snapshot.store(Some(Arc::clone(&snapshot)));
-        snapshot
+        self.partition.snapshot(self.vantage)
+    }
+}
+
+impl std::ops::Deref for Replica {
+    type Target = Partition;
+
+    fn deref(&self) -> &Partition {
+        &self.partition
+    }
+}
+
+/// When a write happens, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) region: RegionId,
+    /// Seconds since the epoch.
+    pub(crate) now: u64,
+    pub(crate) uptime: Duration,
+}
+
+/// What a write came to.
+pub(crate) struct Commit<T, E> {
+    pub(crate) result: Result<T, E>,
+    /// The partition's LSN afterwards: what the session token says.
+    pub(crate) lsn: Lsn,
+    /// The uptime at which most regions will have it.
+    pub(crate) quorum_at: Duration,
+}
+
+/// The partition is no more; others have taken over.
+#[derive(Debug)]
+pub(super) struct Retired;
+
+impl Partition {
+    /// An empty partition of an account with so many regions.
+    pub(super) fn new(
+        id: u32,
+        container: ContainerRid,
+        range: EpkRange,
+        schema: &Arc<Schema>,
+        regions: usize,
+    ) -> Partition {
+        let head = Head::new(Arc::clone(schema), LSN_FIRST);
+        let state = State::new(Arc::clone(schema), LSN_FIRST);
+        let identity = Identity::new(id, container, TOKEN_VERSION_FIRST);
+        Partition::with(identity, range, Vec::new(), Line::new(head, state), regions)
     }
 
-    /// Runs `work` as one transaction and makes its changes durable for readers if it succeeded.
-    /// Writers take turns, so `work` must not ask for a snapshot. Returns the LSN afterwards as well: what the session token says.
-    pub(crate) fn write<T, E>(
+    /// A partition with something in it, which every region sees.
+    pub(super) fn with(
+        identity: Identity,
+        range: EpkRange,
+        parents: Vec<u32>,
+        line: Line,
+        regions: usize,
+    ) -> Partition {
+        let views = if regions > 1 { regions } else { 0 };
+        let newest = Guard::into_inner(line.peek());
+        let views = (0..views).map(|_| View::new(Arc::clone(&newest))).collect();
+        Partition { identity, range, parents, line, views }
+    }
+
+    /// The items by identity as seen from `vantage`. Never waits.
+    pub(crate) fn peek(&self, vantage: Vantage) -> Guard<Arc<Head>> {
+        match (vantage.sees, self.views.get(vantage.region.index())) {
+            (Sees::Newest, _) | (_, None) => self.line.peek(),
+            (Sees::Replicated(uptime), Some(view)) => view.peek(uptime),
+            (Sees::Bounded(uptime, bound), Some(view)) => view.peek_bounded(uptime, bound),
+        }
+    }
+
+    /// The state as seen from `vantage`.
+    pub(crate) fn snapshot(&self, vantage: Vantage) -> Arc<State> {
+        match (vantage.sees, self.views.get(vantage.region.index())) {
+            (Sees::Newest, _) | (_, None) => self.line.snapshot(),
+            (Sees::Replicated(_) | Sees::Bounded(..), Some(view)) => {
+                let lsn = self.peek(vantage).lsn;
+                view.state(&self.line.snapshot(), lsn)
+            }
+        }
+    }
+
+    /// The newest items by identity, wherever they were written.
+    pub(crate) fn newest(&self) -> Guard<Arc<Head>> {
+        self.line.peek()
+    }
+
+    /// The newest state.
+    pub(crate) fn newest_snapshot(&self) -> Arc<State> {
+        self.line.snapshot()
+    }
+
+    /// Runs `work` as one transaction and publishes its changes if it succeeded. Writers take turns,
+    /// so `work` must not ask for a snapshot.
+    pub(super) fn write<T, E>(
         &self,
         ordinals: &AtomicU64,
-        now: u64,
+        moment: Moment,
+        topology: impl FnOnce() -> Arc<Topology>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> (Lsn, Result<T, E>) {
-        let mut state = self.turn();
-        let head = self.head.load_full();
-        let mut transaction = Transaction::new(Head::clone(&head), &state, &self.identity, ordinals, now);
+    ) -> Result<Commit<T, E>, Retired> {
+        let mut turn = self.line.turn();
+        if turn.is_retired() {
+            return Err(Retired);
+        }
+        let head = turn.head();
+        let mut transaction =
+            Transaction::new(Head::clone(&head), turn.state(), &self.identity, ordinals, moment.now);
         let result = work(&mut transaction);
-        match transaction.finish() {
-            Some(Outcome { head, changes, index }) if result.is_ok() => {
-                let lsn = head.lsn;
-                // Withdrawn first: what nobody else holds is then changed in place.
-                self.snapshot.store(None);
-                state.apply(lsn, changes, index);
-                self.head.store(Arc::new(head));
-                (lsn, result)
+        let outcome = transaction.finish().filter(|_| result.is_ok());
+        let Some(outcome) = outcome else {
+            return Ok(Commit { result, lsn: head.lsn, quorum_at: Duration::ZERO });
+        };
+        let head = turn.commit(outcome);
+        // Within the turn, so that no other commit is replicated before this one.
+        let quorum_at =
+            if self.views.is_empty() { Duration::ZERO } else { self.replicate(&head, moment, &topology()) };
+        Ok(Commit { result, lsn: head.lsn, quorum_at })
+    }
+
+    /// Sends a commit on its way to the other regions, and says when most will have it.
+    fn replicate(&self, head: &Arc<Head>, moment: Moment, topology: &Topology) -> Duration {
+        let mut dues = Vec::with_capacity(self.views.len());
+        for (id, region) in topology.regions().filter(|(id, _)| *id != moment.region) {
+            if region.paused_at.is_some() {
+                dues.push(Duration::MAX);
+                continue;
             }
-            _ => (head.lsn, result),
+            let lag = topology.lag(moment.region, id);
+            let due = moment.uptime + lag.at(draw(self.identity.id, head.lsn, id));
+            self.views[id.index()].push(head, moment.uptime, due);
+            dues.push(due);
+        }
+        dues.sort_unstable();
+        // The writer is one of the majority.
+        let others = topology.len() / 2;
+        if others == 0 { Duration::ZERO } else { dues[others - 1] }
+    }
+
+    /// Lets a region see everything at once: it begins to write, or has just stopped.
+    pub(super) fn catch_up(&self, region: RegionId) {
+        let turn = self.line.turn();
+        if let Some(view) = self.views.get(region.index()) {
+            view.jump(turn.head());
         }
     }
 
-    /// Makes the index anew under other rules. Cost grows with the items.
-    pub(super) fn adopt(&self, schema: &Arc<Schema>) {
-        let mut state = self.turn();
-        self.snapshot.store(None);
-        state.reindex(Arc::clone(schema));
-        let mut head = Head::clone(&self.head.load());
-        head.schema = Arc::clone(schema);
-        self.head.store(Arc::new(head));
+    /// Keeps what a region sees now, which nothing new will reach.
+    pub(super) fn pause(&self, region: RegionId, uptime: Duration) {
+        if let Some(view) = self.views.get(region.index()) {
+            let lsn = view.peek(uptime).lsn;
+            view.state(&self.line.snapshot(), lsn);
+        }
     }
 
-    fn turn(&self) -> MutexGuard<'_, State> {
-        // A writer that panicked did so in `work`, before anything was applied.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets a region that was paused see everything, at `due`.
+    pub(super) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
+        let turn = self.line.turn();
+        if let Some(view) = self.views.get(region.index()) {
+            view.push(&turn.head(), uptime, due);
+        }
     }
+
+    /// Takes on other rules. Regions see them at once, and with them everything written so far.
+    pub(super) fn adopt(&self, schema: &Arc<Schema>) {
+        let mut turn = self.line.turn();
+        turn.adopt(schema);
+        self.views.iter().for_each(|view| view.jump(turn.head()));
+    }
+
+    /// The writer's turn, for what is more than a transaction.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        self.line.turn()
+    }
+
+    pub(super) fn view(&self, region: RegionId) -> Option<&View> {
+        self.views.get(region.index())
+    }
+}
+
+/// From zero to one, and always the same for the same commit and region.
+fn draw(partition: u32, lsn: Lsn, region: RegionId) -> f64 {
+    // The finaliser of a well-known generator: neighbouring seeds give unrelated draws.
+    let mut bits = lsn.0 ^ (u64::from(partition) << 40) ^ (u64::from(region.0) << 56);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }

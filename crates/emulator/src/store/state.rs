@@ -79,8 +79,50 @@ impl State {
             } else {
                 self.items.insert(change.item.ordinal, Arc::clone(&change.item));
             }
-            self.log.append(operation, change);
+            self.log.append(operation, Arc::new(change));
         }
+    }
+
+    /// Undoes what happened after `lsn`, as far as the log tells.
+    pub(super) fn go_back(&mut self, lsn: Lsn) {
+        while let Some(change) = self.log.pop_newest(lsn) {
+            let (before, after) = change.versions();
+            self.exchange(after, before);
+            self.lsn = self.log.newest_lsn().max(lsn);
+        }
+    }
+
+    /// Does again what `log` says happened up to `lsn`.
+    pub(super) fn go_forward(&mut self, log: &Log, lsn: Lsn) {
+        for (operation, change) in log.entries_between(self.lsn, lsn) {
+            let (before, after) = change.versions();
+            self.exchange(before, after);
+            self.log.append(operation, Arc::clone(change));
+        }
+        self.lsn = lsn;
+    }
+
+    /// Puts one version of an item in the place of another.
+    fn exchange(&mut self, old: Option<&Arc<Item>>, new: Option<&Arc<Item>>) {
+        if let Some(item) = old {
+            self.items.remove(&item.ordinal);
+            for term in terms_of_item(item, &item.value(), &self.schema).iter() {
+                self.index.remove(&IndexKey::of_term(term.bytes, item.ordinal), term.imprecise);
+            }
+            self.index.remove(&IndexKey::of_term(&lsn_term(item.lsn), item.ordinal), false);
+        }
+        if let Some(item) = new {
+            self.insert(item);
+        }
+    }
+
+    /// Adds an item that is not there.
+    pub(super) fn insert(&mut self, item: &Arc<Item>) {
+        self.items.insert(item.ordinal, Arc::clone(item));
+        for term in terms_of_item(item, &item.value(), &self.schema).iter() {
+            self.index.insert(IndexKey::of_term(term.bytes, item.ordinal), term.imprecise);
+        }
+        self.index.insert(IndexKey::of_term(&lsn_term(item.lsn), item.ordinal), false);
     }
 
     /// Makes every entry of the index anew, under other rules.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use protocol::container::ContainerProperties;
@@ -10,11 +11,16 @@ use protocol::resource_id::{ContainerRid, DatabaseRid};
 use sql::Value;
 
 use super::*;
+use crate::regions::{RegionId, Regions};
 
 fn container(properties: &str, partitions: usize) -> Container {
     let properties = ContainerProperties::parse(properties.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 0x8000_0001 };
-    Container::new(rid, &properties, partitions)
+    Container::new(rid, &properties, partitions, Regions::alone())
+}
+
+fn at(now: u64) -> Moment {
+    Moment { region: RegionId(0), now, uptime: Duration::from_secs(now) }
 }
 
 fn plain() -> Container {
@@ -29,13 +35,12 @@ fn write<T>(
     work: impl FnOnce(&mut Transaction<'_>, &Document) -> Result<T, WriteError>,
 ) -> Result<T, WriteError> {
     let document = Document::parse(body.as_bytes(), &container.schema(), now)?;
-    let partition = container.partition_of(&document.epk);
-    partition.write(container.ordinals(), now, |transaction| work(transaction, &document)).1
+    container.write(&document.epk, at(now), |transaction| work(transaction, &document)).1.result
 }
 
 fn find(container: &Container, body: &str, now: u64) -> Option<Arc<Item>> {
     let document = Document::parse(body.as_bytes(), &container.schema(), 0).unwrap();
-    container.partition_of(&document.epk).peek().get_live(&document.epk, &document.id, now).cloned()
+    container.partition_of(&document.epk).newest().get_live(&document.epk, &document.id, now).cloned()
 }
 
 #[test]
@@ -59,22 +64,22 @@ fn a_failed_transaction_leaves_no_trace() {
     write(&container, r#"{"id":"1","pk":"a"}"#, 0, |t, d| t.create(d)).unwrap();
     let partition = container
         .partition_of(&Document::parse(br#"{"id":"1","pk":"a"}"#, &container.schema(), 0).unwrap().epk);
-    let before = partition.snapshot();
+    let before = partition.newest_snapshot();
     let second = Document::parse(br#"{"id":"2","pk":"a"}"#, &container.schema(), 0).unwrap();
     let first = Document::parse(br#"{"id":"1","pk":"a"}"#, &container.schema(), 0).unwrap();
-    let (lsn, result) = partition.write(container.ordinals(), 0, |transaction| {
+    let (_, commit) = container.write(&second.epk, at(0), |transaction| {
         transaction.create(&second)?;
         transaction.create(&first)
     });
-    assert_eq!(result.unwrap_err(), WriteError::Conflict);
-    assert_eq!(lsn, before.lsn);
-    assert!(Arc::ptr_eq(&before, &partition.snapshot()));
+    assert_eq!(commit.result.unwrap_err(), WriteError::Conflict);
+    assert_eq!(commit.lsn, before.lsn);
+    assert!(Arc::ptr_eq(&before, &partition.newest_snapshot()));
 }
 
 #[test]
 fn each_write_is_one_lsn_and_a_batch_is_one() {
     let container = container(r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#, 1);
-    let lsn = || container.partitions()[0].snapshot().lsn;
+    let lsn = || container.partitions()[0].newest_snapshot().lsn;
     let first = lsn();
     for id in 0..3 {
         write(&container, &format!(r#"{{"id":"{id}","pk":"a"}}"#), 0, |t, d| t.create(d)).unwrap();
@@ -120,8 +125,13 @@ fn expired_items_are_gone_for_readers_at_once_and_purged_by_writers() {
     write(&container, short, 111, |t, d| t.create(d)).unwrap();
     write(&container, r#"{"id":"other","pk":"a"}"#, 1000, |t, d| t.create(d)).unwrap();
     assert_eq!(container.usage().items, 2);
-    let kinds: Vec<ChangeKind> =
-        container.partitions()[0].snapshot().log.after(Lsn(1)).unwrap().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = container.partitions()[0]
+        .newest_snapshot()
+        .log
+        .after(Lsn(1))
+        .unwrap()
+        .map(|change| change.kind)
+        .collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == ChangeKind::Expire).count(), 3);
 }
 
@@ -145,7 +155,7 @@ fn replacing_the_policy_makes_the_index_anew() {
     write(&container, r#"{"id":"1","pk":"a","x":5}"#, 0, |t, d| t.create(d)).unwrap();
     let space = index::Space::ROOT.member("x");
     let count =
-        || container.partitions().iter().map(|p| p.snapshot().index.count(space).entries).sum::<u64>();
+        || container.partitions().iter().map(|p| p.newest_snapshot().index.count(space).entries).sum::<u64>();
     assert_eq!(count(), 1);
     let replaced = ContainerProperties::parse(
         r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/?"}]}}"#.as_bytes(),
@@ -155,8 +165,7 @@ fn replacing_the_policy_makes_the_index_anew() {
     let late = Document::parse(br#"{"id":"2","pk":"a","x":6}"#, &container.schema(), 0).unwrap();
     container.replace_properties(&replaced);
     assert_eq!(count(), 0);
-    let partition = container.partition_of(&late.epk);
-    partition.write(container.ordinals(), 0, |t| t.create(&late)).1.unwrap();
+    container.write(&late.epk, at(0), |t| t.create(&late)).1.result.unwrap();
     assert_eq!(count(), 0);
 }
 
@@ -222,7 +231,7 @@ proptest! {
         }
         let mut stored = BTreeMap::new();
         for partition in container.partitions().iter() {
-            let (head, state) = (partition.peek(), partition.snapshot());
+            let (head, state) = (partition.newest(), partition.newest_snapshot());
             let mut bytes = 0;
             for item in state.items_from(Ordinal(0)) {
                 prop_assert!(partition.range.contains(&item.epk));

@@ -1,5 +1,7 @@
 //! `POST …/colls`: a new container, 409 if the name is taken.
 
+use std::sync::Arc;
+
 use protocol::throughput::Throughput;
 
 use super::{CHARGE_WRITE, definition, quota};
@@ -21,6 +23,7 @@ pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
         properties,
         throughput: own,
         partitions: throughput::partitions(call.account.partitions, &paid),
+        regions: Arc::clone(&call.account.regions),
     };
     let container = call.account.catalog.create_container(new, call.now)?;
     let reply = Reply::created(container.json.clone()).version(&container.system).charge(CHARGE_WRITE);

@@ -4,6 +4,7 @@
 //! bulk, is a list of independent operations on one range.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
@@ -69,7 +70,7 @@ fn run_atomic(
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
     let mut bytes = 0;
-    let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+    let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
         for operation in operations {
             let outcome = operation.perform(transaction, &address.epk, request.call.now);
             let failed = outcome.is_failure();
@@ -84,13 +85,14 @@ fn run_atomic(
     if bytes > ANSWER_BYTES_MAX {
         return Err(answer_too_large());
     }
-    if result.is_err() {
+    if commit.result.is_err() {
         // Nothing happened but the failure itself: the others depended on it.
         let failed_at = performed.len() - 1;
         performed[..failed_at].iter_mut().for_each(|outcome| *outcome = Performed::skipped());
         performed.resize_with(operations.len(), Performed::skipped);
     }
-    Ok(reply(Served::by(&request.container, &address.partition, lsn), &performed, minimal))
+    let served = Served::by(&request.container, &partition, commit.lsn);
+    Ok(reply(served, &performed, minimal).committed_at(commit.quorum_at))
 }
 
 /// 413/3402: clients divide the batch and try again.
@@ -117,7 +119,8 @@ fn run_each(
     };
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
-    let mut last = range.as_ref().map(|scope| Arc::clone(&scope.partitions[0]));
+    let mut last = range.as_ref().map(|scope| scope.partitions[0].partition());
+    let mut quorum_at = Duration::ZERO;
     let (mut stopped, mut bytes) = (false, 0);
     for operation in operations {
         if stopped {
@@ -130,13 +133,13 @@ fn run_each(
         }
         let outcome = match operation.address(request, schema) {
             Ok(address) => {
-                let (_, result) =
-                    address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
-                        let outcome = operation.perform(transaction, &address.epk, request.call.now);
-                        if outcome.is_failure() { Err(outcome) } else { Ok(outcome) }
-                    });
-                last = Some(address.partition);
-                result.unwrap_or_else(|failed| failed)
+                let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+                    let outcome = operation.perform(transaction, &address.epk, request.call.now);
+                    if outcome.is_failure() { Err(outcome) } else { Ok(outcome) }
+                });
+                last = Some(partition);
+                quorum_at = quorum_at.max(commit.quorum_at);
+                commit.result.unwrap_or_else(|failed| failed)
             }
             Err(refusal) => Performed::refused(&refusal),
         };
@@ -145,8 +148,9 @@ fn run_each(
         performed.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
-    let lsn = partition.peek().lsn;
-    Ok(reply(Served::by(&request.container, &partition, lsn), &performed, minimal))
+    let lsn = partition.newest().lsn;
+    let served = Served::by(&request.container, &partition, lsn);
+    Ok(reply(served, &performed, minimal).committed_at(quorum_at))
 }
 
 fn reply(served: Served<'_>, performed: &[Performed], minimal: bool) -> Reply {

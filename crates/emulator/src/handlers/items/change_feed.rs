@@ -21,9 +21,9 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let start = start(headers, mode)?;
     let scope = scope::target(request, &schema)?.scope();
     for partition in &scope.partitions {
-        check_session(headers, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, partition.peek().lsn)?;
         if mode == FeedMode::AllVersions {
-            request.container.store.purge_expired(partition, request.now_seconds());
+            request.container.store.purge_expired(partition, request.moment());
         }
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);

@@ -21,14 +21,14 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
     let entries = KeyRange::prefix([Space::RING.to_bytes().as_slice(), address.epk.as_bytes()].concat());
     let mut cost = 0.0;
     loop {
-        let state = address.partition.snapshot();
+        let state = store.partition_of(&address.epk).newest_snapshot();
         let step: Vec<_> = state
             .index
             .range(&entries)
             .filter_map(|entry| state.item(entry.ordinal()).cloned())
             .take(STEP)
             .collect();
-        let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+        let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
             for item in &step {
                 match transaction.delete(&item.epk, &item.id, Precondition::None) {
                     Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),
@@ -39,9 +39,10 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             }
             Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
-        let served = Served::by(&request.container, &address.partition, lsn);
-        if result.map_err(|error| served.refusal(error.into()))?.is_break() {
-            return Ok(served.reply(Reply::no_content().charge(cost.max(charge::MISS))));
+        let served = Served::by(&request.container, &partition, commit.lsn);
+        if commit.result.map_err(|error| served.refusal(error.into()))?.is_break() {
+            let reply = Reply::no_content().charge(cost.max(charge::MISS));
+            return Ok(served.reply(reply).committed_at(commit.quorum_at));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The partition key a request names.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use protocol::container::KeyCoverage;
 use protocol::headers as name;
@@ -14,7 +13,7 @@ use protocol::status::{Status, SubStatus};
 
 use crate::gateway::{RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Ordinal, Partition, Schema};
+use crate::store::{Document, Ordinal, Replica, Schema};
 
 /// The text the service uses whenever a key and a document or definition disagree.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
@@ -26,7 +25,7 @@ const RID_LENGTH: usize = 24;
 /// The logical partition a point operation addresses.
 pub(super) struct Address {
     pub(super) epk: EffectivePartitionKey,
-    pub(super) partition: Arc<Partition>,
+    pub(super) partition: Replica,
 }
 
 impl Address {
@@ -110,7 +109,7 @@ pub(super) fn address_of(
         return Err(mismatch());
     }
     let epk = effective_key(&schema.partition_key, key);
-    let partition = request.container.store.partition_of(&epk);
+    let partition = Replica::new(request.container.store.partition_of(&epk), request.call.vantage);
     Ok(Address { epk, partition })
 }
 

@@ -28,15 +28,17 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let id = address.item_id(request, id);
     let precondition = write_reply::precondition(&request.call.headers)?;
     let context = Context { now: request.call.now.0, random_seed: 0 };
-    let (lsn, result) = address.partition.write(store.ordinals(), request.now_seconds(), |transaction| {
+    let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
     });
-    let served = Served::by(&request.container, &address.partition, lsn);
-    let written = result.map_err(|error| served.refusal(error.into()))?;
+    let served = Served::by(&request.container, &partition, commit.lsn);
+    let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let cost = write_reply::cost(&written) + charge::patch(patch.operations.len());
-    let reply =
-        Reply::new(protocol::status::Status::OK).charge(cost).etag(write_reply::etag_header(&written.item));
+    let reply = Reply::new(protocol::status::Status::OK)
+        .charge(cost)
+        .etag(write_reply::etag_header(&written.item))
+        .committed_at(commit.quorum_at);
     let minimal = write_reply::is_minimal(&request.call.headers)?;
     Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
 }

@@ -37,7 +37,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let scope = scope_of(request, &schema, &statement)?;
     let headers = &request.call.headers;
     for partition in &scope.partitions {
-        check_session(headers, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, partition.peek().lsn)?;
     }
     let from = continuation(headers)?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
@@ -113,7 +113,11 @@ fn scope_of(
     if let sql::KeyFilter::Points(keys) = statement.key_filter(&schema.partition_key)
         && let [key] = keys.as_slice()
     {
-        return Ok(Scope::of_range(&request.container.store, partition_key::range_of(key, schema)));
+        return Ok(Scope::of_range(
+            &request.container.store,
+            partition_key::range_of(key, schema),
+            request.call.vantage,
+        ));
     }
     let headers = &request.call.headers;
     if !RequestHeaders::flag(headers.enable_cross_partition_query, name::ENABLE_CROSS_PARTITION)? {

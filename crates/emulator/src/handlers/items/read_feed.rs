@@ -26,7 +26,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     let schema = request.container.store.schema();
     let scope = target(request, &schema)?.scope();
     for partition in &scope.partitions {
-        check_session(headers, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, partition.peek().lsn)?;
     }
     let from = query::continuation(headers)?;
     let mut page =

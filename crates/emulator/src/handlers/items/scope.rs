@@ -33,19 +33,20 @@ impl Target {
 pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Target, ServiceError> {
     let headers = &request.call.headers;
     let store = &request.container.store;
+    let vantage = request.call.vantage;
     let within = positions(headers)?;
     if let Some(id) = RequestHeaders::text(headers.partition_key_range_id, name::PARTITION_KEY_RANGE_ID)? {
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref())));
+        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), vantage)));
     }
     if let Some(key) = partition_key::of_request(headers, schema)? {
-        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema))));
+        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema), vantage)));
     }
     Ok(match within {
-        Some(within) => Target::Range(Scope::of_range(store, within)),
-        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL)),
+        Some(within) => Target::Range(Scope::of_range(store, within, vantage)),
+        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL, vantage)),
     })
 }
 

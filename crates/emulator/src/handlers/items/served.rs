@@ -11,19 +11,21 @@ use protocol::session_token::SessionToken;
 use protocol::status::{Status, SubStatus};
 
 use crate::catalog::ContainerEntry;
-use crate::gateway::{Reply, RequestHeaders, ServedBy, ServiceError, TOKEN_VERSION};
+use crate::gateway::{Call, Reply, RequestHeaders, ServedBy, ServiceError};
 use crate::store::Partition;
 
 /// A partition at an LSN, as response headers state it.
 pub(super) struct Served<'a> {
     container: &'a ContainerEntry,
     range_id: u32,
+    token_version: i64,
     lsn: Lsn,
 }
 
 impl<'a> Served<'a> {
     pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, lsn: Lsn) -> Served<'a> {
-        Served { container, range_id: partition.identity.id, lsn }
+        let (range_id, token_version) = (partition.identity.id, partition.identity.token_version);
+        Served { container, range_id, token_version, lsn }
     }
 
     fn headers(&self) -> ServedBy<'_> {
@@ -31,6 +33,8 @@ impl<'a> Served<'a> {
             content_path: &self.container.content_path,
             alt_content_path: &self.container.alt_content_path,
             range_id: self.range_id,
+            token_version: self.token_version,
+            read_regions: self.container.store.regions().saturating_sub(1),
             lsn: self.lsn,
         }
     }
@@ -111,21 +115,27 @@ impl Template {
 }
 
 /// Refuses a read by a client that has already seen more than this partition has: 404/1002.
-pub(super) fn check_session(
-    headers: &RequestHeaders<'_>,
-    partition: &Partition,
-    lsn: Lsn,
-) -> Result<(), ServiceError> {
-    let Some(text) = RequestHeaders::text(headers.session_token, name::SESSION_TOKEN)? else { return Ok(()) };
-    let seen = SessionToken::find(text, RangeId(partition.identity.id)).map_err(|error| {
+pub(super) fn check_session(call: &Call<'_>, partition: &Partition, lsn: Lsn) -> Result<(), ServiceError> {
+    let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
+    let Some(text) = token.filter(|_| call.vantage.honours_session) else { return Ok(()) };
+    let find = |id: u32| SessionToken::find(text, RangeId(id));
+    let own = find(partition.identity.id);
+    // A client that has not noticed a split still knows the parent, whose LSNs its children go on from.
+    let seen = partition.parents.iter().rev().fold(own, |seen, parent| match seen {
+        Ok(None) => find(*parent),
+        seen => seen,
+    });
+    let seen = seen.map_err(|error| {
         ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
     })?;
     match seen {
-        Some(seen) if !seen.is_satisfied_by(TOKEN_VERSION, lsn) => Err(ServiceError::listed(
-            Status::NOT_FOUND,
-            "The read session is not available for the input session token.",
-        )
-        .with_sub_status(SubStatus::READ_SESSION_NOT_AVAILABLE)),
+        Some(seen) if !seen.is_satisfied_by(partition.identity.token_version, lsn) => {
+            Err(ServiceError::listed(
+                Status::NOT_FOUND,
+                "The read session is not available for the input session token.",
+            )
+            .with_sub_status(SubStatus::READ_SESSION_NOT_AVAILABLE))
+        }
         _ => Ok(()),
     }
 }

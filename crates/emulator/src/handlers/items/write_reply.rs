@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
-use protocol::lsn::Lsn;
 use protocol::status::Status;
 
 use super::body;
@@ -12,7 +11,7 @@ use super::served::Served;
 use crate::charge;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Item, Partition, Precondition, Transaction, WriteError, Written};
+use crate::store::{Commit, Document, Item, Partition, Precondition, Transaction, WriteError, Written};
 
 /// What must hold before the write, as the headers say.
 pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondition<'a>, ServiceError> {
@@ -63,11 +62,11 @@ impl<'a> Incoming<'a> {
         write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<Written, WriteError>,
     ) -> Result<Reply, ServiceError> {
         let Incoming { document, address, precondition } = self;
-        let ordinals = request.container.store.ordinals();
-        let written = address.partition.write(ordinals, request.now_seconds(), |transaction| {
-            write(transaction, &document, precondition)
-        });
-        stored(request, &address.partition, written)
+        let (partition, commit) =
+            request.container.store.write(&address.epk, request.moment(), |transaction| {
+                write(transaction, &document, precondition)
+            });
+        stored(request, &partition, commit)
     }
 }
 
@@ -75,12 +74,15 @@ impl<'a> Incoming<'a> {
 pub(super) fn stored(
     request: &ItemRequest<'_>,
     partition: &Partition,
-    (lsn, result): (Lsn, Result<Written, WriteError>),
+    commit: Commit<Written, WriteError>,
 ) -> Result<Reply, ServiceError> {
-    let served = Served::by(&request.container, partition, lsn);
-    let written = result.map_err(|error| served.refusal(error.into()))?;
+    let served = Served::by(&request.container, partition, commit.lsn);
+    let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
-    let reply = Reply::new(status).charge(cost(&written)).etag(etag_header(&written.item));
+    let reply = Reply::new(status)
+        .charge(cost(&written))
+        .etag(etag_header(&written.item))
+        .committed_at(commit.quorum_at);
     let minimal = is_minimal(&request.call.headers)?;
     Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
 }

@@ -1,0 +1,75 @@
+//! What an operator may do to the regions while they run.
+//!
+//! Each operation changes the topology first and then tells every partition, each in its writer's
+//! turn: a write sees the topology before or after, and its partition is told after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Lag, RegionId, TopologyError};
+use crate::gateway::Account;
+use crate::store;
+
+impl Account {
+    /// Makes `region` the one that writes. Nothing written so far is lost: it has caught up before
+    /// it takes its first write.
+    pub fn fail_over(&self, region: &str) -> Result<(), TopologyError> {
+        let (old, new) = self.regions.update(|topology| {
+            let (old, new) = (topology.hub(), topology.find(region)?);
+            topology.fail_over(new)?;
+            Ok::<_, TopologyError>((old, new))
+        })?;
+        self.each_container(|container| {
+            container.catch_up(old);
+            container.catch_up(new);
+        });
+        Ok(())
+    }
+
+    /// Sets how long commits take, between two regions or, where one is left open, between that and
+    /// all others.
+    pub fn set_lag(&self, from: Option<&str>, to: Option<&str>, lag: Lag) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let from = from.map(|name| topology.find(name)).transpose()?;
+            let to = to.map(|name| topology.find(name)).transpose()?;
+            let all: Vec<RegionId> = topology.regions().map(|(id, _)| id).collect();
+            for source in all.iter().filter(|id| from.is_none_or(|from| from == **id)) {
+                for target in all.iter().filter(|id| to.is_none_or(|to| to == **id)) {
+                    topology.set_lag(*source, *target, lag);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps everything new from `region` until it is resumed. `uptime` is now.
+    pub fn pause_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
+        let region = self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            if topology.region(region).paused_at.is_none() {
+                topology.set_paused(region, Some(uptime));
+            }
+            Ok::<_, TopologyError>(region)
+        })?;
+        self.each_container(|container| container.pause(region, uptime));
+        Ok(())
+    }
+
+    /// Lets `region` catch up. `uptime` is now.
+    pub fn resume_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
+        let (region, due) = self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.set_paused(region, None);
+            Ok::<_, TopologyError>((region, uptime + topology.lag(topology.hub(), region).max()))
+        })?;
+        self.each_container(|container| container.resume(region, uptime, due));
+        Ok(())
+    }
+
+    fn each_container(&self, mut work: impl FnMut(&store::Container)) {
+        let snapshot = Arc::clone(&self.catalog.snapshot());
+        for database in snapshot.databases_after(None) {
+            database.containers_after(None).for_each(|container| work(&container.store));
+        }
+    }
+}

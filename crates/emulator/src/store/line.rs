@@ -1,0 +1,123 @@
+//! One sequence of states of a partition: one writer at a time, readers that do not disturb it.
+//!
+//! Three views of one truth. The *head* is published by every write: point reads take it and never
+//! wait. The writer keeps the whole *state* and changes it in place. A *snapshot* of that state is
+//! published when somebody asks for one (a query, a feed) and withdrawn by the next write, so that
+//! writes between two queries copy nothing. Whoever asks right after a write waits for the writer's
+//! turn to end, some microseconds; whoever holds a snapshot keeps it for as long as it likes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+
+use super::head::Head;
+use super::schema::Schema;
+use super::state::State;
+use super::transaction::Outcome;
+
+/// The states of a partition, of which the newest can be read and changed.
+pub(super) struct Line {
+    head: ArcSwap<Head>,
+    snapshot: ArcSwapOption<State>,
+    writer: Mutex<Writer>,
+}
+
+struct Writer {
+    state: State,
+    /// Set when other partitions have taken over: what is written here would be lost.
+    retired: bool,
+}
+
+/// The writer's turn. Nobody else writes while it lasts, so nobody may wait while holding it.
+pub(super) struct Turn<'a> {
+    line: &'a Line,
+    writer: MutexGuard<'a, Writer>,
+}
+
+impl Line {
+    /// Begins with `state`, whose head is `head`.
+    pub(super) fn new(head: Head, state: State) -> Line {
+        Line {
+            head: ArcSwap::from_pointee(head),
+            snapshot: ArcSwapOption::empty(),
+            writer: Mutex::new(Writer { state, retired: false }),
+        }
+    }
+
+    /// The newest items by identity, for a short look. Never waits, whatever writers are doing.
+    pub(super) fn peek(&self) -> Guard<Arc<Head>> {
+        self.head.load()
+    }
+
+    /// The newest state, to keep. Waits for a write in progress, and for nothing else.
+    pub(super) fn snapshot(&self) -> Arc<State> {
+        if let Some(published) = self.snapshot.load_full() {
+            return published;
+        }
+        self.turn().snapshot()
+    }
+
+    /// Waits for the writer's turn.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        // A writer that panicked did so before anything was applied.
+        Turn { line: self, writer: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+impl Turn<'_> {
+    /// Whether other partitions have taken over.
+    pub(super) fn is_retired(&self) -> bool {
+        self.writer.retired
+    }
+
+    /// Says that others have taken over.
+    pub(super) fn retire(&mut self) {
+        self.writer.retired = true;
+    }
+
+    /// The newest state.
+    pub(super) fn state(&self) -> &State {
+        &self.writer.state
+    }
+
+    /// The newest state, to keep.
+    pub(super) fn snapshot(&mut self) -> Arc<State> {
+        let snapshot = Arc::new(self.writer.state.clone());
+        self.line.snapshot.store(Some(Arc::clone(&snapshot)));
+        snapshot
+    }
+
+    /// The newest head.
+    pub(super) fn head(&self) -> Arc<Head> {
+        self.line.head.load_full()
+    }
+
+    /// Carries out what a transaction decided, and publishes it.
+    pub(super) fn commit(&mut self, outcome: Outcome) -> Arc<Head> {
+        let Outcome { head, changes, index } = outcome;
+        // Withdrawn first: what nobody else holds is then changed in place.
+        self.line.snapshot.store(None);
+        self.writer.state.apply(head.lsn, changes, index);
+        let head = Arc::new(head);
+        self.line.head.store(Arc::clone(&head));
+        head
+    }
+
+    /// Puts another head and state in the place of the newest ones.
+    pub(super) fn replace(&mut self, head: Head, state: State) -> Arc<Head> {
+        self.line.snapshot.store(None);
+        self.writer.state = state;
+        let head = Arc::new(head);
+        self.line.head.store(Arc::clone(&head));
+        head
+    }
+
+    /// Makes the index anew under other rules. Cost grows with the items.
+    pub(super) fn adopt(&mut self, schema: &Arc<Schema>) {
+        self.line.snapshot.store(None);
+        self.writer.state.reindex(Arc::clone(schema));
+        let mut head = Head::clone(&self.line.head.load());
+        head.schema = Arc::clone(schema);
+        self.line.head.store(Arc::new(head));
+    }
+}

@@ -1,0 +1,155 @@
+//! What a region sees of a partition that others write to.
+//!
+//! A region that is 30 ms away sees what the writer had 30 ms ago, and states are immutable: so it
+//! need not have a copy of its own. It looks at the newest head that is due for it. Looking is a
+//! comparison and a load; commits leave a pointer each, and what everybody is past is let go. The
+//! state behind a head, which queries need, is worked out when asked for, from the newest one and the
+//! log: at a cost that grows with what was written in between.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use protocol::lsn::Lsn;
+
+use super::head::Head;
+use super::state::State;
+use crate::regions::Staleness;
+
+/// Heads that wait at the most. Beyond that a region that is far behind sees every other one.
+const PENDING_MAX: usize = 16_384;
+/// Nothing waits.
+const NEVER: u64 = u64::MAX;
+
+/// One region's view.
+pub(super) struct View {
+    seen: ArcSwap<Head>,
+    /// When the next head is due, in nanoseconds of uptime.
+    next_due: AtomicU64,
+    pending: Mutex<VecDeque<Pending>>,
+    /// The state last worked out.
+    worked_out: Mutex<Option<Arc<State>>>,
+}
+
+struct Pending {
+    due: Duration,
+    committed: Duration,
+    head: Arc<Head>,
+}
+
+impl View {
+    /// Sees `head`.
+    pub(super) fn new(head: Arc<Head>) -> View {
+        View {
+            seen: ArcSwap::new(head),
+            next_due: AtomicU64::new(NEVER),
+            pending: Mutex::default(),
+            worked_out: Mutex::default(),
+        }
+    }
+
+    /// The newest head that is due. Never waits for a writer.
+    pub(super) fn peek(&self, uptime: Duration) -> Guard<Arc<Head>> {
+        if self.next_due.load(Ordering::Acquire) <= nanoseconds(uptime) {
+            self.advance(&mut self.pending(), uptime);
+        }
+        self.seen.load()
+    }
+
+    /// The same, but no staler than agreed.
+    pub(super) fn peek_bounded(&self, uptime: Duration, bound: Staleness) -> Guard<Arc<Head>> {
+        let mut pending = self.pending();
+        self.advance(&mut pending, uptime);
+        let newest = pending.back().map_or(Lsn(0), |last| last.head.lsn);
+        let too_stale = |next: &Pending| {
+            next.committed + bound.interval < uptime || next.head.lsn.0 + bound.versions <= newest.0
+        };
+        while pending.front().is_some_and(too_stale) {
+            self.take_first(&mut pending);
+        }
+        drop(pending);
+        self.seen.load()
+    }
+
+    /// A commit of `committed` that is due at `due`, or when those before it are. What is due by now
+    /// is let go on the way.
+    pub(super) fn push(&self, head: &Arc<Head>, committed: Duration, due: Duration) {
+        let mut pending = self.pending();
+        self.advance(&mut pending, committed);
+        let due = pending.back().map_or(due, |last| last.due.max(due));
+        if pending.len() >= PENDING_MAX {
+            let mut keep = false;
+            pending.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        if pending.is_empty() {
+            self.next_due.store(nanoseconds(due), Ordering::Release);
+        }
+        pending.push_back(Pending { due, committed, head: Arc::clone(head) });
+    }
+
+    /// Sees `head` at once, whatever was waiting.
+    pub(super) fn jump(&self, head: Arc<Head>) {
+        let mut pending = self.pending();
+        pending.clear();
+        self.next_due.store(NEVER, Ordering::Release);
+        self.seen.store(head);
+    }
+
+    /// When everything that waits will have been seen; zero if nothing does.
+    pub(super) fn last_due(&self) -> Duration {
+        self.pending().back().map_or(Duration::ZERO, |last| last.due)
+    }
+
+    /// The state at `lsn`, or the nearest before it that is still known; `newest` is at or after it.
+    pub(super) fn state(&self, newest: &Arc<State>, lsn: Lsn) -> Arc<State> {
+        if newest.lsn <= lsn {
+            return Arc::clone(newest);
+        }
+        let mut worked_out = self.worked_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            worked_out.take().filter(|known| known.lsn <= lsn && Arc::ptr_eq(&known.schema, &newest.schema));
+        let steps_back = newest.lsn.0 - lsn.0;
+        let forward = known.filter(|known| lsn.0 - known.lsn.0 <= steps_back || !newest.log.reaches(lsn));
+        let state = match forward {
+            Some(known) if known.lsn == lsn => known,
+            Some(mut known) => {
+                Arc::make_mut(&mut known).go_forward(&newest.log, lsn);
+                known
+            }
+            None => {
+                let mut state = State::clone(newest);
+                state.go_back(lsn);
+                Arc::new(state)
+            }
+        };
+        *worked_out = Some(Arc::clone(&state));
+        state
+    }
+
+    fn advance(&self, pending: &mut VecDeque<Pending>, uptime: Duration) {
+        while pending.front().is_some_and(|next| next.due <= uptime) {
+            self.take_first(pending);
+        }
+    }
+
+    fn take_first(&self, pending: &mut VecDeque<Pending>) {
+        if let Some(next) = pending.pop_front() {
+            self.seen.store(next.head);
+            self.next_due
+                .store(pending.front().map_or(NEVER, |next| nanoseconds(next.due)), Ordering::Release);
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, VecDeque<Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
