@@ -14,6 +14,9 @@ const TICKS_PER_SECOND: i64 = 10_000_000;
 /// What uptime counts from.
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
+/// How often a manual clock is looked at by those who wait for it.
+const MANUAL_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Units of 100 ns per millisecond.
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
@@ -79,6 +82,17 @@ impl Clock {
         match &self.0 {
             Source::System => STARTED.elapsed(),
             Source::Manual(hands) => duration_of(hands.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Waits until it has been running for so long.
+    pub(crate) async fn reached(&self, uptime: Duration) {
+        while let Some(left) = uptime.checked_sub(self.uptime()).filter(|left| !left.is_zero()) {
+            match &self.0 {
+                Source::System => tokio::time::sleep(left).await,
+                // Whoever moves the hands does not ring; tests alone have such a clock.
+                Source::Manual(_) => tokio::time::sleep(MANUAL_POLL_INTERVAL).await,
+            }
         }
     }
 

@@ -46,4 +46,9 @@ impl Account {
         let catalog = Catalog::new(seed);
         Account { name: "perihelion".to_owned(), key, regions, partitions, catalog }
     }
+
+    /// How many regions it is in.
+    pub fn region_count(&self) -> usize {
+        self.regions.current().len()
+    }
 }

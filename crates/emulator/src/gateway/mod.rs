@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
+use protocol::account::ConsistencyLevel;
 use protocol::headers as name;
 use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
@@ -44,6 +45,13 @@ use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
 use activity::activity_id;
 use reply::Stamp;
+
+/// How long a strongly consistent write waits for most regions.
+const QUORUM_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// In the extensions of an answer that has to wait: the uptime at which most regions have the write.
+#[derive(Clone, Copy, Debug)]
+struct QuorumAt(Duration);
 
 /// Answers every request to one region of an account.
 #[derive(Debug)]
@@ -96,7 +104,26 @@ impl Gateway {
                 refusal.into_reply(&shown, parts.uri.path())
             }
         };
-        self.stamp.finish(reply, activity, watch.elapsed())
+        let quorum_at = reply.quorum_at;
+        let mut response = self.stamp.finish(reply, activity, watch.elapsed());
+        if !quorum_at.is_zero() && self.account.regions.current().consistency == ConsistencyLevel::Strong {
+            response.extensions_mut().insert(QuorumAt(quorum_at));
+        }
+        response
+    }
+
+    /// Holds the answer to a write until most regions have what was written.
+    async fn hold(&self, response: Response<Bytes>, quorum_at: Duration) -> Response<Bytes> {
+        if tokio::time::timeout(QUORUM_WAIT_MAX, self.clock.reached(quorum_at)).await.is_ok() {
+            return response;
+        }
+        let message =
+            "The write was made, but did not reach most regions in time; whether it will is not known.";
+        let activity = response.headers().get(name::ACTIVITY_ID).cloned();
+        let activity = activity.unwrap_or(HeaderValue::from_static(""));
+        let shown = String::from_utf8_lossy(activity.as_bytes()).into_owned();
+        let refusal = ServiceError::listed(Status::REQUEST_TIMEOUT, message).into_reply(&shown, "");
+        self.stamp.finish(refusal, activity, QUORUM_WAIT_MAX)
     }
 
     fn respond(
@@ -150,6 +177,13 @@ impl Gateway {
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        self.answer(request)
+        let response = self.answer(request);
+        match response.extensions().get::<QuorumAt>() {
+            None => response,
+            Some(QuorumAt(quorum_at)) => {
+                let quorum_at = *quorum_at;
+                self.hold(response, quorum_at).await
+            }
+        }
     }
 }

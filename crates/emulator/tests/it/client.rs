@@ -24,7 +24,9 @@ pub(crate) fn topology(regions: &[(&str, u16)]) -> Topology {
 
 /// An account and the key to it.
 pub(crate) struct TestAccount {
-    gateway: Gateway,
+    /// One per region.
+    gateways: Vec<Gateway>,
+    pub(crate) account: Arc<Account>,
     key: Key,
     pub(crate) clock: Clock,
 }
@@ -51,8 +53,11 @@ impl TestAccount {
             seed: 1,
         };
         change(&mut settings);
-        let gateway = Gateway::new(Arc::new(Account::new(settings)), RegionId(0), clock.clone());
-        TestAccount { gateway, key, clock }
+        let account = Arc::new(Account::new(settings));
+        let gateways = (0..account.region_count() as u8)
+            .map(|region| Gateway::new(Arc::clone(&account), RegionId(region), clock.clone()))
+            .collect();
+        TestAccount { gateways, account, key, clock }
     }
 
     /// An account with database `d` and container `c` in it, keyed by `/pk`.
@@ -94,9 +99,21 @@ impl TestAccount {
         self.send(Method::POST, path, &headers, &body).await
     }
 
-    /// Sends a request signed as an SDK signs it.
+    /// Sends a request signed as an SDK signs it, to the first region.
     pub(crate) async fn send(
         &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.send_in(RegionId(0), method, path, headers, body).await
+    }
+
+    /// The same, to a region.
+    pub(crate) async fn send_in(
+        &self,
+        region: RegionId,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
@@ -108,7 +125,8 @@ impl TestAccount {
         let authorization = sign(&self.key, method.as_str(), target.resource_type, &target.link, &date);
         let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", date.as_str())];
         all.extend_from_slice(headers);
-        self.send_unsigned(method, path, &all, body).await
+        let request = request(method, path, &all, body);
+        self.gateways[usize::from(region.0)].handle(request).await.into()
     }
 
     /// Signs a request, if its path can be signed, and sends it with everything else as it is.
@@ -122,7 +140,7 @@ impl TestAccount {
             request.headers_mut().insert("authorization", authorization.parse().unwrap());
         }
         request.headers_mut().insert("x-ms-date", date.parse().unwrap());
-        self.gateway.handle(request).await.into()
+        self.gateways[0].handle(request).await.into()
     }
 
     /// Sends exactly this.
@@ -133,13 +151,16 @@ impl TestAccount {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8081");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
-        self.gateway.handle(request).await.into()
+        self.gateways[0].handle(request(method, path, headers, body)).await.into()
     }
+}
+
+fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Bytes> {
+    let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8081");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap()
 }
 
 impl From<Response<Bytes>> for Answer {
@@ -154,6 +175,13 @@ impl Answer {
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Answer {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    /// Fails unless the status is one of `statuses`.
+    #[track_caller]
+    pub(crate) fn expect_status(self, statuses: &[u16]) -> Answer {
+        assert!(statuses.contains(&self.status), "{} {}", self.status, String::from_utf8_lossy(&self.body));
         self
     }
 

@@ -19,5 +19,6 @@ mod partition_ranges;
 mod permissions;
 mod queries;
 mod refusals;
+mod regions;
 mod running;
 mod transport;
