@@ -112,22 +112,19 @@ pub(crate) fn read_changes(
     limit: usize,
     now: u64,
 ) -> Result<FeedPage, Forgotten> {
-    let mut read_to: Vec<(EffectivePartitionKey, Lsn)> = scope
-        .partitions
-        .iter()
-        .map(|partition| (partition.range.min.clone(), after(start, partition)))
-        .collect();
+    let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> =
+        scope.partitions.iter().map(|partition| places(start, partition)).collect();
     let mut found = None;
-    for (at, partition) in scope.partitions.iter().enumerate() {
+    for (places, partition) in read_to.iter_mut().zip(&scope.partitions) {
         let (within, _) = scope.part_of(partition);
-        let reader =
-            Reader { within: &within, start, limit, now, schema: Arc::clone(&partition.peek().schema) };
+        let schema = Arc::clone(&partition.peek().schema);
+        let reader = Reader { within: &within, places, start, limit, now, schema };
         let state = partition.snapshot();
         let changes = match mode {
-            FeedMode::LatestVersion => reader.latest(&state, read_to[at].1),
-            FeedMode::AllVersions => reader.all(&state, read_to[at].1)?,
+            FeedMode::LatestVersion => reader.latest(&state),
+            FeedMode::AllVersions => reader.all(&state)?,
         };
-        read_to[at].1 = changes.read_to;
+        places.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
         let has_changes = changes.count > 0;
         found = Some((partition, state.lsn, changes));
         if has_changes {
@@ -136,8 +133,8 @@ pub(crate) fn read_changes(
     }
     let (partition, lsn, changes) = found.expect("a stretch of the ring has an owner");
     let position = match read_to.as_slice() {
-        [(_, lsn)] => FeedPosition::Single(*lsn),
-        _ => FeedPosition::PerRange(read_to),
+        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => FeedPosition::Single(places[0].1),
+        _ => FeedPosition::PerRange(read_to.into_iter().flatten().collect()),
     };
     Ok(FeedPage {
         partition: partition.partition(),
@@ -149,11 +146,22 @@ pub(crate) fn read_changes(
     })
 }
 
-fn after(start: &FeedStart, partition: &Replica) -> Lsn {
+/// How far each part of a partition has been read: more than one part where partitions merged that
+/// were not equally far.
+fn places(start: &FeedStart, partition: &Replica) -> Vec<(EffectivePartitionKey, Lsn)> {
+    let first = |lsn| (partition.range.min.clone(), lsn);
     match start {
-        FeedStart::Beginning | FeedStart::Since(_) => Lsn(0),
-        FeedStart::Now => partition.peek().lsn,
-        FeedStart::After(position) => position.at(&partition.range.min),
+        FeedStart::Beginning | FeedStart::Since(_) => vec![first(Lsn(0))],
+        FeedStart::Now => vec![first(partition.peek().lsn)],
+        FeedStart::After(position) => {
+            let mut places = vec![first(position.at(&partition.range.min))];
+            if let FeedPosition::PerRange(parts) = position {
+                let inside =
+                    |epk: &EffectivePartitionKey| *epk > partition.range.min && partition.range.contains(epk);
+                places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
+            }
+            places
+        }
     }
 }
 
@@ -169,6 +177,7 @@ impl FeedPage {
 
 struct Reader<'a> {
     within: &'a EpkRange,
+    places: &'a [(EffectivePartitionKey, Lsn)],
     start: &'a FeedStart,
     limit: usize,
     now: u64,
@@ -184,7 +193,19 @@ struct Changes {
 }
 
 impl Reader<'_> {
-    fn latest(&self, state: &State, after: Lsn) -> Changes {
+    /// How far the part least read has been read: where to begin.
+    fn after(&self) -> Lsn {
+        self.places.iter().map(|(_, lsn)| *lsn).min().unwrap_or_default()
+    }
+
+    /// Whether a change at this place and LSN is asked for and new.
+    fn wants(&self, epk: &EffectivePartitionKey, lsn: Lsn) -> bool {
+        let place = self.places.iter().rev().find(|(start, _)| start <= epk);
+        self.within.contains(epk) && place.is_none_or(|(_, read_to)| lsn > *read_to)
+    }
+
+    fn latest(&self, state: &State) -> Changes {
+        let after = self.after();
         let mut from = Space::LSN.to_bytes().to_vec();
         from.extend_from_slice(&(after.0 + 1).to_be_bytes());
         let range =
@@ -198,7 +219,7 @@ impl Reader<'_> {
             }
             changes.read_to = item.lsn;
             let in_time = !matches!(self.start, FeedStart::Since(seconds) if item.modified_at <= *seconds);
-            if in_time && self.within.contains(&item.epk) && item.is_live(self.schema.default_ttl, self.now) {
+            if in_time && self.wants(&item.epk, item.lsn) && item.is_live(self.schema.default_ttl, self.now) {
                 changes.add(item, |rows| {
                     let body = item.body_bytes();
                     rows.extend_from_slice(&body[..body.len() - 1]);
@@ -210,14 +231,15 @@ impl Reader<'_> {
         changes
     }
 
-    fn all(&self, state: &State, after: Lsn) -> Result<Changes, Forgotten> {
+    fn all(&self, state: &State) -> Result<Changes, Forgotten> {
+        let after = self.after();
         let mut changes = Changes { read_to: after, ..Changes::default() };
         for change in state.log.after(after).ok_or(Forgotten(after))? {
             if changes.count >= self.limit && change.lsn > changes.read_to {
                 return Ok(changes);
             }
             changes.read_to = change.lsn;
-            if self.within.contains(&change.item.epk) {
+            if self.wants(&change.item.epk, change.lsn) {
                 changes.add(&change.item, |rows| self.write_change(change, rows));
             }
         }

@@ -30,6 +30,7 @@ mod handlers;
 mod catalog;
 mod change_feed;
 mod charge;
+pub mod partitions;
 mod query;
 pub mod regions;
 mod store;

@@ -1,21 +1,28 @@
 //! Where a feed stopped, as text that a client carries to its next request.
 //!
-//! A token names a position on the ring and a place among the items there, never a partition, so it
+//! A token names a stretch of the ring and a place among the items there, never a partition, so it
 //! stays valid when partitions split or merge. It is self-contained: the server remembers nothing.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use protocol::partition::EffectivePartitionKey;
+use protocol::partition::{EffectivePartitionKey, EpkRange};
 use thiserror::Error;
 
 use crate::store::Ordinal;
 
-/// Where to go on.
+/// Where to go on: a stretch that was begun and, where partitions changed in between, others that
+/// were begun before it. What lies behind the last of them has not been begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Continuation {
-    /// The partition to go on with owns this position.
-    pub(crate) epk: EffectivePartitionKey,
-    /// The place among its items.
+    /// At least one, in the order of the ring.
+    pub(crate) stretches: Vec<Stretch>,
+}
+
+/// A part of the ring that has been read up to some place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) range: EpkRange,
+    /// The place among the items there.
     pub(crate) position: Position,
     /// Rows of the item at that place which were already returned: a join makes many of one.
     pub(crate) rows_returned: usize,
@@ -41,11 +48,64 @@ pub(crate) enum Position {
 #[error("Invalid Continuation Token")]
 pub(crate) struct BadContinuation;
 
-const MARK: &str = "PERI:1";
+const MARK: &str = "PERI:2";
+/// Stretches one token may have: each split in the middle of a query adds one.
+const STRETCHES_MAX: usize = 16;
 
 impl Continuation {
-    /// The header's text: printable ASCII, under 1 KB.
+    /// One stretch.
+    pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
+        Continuation { stretches: vec![Stretch { range, position, rows_returned }] }
+    }
+
+    /// The header's text: printable ASCII, about 1 KB at the most.
     pub(crate) fn to_text(&self) -> String {
+        self.stretches.iter().fold(MARK.to_owned(), |text, stretch| text + &stretch.to_text())
+    }
+
+    /// Reads what [`Continuation::to_text`] wrote.
+    pub(crate) fn parse(text: &str) -> Result<Continuation, BadContinuation> {
+        let mut parts = text.split('#');
+        let marked = parts.next() == Some(MARK);
+        let stretches: Option<Vec<Stretch>> = parts.map(Stretch::parse).collect();
+        let stretches = stretches.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
+        stretches.map(|stretches| Continuation { stretches }).ok_or(BadContinuation)
+    }
+
+    /// How many rows of a result that is worked out as a whole were returned.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.stretches.iter().find_map(|stretch| match stretch.position {
+            Position::Row(count) => Some(count),
+            _ => None,
+        })
+    }
+
+    /// Cuts `within`, which one partition owns, into what remains to be read and from which place on.
+    pub(crate) fn remaining(&self, within: &EpkRange) -> Vec<Stretch> {
+        let begun = self.stretches.iter().filter_map(|stretch| {
+            Some(Stretch { range: stretch.range.intersect(within)?, ..stretch.clone() })
+        });
+        let mut remaining: Vec<Stretch> = begun.collect();
+        let end = self.stretches.last().map_or(&within.min, |last| &last.range.max);
+        let rest = EpkRange::new(end.max(&within.min).clone(), within.max.clone());
+        if !rest.is_empty() {
+            remaining.push(Stretch { range: rest, position: Position::Start, rows_returned: 0 });
+        }
+        remaining
+    }
+
+    /// The stretches behind `at`, to go on with afterwards.
+    pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = Stretch> {
+        self.stretches.iter().filter_map(move |stretch| {
+            let min = stretch.range.min.clone().max(at.clone());
+            let range = EpkRange::new(min, stretch.range.max.clone());
+            (!range.is_empty()).then(|| Stretch { range, ..stretch.clone() })
+        })
+    }
+}
+
+impl Stretch {
+    fn to_text(&self) -> String {
         let position = match &self.position {
             Position::Start => "S".to_owned(),
             Position::Item(Ordinal(ordinal)) => format!("I{ordinal:x}"),
@@ -53,39 +113,63 @@ impl Continuation {
             Position::Entry(entry) => format!("E{}", URL_SAFE_NO_PAD.encode(entry)),
             Position::Row(count) => format!("R{count:x}"),
         };
-        format!("{MARK}#EPK:{}#POS:{position}#ROW:{:x}", self.epk.to_hex(), self.rows_returned)
+        let EpkRange { min, max } = &self.range;
+        format!("#{}:{}:{position}:{:x}", min.to_hex(), max.to_hex(), self.rows_returned)
     }
 
-    /// Reads what [`Continuation::to_text`] wrote.
-    pub(crate) fn parse(text: &str) -> Result<Continuation, BadContinuation> {
-        read(text).ok_or(BadContinuation)
+    fn parse(text: &str) -> Option<Stretch> {
+        let mut parts = text.split(':');
+        let mut epk = || EffectivePartitionKey::from_hex(parts.next()?).ok();
+        let range = EpkRange::new(epk()?, epk()?);
+        let (kind, value) = parts.next()?.split_at_checked(1)?;
+        let rows_returned = usize::from_str_radix(parts.next()?, 16).ok()?;
+        parts.next().is_none().then_some(())?;
+        let ordinal = |text: &str| u64::from_str_radix(text, 16).ok().map(Ordinal);
+        let position = match kind {
+            "S" if value.is_empty() => Position::Start,
+            "I" => Position::Item(ordinal(value)?),
+            "M" => Position::Missing(ordinal(value)?),
+            // An entry holds at least its space and its ordinal.
+            "E" => Position::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
+            "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
+            _ => return None,
+        };
+        Some(Stretch { range, position, rows_returned })
     }
-}
-
-fn read(text: &str) -> Option<Continuation> {
-    let mut parts = text.split('#');
-    (parts.next()? == MARK).then_some(())?;
-    let epk = EffectivePartitionKey::from_hex(parts.next()?.strip_prefix("EPK:")?).ok()?;
-    let position = parts.next()?.strip_prefix("POS:")?;
-    let rows_returned = usize::from_str_radix(parts.next()?.strip_prefix("ROW:")?, 16).ok()?;
-    parts.next().is_none().then_some(())?;
-    let ordinal = |text: &str| u64::from_str_radix(text, 16).ok().map(Ordinal);
-    let (kind, value) = position.split_at_checked(1)?;
-    let position = match kind {
-        "S" if value.is_empty() => Position::Start,
-        "I" => Position::Item(ordinal(value)?),
-        "M" => Position::Missing(ordinal(value)?),
-        // An entry holds at least its space and its ordinal.
-        "E" => Position::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
-        "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
-        _ => return None,
-    };
-    Some(Continuation { epk, position, rows_returned })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn epk(hex: &str) -> EffectivePartitionKey {
+        EffectivePartitionKey::from_hex(hex).unwrap()
+    }
+
+    fn range(min: &str, max: &str) -> EpkRange {
+        EpkRange::new(epk(min), epk(max))
+    }
+
+    #[test]
+    fn a_token_says_where_each_part_of_the_ring_goes_on() {
+        let begun = Continuation::at(range("10", "20"), Position::Item(Ordinal(5)), 0);
+        let at = |within: &EpkRange| -> Vec<(EpkRange, Position)> {
+            begun.remaining(within).into_iter().map(|part| (part.range, part.position)).collect()
+        };
+        let five = Position::Item(Ordinal(5));
+        // Its own partition, its two children, one before, one behind, and one it was merged into.
+        assert_eq!(at(&range("10", "20")), [(range("10", "20"), five.clone())]);
+        assert_eq!(at(&range("10", "18")), [(range("10", "18"), five.clone())]);
+        assert_eq!(at(&range("18", "20")), [(range("18", "20"), five.clone())]);
+        assert_eq!(at(&range("", "10")), []);
+        assert_eq!(at(&range("20", "FF")), [(range("20", "FF"), Position::Start)]);
+        assert_eq!(
+            at(&range("", "30")),
+            [(range("10", "20"), five.clone()), (range("20", "30"), Position::Start)]
+        );
+        let behind: Vec<Stretch> = begun.behind(&epk("18")).collect();
+        assert_eq!(behind, [Stretch { range: range("18", "20"), position: five, rows_returned: 0 }]);
+    }
 
     #[test]
     fn tokens_survive_the_way_through_a_header() {
@@ -96,8 +180,7 @@ mod tests {
             Position::Entry(vec![0xFF; 290]),
             Position::Row(12),
         ] {
-            let epk = EffectivePartitionKey::from_hex("1FFF").unwrap();
-            let token = Continuation { epk, position, rows_returned: 3 };
+            let token = Continuation::at(range("1FFF", "2F"), position, 3);
             let text = token.to_text();
             assert!(text.len() < 1024 && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
             assert_eq!(Continuation::parse(&text), Ok(token));
@@ -108,13 +191,14 @@ mod tests {
     fn anything_else_is_refused() {
         for text in [
             "",
-            "PERI:1",
+            "PERI:2",
             "garbage",
-            "PERI:1#EPK:zz#POS:S#ROW:0",
-            "PERI:1#EPK:#POS:Q#ROW:0",
-            "PERI:2#EPK:#POS:S#ROW:0",
-            "PERI:1#EPK:#POS:Eab#ROW:0",
-            "PERI:1#EPK:#POS:é#ROW:0",
+            "PERI:2#zz:FF:S:0",
+            "PERI:2#:FF:Q:0",
+            "PERI:1#EPK:#POS:S#ROW:0",
+            "PERI:2#:FF:Eab:0",
+            "PERI:2#:FF:é:0",
+            "PERI:2#:FF:S:0:0",
         ] {
             assert_eq!(Continuation::parse(text), Err(BadContinuation), "{text}");
         }

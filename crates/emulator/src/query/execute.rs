@@ -4,17 +4,19 @@
 //! a page costs what it returns. One whose rows depend on all of them (aggregates, GROUP BY,
 //! DISTINCT, TOP, an ORDER BY no index serves) is worked out anew and skips what was returned.
 
+use std::sync::Arc;
+
 use protocol::partition::EpkRange;
 use sql::{Context, InputOrder, Run, SqlError, Statement, Value};
 
-use super::continuation::{Continuation, Position};
+use super::continuation::{Continuation, Position, Stretch};
 use super::cursor::{Cursor, Place};
 use super::metrics::Metrics;
 use super::page::PageBody;
 use super::route::{self, Choice, Route};
 use super::scope::Scope;
 use crate::charge::QueryWork;
-use crate::store::State;
+use crate::store::{Item, State};
 
 /// Items one page may look at before it is sent, full or not: no request occupies a core for long.
 const EXAMINED_MAX: usize = 50_000;
@@ -77,7 +79,7 @@ impl QueryRequest<'_> {
 
     /// Whether each row depends on one document alone, so that a page can go on from a position.
     fn goes_on_by_position(&self) -> bool {
-        let worked_out = matches!(self.from, Some(Continuation { position: Position::Row(_), .. }));
+        let worked_out = self.from.as_ref().is_some_and(|from| from.rows().is_some());
         !worked_out && (!self.statement.needs_merge() || self.walks_in_order())
     }
 
@@ -109,39 +111,42 @@ impl QueryRequest<'_> {
 
     fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
         let mut outcome = QueryOutcome::default();
-        let resume_at = self.from.as_ref().map(|from| &from.epk);
-        let mut from = self.from.clone();
         for partition in &self.scope.partitions {
-            if resume_at.is_some_and(|epk| partition.range.max <= *epk) {
+            let (within, _) = self.scope.part_of(partition);
+            let stretches = match &self.from {
+                Some(from) => from.remaining(&within),
+                None => vec![Stretch { range: within, position: Position::Start, rows_returned: 0 }],
+            };
+            if stretches.is_empty() {
                 continue;
             }
             let state = partition.snapshot();
-            let (within, whole) = self.scope.part_of(partition);
-            let resumed = from.take();
-            outcome.work.partitions_begun += usize::from(resumed.is_none());
-            let (position, rows_returned) =
-                resumed.map_or((Position::Start, 0), |from| (from.position, from.rows_returned));
-            let choice = route::choose(self.statement.access(), &state, &within, whole);
-            outcome.metrics.scanned |= !choice.indexed;
-            let mut walk = Walk { request: self, state: &state, within: &within, rows_returned };
-            if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
-                outcome.continuation =
-                    Some(Continuation { epk: within.min.clone(), position, rows_returned });
-                return Ok(outcome);
+            for stretch in stretches {
+                let whole = stretch.range.covers(&partition.range);
+                outcome.work.partitions_begun += usize::from(stretch.position == Position::Start);
+                let choice = route::choose(self.statement.access(), &state, &stretch.range, whole);
+                outcome.metrics.scanned |= !choice.indexed;
+                let Stretch { range, position, rows_returned } = stretch;
+                let mut walk = Walk { request: self, state: &state, within: &range, rows_returned };
+                if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
+                    let behind = self.from.iter().flat_map(|from| from.behind(&range.max));
+                    let mut next = Continuation::at(range.clone(), position, rows_returned);
+                    next.stretches.extend(behind);
+                    outcome.continuation = Some(next);
+                    return Ok(outcome);
+                }
             }
         }
         Ok(outcome)
     }
 
     fn run_as_a_whole(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let skip = match &self.from {
-            Some(Continuation { position: Position::Row(count), .. }) => *count,
-            _ => 0,
-        };
+        let skip = self.from.as_ref().and_then(Continuation::rows).unwrap_or(0);
         let mut outcome = QueryOutcome::default();
         outcome.work.partitions_begun = if skip == 0 { self.scope.partitions.len() } else { 0 };
         let mut run = None;
         let mut rows: Vec<Value> = Vec::new();
+        let mut together: Vec<Arc<Item>> = Vec::new();
         'partitions: for partition in &self.scope.partitions {
             let state = partition.snapshot();
             let (within, whole) = self.scope.part_of(partition);
@@ -155,11 +160,14 @@ impl QueryRequest<'_> {
                 continue;
             }
             let mut cursor = self.cursor(&state, choice, &Position::Start);
-            while let Some(place) = cursor.next() {
-                if !self.is_visible(&place, &state, &within) {
-                    continue;
-                }
-                outcome.count_document(&place, true);
+            let visible =
+                std::iter::from_fn(|| cursor.next()).filter(|place| self.is_visible(place, &state, &within));
+            if self.scope.partitions.len() > 1 {
+                together.extend(visible.map(|place| place.item));
+                continue;
+            }
+            for place in visible {
+                outcome.count_document(&place.item, true);
                 let flow = run.push(&place.item.value())?;
                 rows.extend(run.drain());
                 if flow == sql::Flow::Enough || rows.len() > skip + page.rows_max() {
@@ -167,14 +175,25 @@ impl QueryRequest<'_> {
                 }
             }
         }
+        // In the order in which they were created, as one partition has them: a page that is asked for
+        // after a split goes on where the page before it ended.
+        together.sort_unstable_by_key(|item| item.ordinal);
+        for item in together {
+            outcome.count_document(&item, true);
+            let run = run.as_mut().expect("items come from a partition, which began the run");
+            let flow = run.push(&item.value())?;
+            rows.extend(run.drain());
+            if flow == sql::Flow::Enough || rows.len() > skip + page.rows_max() {
+                break;
+            }
+        }
         if let Some(run) = run {
             rows.extend(run.finish()?);
         }
         for (returned, row) in (skip..).zip(rows.iter().skip(skip)) {
             if page.is_full() {
-                let epk = self.scope.within.min.clone();
-                outcome.continuation =
-                    Some(Continuation { epk, position: Position::Row(returned), rows_returned: 0 });
+                let within = self.scope.within.clone();
+                outcome.continuation = Some(Continuation::at(within, Position::Row(returned), 0));
                 break;
             }
             page.add(row);
@@ -243,7 +262,7 @@ impl Walk<'_> {
                 Some(run.drain())
             };
             let count = rows.as_ref().map_or(1, Vec::len);
-            outcome.count_document(&place, count > 0);
+            outcome.count_document(&place.item, count > 0);
             let returned = std::mem::take(&mut self.rows_returned);
             for at in returned..count {
                 if page.is_full() {
@@ -269,9 +288,9 @@ fn route_continues(route: &Route, from: &Position) -> bool {
 }
 
 impl QueryOutcome {
-    fn count_document(&mut self, place: &Place, useful: bool) {
+    fn count_document(&mut self, item: &Item, useful: bool) {
         self.metrics.retrieved_count += 1;
-        self.metrics.retrieved_bytes += place.item.size();
+        self.metrics.retrieved_bytes += item.size();
         if useful {
             self.work.loaded += 1;
         } else {

@@ -17,8 +17,7 @@ pub(crate) struct Scope {
 impl Scope {
     /// A stretch of the ring, whoever owns it.
     pub(crate) fn of_range(container: &Container, within: EpkRange, vantage: Vantage) -> Scope {
-        let partitions = container.partitions_over(&within).into_iter();
-        Scope { partitions: partitions.map(|partition| Replica::new(partition, vantage)).collect(), within }
+        Scope { partitions: container.replicas_over(&within, vantage), within }
     }
 
     /// One partition, or the part of it that lies within `within`.

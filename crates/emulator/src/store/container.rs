@@ -1,8 +1,8 @@
 //! A container: its rules and its partitions, in the order of the ring.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
@@ -10,18 +10,20 @@ use protocol::container::ContainerProperties;
 use protocol::partition::{EffectivePartitionKey, EpkRange, even_split};
 use protocol::resource_id::ContainerRid;
 
-use super::partition::{Commit, Moment, Partition, Retired};
+use super::layout::Layout;
+use super::partition::{Commit, Moment, Partition, Replica, Retired};
 use super::schema::Schema;
 use super::transaction::Transaction;
-use crate::regions::{RegionId, Regions};
+use crate::regions::{RegionId, Regions, Vantage};
 
 /// The data of one container.
 pub(crate) struct Container {
-    rid: ContainerRid,
+    pub(super) rid: ContainerRid,
     schema: ArcSwap<Schema>,
-    regions: Arc<Regions>,
+    pub(super) regions: Arc<Regions>,
     /// Contiguous and sorted: together they cover the ring.
-    partitions: ArcSwap<Vec<Arc<Partition>>>,
+    pub(super) partitions: ArcSwap<Vec<Arc<Partition>>>,
+    pub(super) layout: Mutex<Layout>,
     next_ordinal: AtomicU64,
 }
 
@@ -52,6 +54,7 @@ impl Container {
         let count = regions.current().len();
         let schema = Arc::new(Schema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.max(1));
+        let layout = Mutex::new(Layout::after(ranges.len()));
         let partitions = ranges
             .into_iter()
             .zip(0..)
@@ -62,6 +65,7 @@ impl Container {
             schema: ArcSwap::new(schema),
             regions,
             partitions: ArcSwap::from_pointee(partitions),
+            layout,
             next_ordinal: AtomicU64::new(1),
         }
     }
@@ -112,13 +116,19 @@ impl Container {
 
     /// The partition with this range id, if it is live.
     pub(crate) fn partition(&self, id: &str) -> Option<Arc<Partition>> {
-        let id: u32 = id.parse().ok()?;
+        self.partition_numbered(id.parse().ok()?)
+    }
+
+    /// The same, by number.
+    pub(crate) fn partition_numbered(&self, id: u32) -> Option<Arc<Partition>> {
         self.partitions.load().iter().find(|partition| partition.identity.id == id).cloned()
     }
 
-    /// The partitions that own a part of `range`, in the order of the ring.
-    pub(crate) fn partitions_over(&self, range: &EpkRange) -> Vec<Arc<Partition>> {
-        self.partitions.load().iter().filter(|partition| partition.range.overlaps(range)).cloned().collect()
+    /// The partitions that own a part of `range`, in the order of the ring, as seen from `vantage`.
+    pub(crate) fn replicas_over(&self, range: &EpkRange, vantage: Vantage) -> Vec<Replica> {
+        let partitions = self.partitions.load();
+        let over = partitions.iter().filter(|partition| partition.range.overlaps(range));
+        over.map(|partition| Replica::new(Arc::clone(partition), vantage)).collect()
     }
 
     /// Removes what has expired, so that its removal is part of the log.

@@ -18,6 +18,9 @@ pub(crate) const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Entries dropped per write at the most, so that no single write pays for all.
 const TRIM_STEPS_MAX: usize = 8;
 
+/// More than one transaction has operations, purges included.
+const OPERATIONS_APART: u32 = 1 << 16;
+
 /// The changes of one partition.
 #[derive(Clone)]
 pub(crate) struct Log {
@@ -119,13 +122,18 @@ impl Log {
         Some(change)
     }
 
-    /// The same, with the changes that `keeps` says.
-    pub(super) fn filtered(&self, keeps: impl Fn(&Change) -> bool) -> Log {
-        let kept = self.entries.iter().filter(|(_, change)| keeps(change));
-        let entries: OrdMap<(Lsn, u32), Arc<Change>> =
-            kept.map(|(key, change)| (*key, Arc::clone(change))).collect();
+    /// The changes of several logs that `keeps` says. Those with the same LSN stand one log's after
+    /// the other's.
+    pub(super) fn joined(logs: &[&Log], keeps: impl Fn(&Change) -> bool) -> Log {
+        let mut entries: OrdMap<(Lsn, u32), Arc<Change>> = OrdMap::new();
+        for (at, log) in (0..).zip(logs) {
+            for ((lsn, operation), change) in log.entries.iter().filter(|(_, change)| keeps(change)) {
+                entries.insert((*lsn, operation + at * OPERATIONS_APART), Arc::clone(change));
+            }
+        }
         let superseded_bytes = entries.values().map(|change| superseded(change)).sum();
-        Log { entries, superseded_bytes, forgotten: self.forgotten }
+        let forgotten = logs.iter().map(|log| log.forgotten).max().unwrap_or_default();
+        Log { entries, superseded_bytes, forgotten }
     }
 
     fn trim(&mut self, now: u64) {

@@ -7,10 +7,12 @@
 
 mod by_key;
 mod container;
+mod contents;
 mod document;
 mod head;
 pub(crate) mod index;
 mod item;
+mod layout;
 mod line;
 mod log;
 mod partition;
@@ -25,6 +27,7 @@ mod view;
 pub(crate) use container::Container;
 pub(crate) use document::{Document, DocumentError, ITEM_BYTES_MAX};
 pub(crate) use item::{Item, Ordinal};
+pub use layout::LayoutError;
 pub(crate) use log::{Change, ChangeKind};
 pub(crate) use partition::{Commit, Moment, Partition, Replica};
 pub(crate) use patch::{Action, Operation, Pointer, apply as apply_patch};

@@ -4,7 +4,7 @@
 //! view of it. Which state a request gets is decided by its [`Vantage`].
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::Guard;
@@ -32,6 +32,8 @@ pub(crate) struct Partition {
     pub(crate) range: EpkRange,
     /// The ranges it came from, oldest first.
     pub(crate) parents: Vec<u32>,
+    /// Whether those who ask for it by its id are told to wait: it is about to be replaced.
+    splitting: AtomicBool,
     line: Line,
     /// One per region; none where there is only one region.
     views: Vec<View>,
@@ -143,7 +145,17 @@ impl Partition {
         let views = if regions > 1 { regions } else { 0 };
         let newest = Guard::into_inner(line.peek());
         let views = (0..views).map(|_| View::new(Arc::clone(&newest))).collect();
-        Partition { identity, range, parents, line, views }
+        Partition { identity, range, parents, splitting: AtomicBool::new(false), line, views }
+    }
+
+    /// Whether it is about to be replaced by others.
+    pub(crate) fn is_splitting(&self) -> bool {
+        self.splitting.load(Ordering::Acquire)
+    }
+
+    /// Says that it is about to be replaced, or that it is not after all.
+    pub(crate) fn set_splitting(&self, splitting: bool) {
+        self.splitting.store(splitting, Ordering::Release);
     }
 
     /// The items by identity as seen from `vantage`. Never waits.
@@ -233,10 +245,8 @@ impl Partition {
 
     /// Keeps what a region sees now, which nothing new will reach.
     pub(super) fn pause(&self, region: RegionId, uptime: Duration) {
-        if let Some(view) = self.views.get(region.index()) {
-            let lsn = view.peek(uptime).lsn;
-            view.state(&self.line.snapshot(), lsn);
-        }
+        // The state stays worked out.
+        self.seen(region, uptime);
     }
 
     /// Lets a region that was paused see everything, at `due`.
@@ -259,8 +269,18 @@ impl Partition {
         self.line.turn()
     }
 
-    pub(super) fn view(&self, region: RegionId) -> Option<&View> {
-        self.views.get(region.index())
+    /// What a region sees, to keep.
+    pub(super) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<State>> {
+        let view = self.views.get(region.index())?;
+        let lsn = view.peek(uptime).lsn;
+        Some(view.state(&self.line.snapshot(), lsn))
+    }
+
+    /// Decides what a region sees of a partition that is being made.
+    pub(super) fn set_view(&mut self, region: RegionId, view: View) {
+        if let Some(place) = self.views.get_mut(region.index()) {
+            *place = view;
+        }
     }
 }
 

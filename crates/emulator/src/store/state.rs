@@ -39,6 +39,16 @@ impl State {
         State { lsn, schema, items: OrdMap::new(), index: Index::default(), log: Log::starting_after(lsn) }
     }
 
+    /// No items yet, but a history.
+    pub(super) fn with_log(schema: Arc<Schema>, lsn: Lsn, log: Log) -> State {
+        State { log, ..State::new(schema, lsn) }
+    }
+
+    /// Every item, in order of creation.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
+        self.items.values()
+    }
+
     /// The item an index entry points at.
     pub(crate) fn item(&self, ordinal: Ordinal) -> Option<&Arc<Item>> {
         self.items.get(&ordinal)
@@ -92,9 +102,9 @@ impl State {
         }
     }
 
-    /// Does again what `log` says happened up to `lsn`.
-    pub(super) fn go_forward(&mut self, log: &Log, lsn: Lsn) {
-        for (operation, change) in log.entries_between(self.lsn, lsn) {
+    /// Does again what `log` says happened up to `lsn`, where `concerns` says that it belongs here.
+    pub(super) fn go_forward(&mut self, log: &Log, lsn: Lsn, concerns: impl Fn(&Change) -> bool) {
+        for (operation, change) in log.entries_between(self.lsn, lsn).filter(|(_, change)| concerns(change)) {
             let (before, after) = change.versions();
             self.exchange(before, after);
             self.log.append(operation, Arc::clone(change));

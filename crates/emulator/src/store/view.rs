@@ -14,6 +14,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use protocol::lsn::Lsn;
 
+use super::contents::Contents;
 use super::head::Head;
 use super::state::State;
 use crate::regions::Staleness;
@@ -48,6 +49,13 @@ impl View {
             pending: Mutex::default(),
             worked_out: Mutex::default(),
         }
+    }
+
+    /// Sees `contents`, and remembers the state.
+    pub(super) fn of(contents: Contents) -> View {
+        let view = View::new(Arc::new(contents.head));
+        *view.worked_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(contents.state));
+        view
     }
 
     /// The newest head that is due. Never waits for a writer.
@@ -100,11 +108,6 @@ impl View {
         self.seen.store(head);
     }
 
-    /// When everything that waits will have been seen; zero if nothing does.
-    pub(super) fn last_due(&self) -> Duration {
-        self.pending().back().map_or(Duration::ZERO, |last| last.due)
-    }
-
     /// The state at `lsn`, or the nearest before it that is still known; `newest` is at or after it.
     pub(super) fn state(&self, newest: &Arc<State>, lsn: Lsn) -> Arc<State> {
         if newest.lsn <= lsn {
@@ -118,7 +121,7 @@ impl View {
         let state = match forward {
             Some(known) if known.lsn == lsn => known,
             Some(mut known) => {
-                Arc::make_mut(&mut known).go_forward(&newest.log, lsn);
+                Arc::make_mut(&mut known).go_forward(&newest.log, lsn, |_| true);
                 known
             }
             None => {

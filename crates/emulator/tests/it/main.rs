@@ -21,4 +21,5 @@ mod queries;
 mod refusals;
 mod regions;
 mod running;
+mod splits;
 mod transport;

@@ -2,12 +2,13 @@
 
 use http::HeaderValue;
 use protocol::headers as name;
+use protocol::partition::EpkRange;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
 use sql::{Context, Statement, SupportedFeatures, Value};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::scope::{Target, target};
+use super::scope::{Target, range_gone, target};
 use super::served::{Served, check_session};
 use super::{partition_key, query_plan};
 use crate::charge;
@@ -34,12 +35,16 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
     let compiled = watch.elapsed();
+    let from = continuation(&request.call.headers)?;
     let scope = scope_of(request, &schema, &statement)?;
+    let scope = match &from {
+        Some(from) => resumed(request, &statement, scope, from)?,
+        None => scope,
+    };
     let headers = &request.call.headers;
     for partition in &scope.partitions {
         check_session(&request.call, partition, partition.peek().lsn)?;
     }
-    let from = continuation(headers)?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
     let now = request.call.now;
@@ -139,6 +144,37 @@ fn scope_of(
         .with_additional_error_info(plan));
     }
     Ok(everywhere)
+}
+
+/// Where to go on when the partition that began was split since.
+///
+/// A result that is worked out as a whole is worked out over all that it began with, by the child that
+/// inherited its beginning; the other one has nothing to add. A walk in order cannot go on over several
+/// partitions at once: the client has to ask each of them.
+fn resumed(
+    request: &ItemRequest<'_>,
+    statement: &Statement,
+    scope: Scope,
+    from: &Continuation,
+) -> Result<Scope, ServiceError> {
+    let begun = &from.stretches[0].range;
+    if from.rows().is_none() {
+        let in_order = statement.needs_merge() && scope.partitions.len() > 1;
+        return if in_order {
+            Err(range_gone(&scope.partitions[0].identity.id.to_string()))
+        } else {
+            Ok(scope)
+        };
+    }
+    if *begun == scope.within || !begun.covers(&scope.within) {
+        return Ok(scope);
+    }
+    let within = if begun.min == scope.within.min {
+        begun.clone()
+    } else {
+        EpkRange::new(scope.within.min.clone(), scope.within.min.clone())
+    };
+    Ok(Scope { partitions: request.container.store.replicas_over(begun, request.call.vantage), within })
 }
 
 /// The place to go on from, if the client has one.

@@ -39,6 +39,9 @@ pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Targe
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
+        if partition.is_splitting() {
+            return Err(range_splitting(id));
+        }
         return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), vantage)));
     }
     if let Some(key) = partition_key::of_request(headers, schema)? {
@@ -92,8 +95,14 @@ fn position(headers: &RequestHeaders<'_>, side: Side) -> Result<Option<Effective
     })
 }
 
+/// 410/1007: the range is about to be replaced.
+fn range_splitting(id: &str) -> ServiceError {
+    let message = format!("The partition key range '{id}' is being split or merged; try again in a moment.");
+    ServiceError::listed(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
+}
+
 /// 410/1002: the client's map of the ring is out of date.
-fn range_gone(id: &str) -> ServiceError {
+pub(super) fn range_gone(id: &str) -> ServiceError {
     ServiceError::listed(
         Status::GONE,
         &format!("The requested partition key range '{id}' does not exist or no longer does; read the ranges again."),

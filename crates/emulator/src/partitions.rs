@@ -1,0 +1,83 @@
+//! What an operator may do to a container's partitions while they serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::partition::EffectivePartitionKey;
+use thiserror::Error;
+
+use crate::gateway::Account;
+use crate::store::Container;
+pub use crate::store::LayoutError;
+
+/// Why partitions stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PartitionsError {
+    /// No such container.
+    #[error("there is no container '{container}' in a database '{database}'")]
+    NoContainer {
+        /// The database asked for.
+        database: String,
+        /// The container asked for.
+        container: String,
+    },
+    /// The split or merge is impossible.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Not a place on the ring.
+    #[error("'{0}' is no effective partition key: expected hexadecimal digits")]
+    BadPosition(String),
+}
+
+impl Account {
+    /// Splits a partition key range in two, at an effective partition key or in the middle. Cost grows
+    /// with what it holds.
+    pub fn split_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        at: Option<&str>,
+        uptime: Duration,
+    ) -> Result<[u32; 2], PartitionsError> {
+        let at = at.map(|hex| {
+            EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionsError::BadPosition(hex.to_owned()))
+        });
+        Ok(self.container_store(database, container)?.split(range, at.transpose()?.as_ref(), uptime)?)
+    }
+
+    /// Merges neighbouring partition key ranges into one.
+    pub fn merge_partitions(
+        &self,
+        database: &str,
+        container: &str,
+        ranges: &[u32],
+        uptime: Duration,
+    ) -> Result<u32, PartitionsError> {
+        Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
+    }
+
+    /// Lets requests that name a range wait (410/1007), as they do while the service splits it, or no
+    /// longer.
+    pub fn set_splitting(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        splitting: bool,
+    ) -> Result<(), PartitionsError> {
+        let store = self.container_store(database, container)?;
+        let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
+        partition.set_splitting(splitting);
+        Ok(())
+    }
+
+    fn container_store(&self, database: &str, container: &str) -> Result<Arc<Container>, PartitionsError> {
+        let snapshot = self.catalog.snapshot();
+        let found = snapshot.container(database, container).map_err(|_| PartitionsError::NoContainer {
+            database: database.to_owned(),
+            container: container.to_owned(),
+        })?;
+        Ok(Arc::clone(&found.store))
+    }
+}

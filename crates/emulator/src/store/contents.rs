@@ -1,0 +1,50 @@
+//! Everything a partition holds, while it is taken apart or put together.
+
+use std::sync::Arc;
+
+use protocol::lsn::Lsn;
+use protocol::partition::EpkRange;
+
+use super::head::Head;
+use super::log::{Change, Log};
+use super::state::State;
+
+/// A head and the state behind it.
+#[derive(Clone)]
+pub(super) struct Contents {
+    pub(super) head: Head,
+    pub(super) state: State,
+}
+
+impl Contents {
+    /// What `parts` hold within `range`, under the rules of the first. Cost grows with the items.
+    pub(super) fn of(parts: &[Arc<State>], range: &EpkRange) -> Contents {
+        let schema = Arc::clone(&parts[0].schema);
+        let lsn = parts.iter().map(|part| part.lsn).max().unwrap_or_default();
+        let logs: Vec<&Log> = parts.iter().map(|part| &part.log).collect();
+        let log = Log::joined(&logs, |change| range.contains(&change.item.epk));
+        let mut head = Head::new(Arc::clone(&schema), lsn);
+        let mut state = State::with_log(schema, lsn, log);
+        for item in parts.iter().flat_map(|part| part.items()).filter(|item| range.contains(&item.epk)) {
+            head.insert(item);
+            state.insert(item);
+        }
+        Contents { head, state }
+    }
+
+    /// Does again what happened within `range` after it was made, up to `lsn`.
+    pub(super) fn follow(&mut self, log: &Log, range: &EpkRange, lsn: Lsn) {
+        let since = self.state.lsn;
+        let within = |change: &Change| range.contains(&change.item.epk);
+        for (_, change) in log.entries_between(since, lsn).filter(|(_, change)| within(change)) {
+            match change.versions() {
+                (Some(before), Some(after)) => self.head.replace(before, after),
+                (None, Some(after)) => self.head.insert(after),
+                (Some(before), None) => self.head.remove(before),
+                (None, None) => {}
+            }
+        }
+        self.state.go_forward(log, lsn, within);
+        self.head.lsn = lsn;
+    }
+}

@@ -1,0 +1,180 @@
+//! How a container's partitions split and merge.
+//!
+//! Both make new partitions beside the old ones, first from a snapshot while writes go on, then catch
+//! up within the old one's last turn, and swap. Whoever still holds the old partition reads on in peace;
+//! whoever wants to write to it is told that it has retired and asks for the owner again. Costs grow
+//! with the items of the partitions concerned, so both belong on a thread that may take its time.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use protocol::partition::{EffectivePartitionKey, EpkRange, split_point};
+use thiserror::Error;
+
+use super::container::Container;
+use super::contents::Contents;
+use super::line::Line;
+use super::partition::{Identity, Partition};
+use super::state::State;
+use super::view::View;
+use crate::regions::RegionId;
+
+/// Why partitions stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LayoutError {
+    /// No such partition.
+    #[error("there is no partition key range '{0}'; `peri partition list` shows those there are")]
+    Unknown(u32),
+    /// A split that would leave one side empty.
+    #[error("the range '{id}' cannot be split at '{at}': it goes from '{min}' to '{max}'")]
+    Outside {
+        /// Which range.
+        id: u32,
+        /// Where.
+        at: String,
+        /// Where it begins.
+        min: String,
+        /// Where it ends.
+        max: String,
+    },
+    /// A range of one value.
+    #[error("the range '{0}' holds a single partition key value and cannot be split")]
+    Indivisible(u32),
+    /// Fewer than two ranges to merge.
+    #[error("merging takes two or more partition key ranges")]
+    TooFew,
+    /// Ranges with others between them.
+    #[error("the ranges {0} are not next to each other; only neighbours can be merged")]
+    Apart(String),
+}
+
+/// What splits and merges take turns with.
+#[derive(Debug)]
+pub(super) struct Layout {
+    next_range_id: u32,
+}
+
+impl Layout {
+    pub(super) fn after(partitions: usize) -> Layout {
+        Layout { next_range_id: u32::try_from(partitions).unwrap_or(u32::MAX) }
+    }
+
+    fn new_id(&mut self) -> u32 {
+        self.next_range_id += 1;
+        self.next_range_id - 1
+    }
+}
+
+impl Container {
+    /// Splits the range `id` in two, at `at` or in the middle. Says which ranges came of it.
+    pub(crate) fn split(
+        &self,
+        id: u32,
+        at: Option<&EffectivePartitionKey>,
+        uptime: Duration,
+    ) -> Result<[u32; 2], LayoutError> {
+        let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        let parent = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
+        let schema = self.schema();
+        let at = match at {
+            Some(at) => at.clone(),
+            None => split_point(&schema.partition_key, &parent.range).ok_or(LayoutError::Indivisible(id))?,
+        };
+        if at <= parent.range.min || at >= parent.range.max {
+            let (min, max) = (parent.range.min.to_hex(), parent.range.max.to_hex());
+            return Err(LayoutError::Outside { id, at: at.to_hex(), min, max });
+        }
+        let ids = [layout.new_id(), layout.new_id()];
+        let ranges = [
+            EpkRange::new(parent.range.min.clone(), at.clone()),
+            EpkRange::new(at, parent.range.max.clone()),
+        ];
+        let plans = ids.into_iter().zip(ranges).collect();
+        let token_version = parent.identity.token_version;
+        self.exchange(&[parent], plans, token_version, uptime);
+        Ok(ids)
+    }
+
+    /// Merges neighbouring ranges into one. Says which range came of it.
+    pub(crate) fn merge(&self, ids: &[u32], uptime: Duration) -> Result<u32, LayoutError> {
+        let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parents = Vec::with_capacity(ids.len());
+        for id in ids {
+            parents.push(self.partition_numbered(*id).ok_or(LayoutError::Unknown(*id))?);
+        }
+        parents.sort_by(|a, b| a.range.min.cmp(&b.range.min));
+        parents.dedup_by_key(|partition| partition.identity.id);
+        let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
+            return Err(LayoutError::TooFew);
+        };
+        if parents.len() < 2 {
+            return Err(LayoutError::TooFew);
+        }
+        if parents.windows(2).any(|pair| pair[0].range.max != pair[1].range.min) {
+            let named: Vec<String> = ids.iter().map(u32::to_string).collect();
+            return Err(LayoutError::Apart(named.join(", ")));
+        }
+        let id = layout.new_id();
+        let range = EpkRange::new(first.range.min.clone(), last.range.max.clone());
+        let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
+        // Two histories became one: tokens of before no longer compare.
+        self.exchange(&parents, vec![(id, range)], version + 1, uptime);
+        Ok(id)
+    }
+
+    /// Puts new partitions with the given ids and ranges in the place of `old` ones.
+    fn exchange(
+        &self,
+        old: &[Arc<Partition>],
+        new: Vec<(u32, EpkRange)>,
+        token_version: i64,
+        uptime: Duration,
+    ) {
+        let before: Vec<Arc<State>> = old.iter().map(|partition| partition.newest_snapshot()).collect();
+        let mut contents: Vec<Contents> = new.iter().map(|(_, range)| Contents::of(&before, range)).collect();
+        let topology = self.regions.current();
+        let paused: Vec<(RegionId, Vec<Contents>)> = topology
+            .regions()
+            .filter_map(|(region, there)| Some((region, there.paused_at?)))
+            .filter_map(|(region, paused_at)| {
+                let seen = |partition: &Arc<Partition>| partition.seen(region, paused_at.min(uptime));
+                let seen: Vec<Arc<State>> = old.iter().map(seen).collect::<Option<_>>()?;
+                Some((region, new.iter().map(|(_, range)| Contents::of(&seen, range)).collect()))
+            })
+            .collect();
+        // In the order of the ring, as everybody who takes more than one.
+        let mut turns: Vec<_> = old.iter().map(|partition| partition.turn()).collect();
+        let newest: Vec<&State> = turns.iter().map(|turn| turn.state()).collect();
+        let known = before.iter().zip(&newest).all(|(before, newest)| newest.log.reaches(before.lsn));
+        for ((_, range), contents) in new.iter().zip(&mut contents) {
+            match newest.as_slice() {
+                [newest] if known => contents.follow(&newest.log, range, newest.lsn),
+                // Several histories have no common order to catch up in.
+                _ if before.iter().zip(&newest).all(|(before, newest)| before.lsn == newest.lsn) => {}
+                newest => {
+                    let newest: Vec<Arc<State>> =
+                        newest.iter().map(|state| Arc::new(State::clone(state))).collect();
+                    *contents = Contents::of(&newest, range);
+                }
+            }
+        }
+        let mut parents: Vec<u32> = old.iter().flat_map(|partition| partition.parents.clone()).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        parents.extend(old.iter().map(|partition| partition.identity.id));
+        let made = new.into_iter().zip(contents).enumerate().map(|(at, ((id, range), contents))| {
+            let identity = Identity::new(id, self.rid, token_version);
+            let line = Line::new(contents.head, contents.state);
+            let mut partition = Partition::with(identity, range, parents.clone(), line, topology.len());
+            for (region, seen) in &paused {
+                partition.set_view(*region, View::of(seen[at].clone()));
+            }
+            Arc::new(partition)
+        });
+        let mut partitions = Vec::clone(&self.partitions.load());
+        let at = partitions.iter().position(|partition| Arc::ptr_eq(partition, &old[0])).unwrap_or(0);
+        partitions.splice(at..at + old.len(), made);
+        self.partitions.store(Arc::new(partitions));
+        turns.iter_mut().for_each(|turn| turn.retire());
+    }
+}

@@ -1,0 +1,255 @@
+//! Partitions that split and merge under clients that are in the middle of something.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, TestAccount};
+
+const DOCS: &str = "/dbs/d/colls/c/docs";
+const RANGES: &str = "/dbs/d/colls/c/pkranges";
+const ITEMS: u32 = 60;
+
+type Headers<'a> = Vec<(&'a str, &'a str)>;
+
+async fn put(account: &TestAccount, n: u32) -> Answer {
+    let (key, body) =
+        (format!(r#"["k{}"]"#, n % 20), json!({"id": n.to_string(), "pk": format!("k{}", n % 20), "n": n}));
+    let headers = [("x-ms-documentdb-partitionkey", key.as_str()), ("x-ms-documentdb-is-upsert", "true")];
+    account.send(Method::POST, DOCS, &headers, &body.to_string()).await.expect_status(&[200, 201])
+}
+
+async fn filled() -> TestAccount {
+    let account = TestAccount::with_container().await;
+    for n in 0..ITEMS {
+        put(&account, n).await;
+    }
+    account
+}
+
+fn split(account: &TestAccount, range: u32) -> [u32; 2] {
+    account.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap()
+}
+
+fn merge(account: &TestAccount, ranges: &[u32]) -> u32 {
+    account.account.merge_partitions("d", "c", ranges, account.clock.uptime()).unwrap()
+}
+
+/// One page of a query, and where to go on.
+async fn page(
+    account: &TestAccount,
+    query: &str,
+    more: &[(&str, &str)],
+    from: Option<&str>,
+) -> (Vec<Value>, Option<String>) {
+    let mut headers: Headers<'_> = vec![
+        ("x-ms-documentdb-isquery", "true"),
+        ("content-type", "application/query+json"),
+        ("x-ms-documentdb-query-enablecrosspartition", "true"),
+        ("x-ms-max-item-count", "7"),
+    ];
+    headers.extend_from_slice(more);
+    headers.extend(from.map(|from| ("x-ms-continuation", from)));
+    let body = json!({"query": query}).to_string();
+    let answer = account.send(Method::POST, DOCS, &headers, &body).await.expect(200);
+    let rows = answer.json()["Documents"].as_array().unwrap().clone();
+    (rows, answer.header("x-ms-continuation").map(str::to_owned))
+}
+
+#[tokio::test]
+async fn a_query_goes_on_through_splits_and_merges_without_losing_or_repeating_a_row() {
+    for between in 0..8 {
+        let account = filled().await;
+        let (mut rows, mut from) = (Vec::new(), None);
+        let mut ranges = vec![0];
+        for step in 0.. {
+            let (next, more) = page(&account, "SELECT VALUE c.n FROM c", &[], from.as_deref()).await;
+            rows.extend(next);
+            from = more;
+            if from.is_none() {
+                break;
+            }
+            match (step == between, step == between + 2) {
+                (true, _) => {
+                    let [left, right] = split(&account, 0);
+                    let [a, b] = split(&account, left);
+                    ranges = vec![a, b, right];
+                }
+                (_, true) => ranges = vec![merge(&account, &ranges)],
+                _ => {}
+            }
+        }
+        let distinct: BTreeSet<u64> = rows.iter().map(|row| row.as_u64().unwrap()).collect();
+        assert_eq!((rows.len(), distinct.len()), (60, 60), "split after page {between}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_is_worked_out_as_a_whole_survives_a_split_of_its_range() {
+    let account = filled().await;
+    let query = "SELECT DISTINCT VALUE c.n FROM c";
+    let (mut rows, from) = page(&account, query, &[("x-ms-documentdb-partitionkeyrangeid", "0")], None).await;
+    let ids = split(&account, 0).map(|id| id.to_string());
+    for id in &ids {
+        let mut from = from.clone();
+        while let Some(token) = from {
+            let range = [("x-ms-documentdb-partitionkeyrangeid", id.as_str())];
+            let (next, more) = page(&account, query, &range, Some(&token)).await;
+            rows.extend(next);
+            from = more;
+        }
+    }
+    let distinct: BTreeSet<u64> = rows.iter().map(|row| row.as_u64().unwrap()).collect();
+    assert_eq!((rows.len(), distinct.len()), (60, 60));
+}
+
+#[tokio::test]
+async fn clients_with_an_old_map_are_told_and_find_the_new_ranges() {
+    let account = filled().await;
+    let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
+    account.account.set_splitting("d", "c", 0, true).unwrap();
+    account.send(Method::GET, DOCS, &range, "").await.expect_refusal(410, 1007, "try again");
+    put(&account, 1).await;
+    let before = account.get(RANGES).await.expect(200);
+    split(&account, 0);
+    account.send(Method::GET, DOCS, &range, "").await.expect_refusal(410, 1002, "read the ranges again");
+    let etag = before.header("etag").unwrap().to_owned();
+    let poll = [("a-im", "Incremental Feed"), ("if-none-match", etag.as_str())];
+    let after = account.send(Method::GET, RANGES, &poll, "").await.expect(200).json();
+    let ranges: Vec<(&str, &Value)> = after["PartitionKeyRanges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|range| (range["id"].as_str().unwrap(), &range["parents"]))
+        .collect();
+    assert_eq!(ranges, [("1", &json!(["0"])), ("2", &json!(["0"]))]);
+    let merged = merge(&account, &[1, 2]);
+    let all = account.get(RANGES).await.expect(200).json();
+    assert_eq!(all["PartitionKeyRanges"].as_array().unwrap().len(), 1);
+    assert_eq!(all["PartitionKeyRanges"][0]["parents"], json!(["0", "1", "2"]));
+    assert_eq!(merged, 3);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_the_children_of_its_partition() {
+    let account = filled().await;
+    let token = put(&account, 5).await.header("x-ms-session-token").unwrap().to_owned();
+    split(&account, 0);
+    let headers = [("x-ms-documentdb-partitionkey", r#"["k5"]"#), ("x-ms-session-token", token.as_str())];
+    let answer = account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect(200);
+    let child = answer.header("x-ms-session-token").unwrap();
+    assert!(child.starts_with("1:-1#") || child.starts_with("2:-1#"), "{child}");
+    let future = token.replace('#', "#9");
+    let headers = [headers[0], ("x-ms-session-token", future.as_str())];
+    account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect_refusal(404, 1002, "session");
+    merge(&account, &[1, 2]);
+    let headers = [headers[0], ("x-ms-session-token", token.as_str())];
+    let merged = account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect(200);
+    assert!(merged.header("x-ms-session-token").unwrap().starts_with("3:0#"));
+}
+
+/// Changes after `etag`, page by page, and the place reached.
+async fn changes(
+    account: &TestAccount,
+    more: &[(&str, &str)],
+    etag: &str,
+    pages: usize,
+) -> (Vec<u64>, String) {
+    let (mut seen, mut etag) = (Vec::new(), etag.to_owned());
+    for _ in 0..pages {
+        let place = etag.clone();
+        let mut headers: Headers<'_> = vec![("a-im", "Incremental Feed"), ("x-ms-max-item-count", "9")];
+        headers.extend_from_slice(more);
+        if !place.is_empty() {
+            headers.push(("if-none-match", &place));
+        }
+        let answer = account.send(Method::GET, DOCS, &headers, "").await.expect_status(&[200, 304]);
+        etag = answer.header("etag").unwrap().to_owned();
+        if answer.status == 304 {
+            break;
+        }
+        seen.extend(
+            answer.json()["Documents"].as_array().unwrap().iter().map(|item| item["n"].as_u64().unwrap()),
+        );
+    }
+    (seen, etag)
+}
+
+#[tokio::test]
+async fn a_change_feed_goes_on_through_splits_and_merges() {
+    let account = filled().await;
+    // By range: half of the parent, then the children, then what they merged into.
+    let (mut seen, etag) = changes(&account, &[("x-ms-documentdb-partitionkeyrangeid", "0")], "", 3).await;
+    assert_eq!(seen.len(), 27);
+    split(&account, 0);
+    let (left, _) = changes(&account, &[("x-ms-documentdb-partitionkeyrangeid", "1")], &etag, 100).await;
+    let (right, _) = changes(&account, &[("x-ms-documentdb-partitionkeyrangeid", "2")], &etag, 100).await;
+    seen.extend(left.iter().chain(&right));
+    assert_eq!(BTreeSet::from_iter(&seen).len(), 60);
+    assert_eq!(seen.len(), 60);
+    // Everywhere: the position lists both ranges, at different places, when they merge.
+    let (mut seen, etag) = changes(&account, &[], "", 2).await;
+    merge(&account, &[1, 2]);
+    put(&account, 100).await;
+    let (rest, _) = changes(&account, &[], &etag, 100).await;
+    seen.extend(&rest);
+    assert_eq!(seen.len(), 61, "{seen:?}");
+    assert_eq!(BTreeSet::from_iter(&seen).len(), 61);
+}
+
+#[tokio::test]
+async fn impossible_splits_and_merges_say_why() {
+    let account = filled().await;
+    let uptime = account.clock.uptime();
+    let split =
+        |range, at| account.account.split_partition("d", "c", range, at, uptime).unwrap_err().to_string();
+    assert!(split(7, None).contains("'7'"));
+    assert!(split(0, Some("FF")).contains("from '' to 'FF'"));
+    assert!(split(0, Some("zz")).contains("hexadecimal"));
+    let unknown = account.account.split_partition("d", "none", 0, None, uptime).unwrap_err().to_string();
+    assert!(unknown.contains("'none'"), "{unknown}");
+    let merge =
+        |ranges: &[u32]| account.account.merge_partitions("d", "c", ranges, uptime).unwrap_err().to_string();
+    assert!(merge(&[]).contains("two or more"));
+    assert!(merge(&[0, 0]).contains("two or more"));
+    let [left, _] = account.account.split_partition("d", "c", 0, None, uptime).unwrap();
+    account.account.split_partition("d", "c", left, None, uptime).unwrap();
+    // 2 is the right half; 3 and 4 are the halves of the left one.
+    assert!(merge(&[3, 2]).contains("next to each other"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_never_notice_that_their_partition_is_replaced() {
+    let account = std::sync::Arc::new(TestAccount::with_container().await);
+    let writers = (0..4_u32).map(|writer| {
+        let account = std::sync::Arc::clone(&account);
+        tokio::spawn(async move {
+            for n in 0..250 {
+                put(&account, writer * 1000 + n).await;
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut range = 0;
+    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        let halves = split(&account, range);
+        tokio::task::yield_now().await;
+        range = merge(&account, &halves);
+        tokio::task::yield_now().await;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let mut found = BTreeSet::new();
+    let mut from = None;
+    loop {
+        let (rows, more) = page(&account, "SELECT VALUE c.n FROM c", &[], from.as_deref()).await;
+        found.extend(rows.iter().map(|row| row.as_u64().unwrap()));
+        from = more;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found.len(), 1000);
+}
