@@ -33,6 +33,7 @@ mod charge;
 pub mod partitions;
 mod query;
 pub mod regions;
+pub mod snapshots;
 mod store;
 
 // Beside the account.

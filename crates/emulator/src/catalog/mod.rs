@@ -62,6 +62,12 @@ impl Catalog {
         self.current.load()
     }
 
+    /// Makes everything as it was in `snapshot`. Ids given out since are not given out again.
+    pub(crate) fn restore(&self, snapshot: &Arc<Snapshot>) {
+        let _turn = self.lock();
+        self.current.store(Arc::clone(snapshot));
+    }
+
     /// Applies `change` to the newest snapshot and publishes the result, unless it is refused.
     fn update<T, E>(
         &self,

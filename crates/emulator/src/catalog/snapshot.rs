@@ -53,6 +53,11 @@ impl Snapshot {
         self.databases.range(beyond(after)).map(|(_, entry)| entry)
     }
 
+    /// Every container there is.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &Arc<ContainerEntry>> {
+        self.databases.values().flat_map(|database| database.containers_after(None))
+    }
+
     /// An offer by its `_rid`.
     pub(crate) fn offer(&self, rid: OfferRid) -> Option<&Arc<OfferEntry>> {
         self.offers.get(&rid)

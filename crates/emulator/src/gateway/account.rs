@@ -7,6 +7,7 @@ use protocol::authorization::Key;
 
 use crate::catalog::Catalog;
 use crate::regions::{Regions, Topology};
+use crate::snapshots::Snapshots;
 
 /// Everything the handlers of one account share. One per emulator, whatever the number of regions.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Account {
     pub(crate) partitions: Option<NonZeroU32>,
     /// Databases, containers, users, permissions, offers.
     pub(crate) catalog: Catalog,
+    /// Copies of all that, to come back to.
+    pub(crate) snapshots: Snapshots,
 }
 
 /// What an account is made of.
@@ -44,7 +47,8 @@ impl Account {
         let AccountSettings { key, topology, partitions, seed } = settings;
         let regions = Arc::new(Regions::new(topology));
         let catalog = Catalog::new(seed);
-        Account { name: "perihelion".to_owned(), key, regions, partitions, catalog }
+        let snapshots = Snapshots::default();
+        Account { name: "perihelion".to_owned(), key, regions, partitions, catalog, snapshots }
     }
 
     /// How many regions it is in.

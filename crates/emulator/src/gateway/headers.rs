@@ -57,6 +57,8 @@ request_headers! {
     priority_level = name::PRIORITY_LEVEL;
     /// `x-ms-cosmos-hub-region-processing-only`: the hub must answer.
     hub_region_processing_only = name::HUB_REGION_PROCESSING_ONLY;
+    /// `x-perihelion-as-of`: a question about the past.
+    as_of = crate::handlers::AS_OF;
     /// `x-ms-session-token`: what the client has already seen.
     session_token = name::SESSION_TOKEN;
     /// `x-ms-documentdb-partitionkey`: the partition key as a JSON array.

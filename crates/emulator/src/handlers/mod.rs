@@ -24,6 +24,8 @@ use std::sync::Arc;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
+pub(crate) use items::AS_OF;
+
 use crate::catalog::{ContainerEntry, Refusal};
 use crate::gateway::{Call, ContainerIds, ItemOperation, Operation, Reply, RequestHeaders, ServiceError};
 use crate::store::Moment;

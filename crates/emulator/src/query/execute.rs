@@ -65,7 +65,7 @@ impl QueryRequest<'_> {
 
     /// Whether it may keep a core busy for longer than other requests should wait.
     pub(crate) fn may_take_long(&self) -> bool {
-        let items: usize = self.scope.partitions.iter().map(|partition| partition.peek().len()).sum();
+        let items: usize = self.scope.partitions.iter().map(|partition| partition.snapshot().len()).sum();
         items > LONG_ITEMS && !(self.goes_on_by_position() && self.is_served_by_an_index())
     }
 

@@ -68,8 +68,6 @@ impl Account {
 
     fn each_container(&self, mut work: impl FnMut(&store::Container)) {
         let snapshot = Arc::clone(&self.catalog.snapshot());
-        for database in snapshot.databases_after(None) {
-            database.containers_after(None).for_each(|container| work(&container.store));
-        }
+        snapshot.containers().for_each(|container| work(&container.store));
     }
 }

@@ -80,6 +80,10 @@ impl Container {
         self.schema.load_full()
     }
 
+    pub(super) fn set_schema(&self, schema: Arc<Schema>) {
+        self.schema.store(schema);
+    }
+
     /// All partitions, in the order of the ring.
     pub(crate) fn partitions(&self) -> Arc<Vec<Arc<Partition>>> {
         self.partitions.load_full()

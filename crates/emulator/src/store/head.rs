@@ -17,8 +17,8 @@ use super::schema::Schema;
 pub(crate) struct Head {
     pub(crate) lsn: Lsn,
     pub(crate) schema: Arc<Schema>,
-    by_key: ItemsByKey,
-    bytes: u64,
+    pub(super) by_key: ItemsByKey,
+    pub(super) bytes: u64,
 }
 
 impl Head {

@@ -59,7 +59,7 @@ impl Layout {
         Layout { next_range_id: u32::try_from(partitions).unwrap_or(u32::MAX) }
     }
 
-    fn new_id(&mut self) -> u32 {
+    pub(super) fn new_id(&mut self) -> u32 {
         self.next_range_id += 1;
         self.next_range_id - 1
     }

@@ -17,6 +17,7 @@ mod line;
 mod log;
 mod partition;
 mod patch;
+mod saved;
 mod schema;
 mod state;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use layout::LayoutError;
 pub(crate) use log::{Change, ChangeKind};
 pub(crate) use partition::{Commit, Moment, Partition, Replica};
 pub(crate) use patch::{Action, Operation, Pointer, apply as apply_patch};
+pub(crate) use saved::SavedContainer;
 pub(crate) use schema::Schema;
 pub(crate) use state::State;
 pub(crate) use transaction::{Precondition, Transaction, WriteError, Written};

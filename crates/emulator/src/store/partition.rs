@@ -61,16 +61,33 @@ impl Identity {
     }
 }
 
-/// A partition as one region sees it.
+/// A partition as one region sees it, or as it was.
 #[derive(Clone)]
 pub(crate) struct Replica {
     partition: Arc<Partition>,
     vantage: Vantage,
+    /// What it sees whatever happens.
+    pinned: Option<Arc<State>>,
 }
 
 impl Replica {
     pub(crate) fn new(partition: Arc<Partition>, vantage: Vantage) -> Replica {
-        Replica { partition, vantage }
+        Replica { partition, vantage, pinned: None }
+    }
+
+    /// A partition as it was.
+    pub(crate) fn pinned(partition: Arc<Partition>, vantage: Vantage, state: Arc<State>) -> Replica {
+        Replica { partition, vantage, pinned: Some(state) }
+    }
+
+    /// The same partition as it was at `lsn`, if that is still known.
+    pub(crate) fn at(&self, lsn: Lsn) -> Option<Replica> {
+        let mut state = State::clone(&self.snapshot());
+        if !state.log.reaches(lsn) || lsn > state.lsn {
+            return None;
+        }
+        state.go_back(lsn);
+        Some(Replica::pinned(self.partition(), self.vantage, Arc::new(state)))
     }
 
     /// The partition itself.
@@ -85,7 +102,15 @@ impl Replica {
 
     /// The whole state, to keep. May wait for a write in progress, and for nothing else.
     pub(crate) fn snapshot(&self) -> Arc<State> {
-        self.partition.snapshot(self.vantage)
+        match &self.pinned {
+            Some(state) => Arc::clone(state),
+            None => self.partition.snapshot(self.vantage),
+        }
+    }
+
+    /// How far it is.
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.pinned.as_ref().map_or_else(|| self.peek().lsn, |state| state.lsn)
     }
 }
 
@@ -243,6 +268,11 @@ impl Partition {
         }
     }
 
+    /// Lets every region see `head` at once.
+    pub(super) fn show_everywhere(&self, head: &Arc<Head>) {
+        self.views.iter().for_each(|view| view.jump(Arc::clone(head)));
+    }
+
     /// Keeps what a region sees now, which nothing new will reach.
     pub(super) fn pause(&self, region: RegionId, uptime: Duration) {
         // The state stays worked out.
@@ -261,7 +291,7 @@ impl Partition {
     pub(super) fn adopt(&self, schema: &Arc<Schema>) {
         let mut turn = self.line.turn();
         turn.adopt(schema);
-        self.views.iter().for_each(|view| view.jump(turn.head()));
+        self.show_everywhere(&turn.head());
     }
 
     /// The writer's turn, for what is more than a transaction.

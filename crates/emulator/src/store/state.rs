@@ -21,7 +21,7 @@ use super::schema::Schema;
 pub(crate) struct State {
     pub(crate) lsn: Lsn,
     pub(crate) schema: Arc<Schema>,
-    items: OrdMap<Ordinal, Arc<Item>>,
+    pub(super) items: OrdMap<Ordinal, Arc<Item>>,
     pub(crate) index: Index,
     pub(crate) log: Log,
 }
@@ -98,8 +98,8 @@ impl State {
         while let Some(change) = self.log.pop_newest(lsn) {
             let (before, after) = change.versions();
             self.exchange(after, before);
-            self.lsn = self.log.newest_lsn().max(lsn);
         }
+        self.lsn = self.log.newest_lsn().max(lsn);
     }
 
     /// Does again what `log` says happened up to `lsn`, where `concerns` says that it belongs here.

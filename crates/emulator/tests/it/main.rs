@@ -21,5 +21,6 @@ mod queries;
 mod refusals;
 mod regions;
 mod running;
+mod snapshots;
 mod splits;
 mod transport;

@@ -4,6 +4,7 @@
 //! handler reads the request (`partition_key`, `body`), asks the store or runs a query, and says who
 //! answered (`served`).
 
+mod as_of;
 mod batch;
 mod batch_operation;
 mod body;
@@ -24,6 +25,8 @@ mod scope;
 mod served;
 mod upsert;
 mod write_reply;
+
+pub(crate) use as_of::AS_OF;
 
 use super::ItemRequest;
 use crate::gateway::{ItemOperation, Reply, ServiceError};

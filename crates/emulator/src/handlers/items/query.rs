@@ -10,7 +10,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::scope::{Target, range_gone, target};
 use super::served::{Served, check_session};
-use super::{partition_key, query_plan};
+use super::{as_of, partition_key, query_plan};
 use crate::charge;
 use crate::clock::Stopwatch;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
@@ -41,9 +41,10 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         Some(from) => resumed(request, &statement, scope, from)?,
         None => scope,
     };
+    let scope = as_of::apply(request, scope)?;
     let headers = &request.call.headers;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, partition.lsn())?;
     }
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
@@ -191,7 +192,7 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[0];
-    let served = Served::by(&request.container, partition, partition.peek().lsn);
+    let served = Served::by(&request.container, partition, partition.lsn());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into())
         .charge(charge::query(outcome.work))

@@ -6,7 +6,7 @@ use sql::{Context, Statement};
 
 use super::scope::target;
 use super::served::check_session;
-use super::{query, query_plan};
+use super::{as_of, query, query_plan};
 use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
 use crate::query::{PageBody, QueryRequest};
@@ -24,9 +24,9 @@ static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
 pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = &request.call.headers;
     let schema = request.container.store.schema();
-    let scope = target(request, &schema)?.scope();
+    let scope = as_of::apply(request, target(request, &schema)?.scope())?;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, partition.lsn())?;
     }
     let from = query::continuation(headers)?;
     let mut page =

@@ -1,0 +1,74 @@
+//! Queries about the past: what a snapshot holds, or what a partition held at an LSN.
+
+use protocol::lsn::Lsn;
+
+use crate::gateway::{RequestHeaders, ServiceError};
+use crate::handlers::ItemRequest;
+use crate::query::Scope;
+
+/// `snapshot=NAME` or `lsn=N`. The product's own, so nothing the service has is hidden by it.
+pub(crate) const AS_OF: &str = "x-perihelion-as-of";
+
+/// What to look at.
+#[derive(Debug, PartialEq, Eq)]
+enum AsOf<'a> {
+    Snapshot(&'a str),
+    Lsn(Lsn),
+}
+
+/// The scope as the header asks for it, or as it is.
+pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, ServiceError> {
+    let Some(text) = RequestHeaders::text(request.call.headers.as_of, AS_OF)? else { return Ok(scope) };
+    let refused = |message: String| ServiceError::bad_request(message);
+    let partitions = match parse(text).map_err(refused)? {
+        AsOf::Snapshot(name) => {
+            let saved =
+                request.call.account.snapshots.get(name).map_err(|error| refused(error.to_string()))?;
+            let container = saved.container(request.container.rid).ok_or_else(|| {
+                refused(format!("The snapshot '{name}' was taken before this container was made."))
+            })?;
+            container.replicas_over(&scope.within, request.call.vantage)
+        }
+        AsOf::Lsn(lsn) => {
+            let [partition] = scope.partitions.as_slice() else {
+                return Err(refused(
+                    "An LSN belongs to one partition: name a partition key or a partition key range as well."
+                        .to_owned(),
+                ));
+            };
+            let then = partition.at(lsn).ok_or_else(|| {
+                refused(format!(
+                    "The partition cannot be shown at LSN {lsn}: it is at {} and keeps a bounded history.",
+                    partition.lsn()
+                ))
+            })?;
+            vec![then]
+        }
+    };
+    Ok(Scope { partitions, ..scope })
+}
+
+fn parse(text: &str) -> Result<AsOf<'_>, String> {
+    let bad = || {
+        format!("The value '{text}' of the header {AS_OF} is invalid; use 'snapshot=NAME' or 'lsn=NUMBER'.")
+    };
+    match text.split_once('=').ok_or_else(bad)? {
+        ("snapshot", name) => Ok(AsOf::Snapshot(name)),
+        ("lsn", number) => number.parse().map(|lsn| AsOf::Lsn(Lsn(lsn))).map_err(|_| bad()),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_past_is_named_by_a_snapshot_or_an_lsn() {
+        assert_eq!(parse("snapshot=before=after"), Ok(AsOf::Snapshot("before=after")));
+        assert_eq!(parse("lsn=42"), Ok(AsOf::Lsn(Lsn(42))));
+        for text in ["", "42", "lsn=", "lsn=x", "time=3"] {
+            assert!(parse(text).unwrap_err().contains("snapshot=NAME"), "{text}");
+        }
+    }
+}

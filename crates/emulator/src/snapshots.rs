@@ -1,0 +1,133 @@
+//! Copies of the whole account, by name, to come back to.
+//!
+//! A test that needs a clean start saves one and restores it as often as it likes. Taking and restoring
+//! one costs the same whatever the account holds, because what is stored never changes: it is written
+//! beside. A copy keeps what it refers to in memory until it is removed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::resource_id::ContainerRid;
+use thiserror::Error;
+
+use crate::catalog;
+use crate::clock::Ticks;
+use crate::gateway::Account;
+use crate::store::SavedContainer;
+
+/// Copies kept at the most: each keeps memory from being freed.
+const SNAPSHOTS_MAX: usize = 64;
+/// Characters of a name at the most.
+const NAME_LENGTH_MAX: usize = 128;
+
+/// Why there is no such copy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SnapshotError {
+    /// Nothing under this name.
+    #[error("there is no snapshot '{0}'; `peri snapshot list` shows those there are")]
+    Unknown(String),
+    /// Too many.
+    #[error("there are {SNAPSHOTS_MAX} snapshots already; remove one with `peri snapshot rm NAME`")]
+    TooMany,
+    /// Not a name.
+    #[error(
+        "a snapshot's name has 1 to {NAME_LENGTH_MAX} characters, none of them '/' or a control character"
+    )]
+    BadName,
+}
+
+/// A copy, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotSummary {
+    /// Its name.
+    pub name: String,
+    /// When it was taken.
+    pub taken_at: Ticks,
+    /// Containers in it.
+    pub containers: usize,
+    /// Items in them.
+    pub items: u64,
+}
+
+/// The copies of one account.
+#[derive(Default)]
+pub(crate) struct Snapshots(Mutex<BTreeMap<String, Arc<Saved>>>);
+
+impl std::fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.lock().keys()).finish()
+    }
+}
+
+/// One copy.
+pub(crate) struct Saved {
+    taken_at: Ticks,
+    catalog: Arc<catalog::Snapshot>,
+    containers: HashMap<ContainerRid, SavedContainer>,
+}
+
+impl Saved {
+    /// A container as it was.
+    pub(crate) fn container(&self, rid: ContainerRid) -> Option<&SavedContainer> {
+        self.containers.get(&rid)
+    }
+}
+
+impl Snapshots {
+    /// The copy under this name.
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<Saved>, SnapshotError> {
+        self.lock().get(name).cloned().ok_or_else(|| SnapshotError::Unknown(name.to_owned()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Saved>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Account {
+    /// Keeps the whole account as it is now under `name`, in the place of what was there.
+    pub fn save_snapshot(&self, name: &str, now: Ticks) -> Result<(), SnapshotError> {
+        let length = name.chars().count();
+        if !(1..=NAME_LENGTH_MAX).contains(&length) || name.contains(['/']) || name.contains(char::is_control)
+        {
+            return Err(SnapshotError::BadName);
+        }
+        let catalog = Arc::clone(&self.catalog.snapshot());
+        let containers = catalog.containers().map(|entry| (entry.rid, entry.store.save())).collect();
+        let mut snapshots = self.snapshots.lock();
+        if snapshots.len() >= SNAPSHOTS_MAX && !snapshots.contains_key(name) {
+            return Err(SnapshotError::TooMany);
+        }
+        snapshots.insert(name.to_owned(), Arc::new(Saved { taken_at: now, catalog, containers }));
+        Ok(())
+    }
+
+    /// Makes the whole account as it was.
+    pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
+        let saved = self.snapshots.get(name)?;
+        self.catalog.restore(&saved.catalog);
+        for entry in saved.catalog.containers() {
+            if let Some(contents) = saved.container(entry.rid) {
+                entry.store.restore(contents);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the copy under `name`.
+    pub fn remove_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
+        let removed = self.snapshots.lock().remove(name);
+        removed.map(drop).ok_or_else(|| SnapshotError::Unknown(name.to_owned()))
+    }
+
+    /// The copies there are, by name.
+    pub fn list_snapshots(&self) -> Vec<SnapshotSummary> {
+        let summary = |(name, saved): (&String, &Arc<Saved>)| SnapshotSummary {
+            name: name.clone(),
+            taken_at: saved.taken_at,
+            containers: saved.containers.len(),
+            items: saved.containers.values().map(SavedContainer::items).sum(),
+        };
+        self.snapshots.lock().iter().map(summary).collect()
+    }
+}
