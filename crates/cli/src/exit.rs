@@ -7,6 +7,8 @@
 //! | 2 | the command line makes no sense |
 //! | 3 | a port is already in use |
 //! | 4 | the system does not let it listen there |
+//! | 5 | no `peri up` answers on the control port |
+//! | 6 | the running `peri up` refused what was asked |
 //! | 130 | a second signal cut the stop short |
 
 use std::net::SocketAddr;
@@ -21,6 +23,8 @@ const OTHER: u8 = 1;
 const USAGE: u8 = 2;
 const PORT_IN_USE: u8 = 3;
 const CANNOT_LISTEN: u8 = 4;
+const NOT_RUNNING: u8 = 5;
+const REFUSED: u8 = 6;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -34,6 +38,24 @@ impl Failure {
     /// A failure without a code of its own.
     pub(crate) fn other(message: String) -> Failure {
         Failure { code: OTHER, message, hint: None }
+    }
+
+    /// What was typed cannot be meant.
+    pub(crate) fn usage(message: String) -> Failure {
+        Failure { code: USAGE, message, hint: None }
+    }
+
+    /// Nothing answers where the control port should be.
+    pub(crate) fn not_running(authority: &str, reason: &str) -> Failure {
+        let message = format!("nothing answers at http://{authority}: {reason}");
+        let hint =
+            "start it with `peri up`; if it runs, --control or PERI_CONTROL says where its control port is";
+        Failure { code: NOT_RUNNING, message, hint: Some(hint.to_owned()) }
+    }
+
+    /// The control port said no, and why.
+    pub(crate) fn refused(reason: &str) -> Failure {
+        Failure { code: REFUSED, message: reason.to_owned(), hint: None }
     }
 
     /// Adds what to do next.

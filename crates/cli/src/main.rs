@@ -1,10 +1,11 @@
 //! `peri`: the local cloud in one binary.
 //!
 //! What was typed (`arguments`) → what is done (`commands`) → what is shown (`output`) → how it ends
-//! (`exit`). Data goes to stdout, everything else to stderr.
+//! (`exit`). Commands about a running `peri up` ask its control port (`control`). Data goes to stdout, everything else to stderr.
 
 mod arguments;
 mod commands;
+mod control;
 mod exit;
 mod home;
 mod logging;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Up(up) => commands::up::run(&up, started),
         Command::Cert(cert) => commands::cert::run(&cert),
+        Command::Clock(clock) => commands::clock::run(&clock),
     };
     exit::after(result)
 }

@@ -38,7 +38,8 @@ impl Emulator {
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
         };
         let regions = doors.into_iter().zip(0..).map(serve).collect();
-        let control = Server::start(control, Arc::new(Control), Some(tls.clone()), limits());
+        let controls = Control { account: Arc::clone(&account), clock: config.clock.clone() };
+        let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
         Ok(Running { config, account, regions, control, tls })
     }
 }

@@ -1,9 +1,13 @@
 //! What was typed, one file per command.
 
 mod cert;
+mod clock;
+mod control;
 mod up;
 
 pub(crate) use cert::Cert;
+pub(crate) use clock::{Clock, ClockAction};
+pub(crate) use control::Control;
 pub(crate) use up::Up;
 
 /// Where to begin, and the exit codes where people look for them.
@@ -12,13 +16,16 @@ Examples:
   peri up                        an account on http(s)://localhost:8081, until Ctrl+C
   peri up --port 0 --json        for scripts: any free port, and one line of JSON that says which
   peri cert --out ca.pem         what https clients have to trust
+  peri clock advance 1h          see what expires, without waiting
 
 Exit codes:
   0  ended as asked, also by SIGINT or SIGTERM
   1  failed for a reason not listed here
   2  the command line makes no sense
   3  a port is already in use
-  4  the system does not let it listen there";
+  4  the system does not let it listen there
+  5  no `peri up` answers on the control port
+  6  the running `peri up` refused what was asked";
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]
@@ -36,6 +43,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Up(Up),
     Cert(Cert),
+    Clock(Clock),
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! What is done, one file per command.
 
 pub(crate) mod cert;
+pub(crate) mod clock;
 pub(crate) mod up;

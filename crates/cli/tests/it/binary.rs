@@ -32,7 +32,7 @@ impl Home {
     pub(crate) fn peri(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peri"));
         command.args(arguments).current_dir(&self.0).env("PERI_HOME", &self.0);
-        command.env_remove("PERI_KEY").env_remove("RUST_LOG").stdin(Stdio::null());
+        command.env_remove("PERI_KEY").env_remove("PERI_CONTROL").env_remove("RUST_LOG").stdin(Stdio::null());
         command
     }
 
@@ -80,6 +80,11 @@ impl Up {
 
     pub(crate) fn account(&self) -> &Value {
         &self.ready["account"]
+    }
+
+    /// Where its control port is.
+    pub(crate) fn control(&self) -> &str {
+        self.ready["control"]["endpoint"].as_str().expect("an endpoint")
     }
 
     /// Sends a signal by its short name.

@@ -24,6 +24,7 @@ fn help_says_what_each_command_is_for() {
     check(&["--help"], "help.txt");
     check(&["up", "--help"], "up.txt");
     check(&["cert", "--help"], "cert.txt");
+    check(&["clock", "--help"], "clock.txt");
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 mod binary;
 mod cert;
+mod clock;
 mod help;
 mod up;

@@ -1,15 +1,21 @@
 //! `/health/live` and `/health/ready`.
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::Method;
 use serde_json::json;
 
-/// The process answers.
-pub(super) fn live() -> Response<Bytes> {
-    super::json(StatusCode::OK, &json!({ "status": "live" }))
+use super::table::Route;
+use super::{Answer, Ask, Control};
+
+pub(super) const ROUTES: &[Route] = &[
+    Route { method: Method::GET, path: "/health/live", about: "the process answers", handle: live },
+    Route { method: Method::GET, path: "/health/ready", about: "the account answers too", handle: ready },
+];
+
+fn live(_: &Control, _: &Ask) -> Answer {
+    super::json(&json!({ "status": "live" }))
 }
 
-/// The account answers too: the control port opens after it.
-pub(super) fn ready() -> Response<Bytes> {
-    super::json(StatusCode::OK, &json!({ "status": "ready" }))
+/// The control port opens after the account.
+fn ready(_: &Control, _: &Ask) -> Answer {
+    super::json(&json!({ "status": "ready" }))
 }

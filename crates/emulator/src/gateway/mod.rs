@@ -133,9 +133,9 @@ impl Gateway {
         body: Bytes,
     ) -> Result<Reply, ServiceError> {
         let account = &*self.account;
-        let (now, uptime) = (self.clock.now(), self.clock.uptime());
+        let (times, uptime) = (self.clock.times(), self.clock.uptime());
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
-        let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, now)?;
+        let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, times)?;
         let operation = route::route(&parts.method, &path, &headers)?;
         let topology = account.regions.current();
         // One client asks for its level on the account read as well, where it means nothing.
@@ -147,6 +147,7 @@ impl Gateway {
         let vantage = topology.vantage(self.region, level, uptime);
         drop(topology);
         let origin = Origin::of(parts, &headers);
+        let now = times.account;
         let call = Call { account, vantage, principal, origin, headers, body, now, uptime };
         handlers::handle(call, operation)
     }

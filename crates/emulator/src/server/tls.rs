@@ -102,7 +102,7 @@ impl Tls {
 
 impl Inner {
     fn make_identity(&self) -> Result<Identity, TlsError> {
-        let now = self.clock.now();
+        let now = self.clock.machine();
         let authority = match &self.source {
             AuthoritySource::Ephemeral => Authority::ephemeral(now)?,
             AuthoritySource::KeptIn(folder) => match Authority::kept_in(folder, now) {

@@ -53,22 +53,32 @@ impl Answer {
 }
 
 impl Account {
-    async fn with_partitions(partitions: u32) -> Account {
-        let clock = Clock::manual(START);
-        let mut config = EmulatorConfig::default();
-        config.clock = clock.clone();
-        config.partitions = partitions.try_into().ok();
+    /// An account with nothing in it.
+    pub(crate) async fn start(config: EmulatorConfig) -> Account {
+        let clock = config.clock.clone();
         Account { running: Emulator::start(config).await.unwrap(), clock }
+    }
+
+    async fn with_partitions(partitions: u32) -> Account {
+        let mut config = EmulatorConfig::default();
+        config.clock = Clock::manual(START);
+        config.partitions = partitions.try_into().ok();
+        Account::start(config).await
     }
 
     /// A database `d` with a container `c` of these properties.
     pub(crate) async fn with_container(partitions: u32, properties: Value) -> Account {
         let account = Account::with_partitions(partitions).await;
-        account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
+        account.create_container(properties).await;
+        account
+    }
+
+    /// Adds a database `d` with a container `c` of these properties.
+    pub(crate) async fn create_container(&self, properties: Value) {
+        self.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
         let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
-        account.post("/dbs/d/colls", &[], body).await.expect(201);
-        account
+        self.post("/dbs/d/colls", &[], body).await.expect(201);
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
@@ -113,6 +123,13 @@ impl Account {
         self.running.port()
     }
 
+    /// Asks the control port; an empty `body` is none.
+    pub(crate) async fn control(&self, method: Method, path: &str, body: &str) -> Answer {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+        exchange(self.running.control_port(), request.body(body).unwrap()).await
+    }
+
     /// Sends one signed request on a connection of its own.
     pub(crate) async fn send(
         &self,
@@ -121,7 +138,7 @@ impl Account {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Answer {
-        let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
+        let date = httpdate::fmt_http_date(self.clock.machine().to_system_time());
         let (kind, link) = signed_resource(path);
         let key = Key::from_base64(WELL_KNOWN_KEY).unwrap();
         let authorization = sign(&key, method.as_str(), kind, &link, &date);
@@ -146,16 +163,24 @@ impl Account {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port())).await.unwrap();
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        exchange(self.port(), request.body(Full::new(body)).unwrap()).await
     }
+}
+
+/// Sends one request on a connection of its own. Text that is not JSON arrives as a JSON string.
+async fn exchange(port: u16, request: Request<Full<Bytes>>) -> Answer {
+    let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let body = match serde_json::from_slice(&bytes) {
+        _ if bytes.is_empty() => Value::Null,
+        Ok(body) => body,
+        Err(_) => Value::from(String::from_utf8_lossy(&bytes)),
+    };
+    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
 /// The resource type and link a request is signed for.

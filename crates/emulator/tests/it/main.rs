@@ -10,6 +10,7 @@ mod client;
 mod compatibility;
 mod concurrency;
 mod containers;
+mod control;
 mod databases;
 mod hostile;
 mod items;
