@@ -19,8 +19,9 @@ pub const BATCH_OPERATIONS_MAX: usize = 100;
 /// The largest body of a batch.
 pub const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// What an operation does.
+/// What an operation does. Read in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Cow<'_, str>")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum BatchOperationType {
     Create,
@@ -29,6 +30,49 @@ pub enum BatchOperationType {
     Read,
     Delete,
     Patch,
+}
+
+impl BatchOperationType {
+    const ALL: [(&'static str, BatchOperationType); 6] = [
+        ("Create", BatchOperationType::Create),
+        ("Upsert", BatchOperationType::Upsert),
+        ("Replace", BatchOperationType::Replace),
+        ("Read", BatchOperationType::Read),
+        ("Delete", BatchOperationType::Delete),
+        ("Patch", BatchOperationType::Patch),
+    ];
+
+    /// The word of the wire.
+    pub fn name(self) -> &'static str {
+        BatchOperationType::ALL.into_iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// What an operation of this type has to state.
+    fn needs(self) -> &'static [Member] {
+        match self {
+            BatchOperationType::Create | BatchOperationType::Upsert => &[Member::ResourceBody],
+            BatchOperationType::Replace | BatchOperationType::Patch => &[Member::Id, Member::ResourceBody],
+            BatchOperationType::Read | BatchOperationType::Delete => &[Member::Id],
+        }
+    }
+}
+
+impl TryFrom<Cow<'_, str>> for BatchOperationType {
+    type Error = String;
+
+    fn try_from(word: Cow<'_, str>) -> Result<BatchOperationType, String> {
+        let known = BatchOperationType::ALL.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(&word));
+        known.map(|(_, kind)| kind).ok_or_else(|| {
+            format!("'{word}' is not a batch operation; use Create, Upsert, Replace, Patch, Read or Delete")
+        })
+    }
+}
+
+/// Something an operation may have to state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Id,
+    ResourceBody,
 }
 
 /// One operation of a batch.
@@ -67,8 +111,16 @@ pub enum BadBatch {
     #[error("Request size is too large. A batch may have {BATCH_BYTES_MAX} bytes.")]
     TooLarge,
     /// Not a list of operations.
-    #[error("The batch is not a JSON array of operations: {0}")]
+    #[error("The batch is not a JSON list of operations: {0}")]
     Malformed(String),
+    /// An operation without something it needs.
+    #[error("The batch operation {operation} needs '{member}'.")]
+    MissingMember {
+        /// The operation.
+        operation: &'static str,
+        /// What it needs.
+        member: &'static str,
+    },
 }
 
 impl BadBatch {
@@ -76,7 +128,9 @@ impl BadBatch {
     pub fn status(&self) -> Status {
         match self {
             BadBatch::TooLarge => Status::REQUEST_ENTITY_TOO_LARGE,
-            BadBatch::Empty | BadBatch::TooMany | BadBatch::Malformed(_) => Status::BAD_REQUEST,
+            BadBatch::Empty | BadBatch::TooMany | BadBatch::Malformed(_) | BadBatch::MissingMember { .. } => {
+                Status::BAD_REQUEST
+            }
         }
     }
 }
@@ -91,10 +145,12 @@ pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BadBatch
     let operations: Vec<BatchOperation<'_>> =
         serde_json::from_slice(body).map_err(|error| BadBatch::Malformed(error.to_string()))?;
     match operations.len() {
-        0 => Err(BadBatch::Empty),
-        1..=BATCH_OPERATIONS_MAX => Ok(operations),
-        _ => Err(BadBatch::TooMany),
+        0 => return Err(BadBatch::Empty),
+        1..=BATCH_OPERATIONS_MAX => {}
+        _ => return Err(BadBatch::TooMany),
     }
+    operations.iter().try_for_each(BatchOperation::check)?;
+    Ok(operations)
 }
 
 impl<'a> BatchOperation<'a> {
@@ -110,13 +166,46 @@ impl<'a> BatchOperation<'a> {
         }
     }
 
-    /// The key the operation carries, if it does: an array within a string, or an array.
+    /// The same operation on an item of this logical partition; `key` is a JSON string with the key
+    /// in header form, or the list itself.
+    pub fn with_partition_key(self, key: &'a RawValue) -> BatchOperation<'a> {
+        BatchOperation { partition_key: Some(key), ..self }
+    }
+
+    /// The key the operation carries, if it does, in header form: sent as a list within a string, or
+    /// as a list.
+    pub fn partition_key_text(&self) -> Option<Cow<'a, str>> {
+        let raw = self.partition_key?;
+        Some(Borrowed::read(raw).unwrap_or(Cow::Borrowed(raw.get())))
+    }
+
+    /// The same, read.
     pub fn partition_key(&self) -> Result<Option<PartitionKeyHeader>, BadPartitionKey> {
-        let Some(raw) = self.partition_key else { return Ok(None) };
-        match serde_json::from_str::<Cow<'_, str>>(raw.get()) {
-            Ok(text) => PartitionKey::parse_header(&text).map(Some),
-            Err(_) => PartitionKey::parse_header(raw.get()).map(Some),
+        self.partition_key_text().map(|text| PartitionKey::parse_header(&text)).transpose()
+    }
+
+    /// Whether it states all it has to.
+    fn check(&self) -> Result<(), BadBatch> {
+        for member in self.operation_type.needs() {
+            let (member, is_stated) = match member {
+                Member::Id => ("id", self.id.is_some()),
+                Member::ResourceBody => ("resourceBody", self.resource_body.is_some()),
+            };
+            if !is_stated {
+                return Err(BadBatch::MissingMember { operation: self.operation_type.name(), member });
+            }
         }
+        Ok(())
+    }
+}
+
+/// A JSON string, without a copy if it has no escapes.
+#[derive(Deserialize)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Borrowed<'a> {
+    fn read(raw: &'a RawValue) -> Option<Cow<'a, str>> {
+        serde_json::from_str(raw.get()).ok().map(|Borrowed(text)| text)
     }
 }
 
@@ -161,7 +250,7 @@ impl<B> BatchResult<B> {
 
 /// The status of the whole answer: 207 as soon as one operation failed.
 pub fn envelope_status<B>(results: &[BatchResult<B>]) -> Status {
-    if results.iter().all(|result| result.status.is_success()) { Status::OK } else { Status::MULTI_STATUS }
+    if results.iter().any(|result| result.status.is_error()) { Status::MULTI_STATUS } else { Status::OK }
 }
 
 /// Writes the body of the answer. Items are copied in as they are.
@@ -292,9 +381,60 @@ mod tests {
             "[{}]",
             r#"[{"operationType":"Merge"}]"#,
             r#"[{"operationType":"Read","id":1}]"#,
+            r#"[{"operationType":"Read","id":"1","ifMatch":5}]"#,
         ] {
             assert!(matches!(parse_operations(body.as_bytes()), Err(BadBatch::Malformed(_))), "{body}");
         }
+    }
+
+    #[test]
+    fn an_operation_states_its_item_and_its_body() {
+        for (operation, missing) in [
+            ("Create", &["resourceBody"][..]),
+            ("upsert", &["resourceBody"]),
+            ("Replace", &["id", "resourceBody"]),
+            ("PATCH", &["id", "resourceBody"]),
+            ("Read", &["id"]),
+            ("delete", &["id"]),
+        ] {
+            for without in ["id", "resourceBody"] {
+                let members = [("id", r#""id":"1""#), ("resourceBody", r#""resourceBody":{}"#)];
+                let member = members.iter().find(|(name, _)| *name != without).expect("the other one").1;
+                let body = format!(r#"[{{"operationType":"{operation}",{member}}}]"#);
+                let outcome = parse_operations(body.as_bytes());
+                match missing.contains(&without) {
+                    true => assert!(
+                        matches!(outcome, Err(BadBatch::MissingMember { member, .. }) if member == without),
+                        "{body}"
+                    ),
+                    false => assert!(outcome.is_ok(), "{body}"),
+                }
+            }
+        }
+        let replace = br#"[{"operationType":"replace","resourceBody":{"id":"1"}}]"#;
+        let error = parse_operations(replace).expect_err("no id").to_string();
+        assert_eq!(error, "The batch operation Replace needs 'id'.");
+    }
+
+    #[test]
+    fn what_a_client_builds_is_what_a_server_reads() {
+        let body = r#"[{"operationType":"Create","resourceBody":{"id":"a"},"partitionKey":"[\"x\"]"},{"operationType":"Replace","id":"a","resourceBody":{"id":"a"},"ifMatch":"\"e\""}]"#;
+        let document: &RawValue = serde_json::from_str(r#"{"id":"a"}"#).expect("json");
+        let key: &RawValue = serde_json::from_str(r#""[\"x\"]""#).expect("json");
+        let create = BatchOperation {
+            resource_body: Some(document),
+            ..BatchOperation::new(BatchOperationType::Create).with_partition_key(key)
+        };
+        let replace = BatchOperation {
+            id: Some("a".into()),
+            resource_body: Some(document),
+            if_match: Some("\"e\"".into()),
+            ..BatchOperation::new(BatchOperationType::Replace)
+        };
+        assert_eq!(serde_json::to_string(&[create, replace]).expect("plain data"), body);
+        let read = parse_operations(body.as_bytes()).expect("a batch");
+        assert_eq!(read[0].partition_key_text().as_deref(), Some(r#"["x"]"#));
+        assert_eq!(serde_json::to_string(&read).expect("plain data"), body);
     }
 
     #[test]

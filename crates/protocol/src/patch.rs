@@ -1,12 +1,14 @@
 //! Patches: instructions to change an item in place.
 //!
-//! In: the body of a PATCH. Out: checked instructions with their paths taken apart. Values stay
-//! unread; applying them to an item is the store's affair.
+//! In and out: the body of a PATCH, as a client builds it and as a server reads it: instructions with
+//! their paths taken apart. Values stay JSON text until somebody needs them; applying them to an item
+//! is the store's affair.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Deserializer};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -15,38 +17,40 @@ use crate::container::PartitionKeyDefinition;
 /// The most operations of one patch.
 pub const PATCH_OPERATIONS_MAX: usize = 10;
 
-/// A patch.
-#[derive(Clone, Debug)]
+/// A patch. Serialises to the body of a PATCH.
+#[derive(Clone, Debug, Serialize)]
 pub struct PatchRequest<'a> {
     /// What to do, in order; all or nothing.
-    pub operations: Vec<PatchOperation<'a>>,
+    pub operations: Vec<PatchOperation<&'a RawValue>>,
     /// `from c where …`: do nothing unless it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Cow<'a, str>>,
 }
 
-/// One instruction. Values are JSON text.
-#[derive(Clone, Debug)]
-pub enum PatchOperation<'a> {
+/// One instruction, with values of a kind: JSON text on the wire, whatever a server computes with
+/// behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PatchOperation<V> {
     /// Insert, or overwrite a member.
     Add {
         /// Where.
         path: JsonPointer,
         /// What.
-        value: &'a RawValue,
+        value: V,
     },
     /// Like add, but an element that is there is overwritten.
     Set {
         /// Where.
         path: JsonPointer,
         /// What.
-        value: &'a RawValue,
+        value: V,
     },
     /// Overwrite what is there.
     Replace {
         /// Where.
         path: JsonPointer,
         /// What.
-        value: &'a RawValue,
+        value: V,
     },
     /// Take away what is there.
     Remove {
@@ -57,8 +61,8 @@ pub enum PatchOperation<'a> {
     Increment {
         /// Where.
         path: JsonPointer,
-        /// By how much: a number, as it was written.
-        by: &'a RawValue,
+        /// By how much: a number.
+        by: V,
     },
     /// Take from one place to another.
     Move {
@@ -128,26 +132,21 @@ impl<'a> PatchRequest<'a> {
         let operations = wire.operations.into_iter().map(WireOperation::read).collect::<Result<_, _>>()?;
         Ok(PatchRequest { operations, condition: wire.condition })
     }
-
-    /// Checks that nothing is touched that cannot change: the id, system properties, and whatever
-    /// holds the partition key.
-    pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), BadPatch> {
-        for operation in &self.operations {
-            let (path, from) = operation.targets();
-            for pointer in [Some(path), from].into_iter().flatten() {
-                let first = pointer.segments().first().map_or("", String::as_str);
-                let is_system = matches!(first, "id" | "_rid" | "_self" | "_ts" | "_etag");
-                let holds_key = key.paths.iter().any(|path| path.segments().starts_with(pointer.segments()));
-                if is_system || holds_key {
-                    return Err(BadPatch::Protected(pointer.to_string()));
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
-impl PatchOperation<'_> {
+impl<V> PatchOperation<V> {
+    /// The word of the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PatchOperation::Add { .. } => "add",
+            PatchOperation::Set { .. } => "set",
+            PatchOperation::Replace { .. } => "replace",
+            PatchOperation::Remove { .. } => "remove",
+            PatchOperation::Increment { .. } => "incr",
+            PatchOperation::Move { .. } => "move",
+        }
+    }
+
     /// What it changes: its path, and for a move also where from.
     pub fn targets(&self) -> (&JsonPointer, Option<&JsonPointer>) {
         match self {
@@ -158,6 +157,63 @@ impl PatchOperation<'_> {
             | PatchOperation::Increment { path, .. } => (path, None),
             PatchOperation::Move { from, path } => (path, Some(from)),
         }
+    }
+
+    /// Checks that nothing is touched that cannot change: the id, system properties, and whatever
+    /// holds the partition key or is part of it.
+    pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), BadPatch> {
+        let (path, from) = self.targets();
+        for pointer in [Some(path), from].into_iter().flatten() {
+            let segments = pointer.segments();
+            let first = segments.first().map_or("", String::as_str);
+            let is_system = matches!(first, "id" | "_rid" | "_self" | "_ts" | "_etag" | "_attachments");
+            let holds_key = key
+                .paths
+                .iter()
+                .any(|path| path.segments().starts_with(segments) || segments.starts_with(path.segments()));
+            if is_system || holds_key {
+                return Err(BadPatch::Protected(pointer.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same instruction with its value turned into another kind.
+    pub fn try_map<W, E>(self, read: impl FnOnce(V) -> Result<W, E>) -> Result<PatchOperation<W>, E> {
+        Ok(match self {
+            PatchOperation::Add { path, value } => PatchOperation::Add { path, value: read(value)? },
+            PatchOperation::Set { path, value } => PatchOperation::Set { path, value: read(value)? },
+            PatchOperation::Replace { path, value } => PatchOperation::Replace { path, value: read(value)? },
+            PatchOperation::Remove { path } => PatchOperation::Remove { path },
+            PatchOperation::Increment { path, by } => PatchOperation::Increment { path, by: read(by)? },
+            PatchOperation::Move { from, path } => PatchOperation::Move { from, path },
+        })
+    }
+
+    fn value(&self) -> Option<&V> {
+        match self {
+            PatchOperation::Add { value, .. }
+            | PatchOperation::Set { value, .. }
+            | PatchOperation::Replace { value, .. }
+            | PatchOperation::Increment { by: value, .. } => Some(value),
+            PatchOperation::Remove { .. } | PatchOperation::Move { .. } => None,
+        }
+    }
+}
+
+impl<V: Serialize> Serialize for PatchOperation<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (path, from) = self.targets();
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("op", self.name())?;
+        if let Some(from) = from {
+            members.serialize_entry("from", &from.to_string())?;
+        }
+        members.serialize_entry("path", &path.to_string())?;
+        if let Some(value) = self.value() {
+            members.serialize_entry("value", value)?;
+        }
+        members.end()
     }
 }
 
@@ -225,7 +281,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 impl<'a> WireOperation<'a> {
-    fn read(self) -> Result<PatchOperation<'a>, BadPatch> {
+    fn read(self) -> Result<PatchOperation<&'a RawValue>, BadPatch> {
         const NAMES: [&str; 6] = ["add", "set", "replace", "remove", "incr", "move"];
         let name = NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(&self.op));
         // The documentation's word for `incr`.
@@ -295,6 +351,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_client_builds_is_what_a_server_reads() {
+        for body in [
+            r#"{"operations":[{"op":"add","path":"/a/b","value":{"z":1,"a":2}},{"op":"set","path":"/c/-","value":null}]}"#,
+            r#"{"operations":[{"op":"replace","path":"/d~1e~0f","value":"x"},{"op":"remove","path":"/g"}]}"#,
+            r#"{"operations":[{"op":"incr","path":"/h","value":-1.5},{"op":"move","from":"/i","path":"/j"}],"condition":"from c where c.x = 1"}"#,
+        ] {
+            let patch = parse(body).expect("a patch");
+            assert_eq!(serde_json::to_string(&patch).expect("plain data"), body);
+        }
+    }
+
+    #[test]
     fn a_bare_array_is_a_patch_too() {
         let patch = parse(" [{\"op\":\"Increment\",\"path\":\"/a\",\"value\":1}]").expect("a patch");
         assert!(matches!(&patch.operations[..], [PatchOperation::Increment { .. }]));
@@ -337,21 +405,23 @@ mod tests {
             ("/a", true),
             ("/address/street", true),
             ("/tenants", true),
-            ("/_attachments", true),
             ("/nested/id", true),
             ("/id", false),
             ("/_ts", false),
             ("/_etag", false),
             ("/_rid", false),
             ("/_self", false),
+            ("/_attachments", false),
             ("/tenant", false),
+            ("/tenant/name", false),
             ("/address", false),
             ("/address/city", false),
         ] {
             let set = format!(r#"[{{"op":"set","path":"{path}","value":1}}]"#);
             let from = format!(r#"[{{"op":"move","path":"/b","from":"{path}"}}]"#);
             for body in [set, from] {
-                assert_eq!(parse(&body).expect("a patch").check_targets(&key).is_ok(), good, "{body}");
+                let patch = parse(&body).expect("a patch");
+                assert_eq!(patch.operations[0].check_targets(&key).is_ok(), good, "{body}");
             }
         }
     }

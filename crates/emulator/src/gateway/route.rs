@@ -177,8 +177,10 @@ pub(crate) enum OfferVerb {
 /// What one may do about conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConflictVerb {
-    /// GET or a query over all of them.
+    /// GET of all of them.
     List,
+    /// A query over them.
+    Query,
     /// GET or DELETE of one.
     One,
 }
@@ -481,7 +483,8 @@ fn conflict_verb(
         return Ok(matches!(*method, Method::GET | Method::DELETE).then_some(ConflictVerb::One));
     }
     Ok(match feed_verb(method, headers)? {
-        Some(FeedVerb::List | FeedVerb::Query) => Some(ConflictVerb::List),
+        Some(FeedVerb::List) => Some(ConflictVerb::List),
+        Some(FeedVerb::Query) => Some(ConflictVerb::Query),
         Some(FeedVerb::Create | FeedVerb::Upsert) | None => None,
     })
 }

@@ -82,7 +82,7 @@ fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, S
         Operation::Databases(verb) => databases::feed(call, verb),
         Operation::Database(id, verb) => databases::one(call, &id, verb),
         Operation::Containers(database, verb) => containers::feed(call, &database, verb),
-        Operation::Conflicts(ids, verb) => conflicts::handle(&*owner(call, &ids)?, verb),
+        Operation::Conflicts(ids, verb) => conflicts::handle(call, &*owner(call, &ids)?, verb),
         Operation::Offers(verb) => offers::feed(call, verb),
         Operation::Offer(id, verb) => offers::one(call, &id, verb),
         Operation::Users(database, verb) => users::feed(call, &database, verb),

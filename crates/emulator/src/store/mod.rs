@@ -26,12 +26,12 @@ mod transaction;
 mod view;
 
 pub(crate) use container::Container;
-pub(crate) use document::{Document, DocumentError, ITEM_BYTES_MAX};
+pub(crate) use document::{Document, DocumentError};
 pub(crate) use item::{Item, Ordinal};
 pub use layout::LayoutError;
 pub(crate) use log::{Change, ChangeKind};
 pub(crate) use partition::{Commit, Moment, Partition, Replica};
-pub(crate) use patch::{Action, Operation, Pointer, apply as apply_patch};
+pub(crate) use patch::apply as apply_patch;
 pub(crate) use saved::SavedContainer;
 pub(crate) use schema::Schema;
 pub(crate) use state::State;

@@ -63,7 +63,7 @@ impl Schema {
         PartitionKey::new(self.key_paths.iter().map(|path| component(follow(path))).collect())
     }
 
-    /// The members that hold the partition key, for change feed metadata and patch checks.
+    /// The members that hold the partition key, for change feed metadata.
     pub(crate) fn key_paths(&self) -> &[Vec<SmolStr>] {
         &self.key_paths
     }

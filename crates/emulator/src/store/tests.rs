@@ -10,6 +10,7 @@ use protocol::lsn::Lsn;
 use protocol::resource_id::{ContainerRid, DatabaseRid};
 use sql::Value;
 
+use super::document::ITEM_BYTES_MAX;
 use super::*;
 use crate::regions::{RegionId, Regions};
 

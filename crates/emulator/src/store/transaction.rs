@@ -119,11 +119,6 @@ impl<'a> Transaction<'a> {
         &self.head.schema
     }
 
-    /// When it happens, in seconds since the epoch.
-    pub(crate) fn now(&self) -> u64 {
-        self.now
-    }
-
     /// The item as this transaction sees it.
     pub(crate) fn read(&self, epk: &EffectivePartitionKey, id: &str) -> Result<Arc<Item>, WriteError> {
         self.head.get_live(epk, id, self.now).cloned().ok_or(WriteError::NotFound)

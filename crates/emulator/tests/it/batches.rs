@@ -116,6 +116,68 @@ async fn bad_batches_are_refused_whole() {
 }
 
 #[tokio::test]
+async fn an_atomic_batch_stays_within_its_logical_partition() {
+    let account = Account::with_container(2, json!({})).await;
+    account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    for key in [json!("[\"b\"]"), json!("nonsense"), json!(["b"]), json!("[]")] {
+        let read = json!({"operationType": "Read", "id": "1", "partitionKey": key});
+        let refused = batch(&account, &[A], json!([create("2", "a"), read])).await.expect(207);
+        assert_eq!(statuses(&refused), [424, 400], "{key}");
+    }
+    for key in [json!("[\"a\"]"), json!(["a"]), json!(null)] {
+        let read = json!({"operationType": "Read", "id": "1", "partitionKey": key});
+        batch(&account, &[A], json!([read])).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn an_operation_on_an_item_names_it() {
+    let account = Account::with_container(1, json!({})).await;
+    account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    for operation in [
+        json!({"operationType": "Replace", "resourceBody": {"id": "1", "pk": "a"}}),
+        json!({"operationType": "Patch", "resourceBody": {"operations": [{"op": "set", "path": "/n", "value": 1}]}}),
+        json!({"operationType": "Read"}),
+        json!({"operationType": "Delete"}),
+    ] {
+        let refused = batch(&account, &[A], json!([operation])).await.expect(400);
+        assert!(refused.message().contains("needs 'id'"), "{}", refused.message());
+    }
+}
+
+#[tokio::test]
+async fn bulk_operations_of_another_range_are_sent_back() {
+    let account = Account::with_container(4, json!({})).await;
+    let keys: Vec<String> = (0..20).map(|n| format!("k{n}")).collect();
+    let operations: Vec<Value> = keys
+        .iter()
+        .map(|key| json!({"operationType": "Upsert", "partitionKey": format!("[\"{key}\"]"), "resourceBody": {"id": "1", "pk": key}}))
+        .collect();
+    let mut homes = vec![Vec::new(); keys.len()];
+    // Whether or not the first failure ends the request: these are not failures, but addressed wrongly.
+    for go_on in ["true", "false"] {
+        for range in ["0", "1", "2", "3"] {
+            let headers = [
+                ("x-ms-cosmos-batch-atomic", "false"),
+                ("x-ms-documentdb-partitionkeyrangeid", range),
+                ("x-ms-cosmos-batch-continue-on-error", go_on),
+            ];
+            let answer = batch(&account, &headers, json!(operations)).await.expect(207);
+            for (home, result) in homes.iter_mut().zip(answer.body.as_array().unwrap()) {
+                match result["statusCode"].as_u64() {
+                    Some(200 | 201) => home.push(range),
+                    _ => assert_eq!(
+                        (&result["statusCode"], &result["subStatusCode"]),
+                        (&json!(410), &json!(1002))
+                    ),
+                }
+            }
+        }
+    }
+    assert!(homes.iter().all(|home| home.len() == 2 && home[0] == home[1]), "{homes:?}");
+}
+
+#[tokio::test]
 async fn bulk_operations_stand_for_themselves() {
     let account = Account::with_container(1, json!({})).await;
     let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];

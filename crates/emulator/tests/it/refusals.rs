@@ -34,6 +34,19 @@ async fn the_conflicts_feed_is_empty() {
         (body["Conflicts"].as_array().map(Vec::len), &body["_count"]),
         (Some(0), &serde_json::json!(0))
     );
+    let query = r#"{"query":"SELECT * FROM root r WHERE r.resourceType = 'document'"}"#;
+    let is_query = ("x-ms-documentdb-isquery", "true");
+    for (header, value) in [
+        ("x-ms-documentdb-partitionkey", "[\"a\"]"),
+        ("x-ms-documentdb-partitionkeyrangeid", "0"),
+        ("x-ms-documentdb-query-enablecrosspartition", "true"),
+    ] {
+        let headers = [is_query, (header, value)];
+        let found = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &headers, query).await.expect(200);
+        assert_eq!(found.json()["Conflicts"], serde_json::json!([]), "{header}");
+    }
+    let refused = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &[is_query], query).await;
+    refused.expect_refusal(400, 0, "Cross partition query is required but disabled");
     account.get("/dbs/d/colls/c/conflicts/x").await.expect(404);
     account.delete("/dbs/d/colls/c/conflicts/x").await.expect(404);
 }

@@ -6,20 +6,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use protocol::batch::{envelope_status, parse_operations, write_results};
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
-use sql::Value;
 
-use super::batch_operation::{BatchOperation, Performed, write_results};
-use super::partition_key::{self, Address};
+use super::batch_operation::{How, Performed, ReadyOperation, refused};
+use super::partition_key;
+use super::scope::{Target, range_gone, target};
 use super::served::Served;
-use super::write_reply;
+use super::{body, write_reply};
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{ITEM_BYTES_MAX, Schema};
+use crate::store::Schema;
 
-/// Operations one request may have.
-const OPERATIONS_MAX: usize = 100;
 /// Bytes of items one answer may have: a hundred operations may each return a large one.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -27,54 +26,55 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = &request.call.headers;
     let schema = request.container.store.schema();
-    let operations = read_operations(&request.call.body)?;
+    let text = body::text(request)?;
+    let operations = read_operations(&text, &schema, request.now_seconds())?;
     // One client leaves the header out and relies on rollback.
     let atomic = match headers.batch_atomic {
         Some(_) => RequestHeaders::flag(headers.batch_atomic, name::BATCH_ATOMIC)?,
         None => headers.partition_key.is_some(),
     };
-    let minimal = write_reply::is_minimal(headers)?;
+    let how = How { now: request.call.now, minimal: write_reply::is_minimal(headers)? };
     if atomic {
-        let address = partition_key::address(request, &schema)?;
-        return run_atomic(request, &address, &operations, minimal);
+        run_atomic(request, &schema, operations, how)
+    } else {
+        run_each(request, &schema, operations, how)
     }
-    run_each(request, &schema, &operations, minimal)
 }
 
-fn read_operations(body: &[u8]) -> Result<Vec<BatchOperation>, ServiceError> {
-    if body.len() > ITEM_BYTES_MAX {
-        let message = format!(
-            "Request size is too large; a batch may have {ITEM_BYTES_MAX} bytes, this one has {}",
-            body.len()
-        );
-        return Err(ServiceError::listed(Status::REQUEST_ENTITY_TOO_LARGE, &message));
-    }
-    let payload = sql::value::parse(body).map_err(|error| {
-        ServiceError::bad_request(format!("The batch payload is not valid JSON: {error}"))
-    })?;
-    let list =
-        payload.as_array().ok_or_else(|| ServiceError::bad_request("A batch is a list of operations."))?;
-    match list.len() {
-        0 => Err(ServiceError::bad_request("Batch request has no operations.")),
-        1..=OPERATIONS_MAX => list.iter().map(|operation: &Value| BatchOperation::read(operation)).collect(),
-        _ => Err(ServiceError::bad_request("Batch request has more operations than what is supported.")),
-    }
+/// An operation, or why it cannot be performed whatever is stored.
+type Operation<'a> = Result<ReadyOperation<'a>, ServiceError>;
+
+fn read_operations<'a>(
+    body: &'a [u8],
+    schema: &Arc<Schema>,
+    now: u64,
+) -> Result<Vec<Operation<'a>>, ServiceError> {
+    let operations =
+        parse_operations(body).map_err(|bad| ServiceError::listed(bad.status(), &bad.to_string()))?;
+    Ok(operations.into_iter().map(|operation| ReadyOperation::new(operation, schema, now)).collect())
 }
 
 fn run_atomic(
     request: &ItemRequest<'_>,
-    address: &Address,
-    operations: &[BatchOperation],
-    minimal: bool,
+    schema: &Schema,
+    operations: Vec<Operation<'_>>,
+    how: How,
 ) -> Result<Reply, ServiceError> {
+    let address = partition_key::address(request, schema)?;
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
     let mut bytes = 0;
     let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
-        for operation in operations {
-            let outcome = operation.perform(transaction, &address.epk, request.call.now);
-            let failed = outcome.is_failure();
-            bytes += outcome.body_bytes(minimal);
+        for operation in &operations {
+            let outcome = match operation {
+                Ok(operation) => match operation.check_partition(request, schema, &address.epk) {
+                    Ok(()) => operation.perform(transaction, &address.epk, how),
+                    Err(refusal) => refused(&refusal),
+                },
+                Err(refusal) => refused(refusal),
+            };
+            let failed = is_failure(&outcome);
+            bytes += body_bytes(&outcome);
             performed.push(outcome);
             if failed || bytes > ANSWER_BYTES_MAX {
                 return Err(());
@@ -88,11 +88,11 @@ fn run_atomic(
     if commit.result.is_err() {
         // Nothing happened but the failure itself: the others depended on it.
         let failed_at = performed.len() - 1;
-        performed[..failed_at].iter_mut().for_each(|outcome| *outcome = Performed::skipped());
-        performed.resize_with(operations.len(), Performed::skipped);
+        performed[..failed_at].fill_with(Performed::failed_dependency);
+        performed.resize_with(operations.len(), Performed::failed_dependency);
     }
     let served = Served::by(&request.container, &partition, commit.lsn);
-    Ok(reply(served, &performed, minimal).committed_at(commit.quorum_at))
+    Ok(reply(served, &performed).committed_at(commit.quorum_at))
 }
 
 /// 413/3402: clients divide the batch and try again.
@@ -107,15 +107,15 @@ fn answer_too_large() -> ServiceError {
 
 fn run_each(
     request: &ItemRequest<'_>,
-    schema: &Arc<Schema>,
-    operations: &[BatchOperation],
-    minimal: bool,
+    schema: &Schema,
+    operations: Vec<Operation<'_>>,
+    how: How,
 ) -> Result<Reply, ServiceError> {
     let headers = &request.call.headers;
     let go_on = RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
-    let range = match super::scope::target(request, schema)? {
-        super::scope::Target::Range(scope) => Some(scope),
-        _ => None,
+    let range = match target(request, schema)? {
+        Target::Range(scope) => Some(scope),
+        Target::Key(_) | Target::Everywhere(_) => None,
     };
     let store = &request.container.store;
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
@@ -124,54 +124,55 @@ fn run_each(
     let (mut stopped, mut bytes) = (false, 0);
     for operation in operations {
         if stopped {
-            performed.push(Performed::skipped());
+            performed.push(Performed::failed_dependency());
             continue;
         }
         if bytes > ANSWER_BYTES_MAX {
-            performed.push(Performed::refused(&answer_too_large()));
+            performed.push(refused(&answer_too_large()));
             continue;
         }
-        let outcome = match operation.address(request, schema) {
-            Ok(address) => {
+        let ready = operation.and_then(|operation| Ok((operation.address(request, schema)?, operation)));
+        if let (Ok((address, _)), Some(range)) = (&ready, &range)
+            && !range.within.contains(&address.epk)
+        {
+            // Its client has an old map. All operations of its logical partition go elsewhere, so none
+            // of those that stay depends on it.
+            performed.push(refused(&range_gone(&range.partitions[0].identity.id.to_string())));
+            continue;
+        }
+        let outcome = match ready {
+            Ok((address, operation)) => {
                 let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
-                    let outcome = operation.perform(transaction, &address.epk, request.call.now);
-                    if outcome.is_failure() { Err(outcome) } else { Ok(outcome) }
+                    let outcome = operation.perform(transaction, &address.epk, how);
+                    if is_failure(&outcome) { Err(outcome) } else { Ok(outcome) }
                 });
                 last = Some(partition);
                 quorum_at = quorum_at.max(commit.quorum_at);
                 commit.result.unwrap_or_else(|failed| failed)
             }
-            Err(refusal) => Performed::refused(&refusal),
+            Err(refusal) => refused(&refusal),
         };
-        stopped = outcome.is_failure() && !go_on;
-        bytes += outcome.body_bytes(minimal);
+        stopped = is_failure(&outcome) && !go_on;
+        bytes += body_bytes(&outcome);
         performed.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
     let lsn = partition.newest().lsn;
     let served = Served::by(&request.container, &partition, lsn);
-    Ok(reply(served, &performed, minimal).committed_at(quorum_at))
+    Ok(reply(served, &performed).committed_at(quorum_at))
 }
 
-fn reply(served: Served<'_>, performed: &[Performed], minimal: bool) -> Reply {
-    let failed = performed.iter().any(Performed::is_failure);
-    let status = if failed { Status::MULTI_STATUS } else { Status::OK };
-    let cost = performed.iter().map(Performed::charge).sum();
-    served.reply(Reply::new(status).charge(cost).json(write_results(performed, minimal).into()))
+fn is_failure(outcome: &Performed) -> bool {
+    outcome.status.is_error()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Bytes of the item that go into the answer.
+fn body_bytes(outcome: &Performed) -> usize {
+    outcome.resource_body.as_ref().map_or(0, |body| body.len())
+}
 
-    #[test]
-    fn the_number_of_operations_is_bounded_on_both_sides() {
-        let message = |body: &str| {
-            read_operations(body.as_bytes()).err().map(|refusal| refusal.message).unwrap_or_default()
-        };
-        assert!(message("[]").contains("Batch request has no operations."));
-        let many = format!("[{}]", vec![r#"{"operationType":"Read","id":"1"}"#; 101].join(","));
-        assert!(message(&many).contains("Batch request has more operations than what is supported."));
-        assert!(message("{}").contains("list"));
-    }
+fn reply(served: Served<'_>, performed: &[Performed]) -> Reply {
+    let cost = performed.iter().map(|outcome| outcome.request_charge).sum();
+    let reply = Reply::new(envelope_status(performed)).charge(cost);
+    served.reply(reply.json(write_results(performed).into()))
 }

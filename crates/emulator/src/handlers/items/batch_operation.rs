@@ -1,10 +1,15 @@
-//! One operation of a batch: what was asked, and what came of it.
+//! One operation of a batch: made ready before the writer's turn, performed within it.
+//!
+//! In: an operation as the batch states it. Out: its result. Reading the list of operations and
+//! writing the list of results is `protocol`'s affair.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use protocol::batch::{BatchOperation, BatchOperationType, BatchResult};
 use protocol::partition::EffectivePartitionKey;
-use protocol::status::{Status, SubStatus};
-use sql::value::write_json_string;
+use protocol::status::Status;
 use sql::{Context, Value};
 
 use super::partition_key::{self, Address};
@@ -16,79 +21,52 @@ use crate::gateway::ServiceError;
 use crate::handlers::ItemRequest;
 use crate::store::{Document, Item, Precondition, Schema, Transaction, WriteError, Written};
 
-/// An operation as the batch states it.
-pub(super) struct BatchOperation {
+/// What came of an operation.
+pub(super) type Performed = BatchResult<Bytes>;
+
+/// An operation that is ready to be performed.
+pub(super) struct ReadyOperation<'a> {
     kind: Kind,
-    /// The id it names, or the one inside its document.
-    id: String,
-    if_match: Option<String>,
-    if_none_match: Option<String>,
+    id: Cow<'a, str>,
+    if_match: Option<Cow<'a, str>>,
+    if_none_match: Option<Cow<'a, str>>,
     /// Header form, in operations that stand for themselves.
-    partition_key: Option<String>,
+    partition_key: Option<Cow<'a, str>>,
 }
 
 enum Kind {
-    Create(Value),
-    Upsert(Value),
-    Replace(Value),
+    Create(Document),
+    Upsert(Document),
+    Replace(Document),
     Patch(Patch),
     Read,
     Delete,
 }
 
-/// What came of an operation.
-pub(super) struct Performed {
-    status: Status,
-    sub_status: SubStatus,
-    charge: f64,
-    item: Option<Arc<Item>>,
-    is_read: bool,
-    message: Option<String>,
-}
-
-impl BatchOperation {
-    /// Reads `{"operationType":…,"id":…,"resourceBody":…,…}`.
-    pub(super) fn read(operation: &Value) -> Result<BatchOperation, ServiceError> {
-        let text = |member: &str| operation.member(member).as_str().map(str::to_owned);
-        let body = || match operation.member("resourceBody") {
-            Value::Undefined => {
-                Err(ServiceError::bad_request("A batch operation that writes needs a 'resourceBody'."))
-            }
-            value => Ok(value.clone()),
+impl<'a> ReadyOperation<'a> {
+    /// Reads the item or the instructions inside.
+    pub(super) fn new(
+        operation: BatchOperation<'a>,
+        schema: &Arc<Schema>,
+        now: u64,
+    ) -> Result<ReadyOperation<'a>, ServiceError> {
+        let partition_key = operation.partition_key_text();
+        let body = operation.resource_body.map_or("", |body| body.get()).as_bytes();
+        let document = || Document::parse(body, schema, now);
+        let kind = match operation.operation_type {
+            BatchOperationType::Create => Kind::Create(document()?),
+            BatchOperationType::Upsert => Kind::Upsert(document()?),
+            BatchOperationType::Replace => Kind::Replace(document()?),
+            BatchOperationType::Patch => Kind::Patch(Patch::parse(body)?),
+            BatchOperationType::Read => Kind::Read,
+            BatchOperationType::Delete => Kind::Delete,
         };
-        let word = text("operationType").unwrap_or_default();
-        let kind = match word.to_ascii_lowercase().as_str() {
-            "create" => Kind::Create(body()?),
-            "upsert" => Kind::Upsert(body()?),
-            "replace" => Kind::Replace(body()?),
-            "patch" => Kind::Patch(Patch::read(&body()?)?),
-            "read" => Kind::Read,
-            "delete" => Kind::Delete,
-            _ => {
-                return Err(ServiceError::bad_request(format!(
-                    "'{word}' is not a batch operation; use Create, Upsert, Replace, Patch, Read or Delete."
-                )));
-            }
-        };
-        let id =
-            text("id").or_else(|| operation.member("resourceBody").member("id").as_str().map(str::to_owned));
-        // Some clients send the key as text, some as the list itself.
-        let partition_key = match operation.member("partitionKey") {
-            Value::Undefined | Value::Null => None,
-            Value::String(text) => Some(text.to_string()),
-            list => Some(list.to_string()),
-        };
-        // A precondition that cannot be read must not be taken for none.
-        let tag = |member: &str| match operation.member(member) {
-            Value::Undefined | Value::Null => Ok(None),
-            Value::String(tag) => Ok((!tag.is_empty()).then(|| tag.to_string())),
-            _ => Err(ServiceError::bad_request(format!("The '{member}' of a batch operation must be text."))),
-        };
-        Ok(BatchOperation {
+        let stated = |tag: Option<Cow<'a, str>>| tag.filter(|tag| !tag.is_empty());
+        Ok(ReadyOperation {
             kind,
-            id: id.unwrap_or_default(),
-            if_match: tag("ifMatch")?,
-            if_none_match: tag("ifNoneMatch")?,
+            id: operation.id.unwrap_or_default(),
+            if_match: stated(operation.if_match),
+            if_none_match: stated(operation.if_none_match),
             partition_key,
         })
     }
@@ -97,20 +75,31 @@ impl BatchOperation {
     pub(super) fn address(
         &self,
         request: &ItemRequest<'_>,
-        schema: &Arc<Schema>,
+        schema: &Schema,
     ) -> Result<Address, ServiceError> {
-        match &self.partition_key {
-            Some(text) => {
+        match (&self.partition_key, &self.kind) {
+            (Some(text), _) => {
                 let key = partition_key::parse(text, schema)?.ok_or_else(partition_key::mismatch)?;
                 partition_key::address_of(request, schema, &key)
             }
-            None => match &self.kind {
-                Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document) => {
-                    partition_key::address_of(request, schema, &schema.extract_key(document))
-                }
-                Kind::Patch(_) | Kind::Read | Kind::Delete => Err(partition_key::mismatch()),
-            },
+            (None, Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document)) => {
+                Ok(Address::at(request, document.epk.clone()))
+            }
+            (None, Kind::Patch(_) | Kind::Read | Kind::Delete) => Err(partition_key::mismatch()),
         }
+    }
+
+    /// Refuses an operation that states another logical partition than that of its batch.
+    pub(super) fn check_partition(
+        &self,
+        request: &ItemRequest<'_>,
+        schema: &Schema,
+        of_batch: &EffectivePartitionKey,
+    ) -> Result<(), ServiceError> {
+        if self.partition_key.is_none() || self.address(request, schema)?.epk == *of_batch {
+            return Ok(());
+        }
+        Err(partition_key::mismatch())
     }
 
     /// Does it.
@@ -118,11 +107,11 @@ impl BatchOperation {
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        now: Ticks,
+        how: How,
     ) -> Performed {
-        match self.try_perform(transaction, epk, now) {
+        match self.try_perform(transaction, epk, how) {
             Ok(performed) => performed,
-            Err(error) => Performed::refused(&error.into()),
+            Err(error) => refused(&error.into()),
         }
     }
 
@@ -130,43 +119,47 @@ impl BatchOperation {
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        now: Ticks,
+        how: How,
     ) -> Result<Performed, WriteError> {
         let precondition = self.precondition();
         match &self.kind {
-            Kind::Create(value) => {
-                let document = document(value, transaction, epk)?;
-                Ok(Performed::stored(transaction.create(&document)?, 0.0))
+            Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document)
+                if document.epk != *epk =>
+            {
+                Err(WriteError::KeyMismatch)
             }
-            Kind::Upsert(value) => {
-                let document = document(value, transaction, epk)?;
-                Ok(Performed::stored(transaction.upsert(&document, precondition)?, 0.0))
-            }
-            Kind::Replace(value) => {
-                let document = document(value, transaction, epk)?;
-                Ok(Performed::stored(transaction.replace(&self.id, &document, precondition)?, 0.0))
+            Kind::Create(document) => Ok(how.stored(&transaction.create(document)?, 0.0)),
+            Kind::Upsert(document) => Ok(how.stored(&transaction.upsert(document, precondition)?, 0.0)),
+            Kind::Replace(document) => {
+                Ok(how.stored(&transaction.replace(&self.id, document, precondition)?, 0.0))
             }
             Kind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let context = Context { now: now.0, random_seed: 0 };
+                let context = Context { now: how.now.0, random_seed: 0 };
                 let change = |item: &Value| patch.apply(item, &schema, context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
-                Ok(Performed::stored(written, charge::patch(patch.len())))
+                Ok(how.stored(&written, charge::patch(patch.len())))
             }
-            Kind::Read => Ok(self.performed_read(transaction.read(epk, &self.id)?)),
+            Kind::Read => Ok(self.read(&*transaction.read(epk, &self.id)?)),
             Kind::Delete => {
                 let written = transaction.delete(epk, &self.id, precondition)?;
                 let cost = charge::create(written.item.size(), written.terms_changed);
-                Ok(Performed::new(Status::NO_CONTENT, cost))
+                Ok(performed(Status::NO_CONTENT, cost))
             }
         }
     }
 
-    fn performed_read(&self, item: Arc<Item>) -> Performed {
+    fn read(&self, item: &Item) -> Performed {
         let unchanged = self.if_none_match.as_deref().is_some_and(|known| known == item.etag_str());
-        let status = if unchanged { Status::NOT_MODIFIED } else { Status::OK };
         let cost = charge::read(item.size());
-        Performed { item: (!unchanged).then_some(item), is_read: true, ..Performed::new(status, cost) }
+        if unchanged {
+            return performed(Status::NOT_MODIFIED, cost);
+        }
+        BatchResult {
+            etag: Some(item.etag_str().to_owned()),
+            resource_body: Some(item.body()),
+            ..performed(Status::OK, cost)
+        }
     }
 
     fn precondition(&self) -> Precondition<'_> {
@@ -178,89 +171,36 @@ impl BatchOperation {
     }
 }
 
-/// The document, which must belong to the batch's logical partition.
-fn document(
-    value: &Value,
-    transaction: &Transaction<'_>,
-    epk: &EffectivePartitionKey,
-) -> Result<Document, WriteError> {
-    let document = Document::from_value(value, transaction.schema(), transaction.now())?;
-    if document.epk == *epk { Ok(document) } else { Err(WriteError::KeyMismatch) }
+/// What all operations of a batch have in common.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// When they happen.
+    pub(super) now: Ticks,
+    /// Whether the client does not want items back that it wrote.
+    pub(super) minimal: bool,
 }
 
-impl Performed {
-    fn new(status: Status, charge: f64) -> Performed {
-        Performed { status, sub_status: SubStatus::NONE, charge, item: None, is_read: false, message: None }
-    }
-
-    fn stored(written: Written, extra: f64) -> Performed {
+impl How {
+    fn stored(self, written: &Written, extra: f64) -> Performed {
         let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
-        let cost = write_reply::cost(&written) + extra;
-        Performed { item: Some(written.item), ..Performed::new(status, cost) }
-    }
-
-    /// Not done because another operation failed: 424.
-    pub(super) fn skipped() -> Performed {
-        Performed::new(Status::FAILED_DEPENDENCY, 0.0)
-    }
-
-    /// Not done for a reason of its own.
-    pub(super) fn refused(refusal: &ServiceError) -> Performed {
-        Performed {
-            sub_status: refusal.sub_status,
-            message: Some(refusal.message.clone()),
-            ..Performed::new(refusal.status, refusal.charge.unwrap_or(charge::MISS))
+        BatchResult {
+            etag: Some(written.item.etag_str().to_owned()),
+            resource_body: (!self.minimal).then(|| written.item.body()),
+            ..performed(status, write_reply::cost(written) + extra)
         }
-    }
-
-    /// Bytes of the item that go into the answer.
-    pub(super) fn body_bytes(&self, minimal: bool) -> usize {
-        match &self.item {
-            Some(item) if self.is_read || !minimal => item.body_bytes().len(),
-            _ => 0,
-        }
-    }
-
-    pub(super) fn is_failure(&self) -> bool {
-        self.status.0 >= 400
-    }
-
-    pub(super) fn charge(&self) -> f64 {
-        self.charge
     }
 }
 
-/// The list of results, in the order of the operations.
-pub(super) fn write_results(performed: &[Performed], minimal: bool) -> Vec<u8> {
-    let mut text = Vec::with_capacity(256 * performed.len());
-    text.push(b'[');
-    for (at, outcome) in performed.iter().enumerate() {
-        if at > 0 {
-            text.push(b',');
-        }
-        write_result(outcome, minimal, &mut text);
-    }
-    text.push(b']');
-    text
+fn performed(status: Status, charge: f64) -> Performed {
+    // As precise as the header: two digits.
+    BatchResult::new(status, (charge * 100.0).round() / 100.0)
 }
 
-fn write_result(outcome: &Performed, minimal: bool, text: &mut Vec<u8>) {
-    text.extend_from_slice(format!("{{\"statusCode\":{}", outcome.status.0).as_bytes());
-    if !outcome.sub_status.is_none() {
-        text.extend_from_slice(format!(",\"subStatusCode\":{}", outcome.sub_status.0).as_bytes());
+/// What an operation reports that was not done for a reason of its own.
+pub(super) fn refused(refusal: &ServiceError) -> Performed {
+    BatchResult {
+        sub_status: refusal.sub_status,
+        message: Some(refusal.message.clone()),
+        ..performed(refusal.status, refusal.charge.unwrap_or(charge::MISS))
     }
-    text.extend_from_slice(format!(",\"requestCharge\":{:.2}", outcome.charge).as_bytes());
-    if let Some(message) = &outcome.message {
-        text.extend_from_slice(b",\"message\":");
-        write_json_string(message, text);
-    }
-    if let Some(item) = &outcome.item {
-        text.extend_from_slice(b",\"eTag\":");
-        write_json_string(item.etag_str(), text);
-        if outcome.is_read || !minimal {
-            text.extend_from_slice(b",\"resourceBody\":");
-            text.extend_from_slice(item.body_bytes());
-        }
-    }
-    text.push(b'}');
 }

@@ -8,7 +8,6 @@ mod as_of;
 mod batch;
 mod batch_operation;
 mod body;
-
 mod change_feed;
 mod create;
 mod delete;
@@ -27,6 +26,7 @@ mod upsert;
 mod write_reply;
 
 pub(crate) use as_of::AS_OF;
+pub(crate) use query::check_cross_partition;
 
 use super::ItemRequest;
 use crate::gateway::{ItemOperation, Reply, ServiceError};

@@ -29,6 +29,12 @@ pub(super) struct Address {
 }
 
 impl Address {
+    /// The logical partition at a place on the ring.
+    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> Address {
+        let partition = Replica::new(request.container.store.partition_of(&epk), request.call.vantage);
+        Address { epk, partition }
+    }
+
     /// The id of the item a path names: its id, or its `_rid` in that place.
     pub(super) fn item_id<'a>(&self, request: &ItemRequest<'_>, named: &'a str) -> Cow<'a, str> {
         if named.len() != RID_LENGTH || self.partition.peek().get(&self.epk, named).is_some() {
@@ -108,9 +114,7 @@ pub(super) fn address_of(
     if schema.partition_key.coverage(key) != KeyCoverage::Complete {
         return Err(mismatch());
     }
-    let epk = effective_key(&schema.partition_key, key);
-    let partition = Replica::new(request.container.store.partition_of(&epk), request.call.vantage);
-    Ok(Address { epk, partition })
+    Ok(Address::at(request, effective_key(&schema.partition_key, key)))
 }
 
 /// Refuses a document that belongs to another logical partition than the header says.

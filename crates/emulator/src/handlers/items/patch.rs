@@ -1,5 +1,7 @@
 //! `PATCH docs/{id}`: instructions instead of a document.
 
+use protocol::patch::{PatchOperation, PatchRequest};
+use serde_json::value::RawValue;
 use sql::{Condition, Context, Value};
 
 use super::served::Served;
@@ -7,11 +9,11 @@ use super::{body, partition_key, write_reply};
 use crate::charge;
 use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Action, Operation, Pointer, Schema, WriteError, apply_patch};
+use crate::store::{Schema, WriteError, apply_patch};
 
 /// Instructions and when they apply.
 pub(super) struct Patch {
-    operations: Vec<Operation>,
+    operations: Vec<PatchOperation<Value>>,
     condition: Option<Condition>,
 }
 
@@ -20,10 +22,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let store = &request.container.store;
     let schema = store.schema();
     let text = body::text(request)?;
-    let payload = sql::value::parse(&text).map_err(|error| {
-        ServiceError::bad_request(format!("The patch payload is not valid JSON: {error}"))
-    })?;
-    let patch = Patch::read(&payload)?;
+    let patch = Patch::parse(&text)?;
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
     let precondition = write_reply::precondition(&request.call.headers)?;
@@ -45,17 +44,14 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
 
 impl Patch {
     /// Reads `{"operations":[…],"condition":…}` or the list alone.
-    pub(super) fn read(payload: &Value) -> Result<Patch, ServiceError> {
-        let list = payload.as_array().or_else(|| payload.member("operations").as_array());
-        let list = list.ok_or_else(|| ServiceError::bad_request("A patch needs a list of operations."))?;
-        let operations = list.iter().map(read_operation).collect::<Result<_, _>>();
-        let condition = match payload.member("condition") {
-            Value::Undefined | Value::Null => None,
-            text => {
-                Some(Condition::parse(text.as_str().unwrap_or_default()).map_err(super::query_plan::refuse)?)
-            }
-        };
-        Ok(Patch { operations: operations.map_err(ServiceError::bad_request)?, condition })
+    pub(super) fn parse(body: &[u8]) -> Result<Patch, ServiceError> {
+        let bad = |error: &dyn std::fmt::Display| ServiceError::bad_request(error.to_string());
+        let request = PatchRequest::parse(body).map_err(|error| bad(&error))?;
+        let read = |value: &RawValue| sql::value::parse(value.get().as_bytes());
+        let operations = request.operations.into_iter().map(|operation| operation.try_map(read));
+        let operations = operations.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
+        let condition = request.condition.as_deref().map(Condition::parse).transpose();
+        Ok(Patch { operations, condition: condition.map_err(super::query_plan::refuse)? })
     }
 
     /// What becomes of `item`.
@@ -63,40 +59,14 @@ impl Patch {
         if self.condition.as_ref().is_some_and(|condition| !condition.holds(item, &context)) {
             return Err(WriteError::ConditionFailed);
         }
-        apply_patch(item, &self.operations, schema.key_paths()).map_err(WriteError::BadPatch)
+        for operation in &self.operations {
+            let checked = operation.check_targets(&schema.partition_key);
+            checked.map_err(|error| WriteError::BadPatch(error.to_string()))?;
+        }
+        apply_patch(item, &self.operations).map_err(WriteError::BadPatch)
     }
 
     pub(super) fn len(&self) -> usize {
         self.operations.len()
     }
-}
-
-fn read_operation(operation: &Value) -> Result<Operation, String> {
-    let text = |member: &str| {
-        operation
-            .member(member)
-            .as_str()
-            .ok_or_else(|| format!("a patch operation needs a text member '{member}'"))
-    };
-    let value = || match operation.member("value") {
-        Value::Undefined => Err("this patch operation needs a member 'value'".to_owned()),
-        value => Ok(value.clone()),
-    };
-    let action = match text("op")?.to_ascii_lowercase().as_str() {
-        "add" => Action::Add(value()?),
-        "set" => Action::Set(value()?),
-        "replace" => Action::Replace(value()?),
-        "remove" => Action::Remove,
-        "incr" | "increment" => match value()? {
-            Value::Number(by) => Action::Increment(by),
-            _ => return Err("the value of an increment must be a number".to_owned()),
-        },
-        "move" => Action::Move(Pointer::parse(text("from")?)?),
-        other => {
-            return Err(format!(
-                "'{other}' is not a patch operation; use add, set, replace, remove, incr or move"
-            ));
-        }
-    };
-    Ok(Operation { action, path: Pointer::parse(text("path")?)? })
 }

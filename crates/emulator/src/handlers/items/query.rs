@@ -125,14 +125,7 @@ fn scope_of(
             request.call.vantage,
         ));
     }
-    let headers = &request.call.headers;
-    if !RequestHeaders::flag(headers.enable_cross_partition_query, name::ENABLE_CROSS_PARTITION)? {
-        return Err(ServiceError::bad_request(format!(
-            "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to avoid this exception.",
-            name::ENABLE_CROSS_PARTITION,
-            name::PARTITION_KEY
-        )));
-    }
+    check_cross_partition(&request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {
         // Whoever asks without a plan gets one; whether it can be followed is judged by the next request.
         let plan = query_plan::plan_text(schema, statement, &SupportedFeatures::all())?;
@@ -176,6 +169,18 @@ fn resumed(
         EpkRange::new(scope.within.min.clone(), scope.within.min.clone())
     };
     Ok(Scope { partitions: request.container.store.replicas_over(begun, request.call.vantage), within })
+}
+
+/// Refuses a query about everything whose sender did not say that it may be.
+pub(crate) fn check_cross_partition(headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
+    if RequestHeaders::flag(headers.enable_cross_partition_query, name::ENABLE_CROSS_PARTITION)? {
+        return Ok(());
+    }
+    Err(ServiceError::bad_request(format!(
+        "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to avoid this exception.",
+        name::ENABLE_CROSS_PARTITION,
+        name::PARTITION_KEY
+    )))
 }
 
 /// The place to go on from, if the client has one.
