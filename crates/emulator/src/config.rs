@@ -10,6 +10,7 @@ use std::str::FromStr;
 use protocol::account::ConsistencyLevel;
 use protocol::authorization::{BadKey, EMULATOR_KEY, Key};
 
+use crate::charge::RequestUnits;
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::regions::Lag;
@@ -32,6 +33,8 @@ pub struct EmulatorConfig {
     pub key: String,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
+    /// Whether request units are counted, and whether they run out.
+    pub request_units: RequestUnits,
     /// Names of the regions, as clients see them; the first one writes.
     pub regions: Vec<String>,
     /// Whether every region takes writes.
@@ -56,6 +59,7 @@ impl Default for EmulatorConfig {
             control_port: 0,
             key: WELL_KNOWN_KEY.to_owned(),
             partitions: None,
+            request_units: RequestUnits::default(),
             regions: vec!["West US".to_owned()],
             multi_write: false,
             consistency: ConsistencyLevel::Session,

@@ -41,8 +41,10 @@ mod control;
 
 pub mod clock;
 
+pub use charge::{PartitionUsage, RequestUnits};
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
 pub use error::{Door, StartError};
+pub use handlers::ContainerUsage;
 pub use protocol::account::ConsistencyLevel;
 pub use running::{Emulator, RegionEndpoint, Running};
 pub use server::{Authority, AuthorityError, AuthoritySource};

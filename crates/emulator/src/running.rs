@@ -6,6 +6,7 @@ use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{Door, StartError};
 use crate::gateway::{Account, AccountSettings, Gateway};
+use crate::handlers::{self, ContainerUsage};
 use crate::regions::{Region, RegionId, Topology};
 use crate::server::{Listeners, Server, Tls, TlsError};
 
@@ -31,6 +32,7 @@ impl Emulator {
             key,
             topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?,
             partitions: config.partitions,
+            request_units: config.request_units,
             seed: uuid::Uuid::new_v4().as_fields().0,
         }));
         let serve = |(door, region)| {
@@ -123,6 +125,11 @@ impl Running {
             }
         };
         topology.failover_order().iter().map(endpoint).collect()
+    }
+
+    /// The request units that were spent, by container, partition and region.
+    pub fn usage(&self) -> Vec<ContainerUsage> {
+        handlers::usage(&self.account, self.config.clock.uptime())
     }
 
     /// The certificate https clients have to trust, as PEM.

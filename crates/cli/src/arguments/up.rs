@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, WELL_KNOWN_KEY};
+use emulator::{Bind, ConsistencyLevel, RequestUnits, WELL_KNOWN_KEY};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   peri up --bind 0.0.0.0                reachable from other machines and from containers
   peri up --regions 'West US'           one region instead of three
   peri up --multi-write --lag 100ms     every region writes, and is 100 ms from the others
+  peri up --ru enforce                  429 for whoever spends more than the throughput, as in the service
 
 The account speaks http and https on the same port. The endpoint in --json is the http one, which no
 client has to trust a certificate for; put https in its place to use TLS (see `peri cert`).";
@@ -60,6 +61,10 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N")]
     pub(crate) partitions: Option<NonZeroU32>,
 
+    /// What becomes of the request units that operations cost
+    #[arg(long, value_enum, default_value_t = Ru::Account, value_name = "MODE")]
+    pub(crate) ru: Ru,
+
     /// Port of health and control; 0 means any
     #[arg(long, default_value_t = 1234, value_name = "PORT")]
     pub(crate) control_port: u16,
@@ -67,6 +72,27 @@ pub(crate) struct Up {
     /// Print one line of JSON on stdout once it is ready, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What becomes of request units. Every answer states its charge in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Ru {
+    /// Stated in answers and forgotten
+    Off,
+    /// Counted per partition; nobody is throttled
+    Account,
+    /// Counted, and 429 beyond the throughput of the container or database
+    Enforce,
+}
+
+impl From<Ru> for RequestUnits {
+    fn from(mode: Ru) -> RequestUnits {
+        match mode {
+            Ru::Off => RequestUnits::Off,
+            Ru::Account => RequestUnits::Account,
+            Ru::Enforce => RequestUnits::Enforce,
+        }
+    }
 }
 
 /// The account's consistency.

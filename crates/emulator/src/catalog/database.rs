@@ -15,6 +15,7 @@ use smol_str::SmolStr;
 
 use super::snapshot::{as_rid, beyond};
 use super::{Catalog, ContainerEntry, OfferEntry, Refusal, UserEntry, to_bytes};
+use crate::charge::Pools;
 use crate::clock::Ticks;
 
 /// A database as the catalog knows it.
@@ -30,6 +31,8 @@ pub(crate) struct DatabaseEntry {
     pub(crate) json: Bytes,
     /// Throughput that its containers share, if it has any.
     pub(crate) offer: Option<OfferRid>,
+    /// What its containers may spend together.
+    pub(crate) pools: Arc<Pools>,
     containers_by_name: HashMap<SmolStr, Arc<ContainerEntry>>,
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
     users_by_name: HashMap<SmolStr, Arc<UserEntry>>,
@@ -112,6 +115,7 @@ impl Catalog {
                 json: to_bytes(&DatabaseBody::new(id, system.clone())),
                 system,
                 offer: offer.as_ref().map(|offer| offer.rid),
+                pools: Arc::default(),
                 containers_by_name: HashMap::default(),
                 containers: OrdMap::default(),
                 users_by_name: HashMap::default(),

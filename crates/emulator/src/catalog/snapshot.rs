@@ -28,6 +28,11 @@ impl Snapshot {
         by_rid.or_else(|| self.databases_by_name.get(id))
     }
 
+    /// A database by its `_rid`.
+    pub(crate) fn database_by_rid(&self, rid: DatabaseRid) -> Option<&Arc<DatabaseEntry>> {
+        self.databases.get(&rid)
+    }
+
     /// A container by name or `_rid`, in a database by name or `_rid`. Constant time.
     pub(crate) fn container(&self, database: &str, container: &str) -> Result<&Arc<ContainerEntry>, Refusal> {
         let database = self.database(database).ok_or(Refusal::OwnerMissing)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use protocol::authorization::Key;
 
 use crate::catalog::Catalog;
+use crate::charge::RequestUnits;
 use crate::regions::{Regions, Topology};
 use crate::snapshots::Snapshots;
 
@@ -21,6 +22,8 @@ pub struct Account {
     pub(crate) regions: Arc<Regions>,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub(crate) partitions: Option<NonZeroU32>,
+    /// What becomes of the request units that operations cost.
+    pub(crate) request_units: RequestUnits,
     /// Databases, containers, users, permissions, offers.
     pub(crate) catalog: Catalog,
     /// Copies of all that, to come back to.
@@ -36,6 +39,8 @@ pub struct AccountSettings {
     pub topology: Topology,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
+    /// What becomes of the request units that operations cost.
+    pub request_units: RequestUnits,
     /// A draw that resource ids start from, so that a client which outlives one process does not
     /// mistake the resources of the next for those it knew.
     pub seed: u32,
@@ -44,11 +49,11 @@ pub struct AccountSettings {
 impl Account {
     /// An account with nothing in it.
     pub fn new(settings: AccountSettings) -> Account {
-        let AccountSettings { key, topology, partitions, seed } = settings;
+        let AccountSettings { key, topology, partitions, request_units, seed } = settings;
         let regions = Arc::new(Regions::new(topology));
-        let catalog = Catalog::new(seed);
+        let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
         let snapshots = Snapshots::default();
-        Account { name: "perihelion".to_owned(), key, regions, partitions, catalog, snapshots }
+        Account { name, key, regions, partitions, request_units, catalog, snapshots }
     }
 
     /// How many regions it is in.

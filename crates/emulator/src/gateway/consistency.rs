@@ -10,6 +10,7 @@ use protocol::headers as name;
 
 use super::error::ServiceError;
 use super::headers::{RequestHeaders, invalid_value};
+use crate::charge::Priority;
 
 /// The level a request gets. Refuses levels and priorities that the account cannot honour.
 pub(crate) fn level(
@@ -31,6 +32,14 @@ pub(crate) fn level(
     match headers.priority_level {
         Some(value) if !is_one_of(value, &["High", "Low"]) => Err(invalid_value(name::PRIORITY_LEVEL, value)),
         _ => Ok(level),
+    }
+}
+
+/// How much a request matters, by headers that were checked.
+pub(crate) fn priority(headers: &RequestHeaders<'_>) -> Priority {
+    match headers.priority_level {
+        Some(value) if is_one_of(value, &["Low"]) => Priority::Low,
+        _ => Priority::High,
     }
 }
 

@@ -7,7 +7,7 @@
 mod account;
 mod activity;
 mod authorize;
-mod consistency;
+pub(crate) mod consistency;
 mod error;
 mod figures;
 mod headers;
@@ -69,6 +69,8 @@ pub(crate) struct Call<'a> {
     pub(crate) account: &'a Account,
     /// What it may see of it.
     pub(crate) vantage: Vantage,
+    /// The consistency it asks for, or is given.
+    pub(crate) level: ConsistencyLevel,
     /// Who sent it.
     pub(crate) principal: Principal,
     /// How the client reached the account.
@@ -148,7 +150,7 @@ impl Gateway {
         drop(topology);
         let origin = Origin::of(parts, &headers);
         let now = times.account;
-        let call = Call { account, vantage, principal, origin, headers, body, now, uptime };
+        let call = Call { account, vantage, level, principal, origin, headers, body, now, uptime };
         handlers::handle(call, operation)
     }
 

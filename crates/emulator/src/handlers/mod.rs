@@ -10,6 +10,7 @@ mod conflicts;
 mod containers;
 mod databases;
 mod feed;
+mod funding;
 pub(crate) mod items;
 mod metadata_query;
 mod offers;
@@ -21,6 +22,8 @@ mod users;
 
 use std::sync::Arc;
 
+pub use funding::ContainerUsage;
+pub(crate) use funding::usage;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
@@ -39,6 +42,8 @@ pub(crate) struct ItemRequest<'a> {
     pub(crate) container: Arc<ContainerEntry>,
     /// What to do.
     pub(crate) operation: ItemOperation<'a>,
+    /// What it may cost, and whom.
+    pub(crate) bill: items::Bill,
 }
 
 impl ItemRequest<'_> {
@@ -59,7 +64,8 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
         Operation::Items(ids, operation) => {
             let container = owner(&call, &ids)?;
             call.principal.check_items(&container, &operation, &call.headers)?;
-            items::handle(ItemRequest { call, container, operation })
+            let bill = items::Bill::new(&call, &operation);
+            items::handle(ItemRequest { call, container, operation, bill })
         }
         Operation::PartitionRanges(ids) => {
             let container = owner(&call, &ids)?;

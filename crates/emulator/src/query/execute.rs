@@ -44,6 +44,8 @@ pub(crate) struct QueryOutcome {
     /// Of the partitions that are done with.
     effort: u64,
     pub(crate) work: QueryWork,
+    /// The part of `work` that each partition read had, by its place in the scope.
+    pub(crate) shares: Vec<(usize, QueryWork)>,
     pub(crate) metrics: Metrics,
 }
 
@@ -103,15 +105,15 @@ impl QueryRequest<'_> {
         for row in &run.finish()? {
             page.add(row);
         }
-        Ok(QueryOutcome {
-            work: QueryWork { partitions_begun: 1, ..QueryWork::default() },
-            ..QueryOutcome::default()
-        })
+        let mut outcome = QueryOutcome::default();
+        outcome.work.partitions_begun = 1;
+        outcome.begin(0, true);
+        Ok(outcome)
     }
 
     fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
         let mut outcome = QueryOutcome::default();
-        for partition in &self.scope.partitions {
+        for (at, partition) in self.scope.partitions.iter().enumerate() {
             let (within, _) = self.scope.part_of(partition);
             let stretches = match &self.from {
                 Some(from) => from.remaining(&within),
@@ -123,7 +125,9 @@ impl QueryRequest<'_> {
             let state = partition.snapshot();
             for stretch in stretches {
                 let whole = stretch.range.covers(&partition.range);
-                outcome.work.partitions_begun += usize::from(stretch.position == Position::Start);
+                let anew = stretch.position == Position::Start;
+                outcome.work.partitions_begun += usize::from(anew);
+                outcome.begin(at, anew);
                 let choice = route::choose(self.statement.access(), &state, &stretch.range, whole);
                 outcome.metrics.scanned |= !choice.indexed;
                 let Stretch { range, position, rows_returned } = stretch;
@@ -147,7 +151,8 @@ impl QueryRequest<'_> {
         let mut run = None;
         let mut rows: Vec<Value> = Vec::new();
         let mut together: Vec<Arc<Item>> = Vec::new();
-        'partitions: for partition in &self.scope.partitions {
+        'partitions: for (at, partition) in self.scope.partitions.iter().enumerate() {
+            outcome.begin(at, true);
             let state = partition.snapshot();
             let (within, whole) = self.scope.part_of(partition);
             let choice = route::choose(self.statement.access(), &state, &within, whole);
@@ -288,13 +293,21 @@ fn route_continues(route: &Route, from: &Position) -> bool {
 }
 
 impl QueryOutcome {
+    /// Whose work follows: the partition at this place of the scope, for the first time or again.
+    fn begin(&mut self, at: usize, anew: bool) {
+        self.shares.push((at, QueryWork { partitions_begun: anew.into(), ..QueryWork::default() }));
+    }
+
     fn count_document(&mut self, item: &Item, useful: bool) {
         self.metrics.retrieved_count += 1;
         self.metrics.retrieved_bytes += item.size();
+        let share = self.shares.last_mut().map(|(_, share)| share);
         if useful {
             self.work.loaded += 1;
+            share.into_iter().for_each(|share| share.loaded += 1);
         } else {
             self.work.rejected += 1;
+            share.into_iter().for_each(|share| share.rejected += 1);
             self.metrics.rejected_count += 1;
         }
     }

@@ -16,6 +16,7 @@ use arc_swap::{ArcSwap, Guard};
 use protocol::account::ConsistencyLevel;
 
 pub use lag::{BadLag, Lag};
+pub(crate) use topology::REGIONS_MAX;
 pub use topology::{Region, Staleness, Topology, TopologyError};
 
 /// Which region, in the order in which they were named. Never changes while the account exists.

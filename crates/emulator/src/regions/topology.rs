@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{Lag, RegionId};
 
 /// Regions an account may have.
-const REGIONS_MAX: usize = 16;
+pub(crate) const REGIONS_MAX: usize = 16;
 
 /// One region of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]

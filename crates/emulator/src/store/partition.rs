@@ -19,6 +19,7 @@ use super::schema::Schema;
 use super::state::State;
 use super::transaction::Transaction;
 use super::view::View;
+use crate::charge::Meter;
 use crate::regions::{RegionId, Sees, Topology, Vantage};
 
 /// The LSN of a partition nothing has been written to.
@@ -32,6 +33,8 @@ pub(crate) struct Partition {
     pub(crate) range: EpkRange,
     /// The ranges it came from, oldest first.
     pub(crate) parents: Vec<u32>,
+    /// What it may spend and has spent.
+    pub(crate) meter: Meter,
     /// Whether those who ask for it by its id are told to wait: it is about to be replaced.
     splitting: AtomicBool,
     line: Line,
@@ -170,7 +173,8 @@ impl Partition {
         let views = if regions > 1 { regions } else { 0 };
         let newest = Guard::into_inner(line.peek());
         let views = (0..views).map(|_| View::new(Arc::clone(&newest))).collect();
-        Partition { identity, range, parents, splitting: AtomicBool::new(false), line, views }
+        let splitting = AtomicBool::new(false);
+        Partition { identity, range, parents, meter: Meter::default(), splitting, line, views }
     }
 
     /// Whether it is about to be replaced by others.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
+use perihelion_emulator::RequestUnits;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::gateway::{Account, AccountSettings, Gateway};
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
@@ -50,6 +51,7 @@ impl TestAccount {
             key: key.clone(),
             topology: topology(&[("West US", 8081)]),
             partitions: None,
+            request_units: RequestUnits::Account,
             seed: 1,
         };
         change(&mut settings);

@@ -1,5 +1,6 @@
 //! A running account and a client that signs, for tests that look at the wire itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use perihelion_emulator::clock::{Clock, Ticks};
-use perihelion_emulator::{Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
+use perihelion_emulator::{ContainerUsage, Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
 use protocol::authorization::{Key, sign};
 use serde_json::{Value, json};
 
@@ -16,7 +17,9 @@ const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// One emulator whose clock stands still until a test moves it.
 pub(crate) struct Account {
-    running: Running,
+    running: Arc<Running>,
+    /// Where requests go.
+    port: u16,
     pub(crate) clock: Clock,
 }
 
@@ -56,14 +59,20 @@ impl Account {
     /// An account with nothing in it.
     pub(crate) async fn start(config: EmulatorConfig) -> Account {
         let clock = config.clock.clone();
-        Account { running: Emulator::start(config).await.unwrap(), clock }
+        let running = Arc::new(Emulator::start(config).await.unwrap());
+        Account { port: running.port(), running, clock }
+    }
+
+    /// The same with a clock that stands still, set up as `change` says.
+    pub(crate) async fn with(change: impl FnOnce(&mut EmulatorConfig)) -> Account {
+        let mut config = EmulatorConfig::default();
+        config.clock = Clock::manual(START);
+        change(&mut config);
+        Account::start(config).await
     }
 
     async fn with_partitions(partitions: u32) -> Account {
-        let mut config = EmulatorConfig::default();
-        config.clock = Clock::manual(START);
-        config.partitions = partitions.try_into().ok();
-        Account::start(config).await
+        Account::with(|config| config.partitions = partitions.try_into().ok()).await
     }
 
     /// A database `d` with a container `c` of these properties.
@@ -79,6 +88,13 @@ impl Account {
         let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
         self.post("/dbs/d/colls", &[], body).await.expect(201);
+    }
+
+    /// The same account, asked in another of its regions.
+    pub(crate) fn in_region(&self, region: usize) -> Account {
+        let endpoint = &self.running.regions()[region].endpoint;
+        let port = endpoint.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+        Account { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
@@ -118,9 +134,14 @@ impl Account {
         self.post("/dbs/d/colls/c/docs", &all, json!({"query": text})).await
     }
 
+    /// The request units that were spent.
+    pub(crate) fn usage(&self) -> Vec<ContainerUsage> {
+        self.running.usage()
+    }
+
     /// The port it listens on.
     pub(crate) fn port(&self) -> u16 {
-        self.running.port()
+        self.port
     }
 
     /// Asks the control port; an empty `body` is none.

@@ -24,4 +24,5 @@ mod regions;
 mod running;
 mod snapshots;
 mod splits;
+mod throttling;
 mod transport;

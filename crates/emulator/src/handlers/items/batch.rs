@@ -121,6 +121,10 @@ fn run_each(
     let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
     let mut last = range.as_ref().map(|scope| scope.partitions[0].partition());
     let mut quorum_at = Duration::ZERO;
+    // A range in debt takes nothing of the list; one that gets there on the way refuses the rest.
+    if let Some(partition) = &last {
+        request.check_budget(partition)?;
+    }
     let (mut stopped, mut bytes) = (false, 0);
     for operation in operations {
         if stopped {
@@ -140,15 +144,21 @@ fn run_each(
             performed.push(refused(&range_gone(&range.partitions[0].identity.id.to_string())));
             continue;
         }
-        let outcome = match ready {
+        let admitted = ready.and_then(|(address, operation)| {
+            request.check_budget(&address.partition)?;
+            Ok((address, operation))
+        });
+        let outcome = match admitted {
             Ok((address, operation)) => {
                 let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
                     let outcome = operation.perform(transaction, &address.epk, how);
                     if is_failure(&outcome) { Err(outcome) } else { Ok(outcome) }
                 });
-                last = Some(partition);
                 quorum_at = quorum_at.max(commit.quorum_at);
-                commit.result.unwrap_or_else(|failed| failed)
+                let outcome = commit.result.unwrap_or_else(|failed| failed);
+                request.pay(&partition, outcome.request_charge);
+                last = Some(partition);
+                outcome
             }
             Err(refusal) => refused(&refusal),
         };

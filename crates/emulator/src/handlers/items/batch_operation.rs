@@ -201,6 +201,7 @@ pub(super) fn refused(refusal: &ServiceError) -> Performed {
     BatchResult {
         sub_status: refusal.sub_status,
         message: Some(refusal.message.clone()),
+        retry_after_ms: refusal.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
         ..performed(refusal.status, refusal.charge.unwrap_or(charge::MISS))
     }
 }

@@ -1,5 +1,7 @@
 //! `GET docs` with `a-im`: what changed, in the order in which it did.
 
+use std::sync::Arc;
+
 use http::HeaderValue;
 use protocol::headers as name;
 use protocol::status::Status;
@@ -20,6 +22,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let mode = mode(headers)?;
     let start = start(headers, mode)?;
     let scope = scope::target(request, &schema)?.scope();
+    request.admit_page(&scope, None)?;
     for partition in &scope.partitions {
         check_session(&request.call, partition, partition.peek().lsn)?;
         if mode == FeedMode::AllVersions {
@@ -37,6 +40,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 }
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
+    request.charge_to(|| Arc::clone(&page.partition));
     let served = Served::by(&request.container, &page.partition, page.lsn);
     let etag = HeaderValue::try_from(page.position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {

@@ -2,11 +2,12 @@
 //!
 //! In: an [`ItemRequest`] whose container exists and whose caller may do this. Out: a [`Reply`]. A
 //! handler reads the request (`partition_key`, `body`), asks the store or runs a query, and says who
-//! answered (`served`).
+//! answered (`served`) and who pays (`bill`).
 
 mod as_of;
 mod batch;
 mod batch_operation;
+mod bill;
 mod body;
 mod change_feed;
 mod create;
@@ -26,6 +27,7 @@ mod upsert;
 mod write_reply;
 
 pub(crate) use as_of::AS_OF;
+pub(crate) use bill::Bill;
 pub(crate) use query::check_cross_partition;
 
 use super::ItemRequest;
@@ -34,7 +36,7 @@ use crate::gateway::{ItemOperation, Reply, ServiceError};
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     refusal::refuse_triggers(&request.call.headers)?;
-    match &request.operation {
+    let answer = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),
         ItemOperation::Upsert => upsert::upsert(&request),
@@ -47,5 +49,6 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
         ItemOperation::Query => query::query(&request),
         ItemOperation::QueryPlan => query_plan::query_plan(&request),
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
-    }
+    };
+    request.settle(answer)
 }

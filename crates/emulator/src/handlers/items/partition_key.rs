@@ -93,7 +93,7 @@ pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
     }
 }
 
-/// Where a point operation goes: needs a complete key.
+/// Where a point operation goes, if it is let in there: needs a complete key.
 pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Address, ServiceError> {
     let key = of_request(&request.call.headers, schema)?.ok_or_else(|| {
         ServiceError::bad_request(format!(
@@ -102,7 +102,9 @@ pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Addr
             name::PARTITION_KEY
         ))
     })?;
-    address_of(request, schema, &key)
+    let address = address_of(request, schema, &key)?;
+    request.admit(&address.partition)?;
+    Ok(address)
 }
 
 /// The same, for a key already read.

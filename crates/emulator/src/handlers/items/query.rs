@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::scope::{Target, range_gone, target};
 use super::served::{Served, check_session};
 use super::{as_of, partition_key, query_plan};
-use crate::charge;
+use crate::charge::{self, QueryWork};
 use crate::clock::Stopwatch;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
@@ -46,6 +46,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     for partition in &scope.partitions {
         check_session(&request.call, partition, partition.lsn())?;
     }
+    request.admit_page(&scope, from.as_ref())?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
     let now = request.call.now;
@@ -61,7 +62,9 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         if run.may_take_long() { off_the_reactor(|| run.run(&mut page)) } else { run.run(&mut page) };
     let outcome = outcome.map_err(query_plan::refuse)?;
     let ran = watch.elapsed() - compiled;
-    let mut reply = page_reply(request, &scope, page, &outcome);
+    let cost = charge::query(outcome.work);
+    let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
+    pay_shares(request, &scope, &outcome, cost);
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
         reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
     }
@@ -189,7 +192,19 @@ pub(super) fn continuation(headers: &RequestHeaders<'_>) -> Result<Option<Contin
     Continuation::parse(text).map(Some).map_err(|error| ServiceError::bad_request(error.to_string()))
 }
 
-/// The answer that carries a page.
+/// Makes each of several partitions pay its part of `cost`. One alone pays for the whole answer.
+pub(super) fn pay_shares(request: &ItemRequest<'_>, scope: &Scope, outcome: &QueryOutcome, cost: f64) {
+    if scope.partitions.len() == 1 {
+        return;
+    }
+    let weight = |work: &QueryWork| charge::query(*work);
+    let sum: f64 = outcome.shares.iter().map(|(_, work)| weight(work)).sum();
+    for (at, work) in &outcome.shares {
+        request.pay(&scope.partitions[*at], cost * weight(work) / sum);
+    }
+}
+
+/// The answer that carries a page; its charge is still to be set.
 pub(super) fn page_reply(
     request: &ItemRequest<'_>,
     scope: &Scope,
@@ -199,9 +214,7 @@ pub(super) fn page_reply(
     let partition = &scope.partitions[0];
     let served = Served::by(&request.container, partition, partition.lsn());
     let count = page.count();
-    let mut reply = Reply::ok(page.finish().into())
-        .charge(charge::query(outcome.work))
-        .header(name::ITEM_COUNT, HeaderValue::from(count));
+    let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {
         reply = reply.header(name::CONTINUATION, ascii(continuation.to_text()));
     }

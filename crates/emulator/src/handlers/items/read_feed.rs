@@ -7,6 +7,7 @@ use sql::{Context, Statement};
 use super::scope::target;
 use super::served::check_session;
 use super::{as_of, query, query_plan};
+use crate::charge;
 use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
 use crate::query::{PageBody, QueryRequest};
@@ -29,6 +30,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         check_session(&request.call, partition, partition.lsn())?;
     }
     let from = query::continuation(headers)?;
+    request.admit_page(&scope, from.as_ref())?;
     let mut page =
         PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));
     let context = Context { now: request.call.now.0, random_seed: 0 };
@@ -40,5 +42,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         from,
     };
     let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
-    Ok(query::page_reply(request, &scope, page, &outcome))
+    let cost = charge::feed(page.count(), page.bytes());
+    query::pay_shares(request, &scope, &outcome, cost);
+    Ok(query::page_reply(request, &scope, page, &outcome).charge(cost))
 }

@@ -1,0 +1,157 @@
+//! What was spent, counted.
+//!
+//! Counting is one addition. Once a second, whoever comes first also closes the books on the second
+//! before, which is what rates and peaks are taken from.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Counted per request unit: charges have two decimals, and some less.
+const PARTS: f64 = 1_000.0;
+const HOUR_SECONDS: u64 = 3_600;
+
+/// What one physical partition spent in one region.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PartitionUsage {
+    /// Request units since it exists.
+    pub consumed: f64,
+    /// Requests answered 429.
+    pub throttled: u64,
+    /// Request units in the last whole second.
+    pub last_second: f64,
+    /// The most request units in any one second.
+    pub peak: f64,
+    /// The most in one second of the current hour: what autoscale scales to.
+    pub hour_peak: f64,
+    /// `last_second` as a share of the throughput, 0 to 1.
+    pub normalized_utilisation: f64,
+}
+
+/// Counters of one partition in one region.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    consumed: AtomicU64,
+    throttled: AtomicU64,
+    /// The second that is being counted.
+    second: AtomicU64,
+    books: Mutex<Books>,
+}
+
+/// What is known of seconds that are over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Books {
+    /// `consumed` when the second began.
+    before: u64,
+    /// The last second in which something was spent, and how much.
+    last: (u64, u64),
+    peak: u64,
+    /// The hour that `hour_peak` is of.
+    hour: u64,
+    hour_peak: u64,
+}
+
+impl Tally {
+    /// Counts `units`, spent at this uptime.
+    pub(super) fn count(&self, units: f64, uptime: Duration) {
+        self.turn_page(uptime.as_secs());
+        self.consumed.fetch_add((units * PARTS).round() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts one that was answered 429.
+    pub(super) fn count_throttled(&self) {
+        self.throttled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has been counted, where `rate` is the throughput per second.
+    pub(super) fn usage(&self, rate: f64, uptime: Duration) -> PartitionUsage {
+        let second = uptime.as_secs();
+        self.turn_page(second);
+        let books = *self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let units = |parts: u64| parts as f64 / PARTS;
+        let last_second = if books.last.0 + 1 == second { units(books.last.1) } else { 0.0 };
+        let this_hour = books.hour == second / HOUR_SECONDS;
+        PartitionUsage {
+            consumed: units(self.consumed.load(Ordering::Relaxed)),
+            throttled: self.throttled.load(Ordering::Relaxed),
+            last_second,
+            peak: units(books.peak),
+            hour_peak: if this_hour { units(books.hour_peak) } else { 0.0 },
+            normalized_utilisation: if rate > 0.0 { (last_second / rate).min(1.0) } else { 0.0 },
+        }
+    }
+
+    /// Closes the books on an earlier second, if that is still open.
+    fn turn_page(&self, second: u64) {
+        if self.second.load(Ordering::Relaxed) >= second {
+            return;
+        }
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.second.load(Ordering::Relaxed);
+        if open >= second {
+            return;
+        }
+        let consumed = self.consumed.load(Ordering::Relaxed);
+        let spent = consumed - books.before;
+        let hour = open / HOUR_SECONDS;
+        let hour_peak = if books.hour == hour { books.hour_peak } else { 0 };
+        *books = Books {
+            before: consumed,
+            last: (open, spent),
+            peak: books.peak.max(spent),
+            hour,
+            hour_peak: hour_peak.max(spent),
+        };
+        self.second.store(second, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn seconds_and_their_peak_are_known_when_they_are_over() {
+        let tally = Tally::default();
+        tally.count(10.0, at(5.1));
+        tally.count(2.5, at(5.9));
+        let during = tally.usage(100.0, at(5.95));
+        assert_eq!((during.consumed, during.last_second, during.peak), (12.5, 0.0, 0.0));
+        let after = tally.usage(100.0, at(6.5));
+        assert_eq!((after.last_second, after.peak, after.normalized_utilisation), (12.5, 12.5, 0.125));
+        tally.count(500.0, at(6.6));
+        tally.count_throttled();
+        let next = tally.usage(100.0, at(7.0));
+        assert_eq!((next.last_second, next.peak, next.normalized_utilisation), (500.0, 500.0, 1.0));
+        assert_eq!((next.consumed, next.throttled), (512.5, 1));
+        let idle = tally.usage(100.0, at(9.0));
+        assert_eq!((idle.last_second, idle.peak, idle.normalized_utilisation), (0.0, 500.0, 0.0));
+    }
+
+    #[test]
+    fn an_hour_forgets_the_peak_of_the_one_before() {
+        let tally = Tally::default();
+        tally.count(700.0, at(10.0));
+        assert_eq!(tally.usage(1.0, at(20.0)).hour_peak, 700.0);
+        assert_eq!(tally.usage(1.0, at(3_700.0)).hour_peak, 0.0);
+        tally.count(30.0, at(3_700.0));
+        let usage = tally.usage(1.0, at(3_800.0));
+        assert_eq!((usage.hour_peak, usage.peak), (30.0, 700.0));
+    }
+
+    #[test]
+    fn counts_from_many_threads_add_up() {
+        let tally = Tally::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1_000).for_each(|n| tally.count(1.5, at(f64::from(n) / 100.0))));
+            }
+        });
+        assert_eq!(tally.usage(1.0, at(11.0)).consumed, 6_000.0);
+    }
+}

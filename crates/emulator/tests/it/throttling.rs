@@ -1,0 +1,381 @@
+//! Throughput as a limit: who is answered 429, for how long, and who is not.
+
+use std::time::Duration;
+
+use perihelion_emulator::regions::RegionId;
+use perihelion_emulator::{ConsistencyLevel, RequestUnits};
+use serde_json::{Value, json};
+
+use crate::live::{Account, Answer};
+
+const MANUAL: &str = "x-ms-offer-throughput";
+const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
+const KEY: &str = "x-ms-documentdb-partitionkey";
+
+/// An account in this mode with a database `d`, which has throughput if `database` says so.
+async fn account(mode: RequestUnits, database: &[(&str, &str)]) -> Account {
+    let account = Account::with(|config| config.request_units = mode).await;
+    account.post("/dbs", database, json!({"id": "d"})).await.expect(201);
+    account
+}
+
+/// Adds a container that indexes nothing, so that writes cost what their size costs: 4.95.
+async fn add_container(account: &Account, name: &str, throughput: &[(&str, &str)]) {
+    let body = json!({"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "indexingPolicy": {"indexingMode": "none", "automatic": false}});
+    account.post("/dbs/d/colls", throughput, body).await.expect(201);
+}
+
+/// A container `c` with 400 RU/s whose requests are throttled beyond that.
+async fn enforced() -> Account {
+    let account = account(RequestUnits::Enforce, &[]).await;
+    add_container(&account, "c", &[(MANUAL, "400")]).await;
+    account
+}
+
+fn charge(answer: &Answer) -> f64 {
+    answer.header("x-ms-request-charge").parse().unwrap()
+}
+
+fn wait(answer: &Answer) -> Duration {
+    Duration::from_millis(answer.header("x-ms-retry-after-ms").parse().unwrap())
+}
+
+/// Upserts one item of `container`.
+async fn write(account: &Account, container: &str, key: &str, extra: &[(&str, &str)]) -> Answer {
+    let key_header = json!([key]).to_string();
+    let mut headers = vec![(KEY, key_header.as_str()), ("x-ms-documentdb-is-upsert", "true")];
+    headers.extend_from_slice(extra);
+    account.post(&format!("/dbs/d/colls/{container}/docs"), &headers, json!({"id": "1", "pk": key})).await
+}
+
+/// Writes without a pause until one is throttled. Returns what the others cost, and that one.
+async fn exhaust(account: &Account, container: &str, key: &str) -> (f64, Answer) {
+    let mut spent = 0.0;
+    loop {
+        let answer = write(account, container, key, &[]).await;
+        match answer.status {
+            429 => return (spent, answer),
+            200 | 201 => spent += charge(&answer),
+            _ => panic!("{answer:?}"),
+        }
+        assert!(spent < 20_000.0, "nothing stopped it");
+    }
+}
+
+#[track_caller]
+fn assert_about(found: f64, expected: f64) {
+    assert!((expected..expected + 15.0).contains(&found), "{found} instead of {expected}");
+}
+
+#[tokio::test]
+async fn who_spends_more_than_the_throughput_is_told_when_to_come_back() {
+    let account = enforced().await;
+    let (spent, throttled) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 400.0);
+    assert_eq!(throttled.sub_status(), "3200");
+    assert_eq!(throttled.body["code"], "TooManyRequests");
+    assert_eq!(throttled.header("x-ms-request-charge"), "0.38");
+    assert!(throttled.message().contains("raise the throughput"), "{}", throttled.message());
+    for header in ["x-ms-session-token", "x-ms-documentdb-partitionkeyrangeid", "lsn"] {
+        assert_ne!(throttled.header(header), "", "{header}");
+    }
+    let owed = Duration::from_secs_f64((spent - 400.0) / 400.0);
+    let wait = wait(&throttled);
+    assert!(wait >= owed && wait <= owed + Duration::from_millis(1), "{wait:?} for {owed:?}");
+    account.clock.advance(wait - Duration::from_millis(1));
+    write(&account, "c", "a", &[]).await.expect(429);
+    account.clock.advance(Duration::from_millis(1));
+    write(&account, "c", "a", &[]).await.expect(200);
+}
+
+#[tokio::test]
+async fn every_kind_of_operation_waits_for_its_partition() {
+    let account = enforced().await;
+    exhaust(&account, "c", "a").await;
+    let (docs, item, key) = ("/dbs/d/colls/c/docs", "/dbs/d/colls/c/docs/1", (KEY, r#"["a"]"#));
+    let document = || json!({"id": "1", "pk": "a"});
+    let batch = json!([{"operationType": "Read", "id": "1"}]);
+    let atomic = [key, ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
+    let change_feed = [("a-im", "Incremental Feed"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    for (name, answer) in [
+        ("read", account.get(item, &[key]).await),
+        ("replace", account.put(item, &[key], document()).await),
+        ("delete", account.delete(item, &[key]).await),
+        ("patch", account.patch(item, &[key], json!([{"op": "set", "path": "/x", "value": 1}])).await),
+        ("batch", account.post(docs, &atomic, batch).await),
+        ("query", account.query("SELECT * FROM c", &[key]).await),
+        ("feed", account.get(docs, &[]).await),
+        ("change feed", account.get(docs, &change_feed).await),
+    ] {
+        assert_eq!((answer.status, answer.sub_status()), (429, "3200"), "{name}: {answer:?}");
+    }
+    // What is not about items is not paid from the items' budget.
+    account.get("/dbs/d/colls/c", &[]).await.expect(200);
+    account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200);
+    account.get("/offers", &[]).await.expect(200);
+}
+
+#[tokio::test]
+async fn queries_and_batches_pay_what_they_state() {
+    let account = enforced().await;
+    let operations: Vec<Value> = (0..100)
+        .map(|n| json!({"operationType": "Upsert", "resourceBody": {"id": n.to_string(), "pk": "a"}}))
+        .collect();
+    let headers =
+        [(KEY, r#"["a"]"#), ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
+    // One batch is let in whatever it costs; it is owed afterwards.
+    let batch = account.post("/dbs/d/colls/c/docs", &headers, json!(operations)).await.expect(200);
+    assert!((charge(&batch) - 495.0).abs() < 0.01, "{}", charge(&batch));
+    let throttled = account.query("SELECT * FROM c", &[(KEY, r#"["a"]"#)]).await.expect(429);
+    assert_eq!(wait(&throttled), Duration::from_millis(238), "95 RU at 400 RU/s");
+    account.advance(1);
+    let mut spent = 0.0;
+    loop {
+        let page = account.query("SELECT * FROM c", &[(KEY, r#"["a"]"#)]).await;
+        if page.status == 429 {
+            break;
+        }
+        spent += charge(&page.expect(200));
+    }
+    assert_about(spent, 305.0);
+}
+
+#[tokio::test]
+async fn a_list_of_operations_is_cut_off_where_the_budget_ends() {
+    let account = enforced().await;
+    let create = |n: usize| {
+        json!({"operationType": "Create", "partitionKey": "[\"a\"]",
+        "resourceBody": {"id": n.to_string(), "pk": "a"}})
+    };
+    let headers = [
+        ("x-ms-documentdb-partitionkeyrangeid", "0"),
+        ("x-ms-cosmos-is-batch-request", "True"),
+        ("x-ms-cosmos-batch-atomic", "False"),
+        ("x-ms-cosmos-batch-continue-on-error", "True"),
+    ];
+    let list = json!((0..100).map(create).collect::<Vec<_>>());
+    let answer = account.post("/dbs/d/colls/c/docs", &headers, list.clone()).await.expect(207);
+    let results = answer.body.as_array().unwrap();
+    let stored = results.iter().filter(|result| result["statusCode"] == 201).count();
+    assert_eq!(stored, 81, "81 × 4.95 RU are more than 400");
+    for refused in &results[stored..] {
+        assert_eq!((&refused["statusCode"], &refused["subStatusCode"]), (&json!(429), &json!(3200)));
+        assert_eq!(refused["retryAfterMilliseconds"], 3, "0.95 RU at 400 RU/s");
+    }
+    account.post("/dbs/d/colls/c/docs", &headers, list).await.expect(429);
+}
+
+#[tokio::test]
+async fn a_hot_partition_throttles_alone() {
+    let account = account(RequestUnits::Enforce, &[]).await;
+    add_container(&account, "c", &[(MANUAL, "20000")]).await;
+    let ranges = account.get("/dbs/d/colls/c/pkranges", &[]).await.body["_count"].clone();
+    assert_eq!(ranges, 2, "10,000 RU/s each");
+    // Many items are cheaper to send than ten thousand units' worth of requests.
+    let large = "x".repeat(900 * 1024);
+    let first = account.create(json!({"id": "1", "pk": "a", "large": large})).await.expect(201);
+    let hot = first.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+    let mut throttled = None;
+    for _ in 0..30 {
+        let key = r#"["a"]"#;
+        let headers = [(KEY, key), ("x-ms-documentdb-is-upsert", "true")];
+        let body = json!({"id": "1", "pk": "a", "large": large});
+        let answer = account.post("/dbs/d/colls/c/docs", &headers, body).await;
+        if answer.status == 429 {
+            throttled = Some(answer);
+            break;
+        }
+    }
+    let throttled = throttled.expect("10,000 RU are spent by then");
+    assert_eq!(throttled.header("x-ms-documentdb-partitionkeyrangeid"), hot);
+    let mut elsewhere = 0;
+    for n in 0..20 {
+        let answer = write(&account, "c", &format!("k{n}"), &[]).await;
+        let range = answer.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+        assert_eq!(answer.status == 429, range == hot, "k{n} in {range}");
+        elsewhere += usize::from(range != hot);
+    }
+    assert!(elsewhere > 0);
+    // A query over both needs both; one over the idle partition does not.
+    let cross = ("x-ms-documentdb-query-enablecrosspartition", "true");
+    account.query("SELECT * FROM c", &[cross]).await.expect(429);
+    let idle = if hot == "0" { "1" } else { "0" };
+    account.query("SELECT c.id FROM c", &[("x-ms-documentdb-partitionkeyrangeid", idle)]).await.expect(200);
+}
+
+#[tokio::test]
+async fn containers_compete_for_the_throughput_of_their_database() {
+    let account = account(RequestUnits::Enforce, &[(MANUAL, "400")]).await;
+    add_container(&account, "c", &[]).await;
+    add_container(&account, "other", &[]).await;
+    add_container(&account, "own", &[(MANUAL, "400")]).await;
+    let (spent, _) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 400.0);
+    let throttled = write(&account, "other", "b", &[]).await.expect(429);
+    write(&account, "own", "a", &[]).await.expect(201);
+    account.clock.advance(wait(&throttled));
+    write(&account, "other", "b", &[]).await.expect(201);
+}
+
+#[tokio::test]
+async fn autoscale_is_limited_by_its_maximum() {
+    let account = account(RequestUnits::Enforce, &[]).await;
+    add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":1000}"#)]).await;
+    let (spent, _) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 1_000.0);
+}
+
+#[tokio::test]
+async fn unused_throughput_is_saved_and_spent_in_a_burst() {
+    let account = enforced().await;
+    write(&account, "c", "a", &[]).await.expect(201);
+    account.advance(1_000);
+    let (spent, throttled) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 3_000.0);
+    assert!(wait(&throttled) <= Duration::from_millis(5), "a burst goes on at 3,000 RU/s");
+    account.advance(1);
+    let (spent, _) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 2_990.0);
+}
+
+#[tokio::test]
+async fn more_throughput_helps_at_once() {
+    let account = enforced().await;
+    let (_, before) = exhaust(&account, "c", "a").await;
+    let mut offer = account.get("/offers", &[]).await.body["Offers"][0].clone();
+    offer["content"]["offerThroughput"] = json!(4_000);
+    let path = format!("/offers/{}", offer["id"].as_str().unwrap());
+    account.put(&path, &[], offer).await.expect(200);
+    let after = write(&account, "c", "a", &[]).await.expect(429);
+    assert!(wait(&after) < wait(&before), "the debt is paid ten times as fast");
+    account.clock.advance(wait(&after));
+    write(&account, "c", "a", &[]).await.expect(200);
+    account.advance(1);
+    let (spent, _) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 3_990.0);
+}
+
+#[tokio::test]
+async fn low_priority_is_throttled_first() {
+    let account = enforced().await;
+    let low = [("x-ms-cosmos-priority-level", "Low")];
+    let mut spent = 0.0;
+    let throttled = loop {
+        let answer = write(&account, "c", "a", &low).await;
+        if answer.status == 429 {
+            break answer;
+        }
+        spent += charge(&answer);
+    };
+    assert_about(spent, 320.0);
+    assert!(throttled.message().contains("low priority"), "{}", throttled.message());
+    let high = write(&account, "c", "a", &[("x-ms-cosmos-priority-level", "High")]).await.expect(200);
+    account.clock.advance(wait(&throttled) + Duration::from_secs_f64(charge(&high) / 400.0));
+    write(&account, "c", "a", &low).await.expect(200);
+}
+
+#[tokio::test]
+async fn each_region_has_the_whole_throughput() {
+    let account = Account::with(|config| {
+        config.request_units = RequestUnits::Enforce;
+        config.regions = vec!["West US".to_owned(), "East US".to_owned()];
+    })
+    .await;
+    account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
+    add_container(&account, "c", &[(MANUAL, "400")]).await;
+    exhaust(&account, "c", "a").await;
+    let item = ("/dbs/d/colls/c/docs/1", [(KEY, r#"["a"]"#)]);
+    account.get(item.0, &item.1).await.expect(429);
+    account.in_region(1).get(item.0, &item.1).await.expect(200);
+}
+
+#[tokio::test]
+async fn nobody_is_throttled_unless_asked_to() {
+    for mode in [RequestUnits::Off, RequestUnits::Account] {
+        let account = account(mode, &[]).await;
+        add_container(&account, "c", &[(MANUAL, "400")]).await;
+        let large = "x".repeat(1_500 * 1024);
+        for n in 0..3 {
+            let answer = account.create(json!({"id": n.to_string(), "pk": "a", "large": large})).await;
+            assert!(charge(&answer.expect(201)) > 400.0, "stated all the same");
+        }
+    }
+    assert_eq!(RequestUnits::default(), RequestUnits::Account);
+}
+
+#[tokio::test]
+async fn what_was_spent_is_known_by_partition_and_region() {
+    let account = account(RequestUnits::Enforce, &[]).await;
+    add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":2000}"#)]).await;
+    let (spent, _) = exhaust(&account, "c", "a").await;
+    account.advance(1);
+    let last = charge(&write(&account, "c", "a", &[]).await.expect(200));
+    let [container] = account.usage().try_into().expect("one container");
+    assert_eq!((container.database.as_str(), container.container.as_str()), ("d", "c"));
+    assert_eq!((container.throughput, container.scaled_throughput), (2_000, 2_000));
+    let [(0, RegionId(0), usage)] = container.partitions[..] else { panic!("{container:?}") };
+    assert!((usage.consumed - spent - last).abs() < 0.5, "{usage:?}");
+    assert_eq!((usage.throttled, usage.normalized_utilisation), (1, 1.0));
+    assert!((usage.last_second - spent).abs() < 0.5 && usage.peak == usage.last_second, "{usage:?}");
+    account.advance(4_000);
+    assert_eq!(account.usage()[0].scaled_throughput, 200, "another hour");
+}
+
+#[tokio::test]
+async fn what_is_off_is_not_counted() {
+    for (mode, expected) in [(RequestUnits::Off, 0), (RequestUnits::Account, 1)] {
+        let account = account(mode, &[]).await;
+        add_container(&account, "c", &[]).await;
+        write(&account, "c", "a", &[]).await.expect(201);
+        assert_eq!(account.usage()[0].partitions.len(), expected, "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_over_several_partitions_is_paid_by_those_it_read() {
+    let account = Account::with(|config| config.partitions = 4.try_into().ok()).await;
+    account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
+    add_container(&account, "c", &[]).await;
+    for n in 0..40 {
+        write(&account, "c", &format!("k{n}"), &[]).await.expect(201);
+    }
+    let consumed =
+        || account.usage()[0].partitions.iter().map(|(_, _, usage)| usage.consumed).collect::<Vec<_>>();
+    let cross = ("x-ms-documentdb-query-enablecrosspartition", "true");
+    let before = consumed();
+    let page = account.query("SELECT * FROM c", &[cross]).await.expect(200);
+    let paid: Vec<f64> = consumed().iter().zip(&before).map(|(after, before)| after - before).collect();
+    assert_eq!(page.documents().len(), 40);
+    assert!((paid.iter().sum::<f64>() - charge(&page)).abs() < 0.01, "{paid:?}");
+    assert!(paid.iter().all(|units| *units > 2.0), "{paid:?}");
+    let before = consumed();
+    account.query("SELECT * FROM c", &[cross, ("x-ms-max-item-count", "1")]).await.expect(200);
+    let readers = consumed().iter().zip(&before).filter(|(after, before)| after > before).count();
+    assert_eq!(readers, 1, "the page was full before the others were asked");
+}
+
+#[tokio::test]
+async fn stronger_reads_cost_twice_and_may_be_weakened() {
+    for (level, asked, expected) in [
+        (ConsistencyLevel::Session, None, "1"),
+        (ConsistencyLevel::Strong, None, "2"),
+        (ConsistencyLevel::BoundedStaleness, None, "2"),
+        (ConsistencyLevel::Strong, Some("Eventual"), "1"),
+        (ConsistencyLevel::Strong, Some("BoundedStaleness"), "2"),
+    ] {
+        let account = Account::with(|config| config.consistency = level).await;
+        account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
+        add_container(&account, "c", &[]).await;
+        let written = write(&account, "c", "a", &[]).await.expect(201);
+        assert_eq!(written.header("x-ms-request-charge"), "4.95", "writes cost the same");
+        let mut headers = vec![(KEY, r#"["a"]"#)];
+        headers.extend(asked.map(|asked| ("x-ms-consistency-level", asked)));
+        for (path, status) in [("/dbs/d/colls/c/docs/1", 200), ("/dbs/d/colls/c/docs/none", 404)] {
+            let read = account.get(path, &headers).await.expect(status);
+            assert_eq!(read.header("x-ms-request-charge"), expected, "{level:?} {asked:?} {path}");
+        }
+        let feed = account.get("/dbs/d/colls/c/docs", &headers).await.expect(200);
+        assert_eq!(feed.header("x-ms-request-charge"), expected, "{level:?} {asked:?}");
+    }
+}
