@@ -21,7 +21,7 @@ pub(crate) const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The longest item id, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 1023;
 
-/// Room made for the text of a document whose length nobody knows.
+/// Room made at least for the text of a document that is written anew.
 const TEXT_LENGTH_USUAL: usize = 1024;
 
 /// A document ready to be written.
@@ -71,8 +71,9 @@ impl Document {
         if body.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(body.len()));
         }
-        let value = sql::value::parse(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
-        Document::prepare(&value, schema, now, body.len())
+        let (value, compact) =
+            sql::value::parse_and_compare(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        Document::prepare(&value, schema, now, Source { text: body, compact })
     }
 
     /// Checks `value` and prepares it to be written at `now`.
@@ -81,14 +82,14 @@ impl Document {
         schema: &Arc<Schema>,
         now: u64,
     ) -> Result<Document, DocumentError> {
-        Document::prepare(value, schema, now, TEXT_LENGTH_USUAL)
+        Document::prepare(value, schema, now, Source { text: &[], compact: false })
     }
 
     fn prepare(
         value: &Value,
         schema: &Arc<Schema>,
         now: u64,
-        expected_length: usize,
+        source: Source<'_>,
     ) -> Result<Document, DocumentError> {
         let members = value.as_object().ok_or(DocumentError::NotAnObject)?;
         let id = match members.get("id") {
@@ -98,7 +99,7 @@ impl Document {
         };
         check_id(&id)?;
         let ttl = read_ttl(members.get("ttl"), schema.default_ttl.is_some())?;
-        let user_text = user_text(members, expected_length);
+        let user_text = user_text(members, source);
         if user_text.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(user_text.len()));
         }
@@ -199,8 +200,23 @@ pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
     Ok(())
 }
 
-fn user_text(members: &sql::Object, expected_length: usize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(expected_length);
+/// Where a document came from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    /// Its JSON text; empty when it came as a value.
+    text: &'a [u8],
+    /// The text is what writing the value would make.
+    compact: bool,
+}
+
+fn user_text(members: &sql::Object, source: Source<'_>) -> Vec<u8> {
+    if source.compact
+        && let Some(text) = source.text.strip_suffix(b"}")
+        && !members.iter().any(|(name, _)| is_system_member(name))
+    {
+        return text.to_vec();
+    }
+    let mut text = Vec::with_capacity(source.text.len().max(TEXT_LENGTH_USUAL));
     text.push(b'{');
     for (name, value) in members.iter() {
         if is_system_member(name) {
@@ -225,5 +241,105 @@ pub(super) fn component(value: &Value) -> PartitionKeyComponent {
         Value::Bool(value) => PartitionKeyComponent::Bool(*value),
         Value::Number(number) => PartitionKeyComponent::Number(number.as_f64()),
         Value::String(text) => PartitionKeyComponent::String(text.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use protocol::container::ContainerProperties;
+
+    use super::*;
+
+    fn schema() -> Arc<Schema> {
+        let properties = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        let properties: ContainerProperties = serde_json::from_str(properties).expect("properties");
+        Arc::new(Schema::of(&properties))
+    }
+
+    /// Documents as clients write them: mostly compact, with now and then something that is stored
+    /// in another form.
+    fn body() -> impl Strategy<Value = String> {
+        let values = [
+            "null",
+            "true",
+            "1",
+            "-1",
+            "0",
+            "-0",
+            "1.0",
+            "1.5",
+            "1e2",
+            "1E-3",
+            "-0.0",
+            "12345678901234567890",
+            "9007199254740993",
+            "100.50",
+            "\"text\"",
+            "\"\"",
+            "\"é😀\"",
+            "\"a\\nb\"",
+            "\"a\\/b\"",
+            "\"\\u0041\"",
+            "\"\\u0001\"",
+            "\"\\u001F\"",
+            "[]",
+            "{}",
+            "[1,2]",
+            "[1, 2]",
+            "{\"a\":1}",
+            "{\"a\":1,\"a\":2}",
+            "{\"_ts\":1}",
+        ];
+        let names = [
+            "a",
+            "b",
+            "pk",
+            "ttl",
+            "_rid",
+            "_self",
+            "_etag",
+            "_attachments",
+            "_ts",
+            "_lsn",
+            "_x",
+            "n\\u0061",
+            "é",
+        ];
+        let space = prop_oneof![20 => Just(""), 1 => Just(" "), 1 => Just("\n\t")];
+        let member = (prop::sample::select(names.to_vec()), space, prop::sample::select(values.to_vec()))
+            .prop_map(|(name, space, value)| format!("\"{name}\":{space}{value}"));
+        (
+            prop::collection::vec(member, 0..5),
+            any::<prop::sample::Index>(),
+            prop_oneof![9 => Just(""), 1 => Just(" ")],
+        )
+            .prop_map(|(mut members, at, end)| {
+                members.insert(at.index(members.len() + 1), "\"id\":\"1\"".to_owned());
+                format!("{{{}}}{end}", members.join(","))
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn the_stored_text_is_the_same_whether_kept_or_written(body in body()) {
+            let schema = schema();
+            let kept = Document::parse(body.as_bytes(), &schema, 0).expect("a document");
+            let value = sql::value::parse(body.as_bytes()).expect("JSON");
+            let written = Document::from_value(&value, &schema, 0).expect("a document");
+            prop_assert_eq!(
+                String::from_utf8_lossy(&kept.user_text),
+                String::from_utf8_lossy(&written.user_text)
+            );
+        }
+    }
+
+    #[test]
+    fn an_entity_tag_reads_as_a_guid() {
+        use crate::store::item::EntityTag;
+        use protocol::lsn::Lsn;
+
+        let tag = EntityTag::new(0x0001_0002, Lsn(0x0003_0000_002A), 7, 0x6730_0000);
+        assert_eq!(format!("{tag:?}"), "EntityTag(\"0000002a-0003-0002-0007-673000000001\")");
     }
 }

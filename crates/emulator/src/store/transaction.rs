@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::document::{Document, DocumentError, terms_of_item};
 use super::head::Head;
-use super::index::{IndexKey, Term, difference};
+use super::index::{IndexKey, Space, Term, difference};
 use super::item::{Draft, EntityTag, Item, Ordinal};
 use super::log::{Change, ChangeKind};
 use super::partition::Identity;
@@ -207,6 +207,9 @@ impl<'a> Transaction<'a> {
     }
 
     fn purge(&mut self) {
+        if self.state.index.count(Space::EXPIRY).entries == 0 {
+            return;
+        }
         let expired: Vec<Arc<Item>> = self.state.expired(self.now).take(PURGE_MAX).cloned().collect();
         for item in expired {
             self.remove(&item, ChangeKind::Expire);

@@ -3,7 +3,7 @@
 //! In: a completed policy. Out: [`IndexingRules`], walked alongside an item. The item itself, and
 //! the index, are the store's.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
 use super::indexing_policy::{IndexingMode, IndexingPolicy};
@@ -16,7 +16,8 @@ pub struct IndexingRules {
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    keys: HashMap<String, Node>,
+    /// Few, as a rule: to look for a name among them takes less than to hash it.
+    keys: BTreeMap<String, Node>,
     element: Option<Box<Node>>,
     scalar: Option<bool>,
     subtree: Option<bool>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use super::read::read;
 use super::{Number, Object, SmolStr, Value};
 
 /// How deep arrays and objects may nest.
@@ -17,7 +18,16 @@ pub type JsonError = serde_json::Error;
 /// Reads one JSON value that spans all of `text`. Cost grows with the text. Nesting beyond
 /// [`NESTING_MAX`] is an error, so hostile input cannot exhaust the stack.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    serde_json::from_slice(text)
+    parse_and_compare(text).map(|(value, _)| value)
+}
+
+/// The same, and whether `text` is byte for byte what [`write_json`] makes of the value.
+pub fn parse_and_compare(text: &[u8]) -> Result<(Value, bool), JsonError> {
+    match read(text) {
+        Some(found) => Ok(found),
+        // For what is wrong with it.
+        None => serde_json::from_slice(text).map(|value| (value, false)),
+    }
 }
 
 impl<'de> Deserialize<'de> for Value {

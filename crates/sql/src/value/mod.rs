@@ -8,11 +8,12 @@ mod compare;
 mod json;
 mod number;
 mod order_key;
+mod read;
 
 use std::sync::Arc;
 
 pub use compare::{compare, compare_strings, deep_equal, total_order};
-pub use json::{JsonError, NESTING_MAX, parse, write_json, write_json_string};
+pub use json::{JsonError, NESTING_MAX, parse, parse_and_compare, write_json, write_json_string};
 pub use number::Number;
 pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key};
 pub use smol_str::SmolStr;
@@ -223,15 +224,36 @@ impl Object {
 /// Pairwise below this many members; by sorting above it, so that a hostile object stays cheap.
 const PAIRWISE_MAX: usize = 16;
 
-fn merge_repeated(members: &mut Vec<(SmolStr, Value)>) {
-    let repeated = if members.len() <= PAIRWISE_MAX {
-        (1..members.len()).any(|at| members[..at].iter().any(|(name, _)| *name == members[at].0))
-    } else {
-        let mut names: Vec<&SmolStr> = members.iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        names.windows(2).any(|pair| pair[0] == pair[1])
+/// A number that is the same for equal names, and nearly always another for others.
+fn fingerprint(name: &str) -> u64 {
+    let (bytes, length) = (name.as_bytes(), name.len());
+    // Beginning and end: between them they hold all of a short name.
+    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => (bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
     };
-    if !repeated {
+    (first ^ last.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ length as u64
+}
+
+/// Whether a name may occur twice: surely not if no two fingerprints are equal.
+fn may_repeat(members: &[(SmolStr, Value)]) -> bool {
+    if members.len() <= PAIRWISE_MAX {
+        let mut seen = [0; PAIRWISE_MAX];
+        for (at, (name, _)) in members.iter().enumerate() {
+            seen[at] = fingerprint(name);
+            if seen[..at].contains(&seen[at]) {
+                return true;
+            }
+        }
+        return false;
+    }
+    let mut seen: Vec<u64> = members.iter().map(|(name, _)| fingerprint(name)).collect();
+    seen.sort_unstable();
+    seen.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+fn merge_repeated(members: &mut Vec<(SmolStr, Value)>) {
+    if !may_repeat(members) {
         return;
     }
     let mut first_at = std::collections::HashMap::with_capacity(members.len());

@@ -15,13 +15,17 @@ use crate::store::Ordinal;
 
 /// Long enough for a number, a short string or a position on the ring, with space and ordinal.
 const INLINE_MAX: usize = 38;
+/// Bytes that are compared first: the space, and where most values differ.
+const HEAD: usize = 16;
 
 /// One entry, or one end of a range of entries. Most fit without an allocation, which matters:
 /// a write copies the tree nodes it touches, and with them some dozens of entries.
 #[derive(Clone)]
 pub(crate) enum IndexKey {
+    /// Zeros follow the `length` bytes that count.
     Inline { length: u8, bytes: [u8; INLINE_MAX] },
-    Shared(Arc<[u8]>),
+    /// The first bytes again, so that most comparisons need not follow the pointer.
+    Shared { head: [u8; HEAD], bytes: Arc<[u8]> },
 }
 
 impl IndexKey {
@@ -38,7 +42,8 @@ impl IndexKey {
             let mut bytes = Vec::with_capacity(length);
             bytes.extend_from_slice(term);
             bytes.extend_from_slice(&tail);
-            IndexKey::Shared(bytes.into())
+            let head = *bytes.first_chunk().expect("longer than what fits inline");
+            IndexKey::Shared { head, bytes: bytes.into() }
         }
     }
 
@@ -46,8 +51,19 @@ impl IndexKey {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             IndexKey::Inline { length, bytes } => &bytes[..usize::from(*length)],
-            IndexKey::Shared(bytes) => bytes,
+            IndexKey::Shared { bytes, .. } => bytes,
         }
+    }
+
+    /// The first bytes as two numbers, zeros in the place of those it does not have.
+    #[inline]
+    fn head(&self) -> [u64; 2] {
+        let head: &[u8; HEAD] = match self {
+            IndexKey::Inline { bytes, .. } => bytes.first_chunk().expect("longer than a head"),
+            IndexKey::Shared { head, .. } => head,
+        };
+        let [a, b, c, d, e, f, g, h, rest @ ..] = *head;
+        [u64::from_be_bytes([a, b, c, d, e, f, g, h]), u64::from_be_bytes(rest)]
     }
 
     /// The item it points at.
@@ -59,7 +75,7 @@ impl IndexKey {
 
     /// What it is about.
     pub(crate) fn space(&self) -> Space {
-        Space::from_bytes(self.bytes()[..8].try_into().expect("an entry begins with its space"))
+        Space::from_bytes(self.head()[0].to_be_bytes())
     }
 
     /// Space and value, without the ordinal.
@@ -90,7 +106,17 @@ impl PartialOrd for IndexKey {
 }
 
 impl Ord for IndexKey {
+    /// As the bytes compare, but most are told apart by their heads. Heads order as the bytes do
+    /// even where zeros fill them: nothing is below zero, and equal heads decide nothing.
+    #[inline]
     fn cmp(&self, other: &IndexKey) -> Ordering {
+        let ([space, value], [other_space, other_value]) = (self.head(), other.head());
+        if space != other_space {
+            return space.cmp(&other_space);
+        }
+        if value != other_value {
+            return value.cmp(&other_value);
+        }
         self.bytes().cmp(other.bytes())
     }
 }
@@ -111,17 +137,35 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn entries_order_by_their_bytes_whether_inline_or_shared() {
         let short = IndexKey::of_term(b"abc", Ordinal(7));
         let long = IndexKey::of_term(&[b'a'; 100], Ordinal(7));
-        assert!(matches!(short, IndexKey::Inline { .. }) && matches!(long, IndexKey::Shared(_)));
+        assert!(matches!(short, IndexKey::Inline { .. }) && matches!(long, IndexKey::Shared { .. }));
         assert!(long < short);
+        assert_eq!(std::mem::size_of::<IndexKey>(), 40, "what is compared first costs no memory");
         assert_eq!(short.ordinal(), Ordinal(7));
         assert_eq!(long.ordinal(), Ordinal(7));
         assert_eq!(short.term(), b"abc");
+    }
+
+    proptest! {
+        #[test]
+        fn entries_order_as_their_bytes_do(
+            left in prop::collection::vec(0..3_u8, 0..50),
+            right in prop::collection::vec(0..3_u8, 0..50),
+            ordinals in (0..3_u64, 0..3_u64),
+        ) {
+            let (a, b) = (IndexKey::of_term(&left, Ordinal(ordinals.0)), IndexKey::of_term(&right, Ordinal(ordinals.1)));
+            prop_assert_eq!(a.cmp(&b), a.bytes().cmp(b.bytes()));
+            let alike = IndexKey::of_term(&left, Ordinal(ordinals.1));
+            prop_assert_eq!(a.cmp(&alike), a.bytes().cmp(alike.bytes()));
+            prop_assert_eq!(a == alike, ordinals.0 == ordinals.1);
+        }
     }
 
     #[test]

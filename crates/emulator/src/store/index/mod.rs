@@ -72,9 +72,14 @@ impl KeyRange {
 impl Index {
     /// Adds an entry.
     pub(crate) fn insert(&mut self, entry: IndexKey, imprecise: bool) {
-        let count = self.counts.entry(entry.space()).or_default();
-        count.entries += 1;
-        count.imprecise += u64::from(imprecise);
+        let (space, imprecise) = (entry.space(), u64::from(imprecise));
+        match self.counts.get_mut(&space) {
+            Some(count) => {
+                count.entries += 1;
+                count.imprecise += imprecise;
+            }
+            None => drop(self.counts.insert(space, SpaceCount { entries: 1, imprecise })),
+        }
         let previous = self.entries.insert(entry);
         debug_assert!(previous.is_none(), "an item is indexed once per term");
     }

@@ -43,6 +43,11 @@ impl Policy {
         self.rules.as_ref().map(IndexingRules::root)
     }
 
+    /// Where an item's time of writing is indexed, if anything is.
+    pub(super) fn time(&self) -> Option<Space> {
+        self.rules.as_ref().map(|_| Space::ROOT.member("_ts"))
+    }
+
     /// The composite indexes.
     pub(crate) fn composites(&self) -> &[Composite] {
         &self.composites

@@ -22,6 +22,8 @@ pub(crate) struct Terms {
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
+    /// What the term begins with, at hand for comparisons.
+    space: Space,
     start: u32,
     end: u32,
     /// The value is longer than the term, or has an order the term does not show.
@@ -52,10 +54,8 @@ impl Terms {
 
     /// Adds what depends on the time of writing: `_ts` and the composite indexes that include it.
     pub(crate) fn add_time(&mut self, document: &Value, policy: &Policy, seconds: u64) {
-        let path = [Step::Key("_ts".into())];
-        if policy.is_indexed(&path) {
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(&Space::from_iter(&path).to_bytes());
+        if let Some(space) = policy.time() {
+            let start = self.open(space);
             encode_order_key(&Value::from(seconds as i64), &mut self.bytes);
             self.close(start, false);
             self.scalars += 1;
@@ -77,8 +77,7 @@ impl Terms {
 
     /// Adds one term outside the policy's reach. Call [`Terms::sort`] when all are added.
     pub(crate) fn add(&mut self, space: Space, value: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&space.to_bytes());
+        let start = self.open(space);
         self.bytes.extend_from_slice(value);
         self.close(start, false);
     }
@@ -87,16 +86,24 @@ impl Terms {
     pub(crate) fn sort(&mut self) {
         let bytes = &self.bytes;
         let slice = |span: &Span| &bytes[span.start as usize..span.end as usize];
-        self.spans.sort_unstable_by(|a, b| slice(a).cmp(slice(b)));
-        self.spans.dedup_by(|a, b| slice(a) == slice(b));
+        // Few terms share a space, and spaces order as the bytes they are written as.
+        self.spans.sort_unstable_by(|a, b| a.space.cmp(&b.space).then_with(|| slice(a).cmp(slice(b))));
+        self.spans.dedup_by(|a, b| a.space == b.space && slice(a) == slice(b));
     }
 
     fn term(&self, span: Span) -> Term<'_> {
         Term { bytes: &self.bytes[span.start as usize..span.end as usize], imprecise: span.imprecise }
     }
 
-    fn close(&mut self, start: usize, imprecise: bool) {
-        self.spans.push(Span { start: start as u32, end: self.bytes.len() as u32, imprecise });
+    /// Begins a term: what follows until [`Terms::close`] is its value.
+    fn open(&mut self, space: Space) -> (Space, usize) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&space.to_bytes());
+        (space, start)
+    }
+
+    fn close(&mut self, (space, start): (Space, usize), imprecise: bool) {
+        self.spans.push(Span { space, start: start as u32, end: self.bytes.len() as u32, imprecise });
     }
 
     fn walk(&mut self, value: &Value, space: Space, place: IndexingPlace<'_>, always: bool) {
@@ -123,8 +130,7 @@ impl Terms {
                 }
             }
             scalar if here => {
-                let start = self.bytes.len();
-                self.bytes.extend_from_slice(&space.to_bytes());
+                let start = self.open(space);
                 let precision = encode_order_key(scalar, &mut self.bytes);
                 self.close(start, precision == Some(OrderKeyPrecision::Prefix));
                 self.scalars += 1;
@@ -134,16 +140,14 @@ impl Terms {
     }
 
     fn mark(&mut self, space: Space, kind: Kind) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&space.to_bytes());
+        let start = self.open(space);
         self.bytes.push(kind as u8);
         self.close(start, true);
     }
 
     /// Every document has an entry in every composite index: a missing part sorts first.
     fn add_composite(&mut self, document: &Value, composite: &Composite, seconds: u64) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&composite.space.to_bytes());
+        let start = self.open(composite.space);
         let mut imprecise = false;
         let time = Value::from(seconds as i64);
         for (path, descending) in &composite.parts {
