@@ -8,41 +8,41 @@ use serde_json::{Value, json};
 
 use crate::live::{Account, Answer};
 
-const MANUAL: &str = "x-ms-offer-throughput";
-const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
+pub(crate) const MANUAL: &str = "x-ms-offer-throughput";
+pub(crate) const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
 const KEY: &str = "x-ms-documentdb-partitionkey";
 
 /// An account in this mode with a database `d`, which has throughput if `database` says so.
-async fn account(mode: RequestUnits, database: &[(&str, &str)]) -> Account {
+pub(crate) async fn account(mode: RequestUnits, database: &[(&str, &str)]) -> Account {
     let account = Account::with(|config| config.request_units = mode).await;
     account.post("/dbs", database, json!({"id": "d"})).await.expect(201);
     account
 }
 
 /// Adds a container that indexes nothing, so that writes cost what their size costs: 4.95.
-async fn add_container(account: &Account, name: &str, throughput: &[(&str, &str)]) {
+pub(crate) async fn add_container(account: &Account, name: &str, throughput: &[(&str, &str)]) {
     let body = json!({"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
         "indexingPolicy": {"indexingMode": "none", "automatic": false}});
     account.post("/dbs/d/colls", throughput, body).await.expect(201);
 }
 
 /// A container `c` with 400 RU/s whose requests are throttled beyond that.
-async fn enforced() -> Account {
+pub(crate) async fn enforced() -> Account {
     let account = account(RequestUnits::Enforce, &[]).await;
     add_container(&account, "c", &[(MANUAL, "400")]).await;
     account
 }
 
-fn charge(answer: &Answer) -> f64 {
+pub(crate) fn charge(answer: &Answer) -> f64 {
     answer.header("x-ms-request-charge").parse().unwrap()
 }
 
-fn wait(answer: &Answer) -> Duration {
+pub(crate) fn wait(answer: &Answer) -> Duration {
     Duration::from_millis(answer.header("x-ms-retry-after-ms").parse().unwrap())
 }
 
 /// Upserts one item of `container`.
-async fn write(account: &Account, container: &str, key: &str, extra: &[(&str, &str)]) -> Answer {
+pub(crate) async fn write(account: &Account, container: &str, key: &str, extra: &[(&str, &str)]) -> Answer {
     let key_header = json!([key]).to_string();
     let mut headers = vec![(KEY, key_header.as_str()), ("x-ms-documentdb-is-upsert", "true")];
     headers.extend_from_slice(extra);
@@ -50,7 +50,7 @@ async fn write(account: &Account, container: &str, key: &str, extra: &[(&str, &s
 }
 
 /// Writes without a pause until one is throttled. Returns what the others cost, and that one.
-async fn exhaust(account: &Account, container: &str, key: &str) -> (f64, Answer) {
+pub(crate) async fn exhaust(account: &Account, container: &str, key: &str) -> (f64, Answer) {
     let mut spent = 0.0;
     loop {
         let answer = write(account, container, key, &[]).await;

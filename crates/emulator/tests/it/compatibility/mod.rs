@@ -12,6 +12,7 @@ mod lab;
 mod language;
 mod queries;
 mod resources;
+mod throttling;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,6 +136,7 @@ async fn what_the_document_says_is_true() {
     let probes: Probes = [
         account::probes(),
         resources::probes(),
+        throttling::probes(),
         items::probes(),
         queries::probes(),
         language::probes(),

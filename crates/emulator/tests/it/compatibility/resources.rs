@@ -44,8 +44,6 @@ pub(super) fn probes() -> Probes {
         ("offers", supported!(offers)),
         ("offer-migration", supported!(offer_migration)),
         ("throughput-raise", ignored!(throughput_raise)),
-        ("throttling", ignored!(throttling)),
-        ("priority-level", Probe::IgnoredHeader("x-ms-cosmos-priority-level", "Low")),
         ("throughput-bucket", Probe::IgnoredHeader("x-ms-cosmos-throughput-bucket", "1")),
         ("partition-ranges", supported!(partition_ranges)),
         ("partition-ranges-feed", supported!(partition_ranges_feed)),
@@ -411,20 +409,6 @@ async fn throughput_raise(lab: &Lab) -> (Answer, Answer) {
     let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
     lab.account.put(&at, &[], offer).await.expect(200);
     (before, lab.account.get(&format!("{path}/pkranges"), &[]).await)
-}
-
-async fn throttling(lab: &Lab) -> (Answer, Answer) {
-    let path = container_with(lab, &[("x-ms-offer-throughput", "400")], 201).await;
-    let item = json!({"id": "1", "pk": "a", "text": "x".repeat(100_000)});
-    let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
-    lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await.expect(201);
-    let first = lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await;
-    let mut last = None;
-    // Far more than 400 request units, in a clock that stands still.
-    for _ in 0..20 {
-        last = Some(lab.account.post(&format!("{path}/docs"), &headers, item.clone()).await);
-    }
-    (first, last.unwrap())
 }
 
 async fn partition_ranges(lab: &Lab) {
