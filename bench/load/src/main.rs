@@ -4,6 +4,7 @@
 //! answer was right, 1 when one was not, 2 with `--enforce` when a bar was missed. A server that answers
 //! errors fast does not win: it fails the run.
 
+mod children; // what was started, and its end
 mod client; // one request, one answer
 mod clock;
 mod figures;
@@ -39,8 +40,12 @@ fn main() -> ExitCode {
         }
         Err(error) => return fail(&error),
     };
+    let recorded = RecordedAnswer::reserve();
+    if let Err(error) = children::end_with_this_process(recorded.path().to_owned()) {
+        return fail(&error);
+    }
     let start = clock::now();
-    match run(&options) {
+    match run(&options, &recorded) {
         Ok(report) => {
             let code = publish(&report, &options);
             eprintln!("took {} s", (clock::now() - start).as_secs());
@@ -56,8 +61,7 @@ fn fail(error: &str) -> ExitCode {
 }
 
 /// All parts that were asked for, one after the other.
-fn run(options: &Options) -> Result<Report, String> {
-    let recorded = RecordedAnswer::reserve();
+fn run(options: &Options, recorded: &RecordedAnswer) -> Result<Report, String> {
     let programs = find_programs(options, recorded.path())?;
     let budget = options.budget();
     let mut report = Report { scaling_counts: (budget.small, budget.large), ..Report::default() };
@@ -75,7 +79,7 @@ fn run(options: &Options) -> Result<Report, String> {
                 }
             }
             Part::Throughput => {
-                let found = throughput::measure(&programs, options, &recorded, &mut progress)?;
+                let found = throughput::measure(&programs, options, recorded, &mut progress)?;
                 (report.cells, report.others) = (found.cells, found.others);
                 report.failures.extend(found.failures);
             }

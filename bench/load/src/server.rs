@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::children::OwnedChild;
 use crate::client::Client;
 use crate::generator::Target;
 use crate::process::Process;
@@ -107,9 +108,8 @@ impl Programs {
         command.stderr(if self.logs { Stdio::inherit() } else { Stdio::null() });
         // A developer's setting that makes some servers record a stack per error would handicap them.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
-        let mut child =
-            command.spawn().map_err(|error| format!("{}: cannot start {command:?}: {error}", kind.name()))?;
-        let stdout = child.stdout.take().expect("stdout is piped");
+        let (child, stdout) = OwnedChild::spawn(&mut command)
+            .map_err(|error| format!("{}: cannot start {command:?}: {error}", kind.name()))?;
         let mut server = Server { kind, child, account: None, stdout: BufReader::new(stdout) };
         server.account = Some(server.read_ready_line()?);
         Ok(server)
@@ -119,7 +119,7 @@ impl Programs {
 /// A running server; dropping it ends the process.
 pub(crate) struct Server {
     pub(crate) kind: Kind,
-    child: Child,
+    child: OwnedChild,
     account: Option<Account>,
     /// Kept open: a closed pipe would fail the server's next line.
     stdout: BufReader<std::process::ChildStdout>,
@@ -152,13 +152,6 @@ impl Server {
         read.map_err(|error| format!("{}: reading its first line: {error}", self.kind.name()))?;
         parse_ready_line(&line)
             .map_err(|error| format!("{}: {error}; its first line was {line:?}", self.kind.name()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
