@@ -70,6 +70,9 @@ impl Throughput {
                 let good = (MANUAL_MIN..=THROUGHPUT_MAX).contains(&units) && units % MANUAL_STEP == 0;
                 good.then_some(()).ok_or_else(manual_out_of_range)
             }
+            Throughput::Autoscale { max, .. } if max < AUTOSCALE_MIN => {
+                Err(autoscale_below_minimum(max.into()))
+            }
             Throughput::Autoscale { max, .. } => {
                 let good = (AUTOSCALE_MIN..=THROUGHPUT_MAX).contains(&max) && max % AUTOSCALE_STEP == 0;
                 good.then_some(()).ok_or_else(autoscale_out_of_range)
@@ -99,6 +102,10 @@ fn manual_out_of_range() -> InvalidDefinition {
         "The offer should have valid throughput values between {MANUAL_MIN} and {THROUGHPUT_MAX} inclusive in \
          increments of {MANUAL_STEP}."
     ))
+}
+
+fn autoscale_below_minimum(max: i64) -> InvalidDefinition {
+    invalid(format!("Requested throughput {max} is less than required minimum throughput {AUTOSCALE_MIN}."))
 }
 
 fn autoscale_out_of_range() -> InvalidDefinition {
@@ -209,7 +216,10 @@ pub struct ThroughputPolicy {
 
 impl AutopilotSettings {
     fn throughput(&self) -> Result<Throughput, InvalidDefinition> {
-        let max = u32::try_from(self.max_throughput).map_err(|_| autoscale_out_of_range())?;
+        let max = u32::try_from(self.max_throughput).map_err(|_| match self.max_throughput {
+            below @ ..0 => autoscale_below_minimum(below),
+            _ => autoscale_out_of_range(),
+        })?;
         let policy = self.auto_upgrade_policy.as_ref().and_then(|policy| policy.throughput_policy.as_ref());
         Ok(Throughput::Autoscale { max, increment_percent: policy.map(|policy| policy.increment_percent) })
     }
@@ -325,6 +335,17 @@ mod tests {
         assert_eq!(body, serde_json::from_str::<Value>(expected).expect("json"));
         let read: Offer = serde_json::from_value(body).expect("what was written");
         assert_eq!(read.throughput(), Ok(Throughput::Manual(400)));
+    }
+
+    #[test]
+    fn too_little_autoscale_is_refused_with_what_was_asked_for() {
+        for max in [-200, 0, 500] {
+            let settings = format!(r#"{{"maxThroughput":{max}}}"#);
+            let message = Throughput::from_headers(None, Some(&settings)).expect_err("too little").message;
+            let expected =
+                format!("Requested throughput {max} is less than required minimum throughput 1000");
+            assert!(message.contains(&expected), "{message}");
+        }
     }
 
     #[test]

@@ -125,6 +125,8 @@ request_headers! {
     post_trigger_include = name::POST_TRIGGER_INCLUDE;
     /// `x-ms-documentdb-populatequotainfo`.
     populate_quota_info = name::POPULATE_QUOTA_INFO;
+    /// `x-ms-documentdb-populatepartitionstatistics`.
+    populate_partition_statistics = name::POPULATE_PARTITION_STATISTICS;
     /// `x-ms-offer-throughput`: manual throughput of a new resource.
     offer_throughput = name::OFFER_THROUGHPUT;
     /// `x-ms-cosmos-offer-autopilot-settings`: autoscale throughput of a new resource.

@@ -4,8 +4,9 @@
 //! stays valid when partitions split or merge. It is self-contained: the server remembers nothing.
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use protocol::partition::{EffectivePartitionKey, EpkRange};
+use protocol::resource_id::{ContainerRid, ItemRid};
 use thiserror::Error;
 
 use crate::store::Ordinal;
@@ -43,6 +44,30 @@ pub(crate) enum Position {
     Row(usize),
 }
 
+/// What a client's token asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GoOn {
+    /// To go on at a place, in a token of ours.
+    At(Continuation),
+    /// To go on after an item, in a token of the service.
+    After(Ordinal),
+}
+
+impl GoOn {
+    /// Reads a token; `None` means from the beginning. One of the service (`-RID:~…#RT:1#…`, `+RID:~…`)
+    /// names the item that was last returned; of another container, it says nothing about this one.
+    pub(crate) fn parse(text: &str, container: ContainerRid) -> Result<Option<GoOn>, BadContinuation> {
+        let Some(service) = text.strip_prefix(['+', '-']).and_then(|rest| rest.strip_prefix("RID:~")) else {
+            return Continuation::parse(text).map(GoOn::At).map(Some);
+        };
+        let rid = service.split('#').next().unwrap_or(service);
+        // Rids write `-` for base64's `/`.
+        STANDARD.decode(rid.replace('-', "/")).map_err(|_| BadContinuation)?;
+        let item = rid.parse::<ItemRid>().ok().filter(|rid| rid.container == container);
+        Ok(item.map(|rid| GoOn::After(Ordinal(rid.ordinal))))
+    }
+}
+
 /// A token nobody here wrote.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Invalid Continuation Token")]
@@ -56,6 +81,11 @@ impl Continuation {
     /// One stretch.
     pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
         Continuation { stretches: vec![Stretch { range, position, rows_returned }] }
+    }
+
+    /// After an item, in whatever partition that is.
+    pub(crate) fn after(Ordinal(item): Ordinal) -> Continuation {
+        Continuation::at(EpkRange::FULL, Position::Item(Ordinal(item.saturating_add(1))), 0)
     }
 
     /// The header's text: printable ASCII, about 1 KB at the most.
@@ -140,6 +170,8 @@ impl Stretch {
 
 #[cfg(test)]
 mod tests {
+    use protocol::resource_id::DatabaseRid;
+
     use super::*;
 
     fn epk(hex: &str) -> EffectivePartitionKey {
@@ -184,6 +216,20 @@ mod tests {
             let text = token.to_text();
             assert!(text.len() < 1024 && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
             assert_eq!(Continuation::parse(&text), Ok(token));
+        }
+    }
+
+    #[test]
+    fn a_token_of_the_service_names_the_last_item() {
+        let container = ContainerRid { database: DatabaseRid(1), container: 1 };
+        let rid = ItemRid { container, ordinal: 77 }.to_string();
+        for text in [format!("-RID:~{rid}#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8"), format!("+RID:~{rid}")] {
+            assert_eq!(GoOn::parse(&text, container), Ok(Some(GoOn::After(Ordinal(77)))), "{text}");
+        }
+        let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+        assert_eq!(GoOn::parse(elsewhere, container), Ok(None));
+        for text in ["RID:~AAAA", "-RID:~!", "-RID:", "+", "-TRC:2"] {
+            assert_eq!(GoOn::parse(text, container), Err(BadContinuation), "{text}");
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct QueryRequest<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct QueryOutcome {
     pub(crate) continuation: Option<Continuation>,
+    /// Which of the scope's partitions the rows are from; the first when they are from several.
+    pub(crate) partition: usize,
     /// Of the partitions that are done with.
     effort: u64,
     pub(crate) work: QueryWork,
@@ -111,8 +113,15 @@ impl QueryRequest<'_> {
         Ok(outcome)
     }
 
+    /// Rows of a page are from one partition, so that its session token speaks for all of them.
     fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
         let mut outcome = QueryOutcome::default();
+        let go_on_at = |range: EpkRange, position, rows_returned| {
+            let behind: Vec<Stretch> = self.from.iter().flat_map(|from| from.behind(&range.max)).collect();
+            let mut next = Continuation::at(range, position, rows_returned);
+            next.stretches.extend(behind);
+            Some(next)
+        };
         for (at, partition) in self.scope.partitions.iter().enumerate() {
             let (within, _) = self.scope.part_of(partition);
             let stretches = match &self.from {
@@ -122,6 +131,12 @@ impl QueryRequest<'_> {
             if stretches.is_empty() {
                 continue;
             }
+            if page.count() > 0 {
+                let Stretch { range, position, rows_returned } = stretches[0].clone();
+                outcome.continuation = go_on_at(range, position, rows_returned);
+                return Ok(outcome);
+            }
+            outcome.partition = at;
             let state = partition.snapshot();
             for stretch in stretches {
                 let whole = stretch.range.covers(&partition.range);
@@ -133,10 +148,7 @@ impl QueryRequest<'_> {
                 let Stretch { range, position, rows_returned } = stretch;
                 let mut walk = Walk { request: self, state: &state, within: &range, rows_returned };
                 if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
-                    let behind = self.from.iter().flat_map(|from| from.behind(&range.max));
-                    let mut next = Continuation::at(range.clone(), position, rows_returned);
-                    next.stretches.extend(behind);
-                    outcome.continuation = Some(next);
+                    outcome.continuation = go_on_at(range, position, rows_returned);
                     return Ok(outcome);
                 }
             }

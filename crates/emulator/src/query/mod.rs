@@ -15,7 +15,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use continuation::Continuation;
+pub(crate) use continuation::{Continuation, GoOn};
 pub(crate) use execute::{QueryOutcome, QueryRequest};
 pub(crate) use metrics::IndexMetrics;
 pub(crate) use page::PageBody;

@@ -56,6 +56,54 @@ async fn a_query_over_all_partitions_pages_through_them() {
 }
 
 #[tokio::test]
+async fn a_page_is_of_one_range() {
+    let account = filled(3).await;
+    let (mut seen, mut ranges, mut token) = (0, Vec::new(), String::new());
+    loop {
+        let page =
+            account.query("SELECT * FROM c", &[CROSS, ("x-ms-continuation", &token)]).await.expect(200);
+        let id = page.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+        let own = account.query("SELECT * FROM c", &[("x-ms-documentdb-partitionkeyrangeid", &id)]).await;
+        assert_eq!(page.documents(), own.expect(200).documents(), "range {id}");
+        assert!(page.header("x-ms-session-token").starts_with(&format!("{id}:")));
+        seen += page.documents().len();
+        ranges.push(id);
+        token = page.header("x-ms-continuation").to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((seen, ranges.join(" ")), (40, "0 1 2".to_owned()));
+}
+
+#[tokio::test]
+async fn a_continuation_of_the_service_names_the_last_item() {
+    let account = filled(1).await;
+    let all = account.query("SELECT * FROM c", &[CROSS]).await.expect(200);
+    let after =
+        |item: &Value| format!("-RID:~{}#RT:1#TRC:10#ISV:2#IEO:65567#QCF:8", item["_rid"].as_str().unwrap());
+    let token = after(&all.documents()[9]);
+    for text in ["SELECT * FROM c", "SELECT * FROM c WHERE c.n >= 0"] {
+        let rest = account.query(text, &[CROSS, ("x-ms-continuation", &token)]).await.expect(200);
+        assert_eq!(rest.documents(), &all.documents()[10..], "{text}");
+    }
+    let feed = account.get("/dbs/d/colls/c/docs", &[("x-ms-continuation", &token)]).await.expect(200);
+    assert_eq!(feed.documents(), &all.documents()[10..]);
+    // What has to be worked out as a whole starts anew, and so does one of another container.
+    let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+    for (text, token, count) in [
+        ("SELECT * FROM c", elsewhere, 40),
+        ("SELECT * FROM c ORDER BY c.n DESC", &token, 40),
+        ("SELECT VALUE COUNT(1) FROM c", &token, 1),
+    ] {
+        let found = account.query(text, &[range, ("x-ms-continuation", token)]).await.expect(200);
+        assert_eq!(found.documents().len(), count, "{text}");
+    }
+    account.query("SELECT * FROM c", &[CROSS, ("x-ms-continuation", "-RID:~?")]).await.expect(400);
+}
+
+#[tokio::test]
 async fn a_query_that_needs_merging_hands_over_its_plan() {
     let account = filled(3).await;
     for text in [

@@ -344,13 +344,14 @@ async fn a_page_over_several_partitions_is_paid_by_those_it_read() {
         || account.usage()[0].partitions.iter().map(|(_, _, usage)| usage.consumed).collect::<Vec<_>>();
     let cross = ("x-ms-documentdb-query-enablecrosspartition", "true");
     let before = consumed();
-    let page = account.query("SELECT * FROM c", &[cross]).await.expect(200);
+    // A page with rows is of one range; only in search of its first row does it ask several.
+    let page = account.query("SELECT * FROM c WHERE c.none = 1", &[cross]).await.expect(200);
     let paid: Vec<f64> = consumed().iter().zip(&before).map(|(after, before)| after - before).collect();
-    assert_eq!(page.documents().len(), 40);
+    assert_eq!(page.documents().len(), 0);
     assert!((paid.iter().sum::<f64>() - charge(&page)).abs() < 0.01, "{paid:?}");
     assert!(paid.iter().all(|units| *units > 2.0), "{paid:?}");
     let before = consumed();
-    account.query("SELECT * FROM c", &[cross, ("x-ms-max-item-count", "1")]).await.expect(200);
+    account.query("SELECT * FROM c", &[cross]).await.expect(200);
     let readers = consumed().iter().zip(&before).filter(|(after, before)| after > before).count();
     assert_eq!(readers, 1, "the page was full before the others were asked");
 }

@@ -15,7 +15,7 @@ use crate::charge::{self, QueryWork};
 use crate::clock::Stopwatch;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::query::{Continuation, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
+use crate::query::{Continuation, GoOn, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
 use crate::store::Schema;
 
 /// Rows per page when the client does not say.
@@ -35,7 +35,13 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
     let compiled = watch.elapsed();
-    let from = continuation(&request.call.headers)?;
+    let from = match continuation(request)? {
+        // What is worked out as a whole or in order has no place of an item to go on from.
+        Some(GoOn::After(_)) if statement.needs_merge() => None,
+        Some(GoOn::After(item)) => Some(Continuation::after(item)),
+        Some(GoOn::At(place)) => Some(place),
+        None => None,
+    };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
         Some(from) => resumed(request, &statement, scope, from)?,
@@ -187,9 +193,18 @@ pub(crate) fn check_cross_partition(headers: &RequestHeaders<'_>) -> Result<(), 
 }
 
 /// The place to go on from, if the client has one.
-pub(super) fn continuation(headers: &RequestHeaders<'_>) -> Result<Option<Continuation>, ServiceError> {
-    let Some(text) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else { return Ok(None) };
-    Continuation::parse(text).map(Some).map_err(|error| ServiceError::bad_request(error.to_string()))
+fn continuation(request: &ItemRequest<'_>) -> Result<Option<GoOn>, ServiceError> {
+    let text = RequestHeaders::text(request.call.headers.continuation, name::CONTINUATION)?;
+    let Some(text) = text else { return Ok(None) };
+    GoOn::parse(text, request.container.rid).map_err(|error| ServiceError::bad_request(error.to_string()))
+}
+
+/// The same for a feed, whose items come in their own order.
+pub(super) fn feed_continuation(request: &ItemRequest<'_>) -> Result<Option<Continuation>, ServiceError> {
+    Ok(continuation(request)?.map(|place| match place {
+        GoOn::At(place) => place,
+        GoOn::After(item) => Continuation::after(item),
+    }))
 }
 
 /// Makes each of several partitions pay its part of `cost`. One alone pays for the whole answer.
@@ -211,7 +226,7 @@ pub(super) fn page_reply(
     page: PageBody,
     outcome: &QueryOutcome,
 ) -> Reply {
-    let partition = &scope.partitions[0];
+    let partition = &scope.partitions[outcome.partition];
     let served = Served::by(&request.container, partition, partition.lsn());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));

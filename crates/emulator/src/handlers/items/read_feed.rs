@@ -29,7 +29,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     for partition in &scope.partitions {
         check_session(&request.call, partition, partition.lsn())?;
     }
-    let from = query::continuation(headers)?;
+    let from = query::feed_continuation(request)?;
     request.admit_page(&scope, from.as_ref())?;
     let mut page =
         PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));

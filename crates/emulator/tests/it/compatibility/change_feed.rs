@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::lab::{KEY, Lab};
+use super::super::live::Account;
+use super::lab::{DOCS, KEY, Lab};
 use super::{Answer, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
@@ -172,7 +173,46 @@ async fn wire_format(lab: &Lab) -> (Answer, Answer) {
     (lab.account.get(&docs, &[LATEST, RANGE]).await, lab.account.get(&docs, &[LATEST, RANGE, version]).await)
 }
 
-async fn feed_ranges(lab: &Lab) {
-    let ranges = lab.account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
-    assert_eq!(ranges["PartitionKeyRanges"].as_array().unwrap().len(), 1);
+/// Ranges as the container has them, and a client's own cut through the middle of one: each item is
+/// in one of them, in queries and in the change feed.
+async fn feed_ranges(_: &Lab) {
+    let account = Account::with_container(2, json!({})).await;
+    for n in 0..40 {
+        account.create(json!({"id": n.to_string(), "pk": format!("k{n}")})).await.expect(201);
+    }
+    let ranges = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+    let [low, high] = ranges["PartitionKeyRanges"].as_array().unwrap().as_slice() else {
+        panic!("two ranges")
+    };
+    let border = low["maxExclusive"].as_str().unwrap();
+    assert_eq!((&low["minInclusive"], &high["minInclusive"]), (&json!(""), &json!(border)));
+    let cut = "30000000000000000000000000000000";
+    assert!(border < cut);
+    let (mut asked, mut fed) = (Vec::new(), Vec::new());
+    for (min, max) in [("", border), (border, cut), (cut, "FF")] {
+        let headers = [
+            ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+            ("x-ms-start-epk", min),
+            ("x-ms-end-epk", max),
+        ];
+        let found = account.query("SELECT VALUE c.id FROM c", &headers).await.expect(200);
+        let of_this_range = found.documents().to_vec();
+        assert!(!of_this_range.is_empty() && of_this_range.len() < 40, "{min}..{max}");
+        let feed = [headers[0], headers[1], headers[2], ("a-im", "Incremental Feed")];
+        let changes = account.get(DOCS, &feed).await.expect(200);
+        let mut ids: Vec<Value> = changes.documents().iter().map(|item| item["id"].clone()).collect();
+        let mut same = of_this_range.clone();
+        for list in [&mut ids, &mut same] {
+            list.sort_by_key(|id| id.as_str().map(str::to_owned));
+        }
+        assert_eq!(ids, same, "{min}..{max}");
+        asked.extend(of_this_range);
+        fed.extend(ids);
+    }
+    for list in [&mut asked, &mut fed] {
+        list.sort_by_key(|id| id.as_str().map(str::to_owned));
+        assert_eq!(list.len(), 40);
+        list.dedup();
+        assert_eq!(list.len(), 40);
+    }
 }

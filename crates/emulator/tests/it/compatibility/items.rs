@@ -218,11 +218,24 @@ async fn content_response_header(lab: &Lab) {
 }
 
 async fn logical_partition_quota(lab: &Lab) -> (Answer, Answer) {
-    // Nothing counts what one key holds, so the hundredth write is like the first.
+    // 20 GB do not fit a test. Nothing else has this limit, so nothing may know its answer either.
+    let sources = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut folders = vec![sources.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                let text = std::fs::read_to_string(&entry).unwrap();
+                assert!(!text.contains("PARTITION_KEY_QUOTA_EXCEEDED"), "{} knows a quota", entry.display());
+            }
+        }
+    }
     let docs = fresh(lab).await;
     let first = lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await;
-    for n in 0..100 {
-        lab.account.post(&docs, &[KEY], json!({"id": format!("q{n}"), "pk": "a"})).await.expect(201);
+    for n in 0..8 {
+        let item = json!({"id": format!("q{n}"), "pk": "a", "x": "y".repeat(1_900_000)});
+        lab.account.post(&docs, &[KEY], item).await.expect(201);
     }
     (first, lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await)
 }

@@ -37,6 +37,7 @@ pub(super) fn probes() -> Probes {
         ("change-feed-policy", ignored!(change_feed_policy)),
         ("materialized-views", ignored!(materialized_views)),
         ("quota-info", supported!(quota_info)),
+        ("partition-statistics", supported!(partition_statistics)),
         ("throughput-manual", supported!(throughput_manual)),
         ("throughput-autoscale", supported!(throughput_autoscale)),
         ("throughput-limits", supported!(throughput_limits)),
@@ -331,6 +332,20 @@ async fn quota_info(lab: &Lab) {
     assert_eq!(read.header("x-ms-documentdb-collection-index-transformation-progress"), "100");
     assert!(read.header("x-ms-resource-quota").contains("collectionSize=10485760;"));
     assert!(!read.header("x-ms-resource-usage").is_empty());
+}
+
+async fn partition_statistics(lab: &Lab) {
+    let path = lab.container(json!({})).await;
+    for n in 0..5 {
+        let item = json!({"id": n.to_string(), "pk": "a", "x": "y".repeat(1000)});
+        lab.account.post(&format!("{path}/docs"), &[KEY], item).await.expect(201);
+    }
+    let ask = ("x-ms-documentdb-populatepartitionstatistics", "True");
+    let statistics = lab.account.get(&path, &[ask]).await.expect(200).body["statistics"].clone();
+    assert_eq!((statistics.as_array().unwrap().len(), &statistics[0]["documentCount"]), (1, &json!(5)));
+    assert_eq!((&statistics[0]["id"], &statistics[0]["partitionKeys"]), (&json!("0"), &json!([])));
+    assert!(statistics[0]["sizeInKB"].as_u64().unwrap() >= 5);
+    assert!(lab.account.get(&path, &[]).await.expect(200).body.get("statistics").is_none());
 }
 
 async fn offer_of(lab: &Lab, path: &str) -> Answer {

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::super::client::TestAccount;
 use super::lab::{DOCS, KEY, Lab};
 use super::{Answer, Probe, Probes, ignored, refused, supported};
 
@@ -23,7 +24,8 @@ pub(super) fn probes() -> Probes {
         ("error-codes", supported!(error_codes)),
         ("error-unknown-path", refused!(error_unknown_path, "Not Found")),
         ("error-wrong-verb", supported!(error_wrong_verb)),
-        ("service-faults", Probe::IgnoredHeader("x-ms-noretry-449", "true")),
+        ("no-retry-449", Probe::IgnoredHeader("x-ms-noretry-449", "true")),
+        ("service-faults", supported!(service_faults)),
         ("header-activity-id", supported!(header_activity_id)),
         ("header-charge", supported!(header_charge)),
         ("header-duration", supported!(header_duration)),
@@ -56,6 +58,27 @@ pub(super) fn probes() -> Probes {
 
 async fn read(lab: &Lab) -> Answer {
     lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200)
+}
+
+async fn service_faults(lab: &Lab) {
+    let account = TestAccount::with_container().await;
+    let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
+    for (splitting, status) in [(false, 200), (true, 410), (false, 200)] {
+        account.account.set_splitting("d", "c", 0, splitting).unwrap();
+        let answer = account.send(Method::GET, DOCS, &range, "").await.expect(status);
+        assert_eq!(answer.header("x-ms-substatus"), splitting.then_some("1007"));
+    }
+    // Good and bad requests: whatever they get, it is not one of these.
+    for n in 0..40 {
+        let path = format!("{DOCS}/{}", n % 5);
+        let answer = match n % 4 {
+            0 => lab.account.get(&path, &[KEY]).await,
+            1 => lab.account.get(&path, &[("x-ms-documentdb-partitionkey", "nonsense")]).await,
+            2 => lab.account.query("SELECT * FROM c ORDER BY", &[KEY]).await,
+            _ => lab.account.post(DOCS, &[KEY], json!({"id": 5})).await,
+        };
+        assert!(![408, 410, 449, 500, 503].contains(&answer.status), "{answer:?}");
+    }
 }
 
 async fn error_body(lab: &Lab) {
