@@ -59,7 +59,6 @@ impl ControlPort {
     }
 
     /// What `DELETE path` answers.
-    #[allow(dead_code, reason = "the commands that come next need it")]
     pub(crate) fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.send(Method::DELETE, path, Bytes::new())
     }
@@ -164,10 +163,23 @@ fn authority_of(url: &str) -> Result<String, Failure> {
 }
 
 /// One segment of a path, or one value of a parameter: `West US` becomes `West%20US`.
-#[allow(dead_code, reason = "the commands that come next need it")]
 pub(crate) fn escaped(text: &str) -> String {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(text, KEPT).to_string()
+}
+
+/// A member of an answer as a person reads it; nothing for what is absent.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The entries of a list; none for what is no list.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -34,6 +34,10 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Up(up) => commands::up::run(&up, started),
         Command::Cert(cert) => commands::cert::run(&cert),
+        Command::Status(status) => commands::status::run(&status),
+        Command::Region(region) => commands::region::run(&region),
+        Command::Partition(partition) => commands::partition::run(&partition),
+        Command::Snapshot(snapshot) => commands::snapshot::run(&snapshot),
         Command::Clock(clock) => commands::clock::run(&clock),
     };
     exit::after(result)

@@ -40,7 +40,8 @@ impl Emulator {
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
         };
         let regions = doors.into_iter().zip(0..).map(serve).collect();
-        let controls = Control { account: Arc::clone(&account), clock: config.clock.clone() };
+        let controls =
+            Control { account: Arc::clone(&account), clock: config.clock.clone(), host: config.bind.host() };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
         Ok(Running { config, account, regions, control, tls })
     }

@@ -2,12 +2,22 @@
 
 mod cert;
 mod clock;
+mod container_path;
 mod control;
+mod partition;
+mod region;
+mod snapshot;
+mod status;
 mod up;
 
 pub(crate) use cert::Cert;
 pub(crate) use clock::{Clock, ClockAction};
+pub(crate) use container_path::ContainerPath;
 pub(crate) use control::Control;
+pub(crate) use partition::{Partition, PartitionAction};
+pub(crate) use region::{Region, RegionAction};
+pub(crate) use snapshot::{Snapshot, SnapshotAction};
+pub(crate) use status::Status;
 pub(crate) use up::Up;
 
 /// Where to begin, and the exit codes where people look for them.
@@ -16,6 +26,8 @@ Examples:
   peri up                        an account on http(s)://localhost:8081, until Ctrl+C
   peri up --port 0 --json        for scripts: any free port, and one line of JSON that says which
   peri cert --out ca.pem         what https clients have to trust
+  peri status                    what a running one holds, and where
+  peri snapshot save clean       something to come back to between tests
   peri clock advance 1h          see what expires, without waiting
 
 Exit codes:
@@ -43,6 +55,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Up(Up),
     Cert(Cert),
+    Status(Status),
+    Region(Region),
+    Partition(Partition),
+    Snapshot(Snapshot),
     Clock(Clock),
 }
 

@@ -2,4 +2,8 @@
 
 pub(crate) mod cert;
 pub(crate) mod clock;
+pub(crate) mod partition;
+pub(crate) mod region;
+pub(crate) mod snapshot;
+pub(crate) mod status;
 pub(crate) mod up;

@@ -2,9 +2,11 @@
 
 mod banner;
 mod ready;
+mod table;
 
 pub(crate) use banner::Banner;
 pub(crate) use ready::ReadyLine;
+pub(crate) use table::Table;
 
 use std::io::Write as _;
 

@@ -24,7 +24,9 @@ fn help_says_what_each_command_is_for() {
     check(&["--help"], "help.txt");
     check(&["up", "--help"], "up.txt");
     check(&["cert", "--help"], "cert.txt");
-    check(&["clock", "--help"], "clock.txt");
+    for command in ["clock", "partition", "region", "snapshot", "status"] {
+        check(&[command, "--help"], &format!("{command}.txt"));
+    }
 }
 
 #[test]

@@ -3,5 +3,6 @@
 mod binary;
 mod cert;
 mod clock;
+mod control;
 mod help;
 mod up;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use bytes::Bytes;
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::Problem;
@@ -14,6 +15,11 @@ use super::Problem;
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// No route has more parameters.
 const PARAMETERS_MAX: usize = 32;
+
+/// A body that says nothing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 /// One request, as its route sees it.
 #[derive(Debug)]
@@ -63,6 +69,7 @@ impl Ask {
         self.parameters.get(name).map(String::as_str)
     }
 
+    #[allow(dead_code, reason = "the last requests are asked for with it")]
     /// A parameter's value; what cannot be read as one is refused by the reason `T` gives.
     pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(
         &self,

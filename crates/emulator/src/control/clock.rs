@@ -3,6 +3,7 @@
 use http::Method;
 use serde::{Deserialize, Serialize};
 
+use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
 use crate::clock::{Clock, Span, Ticks, Times};
@@ -63,11 +64,6 @@ fn shown(clock: &Clock) -> Answer {
         ahead_seconds: now.milliseconds().saturating_sub(machine.milliseconds()) as f64 / 1_000.0,
     })
 }
-
-/// A body that says nothing.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 fn freeze(control: &Control, ask: &Ask) -> Answer {
     let Nothing {} = ask.body()?;

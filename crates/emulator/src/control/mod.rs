@@ -6,19 +6,22 @@
 //! `GET /` shows them. `ask` is what a route sees of a request, `answer` what it makes, `table` finds
 //! the route.
 
-#[allow(dead_code, reason = "the groups that come next need the rest of it")]
 mod answer;
-#[allow(dead_code, reason = "the groups that come next need the rest of it")]
 mod ask;
 mod clock;
 mod health;
 mod index;
+mod partitions;
+mod regions;
+mod snapshots;
 mod table;
+mod topology;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::clock::Clock;
 use crate::gateway::Account;
@@ -28,16 +31,25 @@ use ask::Ask;
 use table::Route;
 
 /// Every route, group by group, in the order `GET /` shows them.
-const GROUPS: &[&[Route]] = &[index::ROUTES, health::ROUTES, clock::ROUTES];
+const GROUPS: &[&[Route]] = &[
+    index::ROUTES,
+    health::ROUTES,
+    topology::ROUTES,
+    regions::ROUTES,
+    partitions::ROUTES,
+    snapshots::ROUTES,
+    clock::ROUTES,
+];
 
 /// Answers on the control port.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// What is looked at and changed.
-    #[allow(dead_code, reason = "the groups that come next need it")]
     pub(crate) account: Arc<Account>,
     /// What time it is there.
     pub(crate) clock: Clock,
+    /// What a client on this machine calls this machine.
+    pub(crate) host: String,
 }
 
 impl Handler for Control {
@@ -46,8 +58,16 @@ impl Handler for Control {
         let found = table::find(GROUPS, &parts.method, parts.uri.path());
         let answer = found.and_then(|(route, segments)| {
             let ask = Ask::new(segments, parts.uri.query(), body)?;
-            (route.handle)(self, &ask)
+            off_the_reactor(|| (route.handle)(self, &ask))
         });
         answer.unwrap_or_else(Problem::into_response)
+    }
+}
+
+/// Some routes take their time (a split copies what it splits); connections of this thread need not wait.
+fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     /// What it does and takes, in a line.
     pub(super) about: &'static str,
-    /// Answers. Runs on a worker that serves others too, so it must not wait.
+    /// Answers. May take its time, but waits for nothing but the processor.
     pub(super) handle: fn(&Control, &Ask) -> Answer,
 }
 

@@ -1,5 +1,6 @@
 //! The control port, over sockets.
 
+mod account;
 mod clock;
 mod frame;
 

@@ -1,0 +1,122 @@
+//! `peri partition`: list, split, merge.
+
+use serde_json::{Value, json};
+
+use crate::arguments::{ContainerPath, Partition, PartitionAction};
+use crate::control::{ControlPort, escaped, list, text};
+use crate::exit::Failure;
+use crate::output::Table;
+
+/// Does what was asked and shows what came of it.
+pub(crate) fn run(partition: &Partition) -> Result<(), Failure> {
+    let port = ControlPort::of(&partition.control)?;
+    match &partition.action {
+        PartitionAction::List { container } => {
+            let query = match container {
+                None => String::new(),
+                Some(ContainerPath { database, container }) => {
+                    format!("?database={}&container={}", escaped(database), escaped(container))
+                }
+            };
+            let answer = port.get(&format!("/partitions{query}"))?;
+            port.show(&answer, |answer| table(&answer["partitions"]).to_string());
+        }
+        PartitionAction::Split { container, range, at, hold } => {
+            let path = format!("{}/{range}", partitions_of(container));
+            if let Some(hold) = hold {
+                port.post(&format!("{path}/lock"), &json!({}))?;
+                std::thread::sleep(hold.0);
+            }
+            let split = port.post(&format!("{path}/split"), &json!({ "epk": at }));
+            if split.is_err() && hold.is_some() {
+                // Whatever kept it from being split, clients need not wait for it any longer.
+                let _ = port.post(&format!("{path}/unlock"), &json!({}));
+            }
+            port.show(&split?, replaced);
+        }
+        PartitionAction::Merge { container, ranges } => {
+            let merged =
+                port.post(&format!("{}/merge", partitions_of(container)), &json!({ "ranges": ranges }))?;
+            port.show(&merged, replaced);
+        }
+    }
+    Ok(())
+}
+
+fn partitions_of(path: &ContainerPath) -> String {
+    let (database, container) = (escaped(&path.database), escaped(&path.container));
+    format!("/databases/{database}/containers/{container}/partitions")
+}
+
+/// `0 → 1, 2`.
+fn replaced(answer: &Value) -> String {
+    let ids = |value: &Value| list(value).iter().map(text).collect::<Vec<_>>().join(", ");
+    format!("{} → {}", ids(&answer["retired"]), ids(&answer["ranges"]))
+}
+
+/// A row per partition.
+fn table(partitions: &Value) -> Table {
+    let mut table = Table::new(&["CONTAINER", "RANGE", "FROM", "ITEMS", "BYTES", "LSN", "PARENTS"]);
+    for partition in list(partitions) {
+        table.row(vec![
+            format!("{}/{}", text(&partition["database"]), text(&partition["container"])),
+            text(&partition["range"]),
+            start(&partition["minInclusive"]),
+            text(&partition["items"]),
+            text(&partition["bytes"]),
+            lsn(&partition["lsn"]),
+            list(&partition["parents"]).iter().map(text).collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table
+}
+
+/// Enough of a position to tell ranges apart.
+fn start(position: &Value) -> String {
+    const SHOWN: usize = 12;
+    let text = text(position);
+    match text.char_indices().nth(SHOWN) {
+        _ if text.is_empty() => "the beginning".to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// One figure where all regions are at the same, otherwise each with its region.
+fn lsn(by_region: &Value) -> String {
+    let Some(by_region) = by_region.as_object() else { return String::new() };
+    let mut all = by_region.values();
+    match all.next() {
+        None => String::new(),
+        Some(first) if all.all(|other| other == first) => text(first),
+        Some(_) => {
+            let each = by_region.iter().map(|(name, lsn)| format!("{} in {name}", text(lsn)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_shown_with_what_they_hold() {
+        let partitions = json!([
+            { "database": "d", "container": "c", "range": 1, "minInclusive": "", "items": 3, "bytes": 300,
+              "lsn": { "West US": 7, "East US": 7 }, "parents": [0] },
+            { "database": "d", "container": "c", "range": 2, "minInclusive": "1FFFFFFFFFFFFFFFFFFF",
+              "items": 14, "bytes": 1400, "lsn": { "East US": 8, "West US": 9 }, "parents": [0] },
+        ]);
+        let expected = "\
+CONTAINER  RANGE  FROM           ITEMS  BYTES  LSN                         PARENTS
+d/c            1  the beginning      3    300  7                                 0
+d/c            2  1FFFFFFFFFFF…     14   1400  8 in East US, 9 in West US        0";
+        assert_eq!(table(&partitions).to_string(), expected);
+    }
+
+    #[test]
+    fn what_replaced_what_is_one_line() {
+        assert_eq!(replaced(&json!({ "retired": [0], "ranges": [1, 2] })), "0 → 1, 2");
+    }
+}

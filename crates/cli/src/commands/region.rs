@@ -1,0 +1,84 @@
+//! `peri region`: ask, or change and show the regions as they are then.
+
+use serde_json::{Value, json};
+
+use crate::arguments::{Region, RegionAction};
+use crate::control::{ControlPort, escaped, list, text};
+use crate::exit::Failure;
+use crate::output::Table;
+
+/// Does what was asked and shows the regions as they are afterwards.
+pub(crate) fn run(region: &Region) -> Result<(), Failure> {
+    let port = ControlPort::of(&region.control)?;
+    let replication = |name: &str, verb: &str| {
+        port.post(&format!("/regions/{}/replication/{verb}", escaped(name)), &json!({}))
+    };
+    let answer = match &region.action {
+        RegionAction::List => port.get("/regions"),
+        RegionAction::Lag { lag, from, to } => {
+            port.post("/regions/lag", &json!({ "lag": lag.to_string(), "from": from, "to": to }))
+        }
+        RegionAction::Pause { name } => replication(name, "pause"),
+        RegionAction::Resume { name } => replication(name, "resume"),
+    }?;
+    port.show(&answer, |answer| table(&answer["regions"]).to_string());
+    Ok(())
+}
+
+/// A row per region.
+pub(super) fn table(regions: &Value) -> Table {
+    let mut table = Table::new(&["REGION", "ENDPOINT", "STATE", "LAG"]);
+    for region in list(regions) {
+        table.row(vec![
+            text(&region["name"]),
+            text(&region["endpoint"]).trim_end_matches('/').to_owned(),
+            state(region),
+            lag(&region["lagFrom"]),
+        ]);
+    }
+    table
+}
+
+fn state(region: &Value) -> String {
+    let mut words = vec![if region["writes"] == true { "writes" } else { "reads" }];
+    if region["paused"] == true {
+        words.push("paused");
+    }
+    words.join(", ")
+}
+
+/// One figure where all are the same, otherwise each with where it is from.
+fn lag(from: &Value) -> String {
+    let Some(from) = from.as_object() else { return String::new() };
+    let mut all = from.values();
+    match all.next() {
+        None => String::new(),
+        Some(first) if all.all(|other| other == first) => text(first),
+        Some(_) => {
+            let each = from.iter().map(|(name, lag)| format!("{} from {name}", text(lag)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_shown_with_their_state_and_lag() {
+        let regions = json!([
+            { "name": "West US", "endpoint": "http://localhost:8081/", "writes": true, "paused": false,
+              "lagFrom": { "East US": "0s", "North Europe": "0s" } },
+            { "name": "East US", "endpoint": "http://localhost:8082/", "writes": false, "paused": true,
+              "lagFrom": { "West US": "2s", "North Europe": "0s" } },
+            { "name": "Alone", "endpoint": "http://localhost:1/", "writes": true, "paused": false, "lagFrom": {} },
+        ]);
+        let expected = "\
+REGION   ENDPOINT               STATE          LAG
+West US  http://localhost:8081  writes         0s
+East US  http://localhost:8082  reads, paused  0s from North Europe, 2s from West US
+Alone    http://localhost:1     writes";
+        assert_eq!(table(&regions).to_string(), expected);
+    }
+}

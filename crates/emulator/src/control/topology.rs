@@ -1,0 +1,173 @@
+//! `/topology`: the account, its regions, and everything in them down to the partitions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use protocol::account::ConsistencyLevel;
+use serde::Serialize;
+
+use super::table::Route;
+use super::{Answer, Ask, Control, Problem};
+use crate::catalog::{ContainerEntry, DatabaseEntry};
+use crate::regions::{RegionId, Topology};
+use crate::store::Partition;
+
+pub(super) const ROUTES: &[Route] = &[Route {
+    method: Method::GET,
+    path: "/topology",
+    about: "regions, databases, containers, partitions; ?database=, ?container=",
+    handle: show,
+}];
+
+/// The account as a whole.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    account: String,
+    consistency: &'static str,
+    multi_write: bool,
+    regions: Vec<ShownRegion>,
+    databases: Vec<ShownDatabase>,
+}
+
+/// One region, in failover order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShownRegion {
+    name: String,
+    endpoint: String,
+    writes: bool,
+    /// Nothing new reaches it.
+    paused: bool,
+    /// How long commits take to get there, by the region they come from.
+    lag_from: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownDatabase {
+    id: String,
+    containers: Vec<ShownContainer>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownContainer {
+    id: String,
+    partition_key: Vec<String>,
+    items: u64,
+    bytes: u64,
+    partitions: Vec<ShownPartition>,
+}
+
+/// One physical partition.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShownPartition {
+    /// The id of its range.
+    pub(super) range: u32,
+    min_inclusive: String,
+    max_exclusive: String,
+    parents: Vec<u32>,
+    /// Those who ask for it by its id are told to wait.
+    splitting: bool,
+    items: usize,
+    bytes: u64,
+    /// How far each region is.
+    lsn: BTreeMap<String, u64>,
+}
+
+fn show(control: &Control, ask: &Ask) -> Answer {
+    ask.only(&["database", "container"])?;
+    let topology = control.account.regions.current();
+    let uptime = control.clock.uptime();
+    let databases = chosen(control, ask)?.into_iter().map(|(database, containers)| ShownDatabase {
+        id: database.id.to_string(),
+        containers: containers.iter().map(|entry| shown_container(entry, &topology, uptime)).collect(),
+    });
+    super::json(&Shown {
+        account: control.account.name.clone(),
+        consistency: topology.consistency.word(),
+        multi_write: topology.is_multi_write(),
+        databases: databases.collect(),
+        regions: regions(control),
+    })
+}
+
+/// A database and those of its containers that were asked for.
+type Chosen = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
+
+/// What `?database=` and `?container=` leave.
+pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Problem> {
+    let (wanted_database, wanted_container) = (ask.parameter("database"), ask.parameter("container"));
+    let snapshot = control.account.catalog.snapshot();
+    let mut chosen = Vec::new();
+    for database in snapshot.databases_after(None) {
+        if wanted_database.is_some_and(|wanted| database.id != wanted) {
+            continue;
+        }
+        let containers = database.containers_after(None);
+        let containers = containers.filter(|entry| wanted_container.is_none_or(|wanted| entry.id == wanted));
+        chosen.push((std::sync::Arc::clone(database), containers.cloned().collect::<Vec<_>>()));
+    }
+    if let (Some(wanted), true) = (wanted_database, chosen.is_empty()) {
+        return Err(Problem::not_found(format!("there is no database '{wanted}'")));
+    }
+    if let (Some(wanted), true) = (wanted_container, chosen.iter().all(|(_, found)| found.is_empty())) {
+        return Err(Problem::not_found(format!("there is no container '{wanted}'")));
+    }
+    Ok(chosen)
+}
+
+/// The regions, in failover order.
+pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
+    let topology = control.account.regions.current();
+    let shown = |id: &RegionId| {
+        let region = topology.region(*id);
+        let others = topology.regions().filter(|(other, _)| other != id);
+        ShownRegion {
+            name: region.name.clone(),
+            endpoint: format!("http://{}:{}/", control.host, region.port),
+            writes: topology.takes_item_writes(*id),
+            paused: region.paused_at.is_some(),
+            lag_from: others
+                .map(|(other, from)| (from.name.clone(), topology.lag(other, *id).to_string()))
+                .collect(),
+        }
+    };
+    topology.failover_order().iter().map(shown).collect()
+}
+
+fn shown_container(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ShownContainer {
+    let usage = entry.store.usage();
+    let partitions = entry.store.partitions();
+    ShownContainer {
+        id: entry.id.to_string(),
+        partition_key: entry.properties.partition_key.paths.iter().map(ToString::to_string).collect(),
+        items: usage.items,
+        bytes: usage.bytes,
+        partitions: partitions.iter().map(|partition| shown_partition(partition, topology, uptime)).collect(),
+    }
+}
+
+pub(super) fn shown_partition(
+    partition: &Partition,
+    topology: &Topology,
+    uptime: Duration,
+) -> ShownPartition {
+    let newest = partition.newest();
+    let lsn = topology.regions().map(|(id, region)| {
+        let vantage = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
+        (region.name.clone(), partition.peek(vantage).lsn.0)
+    });
+    ShownPartition {
+        range: partition.identity.id,
+        min_inclusive: partition.range.min.to_string(),
+        max_exclusive: partition.range.max.to_string(),
+        parents: partition.parents.clone(),
+        splitting: partition.is_splitting(),
+        items: newest.len(),
+        bytes: newest.bytes(),
+        lsn: lsn.collect(),
+    }
+}

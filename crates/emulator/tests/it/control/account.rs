@@ -1,0 +1,153 @@
+//! Looking at the account and changing its shape: topology, regions, partitions, snapshots.
+
+use http::Method;
+use perihelion_emulator::EmulatorConfig;
+use serde_json::{Value, json};
+
+use crate::live::Account;
+
+const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
+
+/// Two regions, and one item in one container.
+async fn two_regions() -> Account {
+    let mut config = EmulatorConfig::default();
+    config.regions = vec!["West US".to_owned(), "East US".to_owned()];
+    let account = Account::start(config).await;
+    account.create_container(json!({})).await;
+    account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
+    account
+}
+
+fn only<'a>(list: &'a Value, what: &str) -> &'a Value {
+    let [one] = list.as_array().unwrap().as_slice() else { panic!("one {what}: {list}") };
+    one
+}
+
+#[tokio::test]
+async fn the_topology_goes_from_the_account_down_to_the_partitions() {
+    let account = two_regions().await;
+    let topology = account.ask("/topology").await.expect(200).body;
+    assert_eq!((&topology["consistency"], &topology["multiWrite"]), (&json!("Session"), &json!(false)));
+    assert_eq!(topology["regions"][0]["name"], "West US");
+    assert_eq!(topology["regions"][0]["endpoint"], format!("http://localhost:{}/", account.port()));
+    assert_eq!(
+        (&topology["regions"][0]["writes"], &topology["regions"][1]["writes"]),
+        (&json!(true), &json!(false))
+    );
+    let database = only(&topology["databases"], "database");
+    let container = only(&database["containers"], "container");
+    assert_eq!(
+        (&database["id"], &container["id"], &container["items"]),
+        (&json!("d"), &json!("c"), &json!(1))
+    );
+    assert_eq!(container["partitionKey"], json!(["/pk"]));
+    let partition = only(&container["partitions"], "partition");
+    assert_eq!((&partition["range"], &partition["items"]), (&json!(0), &json!(1)));
+    assert_eq!((&partition["minInclusive"], &partition["maxExclusive"]), (&json!(""), &json!("FF")));
+    assert_eq!(partition["lsn"], json!({ "West US": 2, "East US": 2 }));
+}
+
+#[tokio::test]
+async fn what_is_asked_for_can_be_narrowed_and_must_exist() {
+    let account = two_regions().await;
+    for path in ["/topology", "/partitions"] {
+        account.ask(&format!("{path}?database=d&container=c")).await.expect(200);
+        for query in ["database=other", "container=other", "database=d&container=other"] {
+            let answer = account.ask(&format!("{path}?{query}")).await.expect(404);
+            assert!(answer.message().contains("'other'"), "{}", answer.message());
+        }
+        account.ask(&format!("{path}?colour=red")).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn a_paused_region_stays_behind_until_it_is_resumed() {
+    let account = two_regions().await;
+    let lsn = || async {
+        let listed = account.ask("/partitions").await.expect(200).body;
+        listed["partitions"][0]["lsn"].clone()
+    };
+    let paused = account.tell("/regions/eastus/replication/pause", json!({})).await.expect(200).body;
+    assert_eq!(paused["regions"][1]["paused"], true);
+    account.create(json!({ "id": "2", "pk": "p" })).await.expect(201);
+    assert_eq!(lsn().await, json!({ "West US": 3, "East US": 2 }));
+    account.tell("/regions/East%20US/replication/resume", json!({})).await.expect(200);
+    assert_eq!(lsn().await, json!({ "West US": 3, "East US": 3 }));
+    let missing = account.tell("/regions/Mars/replication/pause", json!({})).await.expect(404);
+    assert!(missing.message().contains("'East US'"), "{}", missing.message());
+}
+
+#[tokio::test]
+async fn lag_is_set_between_all_regions_or_one_way() {
+    let account = two_regions().await;
+    account.tell("/regions/lag", json!({ "lag": "10ms..20ms" })).await.expect(200);
+    let one_way = json!({ "lag": "2s", "from": "West US", "to": "East US" });
+    account.tell("/regions/lag", one_way).await.expect(200);
+    let regions = account.ask("/regions").await.expect(200).body["regions"].clone();
+    assert_eq!(regions[0]["lagFrom"], json!({ "East US": "10ms..20ms" }));
+    assert_eq!(regions[1]["lagFrom"], json!({ "West US": "2s" }));
+    for (body, status) in [
+        (json!({ "lag": "soon" }), 400),
+        (json!({}), 400),
+        (json!({ "lag": "1s", "to": "Mars" }), 404),
+        (json!({ "lag": "1s", "too": "East US" }), 400),
+    ] {
+        account.tell("/regions/lag", body).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn partitions_split_and_merge_and_say_what_replaced_what() {
+    let account = two_regions().await;
+    let partitions = "/databases/d/containers/c/partitions";
+    let split = account.tell(&format!("{partitions}/0/split"), json!({})).await.expect(200).body;
+    assert_eq!(split, json!({ "retired": [0], "ranges": [1, 2] }));
+    let listed = account.ask("/partitions?container=c").await.expect(200).body;
+    assert_eq!(listed["partitions"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&listed["partitions"][0]["range"], &listed["partitions"][0]["parents"]),
+        (&json!(1), &json!([0]))
+    );
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    let merged =
+        account.tell(&format!("{partitions}/merge"), json!({ "ranges": [1, 2] })).await.expect(200).body;
+    assert_eq!(merged, json!({ "retired": [1, 2], "ranges": [3] }));
+    for (path, body, status) in [
+        (format!("{partitions}/0/split"), json!({}), 404),
+        (format!("{partitions}/x/split"), json!({}), 400),
+        (format!("{partitions}/3/split"), json!({ "epk": "zz" }), 400),
+        (format!("{partitions}/merge"), json!({ "ranges": [3] }), 400),
+        ("/databases/d/containers/other/partitions/0/split".to_owned(), json!({}), 404),
+    ] {
+        account.tell(&path, body.clone()).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn clients_of_a_locked_range_are_told_to_wait() {
+    let account = two_regions().await;
+    let range = "/databases/d/containers/c/partitions/0";
+    let read = || account.get("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")]);
+    account.tell(&format!("{range}/lock"), json!({})).await.expect(200);
+    assert_eq!(read().await.expect(410).sub_status(), "1007");
+    account.tell(&format!("{range}/unlock"), json!({})).await.expect(200);
+    read().await.expect(200);
+    account.tell(&format!("{range}/split"), json!({})).await.expect(200);
+    assert_eq!(read().await.expect(410).sub_status(), "1002");
+}
+
+#[tokio::test]
+async fn snapshots_are_saved_listed_restored_and_removed() {
+    let account = two_regions().await;
+    let saved = account.tell("/snapshots/before%20the%20test", json!({})).await.expect(200).body;
+    let snapshot = only(&saved["snapshots"], "snapshot");
+    assert_eq!((&snapshot["name"], &snapshot["items"]), (&json!("before the test"), &json!(1)));
+    account.delete("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(204);
+    account.tell("/snapshots/before%20the%20test/restore", json!({})).await.expect(200);
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    let removed = account.control(Method::DELETE, "/snapshots/before%20the%20test", "").await.expect(200);
+    assert_eq!(removed.body["snapshots"], json!([]));
+    account.tell("/snapshots/before%20the%20test/restore", json!({})).await.expect(404);
+    account.control(Method::DELETE, "/snapshots/none", "").await.expect(404);
+    account.tell("/snapshots/a%2Fb", json!({})).await.expect(400);
+}
