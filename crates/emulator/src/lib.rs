@@ -30,6 +30,7 @@ mod handlers;
 mod catalog;
 mod change_feed;
 mod charge;
+mod growth;
 pub mod partitions;
 mod query;
 pub mod regions;

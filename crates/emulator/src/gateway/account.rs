@@ -7,6 +7,7 @@ use protocol::authorization::Key;
 
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
+use crate::growth::Growth;
 use crate::regions::{Regions, Topology};
 use crate::snapshots::Snapshots;
 
@@ -26,6 +27,8 @@ pub struct Account {
     pub(crate) request_units: RequestUnits,
     /// Databases, containers, users, permissions, offers.
     pub(crate) catalog: Catalog,
+    /// Which offers are not yet carried out.
+    pub(crate) growth: Growth,
     /// Copies of all that, to come back to.
     pub(crate) snapshots: Snapshots,
 }
@@ -52,8 +55,8 @@ impl Account {
         let AccountSettings { key, topology, partitions, request_units, seed } = settings;
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
-        let snapshots = Snapshots::default();
-        Account { name, key, regions, partitions, request_units, catalog, snapshots }
+        let (growth, snapshots) = (Growth::default(), Snapshots::default());
+        Account { name, key, regions, partitions, request_units, catalog, growth, snapshots }
     }
 
     /// How many regions it is in.

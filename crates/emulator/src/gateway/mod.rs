@@ -66,7 +66,7 @@ pub struct Gateway {
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     /// The account it was sent to.
-    pub(crate) account: &'a Account,
+    pub(crate) account: &'a Arc<Account>,
     /// What it may see of it.
     pub(crate) vantage: Vantage,
     /// The consistency it asks for, or is given.
@@ -134,7 +134,7 @@ impl Gateway {
         headers: RequestHeaders<'_>,
         body: Bytes,
     ) -> Result<Reply, ServiceError> {
-        let account = &*self.account;
+        let account = &self.account;
         let (times, uptime) = (self.clock.times(), self.clock.uptime());
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, times)?;

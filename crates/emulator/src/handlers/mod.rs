@@ -26,6 +26,7 @@ pub use funding::ContainerUsage;
 pub(crate) use funding::usage;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
+pub(crate) use throughput::partitions_for;
 
 pub(crate) use items::AS_OF;
 

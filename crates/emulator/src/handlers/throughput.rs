@@ -24,8 +24,13 @@ pub(crate) fn requested(headers: &RequestHeaders<'_>) -> Result<Option<Throughpu
 
 /// How many physical partitions a new container starts with.
 pub(crate) fn partitions(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
-    let count =
-        fixed.map_or_else(|| throughput.max().div_ceil(PARTITION_THROUGHPUT_MAX).max(1), NonZeroU32::get);
+    let fixed = fixed.and_then(|count| usize::try_from(count.get()).ok());
+    fixed.unwrap_or_else(|| partitions_for(throughput))
+}
+
+/// How many physical partitions can carry a throughput.
+pub(crate) fn partitions_for(throughput: &Throughput) -> usize {
+    let count = throughput.max().div_ceil(PARTITION_THROUGHPUT_MAX).max(1);
     usize::try_from(count).expect("a u32 fits the machines this runs on")
 }
 

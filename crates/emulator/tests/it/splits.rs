@@ -253,3 +253,99 @@ async fn writers_never_notice_that_their_partition_is_replaced() {
     }
     assert_eq!(found.len(), 1000);
 }
+
+/// Sets the throughput of the account's first offer; says whether that is pending.
+async fn set_throughput(account: &TestAccount, units: u32) -> bool {
+    let mut offer = account.get("/offers").await.expect(200).json()["Offers"][0].clone();
+    offer["content"]["offerThroughput"] = json!(units);
+    let path = format!("/offers/{}", offer["id"].as_str().unwrap());
+    let replaced = account.put(&path, &offer.to_string()).await.expect(200);
+    let pending = replaced.json()["content"]["isOfferReplacePending"] == true;
+    assert_eq!(replaced.header("x-ms-offer-replace-pending"), Some(if pending { "true" } else { "false" }));
+    pending
+}
+
+/// Waits until no offer is pending, in whatever way one may ask.
+async fn carried_out(account: &TestAccount) {
+    let pending = |offers: &Value| {
+        offers["Offers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|offer| offer["content"]["isOfferReplacePending"] == true)
+    };
+    while pending(&account.get("/offers").await.expect(200).json()) {
+        tokio::task::yield_now().await;
+    }
+    let found = account.query("/offers", "SELECT * FROM c", json!([])).await.expect(200).json();
+    assert!(!pending(&found));
+}
+
+async fn range_count(account: &TestAccount, container: &str) -> Value {
+    account.get(&format!("/dbs/d/colls/{container}/pkranges")).await.expect(200).json()["_count"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_throughput_than_the_partitions_can_carry_splits_them() {
+    let account = filled().await;
+    assert!(!set_throughput(&account, 10_000).await, "one partition carries that");
+    assert!(set_throughput(&account, 25_000).await);
+    // Point operations go on meanwhile, wherever their items are.
+    for n in 0..ITEMS {
+        put(&account, n).await;
+    }
+    carried_out(&account).await;
+    let ranges = account.get(RANGES).await.expect(200).json();
+    assert_eq!(ranges["_count"], 3);
+    for range in ranges["PartitionKeyRanges"].as_array().unwrap() {
+        assert_eq!(range["parents"][0], "0", "{range}");
+    }
+    let (mut rows, mut from) = (Vec::new(), None);
+    loop {
+        let (next, more) = page(&account, "SELECT VALUE c.n FROM c", &[], from.as_deref()).await;
+        rows.extend(next.iter().map(|n| n.as_u64().unwrap()));
+        from = more;
+        if from.is_none() {
+            break;
+        }
+    }
+    rows.sort_unstable();
+    assert_eq!(rows, (0..u64::from(ITEMS)).collect::<Vec<_>>());
+    assert!(!set_throughput(&account, 400).await);
+    assert_eq!(range_count(&account, "c").await, 3, "they stay");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn raising_again_while_pending_ends_at_the_newest_throughput() {
+    let account = filled().await;
+    for units in [20_000, 30_000, 60_000] {
+        set_throughput(&account, units).await;
+    }
+    carried_out(&account).await;
+    assert_eq!(range_count(&account, "c").await, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn throughput_of_a_database_splits_the_containers_that_share_it() {
+    let account = TestAccount::new();
+    let header = [("x-ms-offer-throughput", "400")];
+    account.send(Method::POST, "/dbs", &header, r#"{"id":"d"}"#).await.expect(201);
+    let container = |id: &str| format!(r#"{{"id":"{id}","partitionKey":{{"paths":["/pk"],"version":2}}}}"#);
+    for id in ["one", "two"] {
+        account.post("/dbs/d/colls", &container(id)).await.expect(201);
+    }
+    account.send(Method::POST, "/dbs/d/colls", &header, &container("own")).await.expect(201);
+    assert!(set_throughput(&account, 20_000).await);
+    carried_out(&account).await;
+    for (id, expected) in [("one", 2), ("two", 2), ("own", 1)] {
+        assert_eq!(range_count(&account, id).await, expected, "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fixed_number_of_partitions_stays() {
+    let account = TestAccount::with(|settings| settings.partitions = 2.try_into().ok());
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#).await;
+    assert!(!set_throughput(&account, 50_000).await);
+    assert_eq!(range_count(&account, "c").await, 2);
+}

@@ -1,7 +1,10 @@
 //! `GET /offers` and queries over it, which is how every SDK finds the offer of a container.
 
+use bytes::Bytes;
 use protocol::resource_id::OfferRid;
 
+use super::text;
+use crate::catalog::OfferEntry;
 use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::feed::{Feed, Listed, resume};
 use crate::handlers::metadata_query;
@@ -15,12 +18,17 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
     let offers = snapshot.offers_after(after);
     FEED.page(
         call,
-        offers.map(|entry| Listed { rid: entry.offer.system.rid.clone(), json: entry.json.clone() }),
+        offers.map(|entry| Listed { rid: entry.offer.system.rid.clone(), json: shown(call, entry) }),
     )
 }
 
 /// Answers a query over the offers.
 pub(crate) fn query(call: &Call<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
-    metadata_query::answer(call, FEED, snapshot.offers_after(None).map(|entry| &entry.json))
+    let offers: Vec<Bytes> = snapshot.offers_after(None).map(|entry| shown(call, entry)).collect();
+    metadata_query::answer(call, FEED, offers.iter())
+}
+
+fn shown(call: &Call<'_>, entry: &OfferEntry) -> Bytes {
+    text(entry, call.account.growth.is_pending(entry.rid))
 }

@@ -4,6 +4,7 @@ mod list;
 mod read;
 mod replace;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
 
@@ -28,10 +29,21 @@ pub(crate) fn one(call: &Call<'_>, id: &str, verb: OfferVerb) -> Result<Reply, S
     }
 }
 
-/// The answer that shows an offer. A change is in force before it is answered, so none is pending.
-fn shown(entry: &OfferEntry) -> Reply {
-    Reply::ok(entry.json.clone())
+/// The answer that shows an offer.
+fn shown(entry: &OfferEntry, pending: bool) -> Reply {
+    let word = HeaderValue::from_static(if pending { "true" } else { "false" });
+    Reply::ok(text(entry, pending))
         .version(&entry.offer.system)
-        .header(name::OFFER_REPLACE_PENDING, HeaderValue::from_static("false"))
+        .header(name::OFFER_REPLACE_PENDING, word)
         .header(name::MIN_THROUGHPUT, HeaderValue::from(throughput::floor(&entry.throughput)))
+}
+
+/// An offer as clients read it: one that is not yet carried out says so.
+fn text(entry: &OfferEntry, pending: bool) -> Bytes {
+    if !pending {
+        return entry.json.clone();
+    }
+    let mut offer = entry.offer.clone();
+    offer.content.is_offer_replace_pending = Some(true);
+    serde_json::to_vec(&offer).expect("an offer is strings and numbers").into()
 }

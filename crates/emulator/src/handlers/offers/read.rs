@@ -13,5 +13,5 @@ pub(crate) fn read(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError
     if let Some(reply) = condition::not_modified(&call.headers, &entry.offer.system) {
         return Ok(reply);
     }
-    Ok(shown(entry))
+    Ok(shown(entry, call.account.growth.is_pending(rid)))
 }

@@ -2,7 +2,8 @@
 //!
 //! The body is the offer as read, with `content` changed. Autoscale settings in it make or keep the
 //! offer autoscale; without them it is manual. Two headers ask for a change of kind instead, and
-//! leave the numbers to the account.
+//! leave the numbers to the account. The new throughput applies at once; partitions that it takes
+//! besides come one after the other (`growth`).
 
 use protocol::container::INVALID_INPUT;
 use protocol::headers as name;
@@ -12,6 +13,7 @@ use protocol::throughput::{Offer, Throughput};
 use super::shown;
 use crate::catalog::OfferEntry;
 use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
+use crate::growth;
 use crate::handlers::{condition, throughput};
 
 /// How the kind of an offer is to change.
@@ -31,7 +33,8 @@ pub(crate) fn replace(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceEr
         condition::check_if_match(&call.headers, &current.offer.system)?;
         decide(current, &wanted, migration)
     })?;
-    Ok(shown(&entry))
+    let pending = growth::begin(call.account, rid, call.uptime);
+    Ok(shown(&entry, pending))
 }
 
 fn migration(headers: &RequestHeaders<'_>) -> Result<Migration, ServiceError> {
