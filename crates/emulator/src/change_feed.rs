@@ -15,7 +15,7 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 use crate::charge;
 use crate::query::Scope;
 use crate::store::index::{KeyRange, Space};
-use crate::store::{Change, ChangeKind, Item, Partition, Replica, Schema, State};
+use crate::store::{Change, ChangeKind, Item, Partition, Reach, Replica, Schema, State};
 
 /// Which changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) enum FeedPosition {
 pub(crate) struct FeedPage {
     /// The partition the changes are from.
     pub(crate) partition: Arc<Partition>,
-    pub(crate) lsn: Lsn,
+    pub(crate) reach: Reach,
     pub(crate) count: usize,
     pub(crate) charge: f64,
     pub(crate) position: FeedPosition,
@@ -126,19 +126,19 @@ pub(crate) fn read_changes(
         };
         places.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
         let has_changes = changes.count > 0;
-        found = Some((partition, state.lsn, changes));
+        found = Some((partition, Reach { lsn: state.lsn, ..partition.reach() }, changes));
         if has_changes {
             break;
         }
     }
-    let (partition, lsn, changes) = found.expect("a stretch of the ring has an owner");
+    let (partition, reach, changes) = found.expect("a stretch of the ring has an owner");
     let position = match read_to.as_slice() {
         [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => FeedPosition::Single(places[0].1),
         _ => FeedPosition::PerRange(read_to.into_iter().flatten().collect()),
     };
     Ok(FeedPage {
         partition: partition.partition(),
-        lsn,
+        reach,
         count: changes.count,
         charge: changes.charge,
         position,

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::store::Reach;
+
 /// Room for two numbers of 64 bits and what stands between them.
 const TEXT_BYTES_MAX: usize = 48;
 
@@ -51,8 +53,14 @@ pub(super) fn whole(number: u64) -> HeaderValue {
     Text::new().number(number, 1).value()
 }
 
-/// The session token of one partition: `0:-1#42`.
-pub(super) fn session_token(range_id: u32, version: i64, lsn: u64) -> HeaderValue {
+/// The session token of one partition: `0:-1#42`, or `0:1#42#1=40#2=2` where several regions write.
+pub(super) fn session_token(range_id: u32, version: i64, reach: &Reach) -> HeaderValue {
+    let lsn = reach.lsn.0;
+    if reach.progress.regions().next().is_some() {
+        let regions = reach.progress.regions().map(|(region, arrived)| format!("#{region}={arrived}"));
+        let text = format!("{range_id}:{version}#{lsn}{}", regions.collect::<String>());
+        return HeaderValue::try_from(text).expect("digits and signs are valid in a header");
+    }
     let sign: &[u8] = if version < 0 { b":-" } else { b":" };
     let text = Text::new().number(range_id.into(), 1).text(sign).number(version.unsigned_abs(), 1);
     text.text(b"#").number(lsn, 1).value()
@@ -82,6 +90,8 @@ pub(super) fn milliseconds(took: Duration) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use protocol::lsn::Lsn;
+
     use super::*;
 
     #[test]
@@ -114,8 +124,9 @@ mod tests {
     fn numbers_and_tokens_have_room_at_their_longest() {
         assert_eq!(whole(0), "0");
         assert_eq!(whole(u64::MAX), "18446744073709551615");
-        assert_eq!(session_token(0, -1, 42), "0:-1#42");
-        assert_eq!(session_token(7, 3, 1), "7:3#1");
-        assert_eq!(session_token(u32::MAX, -1, u64::MAX), "4294967295:-1#18446744073709551615");
+        let reach = |lsn| Reach { lsn: Lsn(lsn), ..Reach::default() };
+        assert_eq!(session_token(0, -1, &reach(42)), "0:-1#42");
+        assert_eq!(session_token(7, 3, &reach(1)), "7:3#1");
+        assert_eq!(session_token(u32::MAX, -1, &reach(u64::MAX)), "4294967295:-1#18446744073709551615");
     }
 }

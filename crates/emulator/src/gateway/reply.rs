@@ -15,6 +15,7 @@ use protocol::resource::SystemProperties;
 use protocol::status::{Status, SubStatus};
 
 use super::figures;
+use crate::store::Reach;
 
 /// Room for every header of a point read and some more, so that the map's index never grows.
 const HEADERS_EXPECTED: usize = 32;
@@ -66,14 +67,14 @@ pub(crate) struct ServedBy<'a> {
     pub(crate) token_version: i64,
     /// Regions that read besides the one that writes.
     pub(crate) read_regions: usize,
-    /// The partition's log sequence number after the operation.
-    pub(crate) lsn: Lsn,
+    /// How far the copy was that answered.
+    pub(crate) reach: &'a Reach,
 }
 
 impl ServedBy<'_> {
     /// `x-ms-session-token`.
     pub(crate) fn session_token(&self) -> HeaderValue {
-        figures::session_token(self.range_id, self.token_version, self.lsn.0)
+        figures::session_token(self.range_id, self.token_version, self.reach)
     }
 }
 
@@ -175,7 +176,7 @@ impl Reply {
         headers.insert(INTERNAL_PARTITION_ID, range_id.clone());
         headers.insert(PHYSICAL_PARTITION_ID, range_id);
         // What a region shows is committed.
-        let lsn = figures::whole(served.lsn.0);
+        let lsn = figures::whole(served.reach.lsn.0);
         for name in [LOCAL_LSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LOCAL_LSN] {
             headers.insert(name, lsn.clone());
         }

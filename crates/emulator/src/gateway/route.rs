@@ -33,7 +33,7 @@ pub(crate) enum Operation<'a> {
     /// `GET /dbs/{database}/colls/{container}/pkranges`.
     PartitionRanges(ContainerIds<'a>),
     /// `/dbs/{database}/colls/{container}/conflicts`.
-    Conflicts(ContainerIds<'a>, ConflictVerb),
+    Conflicts(ContainerIds<'a>, ConflictVerb<'a>),
     /// `/offers`.
     Offers(OffersVerb),
     /// `/offers/{id}`.
@@ -77,9 +77,11 @@ impl Operation<'_> {
                 resources(*verb != ResourceVerb::Read)
             }
             Operation::Offer(_, verb) => resources(*verb != OfferVerb::Read),
+            Operation::Conflicts(_, verb) => {
+                matches!(verb, ConflictVerb::Delete(_)).then_some(Written::Items)
+            }
             Operation::ReadAccount
             | Operation::PartitionRanges(_)
-            | Operation::Conflicts(..)
             | Operation::Offers(_)
             | Operation::Unsupported(_) => None,
         }
@@ -175,14 +177,16 @@ pub(crate) enum OfferVerb {
 }
 
 /// What one may do about conflicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConflictVerb {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConflictVerb<'a> {
     /// GET of all of them.
     List,
-    /// A query over them.
+    /// A query over all of them.
     Query,
-    /// GET or DELETE of one.
-    One,
+    /// GET of one.
+    Read(Id<'a>),
+    /// DELETE of one.
+    Delete(Id<'a>),
 }
 
 /// What one may do to items.
@@ -315,7 +319,7 @@ pub(crate) fn route<'a>(
             None => None,
             Some(_) => return Err(ServiceError::not_found()),
         },
-        ResourceType::Conflict => conflict_verb(method, headers, path.is_feed())?
+        ResourceType::Conflict => conflict_verb(method, headers, last_id(path))?
             .map(|verb| container_ids(path).map(|ids| Operation::Conflicts(ids, verb)))
             .transpose()?,
         ResourceType::Operation => match path.id() {
@@ -474,13 +478,17 @@ fn resource_verb(method: &Method) -> Option<ResourceVerb> {
     }
 }
 
-fn conflict_verb(
+fn conflict_verb<'a>(
     method: &Method,
     headers: &RequestHeaders<'_>,
-    is_feed: bool,
-) -> Result<Option<ConflictVerb>, ServiceError> {
-    if !is_feed {
-        return Ok(matches!(*method, Method::GET | Method::DELETE).then_some(ConflictVerb::One));
+    id: Option<Id<'a>>,
+) -> Result<Option<ConflictVerb<'a>>, ServiceError> {
+    if let Some(id) = id {
+        return Ok(match *method {
+            Method::GET => Some(ConflictVerb::Read(id)),
+            Method::DELETE => Some(ConflictVerb::Delete(id)),
+            _ => None,
+        });
     }
     Ok(match feed_verb(method, headers)? {
         Some(FeedVerb::List) => Some(ConflictVerb::List),

@@ -77,7 +77,8 @@ fn filled(documents: &[String]) -> Container {
         let body = format!("{{\"id\":\"{at}\",{members}}}");
         let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();
         let moment = Moment { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
-        let (_, commit) = container.write(&document.epk, moment, |t| t.upsert(&document, Precondition::None));
+        let (_, commit) =
+            container.write(&document.epk, moment, |t| t.upsert(&document, Precondition::None)).unwrap();
         commit.result.unwrap();
     }
     container

@@ -3,6 +3,7 @@
 //! In: changes of the topology, one at a time. Out: immutable [`Topology`]s, and from one of them
 //! the [`Vantage`] of a request: which copy it may see. What the copies hold is the `store`'s.
 
+mod conflict;
 mod lag;
 mod operate;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use protocol::account::ConsistencyLevel;
 
+pub(crate) use conflict::{Meeting, Settlement, Verdict};
 pub use lag::{BadLag, Lag};
 pub(crate) use topology::REGIONS_MAX;
 pub use topology::{Region, Staleness, Topology, TopologyError};
@@ -37,6 +39,8 @@ pub(crate) struct Vantage {
     pub(crate) region: RegionId,
     /// How far back its copies may be.
     pub(crate) sees: Sees,
+    /// When it is, by the clock that never goes back.
+    pub(crate) uptime: Duration,
     /// Whether a session token, if the request has one, must be satisfied.
     pub(crate) honours_session: bool,
 }
@@ -45,7 +49,7 @@ pub(crate) struct Vantage {
 impl Vantage {
     /// The newest, from the first region.
     pub(crate) const NEWEST: Vantage =
-        Vantage { region: RegionId(0), sees: Sees::Newest, honours_session: true };
+        Vantage { region: RegionId(0), sees: Sees::Newest, uptime: Duration::ZERO, honours_session: true };
 }
 
 /// How far back a copy may be.
@@ -107,6 +111,6 @@ impl Topology {
         } else {
             Sees::Replicated(seen_until)
         };
-        Vantage { region, sees, honours_session: level >= ConsistencyLevel::Session }
+        Vantage { region, sees, uptime, honours_session: level >= ConsistencyLevel::Session }
     }
 }

@@ -5,13 +5,19 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use protocol::container::ContainerProperties;
 use protocol::partition::{EffectivePartitionKey, EpkRange, even_split};
 use protocol::resource_id::ContainerRid;
+use thiserror::Error;
 
+use super::contents::Contents;
 use super::layout::Layout;
-use super::partition::{Commit, Moment, Partition, Replica, Retired};
+use super::partition::{
+    Closed, Commit, Identity, LSN_FIRST, Moment, Partition, Surroundings, first_token_version,
+};
+use super::reach::Progress;
+use super::replica::Replica;
 use super::schema::Schema;
 use super::transaction::Transaction;
 use crate::regions::{RegionId, Regions, Vantage};
@@ -20,11 +26,10 @@ use crate::regions::{RegionId, Regions, Vantage};
 pub(crate) struct Container {
     pub(super) rid: ContainerRid,
     schema: ArcSwap<Schema>,
-    pub(super) regions: Arc<Regions>,
     /// Contiguous and sorted: together they cover the ring.
     pub(super) partitions: ArcSwap<Vec<Arc<Partition>>>,
     pub(super) layout: Mutex<Layout>,
-    next_ordinal: AtomicU64,
+    pub(super) surroundings: Surroundings,
 }
 
 impl std::fmt::Debug for Container {
@@ -34,6 +39,16 @@ impl std::fmt::Debug for Container {
             .field("usage", &self.usage())
             .finish_non_exhaustive()
     }
+}
+
+/// Why nothing can be written just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum WriteRefused {
+    /// Too much is on its way to a region that does not take it.
+    #[error(
+        "A region is too far behind to be told about another write; resume its replication, or try again later."
+    )]
+    TooFarBehind,
 }
 
 /// What a container holds.
@@ -51,28 +66,32 @@ impl Container {
         partitions: usize,
         regions: Arc<Regions>,
     ) -> Container {
-        let count = regions.current().len();
         let schema = Arc::new(Schema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.max(1));
         let layout = Mutex::new(Layout::after(ranges.len()));
-        let partitions = ranges
-            .into_iter()
-            .zip(0..)
-            .map(|(range, id)| Arc::new(Partition::new(id, rid, range, &schema, count)))
-            .collect();
+        let mut contents = Contents::empty(&schema, LSN_FIRST);
+        if regions.current().is_multi_write() {
+            contents.head.progress = Progress::none_of(regions.current().len());
+        }
+        let token_version = first_token_version(&regions);
+        let surroundings = Surroundings { regions, ordinals: Arc::new(AtomicU64::new(1)) };
+        let partition = |(range, id)| {
+            let identity = Identity::new(id, rid, token_version);
+            Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), surroundings.clone()))
+        };
+        let partitions = ranges.into_iter().zip(0..).map(partition).collect();
         Container {
             rid,
             schema: ArcSwap::new(schema),
-            regions,
             partitions: ArcSwap::from_pointee(partitions),
             layout,
-            next_ordinal: AtomicU64::new(1),
+            surroundings,
         }
     }
 
     /// How many regions have a copy.
     pub(crate) fn regions(&self) -> usize {
-        self.regions.current().len()
+        self.surroundings.regions.current().len()
     }
 
     /// The rules in force.
@@ -95,18 +114,18 @@ impl Container {
         epk: &EffectivePartitionKey,
         moment: Moment,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> (Arc<Partition>, Commit<T, E>) {
+    ) -> Result<(Arc<Partition>, Commit<T, E>), WriteRefused> {
         let mut work = Some(work);
         loop {
             let partition = self.partition_of(epk);
-            let topology = || Guard::into_inner(self.regions.current());
-            let written = partition.write(&self.next_ordinal, moment, topology, |transaction| {
-                let work = work.take().expect("a partition that is retired does not begin");
+            let written = partition.write(moment, |transaction| {
+                let work = work.take().expect("a partition that takes no write does not begin");
                 work(transaction)
             });
             match written {
-                Ok(commit) => return (partition, commit),
-                Err(Retired) => std::hint::spin_loop(),
+                Ok(commit) => return Ok((partition, commit)),
+                Err(Closed::Retired) => std::hint::spin_loop(),
+                Err(Closed::TooFarBehind) => return Err(WriteRefused::TooFarBehind),
             }
         }
     }
@@ -139,8 +158,9 @@ impl Container {
     pub(crate) fn purge_expired(&self, partition: &Partition, moment: Moment) {
         while partition.newest_snapshot().expired(moment.now).next().is_some() {
             // Every write begins with a purge; this one does nothing else.
-            let (_, commit) = self.write(&partition.range.min, moment, |_| Ok::<(), Infallible>(()));
-            let Ok(()) = commit.result;
+            if self.write(&partition.range.min, moment, |_| Ok::<(), Infallible>(())).is_err() {
+                return;
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use protocol::partition::EpkRange;
 
 use super::head::Head;
 use super::log::{Change, Log};
+use super::schema::Schema;
 use super::state::State;
 
 /// A head and the state behind it.
@@ -17,6 +18,11 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Nothing.
+    pub(super) fn empty(schema: &Arc<Schema>, lsn: Lsn) -> Contents {
+        Contents { head: Head::new(Arc::clone(schema), lsn), state: State::new(Arc::clone(schema), lsn) }
+    }
+
     /// What `parts` hold within `range`, under the rules of the first. Cost grows with the items.
     pub(super) fn of(parts: &[Arc<State>], range: &EpkRange) -> Contents {
         let schema = Arc::clone(&parts[0].schema);

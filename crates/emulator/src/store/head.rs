@@ -10,6 +10,7 @@ use protocol::partition::EffectivePartitionKey;
 
 use super::by_key::ItemsByKey;
 use super::item::Item;
+use super::reach::{Progress, Reach};
 use super::schema::Schema;
 
 /// Items by identity, and how far the partition is.
@@ -17,6 +18,7 @@ use super::schema::Schema;
 pub(crate) struct Head {
     pub(crate) lsn: Lsn,
     pub(crate) schema: Arc<Schema>,
+    pub(super) progress: Progress,
     pub(super) by_key: ItemsByKey,
     pub(super) bytes: u64,
 }
@@ -24,7 +26,12 @@ pub(crate) struct Head {
 impl Head {
     /// An empty partition.
     pub(super) fn new(schema: Arc<Schema>, lsn: Lsn) -> Head {
-        Head { lsn, schema, by_key: ItemsByKey::default(), bytes: 0 }
+        Head { lsn, schema, progress: Progress::default(), by_key: ItemsByKey::default(), bytes: 0 }
+    }
+
+    /// How far the copy is.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach { lsn: self.lsn, progress: self.progress.clone() }
     }
 
     /// The item with this identity, expired or not.

@@ -16,7 +16,7 @@ pub(crate) fn is_system_member(name: &str) -> bool {
 }
 
 /// One version of one item; never changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) ordinal: Ordinal,
     pub(crate) id: SmolStr,
@@ -114,6 +114,11 @@ impl Item {
             text: Bytes::from(text),
             body_length,
         }
+    }
+
+    /// The same version, as a copy has it that got it by another write.
+    pub(super) fn at_lsn(&self, lsn: Lsn) -> Item {
+        Item { lsn, ..self.clone() }
     }
 
     /// The whole item as JSON, system properties included.

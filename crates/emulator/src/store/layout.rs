@@ -13,8 +13,8 @@ use thiserror::Error;
 
 use super::container::Container;
 use super::contents::Contents;
-use super::line::Line;
 use super::partition::{Identity, Partition};
+use super::reach::Progress;
 use super::state::State;
 use super::view::View;
 use crate::regions::RegionId;
@@ -132,7 +132,7 @@ impl Container {
     ) {
         let before: Vec<Arc<State>> = old.iter().map(|partition| partition.newest_snapshot()).collect();
         let mut contents: Vec<Contents> = new.iter().map(|(_, range)| Contents::of(&before, range)).collect();
-        let topology = self.regions.current();
+        let topology = self.surroundings.regions.current();
         let paused: Vec<(RegionId, Vec<Contents>)> = topology
             .regions()
             .filter_map(|(region, there)| Some((region, there.paused_at?)))
@@ -143,8 +143,8 @@ impl Container {
             })
             .collect();
         // In the order of the ring, as everybody who takes more than one.
-        let mut turns: Vec<_> = old.iter().map(|partition| partition.turn()).collect();
-        let newest: Vec<&State> = turns.iter().map(|turn| turn.state()).collect();
+        let mut turns: Vec<_> = old.iter().map(|partition| partition.close()).collect();
+        let newest: Vec<&State> = turns.iter().map(|turns| turns[0].state()).collect();
         let known = before.iter().zip(&newest).all(|(before, newest)| newest.log.reaches(before.lsn));
         for ((_, range), contents) in new.iter().zip(&mut contents) {
             match newest.as_slice() {
@@ -157,6 +157,10 @@ impl Container {
                     *contents = Contents::of(&newest, range);
                 }
             }
+            // Everything has arrived everywhere, so the partition furthest ahead says how far all are.
+            let heads = turns.iter().map(|turns| turns[0].head());
+            contents.head.progress =
+                heads.map(|head| head.reach().progress).reduce(Progress::joined).unwrap_or_default();
         }
         let mut parents: Vec<u32> = old.iter().flat_map(|partition| partition.parents.clone()).collect();
         parents.sort_unstable();
@@ -164,8 +168,8 @@ impl Container {
         parents.extend(old.iter().map(|partition| partition.identity.id));
         let made = new.into_iter().zip(contents).enumerate().map(|(at, ((id, range), contents))| {
             let identity = Identity::new(id, self.rid, token_version);
-            let line = Line::new(contents.head, contents.state);
-            let mut partition = Partition::with(identity, range, parents.clone(), line, topology.len());
+            let surroundings = self.surroundings.clone();
+            let mut partition = Partition::new(identity, range, parents.clone(), contents, surroundings);
             for (region, seen) in &paused {
                 partition.set_view(*region, View::of(seen[at].clone()));
             }
@@ -175,6 +179,6 @@ impl Container {
         let at = partitions.iter().position(|partition| Arc::ptr_eq(partition, &old[0])).unwrap_or(0);
         partitions.splice(at..at + old.len(), made);
         self.partitions.store(Arc::new(partitions));
-        turns.iter_mut().for_each(|turn| turn.retire());
+        turns.iter_mut().flatten().for_each(|turn| turn.retire());
     }
 }

@@ -6,17 +6,22 @@
 //! (`document`, `transaction`, `partition`), and under which rules (`schema`, `container`).
 
 mod by_key;
+mod conflicts;
 mod container;
 mod contents;
 mod document;
 mod head;
+mod inbox;
 pub(crate) mod index;
 mod item;
 mod layout;
 mod line;
 mod log;
+mod mesh;
 mod partition;
 mod patch;
+mod reach;
+mod replica;
 mod saved;
 mod schema;
 mod state;
@@ -24,14 +29,18 @@ mod state;
 mod tests;
 mod transaction;
 mod view;
+mod viewed;
 
-pub(crate) use container::Container;
+pub(crate) use conflicts::Conflict;
+pub(crate) use container::{Container, WriteRefused};
 pub(crate) use document::{Document, DocumentError};
 pub(crate) use item::{Item, Ordinal};
 pub use layout::LayoutError;
 pub(crate) use log::{Change, ChangeKind};
-pub(crate) use partition::{Commit, Moment, Partition, Replica};
+pub(crate) use partition::{Commit, Moment, Partition};
 pub(crate) use patch::apply as apply_patch;
+pub(crate) use reach::Reach;
+pub(crate) use replica::Replica;
 pub(crate) use saved::SavedContainer;
 pub(crate) use schema::Schema;
 pub(crate) use state::State;

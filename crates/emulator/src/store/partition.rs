@@ -1,10 +1,11 @@
 //! A physical partition: a range of the ring, with its items as every region sees them.
 //!
 //! In an account that writes in one region there is one line of states, and each other region has a
-//! view of it. Which state a request gets is decided by its [`Vantage`].
+//! view of it; where all write, each has a line. Which state a request gets is decided by its
+//! [`Vantage`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::Guard;
@@ -12,20 +13,27 @@ use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, ItemRid};
 
+use super::conflicts::Conflicts;
+use super::contents::Contents;
 use super::head::Head;
 use super::item::Ordinal;
 use super::line::{Line, Turn};
+use super::mesh::{self, Mesh, Post, TooFarBehind};
+use super::reach::Reach;
 use super::schema::Schema;
 use super::state::State;
 use super::transaction::Transaction;
 use super::view::View;
+use super::viewed::Viewed;
 use crate::charge::Meter;
-use crate::regions::{RegionId, Sees, Topology, Vantage};
+use crate::regions::{RegionId, Regions, Vantage};
 
 /// The LSN of a partition nothing has been written to.
-const LSN_FIRST: Lsn = Lsn(1);
+pub(super) const LSN_FIRST: Lsn = Lsn(1);
 /// The version of session tokens of a partition that never was several.
-const TOKEN_VERSION_FIRST: i64 = -1;
+pub(super) const TOKEN_VERSION_FIRST: i64 = -1;
+/// The same where tokens name regions.
+const TOKEN_VERSION_FIRST_OF_MANY: i64 = 1;
 
 /// One range of the ring, with its items.
 pub(crate) struct Partition {
@@ -37,9 +45,24 @@ pub(crate) struct Partition {
     pub(crate) meter: Meter,
     /// Whether those who ask for it by its id are told to wait: it is about to be replaced.
     splitting: AtomicBool,
-    line: Line,
-    /// One per region; none where there is only one region.
-    views: Vec<View>,
+    copies: Copies,
+    surroundings: Surroundings,
+}
+
+/// The copies of a partition.
+enum Copies {
+    /// One region writes.
+    Viewed(Viewed),
+    /// All regions write.
+    Mesh(Mesh),
+}
+
+/// What a partition shares with its container.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) regions: Arc<Regions>,
+    /// Where the next item's number comes from.
+    pub(super) ordinals: Arc<AtomicU64>,
 }
 
 /// What a partition's items have in common.
@@ -64,67 +87,6 @@ impl Identity {
     }
 }
 
-/// A partition as one region sees it, or as it was.
-#[derive(Clone)]
-pub(crate) struct Replica {
-    partition: Arc<Partition>,
-    vantage: Vantage,
-    /// What it sees whatever happens.
-    pinned: Option<Arc<State>>,
-}
-
-impl Replica {
-    pub(crate) fn new(partition: Arc<Partition>, vantage: Vantage) -> Replica {
-        Replica { partition, vantage, pinned: None }
-    }
-
-    /// A partition as it was.
-    pub(crate) fn pinned(partition: Arc<Partition>, vantage: Vantage, state: Arc<State>) -> Replica {
-        Replica { partition, vantage, pinned: Some(state) }
-    }
-
-    /// The same partition as it was at `lsn`, if that is still known.
-    pub(crate) fn at(&self, lsn: Lsn) -> Option<Replica> {
-        let mut state = State::clone(&self.snapshot());
-        if !state.log.reaches(lsn) || lsn > state.lsn {
-            return None;
-        }
-        state.go_back(lsn);
-        Some(Replica::pinned(self.partition(), self.vantage, Arc::new(state)))
-    }
-
-    /// The partition itself.
-    pub(crate) fn partition(&self) -> Arc<Partition> {
-        Arc::clone(&self.partition)
-    }
-
-    /// The items by identity, for a short look. Never waits, whatever writers are doing.
-    pub(crate) fn peek(&self) -> Guard<Arc<Head>> {
-        self.partition.peek(self.vantage)
-    }
-
-    /// The whole state, to keep. May wait for a write in progress, and for nothing else.
-    pub(crate) fn snapshot(&self) -> Arc<State> {
-        match &self.pinned {
-            Some(state) => Arc::clone(state),
-            None => self.partition.snapshot(self.vantage),
-        }
-    }
-
-    /// How far it is.
-    pub(crate) fn lsn(&self) -> Lsn {
-        self.pinned.as_ref().map_or_else(|| self.peek().lsn, |state| state.lsn)
-    }
-}
-
-impl std::ops::Deref for Replica {
-    type Target = Partition;
-
-    fn deref(&self) -> &Partition {
-        &self.partition
-    }
-}
-
 /// When a write happens, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
@@ -137,44 +99,45 @@ pub(crate) struct Moment {
 /// What a write came to.
 pub(crate) struct Commit<T, E> {
     pub(crate) result: Result<T, E>,
-    /// The partition's LSN afterwards: what the session token says.
-    pub(crate) lsn: Lsn,
+    /// How far the copy is afterwards: what the session token says.
+    pub(crate) reach: Reach,
     /// The uptime at which most regions will have it.
     pub(crate) quorum_at: Duration,
 }
 
-/// The partition is no more; others have taken over.
-#[derive(Debug)]
-pub(super) struct Retired;
+/// Why a partition takes no write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// It is no more; others have taken over.
+    Retired,
+    /// Another region cannot be told about it.
+    TooFarBehind,
+}
+
+impl From<TooFarBehind> for Closed {
+    fn from(TooFarBehind: TooFarBehind) -> Closed {
+        Closed::TooFarBehind
+    }
+}
 
 impl Partition {
-    /// An empty partition of an account with so many regions.
-    pub(super) fn new(
-        id: u32,
-        container: ContainerRid,
-        range: EpkRange,
-        schema: &Arc<Schema>,
-        regions: usize,
-    ) -> Partition {
-        let head = Head::new(Arc::clone(schema), LSN_FIRST);
-        let state = State::new(Arc::clone(schema), LSN_FIRST);
-        let identity = Identity::new(id, container, TOKEN_VERSION_FIRST);
-        Partition::with(identity, range, Vec::new(), Line::new(head, state), regions)
-    }
-
     /// A partition with something in it, which every region sees.
-    pub(super) fn with(
+    pub(super) fn new(
         identity: Identity,
         range: EpkRange,
         parents: Vec<u32>,
-        line: Line,
-        regions: usize,
+        contents: Contents,
+        surroundings: Surroundings,
     ) -> Partition {
-        let views = if regions > 1 { regions } else { 0 };
-        let newest = Guard::into_inner(line.peek());
-        let views = (0..views).map(|_| View::new(Arc::clone(&newest))).collect();
-        let splitting = AtomicBool::new(false);
-        Partition { identity, range, parents, meter: Meter::default(), splitting, line, views }
+        let topology = surroundings.regions.current();
+        let copies = if topology.is_multi_write() {
+            Copies::Mesh(Mesh::new(&contents, topology.len()))
+        } else {
+            Copies::Viewed(Viewed::new(contents, topology.len()))
+        };
+        drop(topology);
+        let (meter, splitting) = (Meter::default(), AtomicBool::new(false));
+        Partition { identity, range, parents, meter, splitting, copies, surroundings }
     }
 
     /// Whether it is about to be replaced by others.
@@ -187,142 +150,154 @@ impl Partition {
         self.splitting.store(splitting, Ordering::Release);
     }
 
-    /// The items by identity as seen from `vantage`. Never waits.
+    /// The items by identity as seen from `vantage`. Never waits for long.
     pub(crate) fn peek(&self, vantage: Vantage) -> Guard<Arc<Head>> {
-        match (vantage.sees, self.views.get(vantage.region.index())) {
-            (Sees::Newest, _) | (_, None) => self.line.peek(),
-            (Sees::Replicated(uptime), Some(view)) => view.peek(uptime),
-            (Sees::Bounded(uptime, bound), Some(view)) => view.peek_bounded(uptime, bound),
+        match &self.copies {
+            Copies::Viewed(copies) => copies.peek(vantage),
+            Copies::Mesh(copies) => self.with_post(vantage.uptime, |post| copies.peek(post, vantage.region)),
         }
     }
 
     /// The state as seen from `vantage`.
     pub(crate) fn snapshot(&self, vantage: Vantage) -> Arc<State> {
-        match (vantage.sees, self.views.get(vantage.region.index())) {
-            (Sees::Newest, _) | (_, None) => self.line.snapshot(),
-            (Sees::Replicated(_) | Sees::Bounded(..), Some(view)) => {
-                let lsn = self.peek(vantage).lsn;
-                view.state(&self.line.snapshot(), lsn)
+        match &self.copies {
+            Copies::Viewed(copies) => copies.snapshot(vantage),
+            Copies::Mesh(copies) => {
+                self.with_post(vantage.uptime, |post| copies.snapshot(post, vantage.region))
             }
         }
     }
 
-    /// The newest items by identity, wherever they were written.
+    /// The newest items by identity, as the region has them that decides.
     pub(crate) fn newest(&self) -> Guard<Arc<Head>> {
-        self.line.peek()
+        self.line().peek()
     }
 
-    /// The newest state.
+    /// The newest state, as the region has it that decides.
     pub(crate) fn newest_snapshot(&self) -> Arc<State> {
-        self.line.snapshot()
+        self.line().snapshot()
     }
 
     /// Runs `work` as one transaction and publishes its changes if it succeeded. Writers take turns,
     /// so `work` must not ask for a snapshot.
     pub(super) fn write<T, E>(
         &self,
-        ordinals: &AtomicU64,
         moment: Moment,
-        topology: impl FnOnce() -> Arc<Topology>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> Result<Commit<T, E>, Retired> {
-        let mut turn = self.line.turn();
+    ) -> Result<Commit<T, E>, Closed> {
+        let copies = match &self.copies {
+            Copies::Viewed(copies) => copies,
+            Copies::Mesh(copies) => {
+                copies.check_room()?;
+                let committed =
+                    self.with_post(moment.uptime, |post| mesh::commit(copies, post, moment, work));
+                return committed.ok_or(Closed::Retired);
+            }
+        };
+        let mut turn = copies.line.turn();
         if turn.is_retired() {
-            return Err(Retired);
+            return Err(Closed::Retired);
         }
         let head = turn.head();
+        let ordinals = &self.surroundings.ordinals;
         let mut transaction =
             Transaction::new(Head::clone(&head), turn.state(), &self.identity, ordinals, moment.now);
         let result = work(&mut transaction);
-        let outcome = transaction.finish().filter(|_| result.is_ok());
-        let Some(outcome) = outcome else {
-            return Ok(Commit { result, lsn: head.lsn, quorum_at: Duration::ZERO });
+        let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
+            return Ok(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO });
         };
         let head = turn.commit(outcome);
-        // Within the turn, so that no other commit is replicated before this one.
-        let quorum_at =
-            if self.views.is_empty() { Duration::ZERO } else { self.replicate(&head, moment, &topology()) };
-        Ok(Commit { result, lsn: head.lsn, quorum_at })
-    }
-
-    /// Sends a commit on its way to the other regions, and says when most will have it.
-    fn replicate(&self, head: &Arc<Head>, moment: Moment, topology: &Topology) -> Duration {
-        let mut dues = Vec::with_capacity(self.views.len());
-        for (id, region) in topology.regions().filter(|(id, _)| *id != moment.region) {
-            if region.paused_at.is_some() {
-                dues.push(Duration::MAX);
-                continue;
-            }
-            let lag = topology.lag(moment.region, id);
-            let due = moment.uptime + lag.at(draw(self.identity.id, head.lsn, id));
-            self.views[id.index()].push(head, moment.uptime, due);
-            dues.push(due);
-        }
-        dues.sort_unstable();
-        // The writer is one of the majority.
-        let others = topology.len() / 2;
-        if others == 0 { Duration::ZERO } else { dues[others - 1] }
+        let topology = || Guard::into_inner(self.surroundings.regions.current());
+        let quorum_at = copies.replicate(self.identity.id, &head, moment, topology);
+        Ok(Commit { result, reach: head.reach(), quorum_at })
     }
 
     /// Lets a region see everything at once: it begins to write, or has just stopped.
     pub(super) fn catch_up(&self, region: RegionId) {
-        let turn = self.line.turn();
-        if let Some(view) = self.views.get(region.index()) {
-            view.jump(turn.head());
+        if let Copies::Viewed(copies) = &self.copies {
+            copies.catch_up(region);
         }
-    }
-
-    /// Lets every region see `head` at once.
-    pub(super) fn show_everywhere(&self, head: &Arc<Head>) {
-        self.views.iter().for_each(|view| view.jump(Arc::clone(head)));
     }
 
     /// Keeps what a region sees now, which nothing new will reach.
     pub(super) fn pause(&self, region: RegionId, uptime: Duration) {
-        // The state stays worked out.
         self.seen(region, uptime);
     }
 
     /// Lets a region that was paused see everything, at `due`.
     pub(super) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
-        let turn = self.line.turn();
-        if let Some(view) = self.views.get(region.index()) {
-            view.push(&turn.head(), uptime, due);
+        if let Copies::Viewed(copies) = &self.copies {
+            copies.resume(region, uptime, due);
         }
     }
 
     /// Takes on other rules. Regions see them at once, and with them everything written so far.
     pub(super) fn adopt(&self, schema: &Arc<Schema>) {
-        let mut turn = self.line.turn();
-        turn.adopt(schema);
-        self.show_everywhere(&turn.head());
+        let mut turns = self.close();
+        turns.iter_mut().for_each(|turn| turn.adopt(schema));
+        if let Copies::Viewed(copies) = &self.copies {
+            copies.show_everywhere(&turns[0].head());
+        }
     }
 
-    /// The writer's turn, for what is more than a transaction.
-    pub(super) fn turn(&self) -> Turn<'_> {
-        self.line.turn()
+    /// Puts something else in the place of everything it holds.
+    pub(super) fn replace(&self, turns: &mut [Turn<'_>], contents: &Contents) {
+        for turn in turns {
+            let head = turn.replace(contents.head.clone(), contents.state.clone());
+            if let Copies::Viewed(copies) = &self.copies {
+                copies.show_everywhere(&head);
+            }
+        }
     }
 
-    /// What a region sees, to keep.
+    /// Every writer's turn, the deciding one first, for what is more than a transaction. All that was
+    /// on its way between regions that write has arrived.
+    pub(super) fn close(&self) -> Vec<Turn<'_>> {
+        match &self.copies {
+            Copies::Viewed(copies) => vec![copies.line.turn()],
+            // Lags do not matter: everything arrives.
+            Copies::Mesh(copies) => self.with_post(Duration::ZERO, |post| copies.settle_and_close(post)),
+        }
+    }
+
+    /// What a region that does not write sees, to keep.
     pub(super) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<State>> {
-        let view = self.views.get(region.index())?;
-        let lsn = view.peek(uptime).lsn;
-        Some(view.state(&self.line.snapshot(), lsn))
+        match &self.copies {
+            Copies::Viewed(copies) => copies.seen(region, uptime),
+            Copies::Mesh(_) => None,
+        }
     }
 
     /// Decides what a region sees of a partition that is being made.
     pub(super) fn set_view(&mut self, region: RegionId, view: View) {
-        if let Some(place) = self.views.get_mut(region.index()) {
-            *place = view;
+        if let Copies::Viewed(copies) = &mut self.copies {
+            copies.set_view(region, view);
         }
+    }
+
+    /// Versions that lost against another region's.
+    pub(crate) fn conflicts(&self) -> Option<MutexGuard<'_, Conflicts>> {
+        match &self.copies {
+            Copies::Viewed(_) => None,
+            Copies::Mesh(copies) => Some(copies.conflicts.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    fn line(&self) -> &Line {
+        match &self.copies {
+            Copies::Viewed(copies) => &copies.line,
+            Copies::Mesh(copies) => copies.hub(),
+        }
+    }
+
+    fn with_post<T>(&self, uptime: Duration, work: impl FnOnce(&Post<'_>) -> T) -> T {
+        let topology = self.surroundings.regions.current();
+        let Partition { identity, surroundings: Surroundings { ordinals, .. }, .. } = self;
+        work(&Post { topology: &topology, identity, ordinals, uptime })
     }
 }
 
-/// From zero to one, and always the same for the same commit and region.
-fn draw(partition: u32, lsn: Lsn, region: RegionId) -> f64 {
-    // The finaliser of a well-known generator: neighbouring seeds give unrelated draws.
-    let mut bits = lsn.0 ^ (u64::from(partition) << 40) ^ (u64::from(region.0) << 56);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+/// The version that session tokens of a new container begin with.
+pub(super) fn first_token_version(regions: &Regions) -> i64 {
+    if regions.current().is_multi_write() { TOKEN_VERSION_FIRST_OF_MANY } else { TOKEN_VERSION_FIRST }
 }

@@ -10,9 +10,11 @@ use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 
 use super::container::Container;
+use super::contents::Contents;
 use super::head::Head;
-use super::line::Line;
-use super::partition::{Identity, Partition, Replica};
+use super::partition::{Identity, Partition};
+use super::reach::Progress;
+use super::replica::Replica;
 use super::state::State;
 use crate::regions::Vantage;
 
@@ -48,7 +50,7 @@ impl Container {
     pub(crate) fn save(&self) -> SavedContainer {
         let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let save = |partition: &Arc<Partition>| {
-            let mut turn = partition.turn();
+            let turn = &mut partition.close()[0];
             SavedPartition { partition: Arc::clone(partition), head: turn.head(), state: turn.snapshot() }
         };
         SavedContainer { partitions: self.partitions.load().iter().map(save).collect() }
@@ -59,25 +61,25 @@ impl Container {
     pub(crate) fn restore(&self, saved: &SavedContainer) {
         let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.partitions.load_full();
-        let mut turns: Vec<_> = current.iter().map(|partition| partition.turn()).collect();
-        let newest = turns.iter().map(|turn| turn.state().lsn).max().unwrap_or_default();
+        let mut turns: Vec<_> = current.iter().map(|partition| partition.close()).collect();
+        let newest = turns.iter().flatten().map(|turn| turn.state().lsn).max().unwrap_or_default();
         if let Some(first) = saved.partitions.first() {
             self.set_schema(Arc::clone(&first.state.schema));
         }
         let unchanged = current.len() == saved.partitions.len()
             && current.iter().zip(&saved.partitions).all(|(now, then)| Arc::ptr_eq(now, &then.partition));
         if unchanged {
-            for (turn, (partition, saved)) in turns.iter_mut().zip(current.iter().zip(&saved.partitions)) {
-                let (head, state) = saved.after(turn.state().lsn);
-                let head = turn.replace(head, state);
-                partition.show_everywhere(&head);
+            for (turns, (partition, saved)) in turns.iter_mut().zip(current.iter().zip(&saved.partitions)) {
+                let progress = turns[0].head().reach().progress;
+                partition.replace(turns, &saved.after(newest, progress));
             }
             return;
         }
         // The ranges are others by now: those of before come back under new ids.
         let version = current.iter().map(|partition| partition.identity.token_version).max().unwrap_or(-1);
         let made = saved.partitions.iter().map(|saved| {
-            let (head, state) = saved.after(newest);
+            let progress = turns.iter().map(|turns| turns[0].head().reach().progress);
+            let contents = saved.after(newest, progress.reduce(Progress::joined).unwrap_or_default());
             let range = saved.partition.range.clone();
             let overlapping = current.iter().filter(|partition| partition.range.overlaps(&range));
             let mut parents: Vec<u32> = overlapping
@@ -86,20 +88,19 @@ impl Container {
             parents.sort_unstable();
             parents.dedup();
             let identity = Identity::new(layout.new_id(), self.rid, version + 1);
-            let regions = self.regions.current().len();
-            Arc::new(Partition::with(identity, range, parents, Line::new(head, state), regions))
+            Arc::new(Partition::new(identity, range, parents, contents, self.surroundings.clone()))
         });
         self.partitions.store(Arc::new(made.collect()));
-        turns.iter_mut().for_each(|turn| turn.retire());
+        turns.iter_mut().flatten().for_each(|turn| turn.retire());
     }
 }
 
 impl SavedPartition {
     /// What was saved, as the next thing that happens after `lsn`.
-    fn after(&self, lsn: Lsn) -> (Head, State) {
+    fn after(&self, lsn: Lsn, progress: Progress) -> Contents {
         let lsn = Lsn(lsn.max(self.state.lsn).0 + 1);
-        let head = Head { lsn, ..Head::clone(&self.head) };
+        let head = Head { lsn, progress, ..Head::clone(&self.head) };
         let state = State { lsn, ..State::clone(&self.state) };
-        (head, state)
+        Contents { head, state }
     }
 }

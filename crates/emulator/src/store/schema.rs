@@ -7,6 +7,8 @@ use sql::Value;
 use sql::value::write_json;
 
 use super::document::component;
+use crate::regions::Settlement;
+
 use super::index::{Policy, Space, Step, Terms, follow};
 
 /// The rules documents of one container live under.
@@ -17,6 +19,8 @@ pub(crate) struct Schema {
     pub(crate) default_ttl: Option<i32>,
     pub(super) unique_keys: Vec<UniqueKey>,
     pub(crate) policy: Policy,
+    /// What happens when two regions write one item.
+    pub(crate) settlement: Settlement,
     /// What the query language must know: computed properties, vectors, geography.
     pub(crate) sql: sql::Schema,
 }
@@ -52,6 +56,7 @@ impl Schema {
             default_ttl: properties.default_ttl.and_then(|seconds| i32::try_from(seconds).ok()),
             unique_keys: unique_keys.collect(),
             policy: Policy::compile(&properties.indexing_policy),
+            settlement: Settlement::of(&properties.conflict_resolution_policy),
             sql: query_schema(properties),
             partition_key: properties.partition_key.clone(),
         }

@@ -74,7 +74,7 @@ impl State {
     }
 
     /// Carries out what a transaction decided, in place.
-    pub(super) fn apply(&mut self, lsn: Lsn, changes: Vec<Change>, index: Vec<IndexChange>) {
+    pub(super) fn apply(&mut self, lsn: Lsn, changes: Vec<Arc<Change>>, index: Vec<IndexChange>) {
         self.lsn = lsn;
         for IndexChange { entry, imprecise, added } in index {
             if added {
@@ -89,7 +89,7 @@ impl State {
             } else {
                 self.items.insert(change.item.ordinal, Arc::clone(&change.item));
             }
-            self.log.append(operation, Arc::new(change));
+            self.log.append(operation, change);
         }
     }
 

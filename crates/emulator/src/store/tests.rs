@@ -36,7 +36,7 @@ fn write<T>(
     work: impl FnOnce(&mut Transaction<'_>, &Document) -> Result<T, WriteError>,
 ) -> Result<T, WriteError> {
     let document = Document::parse(body.as_bytes(), &container.schema(), now)?;
-    container.write(&document.epk, at(now), |transaction| work(transaction, &document)).1.result
+    container.write(&document.epk, at(now), |transaction| work(transaction, &document)).unwrap().1.result
 }
 
 fn find(container: &Container, body: &str, now: u64) -> Option<Arc<Item>> {
@@ -68,12 +68,14 @@ fn a_failed_transaction_leaves_no_trace() {
     let before = partition.newest_snapshot();
     let second = Document::parse(br#"{"id":"2","pk":"a"}"#, &container.schema(), 0).unwrap();
     let first = Document::parse(br#"{"id":"1","pk":"a"}"#, &container.schema(), 0).unwrap();
-    let (_, commit) = container.write(&second.epk, at(0), |transaction| {
-        transaction.create(&second)?;
-        transaction.create(&first)
-    });
+    let (_, commit) = container
+        .write(&second.epk, at(0), |transaction| {
+            transaction.create(&second)?;
+            transaction.create(&first)
+        })
+        .unwrap();
     assert_eq!(commit.result.unwrap_err(), WriteError::Conflict);
-    assert_eq!(commit.lsn, before.lsn);
+    assert_eq!(commit.reach.lsn, before.lsn);
     assert!(Arc::ptr_eq(&before, &partition.newest_snapshot()));
 }
 
@@ -166,7 +168,7 @@ fn replacing_the_policy_makes_the_index_anew() {
     let late = Document::parse(br#"{"id":"2","pk":"a","x":6}"#, &container.schema(), 0).unwrap();
     container.replace_properties(&replaced);
     assert_eq!(count(), 0);
-    container.write(&late.epk, at(0), |t| t.create(&late)).1.result.unwrap();
+    container.write(&late.epk, at(0), |t| t.create(&late)).unwrap().1.result.unwrap();
     assert_eq!(count(), 0);
 }
 

@@ -15,13 +15,17 @@ use thiserror::Error;
 
 use super::document::{Document, DocumentError, terms_of_item};
 use super::head::Head;
+use super::inbox::Key;
 use super::index::{IndexKey, Space, Term, difference};
 use super::item::{Draft, EntityTag, Item, Ordinal};
 use super::log::{Change, ChangeKind};
 use super::partition::Identity;
 use super::schema::Schema;
 use super::state::{IndexChange, State, lsn_term};
+use crate::regions::RegionId;
 
+/// In entity tags, regions stand above the operations of one transaction.
+const REGION_SHIFT: u32 = 12;
 /// Expired items removed by one write at the most.
 const PURGE_MAX: usize = 16;
 
@@ -81,14 +85,15 @@ pub(crate) struct Transaction<'a> {
     ordinals: &'a AtomicU64,
     now: u64,
     lsn: Lsn,
-    changes: Vec<Change>,
+    region: RegionId,
+    changes: Vec<Arc<Change>>,
     index: Vec<IndexChange>,
 }
 
 /// What a transaction came to.
 pub(super) struct Outcome {
     pub(super) head: Head,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Arc<Change>>,
     pub(super) index: Vec<IndexChange>,
 }
 
@@ -102,9 +107,68 @@ impl<'a> Transaction<'a> {
     ) -> Transaction<'a> {
         let lsn = Lsn(head.lsn.0 + 1);
         let (changes, index) = (Vec::new(), Vec::new());
-        let mut transaction = Transaction { head, state, identity, ordinals, now, lsn, changes, index };
+        let region = RegionId::default();
+        let mut transaction =
+            Transaction { head, state, identity, ordinals, now, lsn, region, changes, index };
         transaction.purge();
         transaction
+    }
+
+    /// The same, by one of several regions that write.
+    pub(super) fn in_region(self, region: RegionId) -> Transaction<'a> {
+        Transaction { region, ..self }
+    }
+
+    /// What is to be carried out, even if that is nothing but how far the copy is.
+    pub(super) fn finish_always(self) -> Outcome {
+        let Transaction { mut head, lsn, changes, index, .. } = self;
+        if !changes.is_empty() {
+            head.lsn = lsn;
+        }
+        Outcome { head, changes, index }
+    }
+
+    /// Makes an item exactly what another region says: this version, or gone. Says what it is now; a
+    /// version that a unique key keeps out leaves it as it was.
+    pub(super) fn adopt(
+        &mut self,
+        key: &Key,
+        wanted: Option<&Arc<Item>>,
+    ) -> Result<Option<Arc<Item>>, Option<Arc<Item>>> {
+        let present = self.head.get(&key.epk, &key.id).cloned();
+        if present.as_ref().map(|item| item.etag()) == wanted.map(|item| item.etag()) {
+            return Ok(present);
+        }
+        let Some(wanted) = wanted else {
+            if let Some(old) = present {
+                self.remove(&old, ChangeKind::Delete);
+            }
+            return Ok(None);
+        };
+        let schema = Arc::clone(&self.head.schema);
+        let value = wanted.value();
+        let own = present.as_ref().map(|item| item.ordinal);
+        let kept_out = schema.unique_keys.iter().any(|unique| {
+            let term = [unique.space.to_bytes().as_slice(), &unique.value(&value, &wanted.epk)].concat();
+            self.holders(&term).any(|holder| Some(holder) != own)
+        });
+        if kept_out {
+            return Err(present);
+        }
+        let item = Arc::new(wanted.at_lsn(self.lsn));
+        if let Some(old) = &present {
+            let terms = terms_of_item(old, &old.value(), &schema);
+            terms.iter().for_each(|term| self.note(term, old.ordinal, false));
+            self.note_lsn(old.lsn, old.ordinal, false);
+            self.head.remove(old);
+        }
+        let terms = terms_of_item(&item, &value, &schema);
+        terms.iter().for_each(|term| self.note(term, item.ordinal, true));
+        self.note_lsn(item.lsn, item.ordinal, true);
+        self.head.insert(&item);
+        let kind = if present.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
+        self.record(kind, Arc::clone(&item), present);
+        Ok(Some(item))
     }
 
     /// What is to be carried out, if anything.
@@ -275,7 +339,8 @@ impl<'a> Transaction<'a> {
     }
 
     fn version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
-        let etag = EntityTag::new(self.identity.id, self.lsn, self.changes.len() as u32, self.now);
+        let operation = self.changes.len() as u32 | u32::from(self.region.0) << REGION_SHIFT;
+        let etag = EntityTag::new(self.identity.id, self.lsn, operation, self.now);
         Arc::new(Item::new(Draft {
             ordinal,
             id: document.id.clone(),
@@ -300,7 +365,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn record(&mut self, kind: ChangeKind, item: Arc<Item>, previous: Option<Arc<Item>>) {
-        self.changes.push(Change { lsn: self.lsn, kind, item, previous, at: self.now });
+        self.changes.push(Arc::new(Change { lsn: self.lsn, kind, item, previous, at: self.now }));
     }
 }
 

@@ -15,6 +15,7 @@ mod databases;
 mod hostile;
 mod items;
 mod live;
+mod multi_write;
 mod offers;
 mod partition_ranges;
 mod permissions;

@@ -39,7 +39,7 @@ pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, Se
             let then = partition.at(lsn).ok_or_else(|| {
                 refused(format!(
                     "The partition cannot be shown at LSN {lsn}: it is at {} and keeps a bounded history.",
-                    partition.lsn()
+                    partition.reach().lsn
                 ))
             })?;
             vec![then]

@@ -81,7 +81,7 @@ fn run_atomic(
             }
         }
         Ok(())
-    });
+    })?;
     if bytes > ANSWER_BYTES_MAX {
         return Err(answer_too_large());
     }
@@ -91,7 +91,7 @@ fn run_atomic(
         performed[..failed_at].fill_with(Performed::failed_dependency);
         performed.resize_with(operations.len(), Performed::failed_dependency);
     }
-    let served = Served::by(&request.container, &partition, commit.lsn);
+    let served = Served::by(&request.container, &partition, commit.reach.clone());
     Ok(reply(served, &performed).committed_at(commit.quorum_at))
 }
 
@@ -150,15 +150,20 @@ fn run_each(
         });
         let outcome = match admitted {
             Ok((address, operation)) => {
-                let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+                let written = store.write(&address.epk, request.moment(), |transaction| {
                     let outcome = operation.perform(transaction, &address.epk, how);
                     if is_failure(&outcome) { Err(outcome) } else { Ok(outcome) }
                 });
-                quorum_at = quorum_at.max(commit.quorum_at);
-                let outcome = commit.result.unwrap_or_else(|failed| failed);
-                request.pay(&partition, outcome.request_charge);
-                last = Some(partition);
-                outcome
+                match written {
+                    Ok((partition, commit)) => {
+                        quorum_at = quorum_at.max(commit.quorum_at);
+                        let outcome = commit.result.unwrap_or_else(|failed| failed);
+                        request.pay(&partition, outcome.request_charge);
+                        last = Some(partition);
+                        outcome
+                    }
+                    Err(closed) => refused(&closed.into()),
+                }
             }
             Err(refusal) => refused(&refusal),
         };
@@ -167,8 +172,8 @@ fn run_each(
         performed.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
-    let lsn = partition.newest().lsn;
-    let served = Served::by(&request.container, &partition, lsn);
+    let reach = partition.peek(request.call.vantage).reach();
+    let served = Served::by(&request.container, &partition, reach);
     Ok(reply(served, &performed).committed_at(quorum_at))
 }
 

@@ -86,7 +86,7 @@ impl ItemRequest<'_> {
         let purse = funding.purse(&self.container, partition);
         purse.admit(region, funding.rate, priority, self.bill.at).map_err(|wait| {
             partition.meter.count_throttled(region);
-            let served = Served::by(&self.container, partition, partition.peek(self.call.vantage).lsn);
+            let served = Served::by(&self.container, partition, partition.peek(self.call.vantage).reach());
             served.refusal(throttled(partition, priority, wait))
         })
     }

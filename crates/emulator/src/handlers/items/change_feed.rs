@@ -24,7 +24,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let scope = scope::target(request, &schema)?.scope();
     request.admit_page(&scope, None)?;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, partition.peek().lsn)?;
+        check_session(&request.call, partition, &partition.reach())?;
         if mode == FeedMode::AllVersions {
             request.container.store.purge_expired(partition, request.moment());
         }
@@ -41,7 +41,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
     request.charge_to(|| Arc::clone(&page.partition));
-    let served = Served::by(&request.container, &page.partition, page.lsn);
+    let served = Served::by(&request.container, &page.partition, page.reach.clone());
     let etag = HeaderValue::try_from(page.position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {
         Reply::not_modified()

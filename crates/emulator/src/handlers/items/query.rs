@@ -50,7 +50,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let scope = as_of::apply(request, scope)?;
     let headers = &request.call.headers;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, partition.lsn())?;
+        check_session(&request.call, partition, &partition.reach())?;
     }
     request.admit_page(&scope, from.as_ref())?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
@@ -227,7 +227,7 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[outcome.partition];
-    let served = Served::by(&request.container, partition, partition.lsn());
+    let served = Served::by(&request.container, partition, partition.reach());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {

@@ -14,8 +14,9 @@ pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Service
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
     let state = address.partition.peek();
-    let served = Served::by(&request.container, &address.partition, state.lsn);
-    check_session(&request.call, &address.partition, state.lsn).map_err(|refusal| served.refusal(refusal))?;
+    let served = Served::by(&request.container, &address.partition, state.reach());
+    check_session(&request.call, &address.partition, served.reach())
+        .map_err(|refusal| served.refusal(refusal))?;
     let id = address.item_id(request, id);
     let Some(item) = state.get_live(&address.epk, &id, request.now_seconds()) else {
         return Err(served.refusal(ServiceError::not_found().with_charge(charge::MISS)));

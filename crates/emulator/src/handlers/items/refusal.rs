@@ -6,7 +6,7 @@ use protocol::status::{Status, SubStatus};
 use super::partition_key;
 use crate::charge;
 use crate::gateway::{RequestHeaders, ServiceError};
-use crate::store::{DocumentError, WriteError};
+use crate::store::{DocumentError, WriteError, WriteRefused};
 
 impl From<DocumentError> for ServiceError {
     fn from(error: DocumentError) -> ServiceError {
@@ -36,6 +36,16 @@ impl From<WriteError> for ServiceError {
             WriteError::BadPatch(reason) => ServiceError::bad_request(reason),
             WriteError::BadDocument(error) => error.into(),
             WriteError::KeyMismatch => partition_key::mismatch(),
+        }
+    }
+}
+
+impl From<WriteRefused> for ServiceError {
+    fn from(refused: WriteRefused) -> ServiceError {
+        match refused {
+            WriteRefused::TooFarBehind => {
+                ServiceError::listed(Status::SERVICE_UNAVAILABLE, &refused.to_string())
+            }
         }
     }
 }

@@ -5,27 +5,26 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
-use protocol::lsn::Lsn;
 use protocol::partition_range::RangeId;
-use protocol::session_token::SessionToken;
+use protocol::session_token::{PartitionToken, SessionToken};
 use protocol::status::{Status, SubStatus};
 
 use crate::catalog::ContainerEntry;
 use crate::gateway::{Call, Reply, RequestHeaders, ServedBy, ServiceError};
-use crate::store::Partition;
+use crate::store::{Partition, Reach};
 
 /// A partition at an LSN, as response headers state it.
 pub(super) struct Served<'a> {
     container: &'a ContainerEntry,
     range_id: u32,
     token_version: i64,
-    lsn: Lsn,
+    reach: Reach,
 }
 
 impl<'a> Served<'a> {
-    pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, lsn: Lsn) -> Served<'a> {
+    pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, reach: Reach) -> Served<'a> {
         let (range_id, token_version) = (partition.identity.id, partition.identity.token_version);
-        Served { container, range_id, token_version, lsn }
+        Served { container, range_id, token_version, reach }
     }
 
     fn headers(&self) -> ServedBy<'_> {
@@ -35,8 +34,13 @@ impl<'a> Served<'a> {
             range_id: self.range_id,
             token_version: self.token_version,
             read_regions: self.container.store.regions().saturating_sub(1),
-            lsn: self.lsn,
+            reach: &self.reach,
         }
+    }
+
+    /// How far it was.
+    pub(super) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// Adds the headers to an answer.
@@ -67,7 +71,7 @@ impl<'a> Served<'a> {
         refusal
             .with_header(name::SESSION_TOKEN, self.headers().session_token())
             .with_header(name::PARTITION_KEY_RANGE_ID, HeaderValue::from(self.range_id))
-            .with_header(name::LSN, HeaderValue::from(self.lsn.0))
+            .with_header(name::LSN, HeaderValue::from(self.reach.lsn.0))
             .with_header(name::CONTENT_PATH, self.container.content_path.clone())
             .with_header(name::ALT_CONTENT_PATH, self.container.alt_content_path.clone())
     }
@@ -89,7 +93,7 @@ struct Template {
     content_path: HeaderValue,
     alt_content_path: HeaderValue,
     range_id: u32,
-    lsn: Lsn,
+    reach: Reach,
     reply: Reply,
 }
 
@@ -103,11 +107,17 @@ impl Template {
         let headers =
             ServedBy { content_path: &content_path, alt_content_path: &alt_content_path, ..served.headers() };
         let reply = Reply::item_template(headers);
-        Template { content_path, alt_content_path, range_id: served.range_id, lsn: served.lsn, reply }
+        Template {
+            content_path,
+            alt_content_path,
+            range_id: served.range_id,
+            reach: served.reach.clone(),
+            reply,
+        }
     }
 
     fn fits(&self, served: &Served<'_>) -> bool {
-        self.lsn == served.lsn
+        self.reach == served.reach
             && self.range_id == served.range_id
             && self.content_path == served.container.content_path
             && self.alt_content_path == served.container.alt_content_path
@@ -115,7 +125,11 @@ impl Template {
 }
 
 /// Refuses a read by a client that has already seen more than this partition has: 404/1002.
-pub(super) fn check_session(call: &Call<'_>, partition: &Partition, lsn: Lsn) -> Result<(), ServiceError> {
+pub(super) fn check_session(
+    call: &Call<'_>,
+    partition: &Partition,
+    reach: &Reach,
+) -> Result<(), ServiceError> {
     let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
     let Some(text) = token.filter(|_| call.vantage.honours_session) else { return Ok(()) };
     let find = |id: u32| SessionToken::find(text, RangeId(id));
@@ -129,7 +143,7 @@ pub(super) fn check_session(call: &Call<'_>, partition: &Partition, lsn: Lsn) ->
         ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
     })?;
     match seen {
-        Some(seen) if !seen.is_satisfied_by(partition.identity.token_version, lsn) => {
+        Some(seen) if !is_satisfied(&seen, partition.identity.token_version, reach) => {
             Err(ServiceError::listed(
                 Status::NOT_FOUND,
                 "The read session is not available for the input session token.",
@@ -138,4 +152,16 @@ pub(super) fn check_session(call: &Call<'_>, partition: &Partition, lsn: Lsn) ->
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a copy has all that was seen. Where several regions write, each has LSNs of its own, and
+/// what counts is how much of each region's writes has arrived.
+fn is_satisfied(seen: &PartitionToken, version: i64, reach: &Reach) -> bool {
+    if seen.version != version || seen.regions.is_empty() {
+        return seen.is_satisfied_by(version, reach.lsn);
+    }
+    reach.progress.regions().all(|(region, arrived)| {
+        let seen = seen.region(region).and_then(|progress| progress.lsn);
+        seen.is_none_or(|seen| seen.0 <= arrived)
+    })
 }

@@ -65,7 +65,7 @@ impl<'a> Incoming<'a> {
         let (partition, commit) =
             request.container.store.write(&address.epk, request.moment(), |transaction| {
                 write(transaction, &document, precondition)
-            });
+            })?;
         stored(request, &partition, commit)
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn stored(
     partition: &Partition,
     commit: Commit<Written, WriteError>,
 ) -> Result<Reply, ServiceError> {
-    let served = Served::by(&request.container, partition, commit.lsn);
+    let served = Served::by(&request.container, partition, commit.reach.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
     let reply = Reply::new(status)

@@ -1,0 +1,63 @@
+//! Versions that lost, for people to look at: the conflicts feed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::inbox::Letter;
+use super::item::Item;
+
+/// Conflicts kept per partition; the oldest go first.
+const CONFLICTS_MAX: usize = 1_000;
+
+/// One version that was not taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Conflict {
+    /// What was attempted: `create`, `replace` or `delete`.
+    pub(crate) operation: &'static str,
+    /// The version that lost; none for a deletion.
+    pub(crate) item: Option<Arc<Item>>,
+    /// The version that stayed.
+    pub(crate) present: Option<Arc<Item>>,
+    /// The number under which it is found.
+    pub(crate) number: u64,
+}
+
+/// The conflicts of one partition, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Conflicts {
+    kept: VecDeque<Conflict>,
+    next: u64,
+}
+
+impl Conflict {
+    pub(super) fn of(letter: &Letter, present: Option<Arc<Item>>) -> Conflict {
+        let operation = match (&letter.base, &letter.item) {
+            (_, None) => "delete",
+            (None, Some(_)) => "create",
+            (Some(_), Some(_)) => "replace",
+        };
+        Conflict { operation, item: letter.item.clone(), present, number: 0 }
+    }
+}
+
+impl Conflicts {
+    pub(super) fn add(&mut self, conflict: Conflict) {
+        self.next += 1;
+        if self.kept.len() >= CONFLICTS_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Conflict { number: self.next, ..conflict });
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Conflict> {
+        self.kept.iter()
+    }
+
+    /// Forgets one; says whether it was there.
+    pub(crate) fn remove(&mut self, number: u64) -> bool {
+        let before = self.kept.len();
+        self.kept.retain(|conflict| conflict.number != number);
+        self.kept.len() < before
+    }
+}

@@ -1,0 +1,233 @@
+//! An account whose regions all write: tentative versions, conflicts, and how they are settled.
+
+use std::time::Duration;
+
+use http::Method;
+use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
+use protocol::account::ConsistencyLevel;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, TestAccount};
+
+const DOCS: &str = "/dbs/d/colls/c/docs";
+const CONFLICTS: &str = "/dbs/d/colls/c/conflicts";
+const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+const REGIONS: u8 = 3;
+
+/// Three regions that all write, 30 ms apart, with a container of these properties.
+async fn account(properties: Value) -> TestAccount {
+    let account = TestAccount::with(|settings| {
+        let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();
+        let lag = "30ms".parse::<Lag>().unwrap();
+        settings.topology = Topology::new(regions, true, ConsistencyLevel::Session, lag).unwrap();
+    });
+    let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+    account.create_container("d", &body.to_string()).await;
+    account
+}
+
+fn wait(account: &TestAccount, milliseconds: u64) {
+    account.clock.advance(Duration::from_millis(milliseconds));
+}
+
+async fn put(account: &TestAccount, region: u8, item: Value) -> Answer {
+    let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
+    let written = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &item.to_string()).await;
+    written.expect_status(&[200, 201])
+}
+
+async fn upsert(account: &TestAccount, region: u8, value: u32) -> Answer {
+    put(account, region, json!({"id": "1", "pk": "a", "v": value})).await
+}
+
+async fn delete(account: &TestAccount, region: u8) {
+    account.send_in(RegionId(region), Method::DELETE, &format!("{DOCS}/1"), &[KEY], "").await.expect(204);
+}
+
+/// What a region shows, by a point read and by a query: they must agree.
+async fn shown(account: &TestAccount, region: u8) -> Option<u64> {
+    let read = account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await;
+    let value = (read.status == 200).then(|| read.json()["v"].as_u64().unwrap());
+    let query = json!({"query": "SELECT VALUE c.v FROM c WHERE c.v > 0"}).to_string();
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+    let found = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &query).await.expect(200);
+    assert_eq!(found.json()["Documents"].as_array().unwrap().first().and_then(Value::as_u64), value);
+    value
+}
+
+async fn everywhere(account: &TestAccount) -> Vec<Option<u64>> {
+    let mut all = Vec::new();
+    for region in 0..REGIONS {
+        all.push(shown(account, region).await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn every_region_writes_and_the_others_see_it_by_way_of_the_hub() {
+    let account = account(json!({})).await;
+    let body = account.get("/").await.expect(200).json();
+    assert_eq!(body["writableLocations"].as_array().unwrap().len(), 3);
+    assert_eq!(body["enableMultipleWriteLocations"], true);
+    let written = upsert(&account, 1, 7).await;
+    assert_eq!(everywhere(&account).await, [None, Some(7), None]);
+    wait(&account, 30);
+    assert_eq!(everywhere(&account).await, [Some(7), Some(7), None]);
+    wait(&account, 30);
+    assert_eq!(everywhere(&account).await, [Some(7), Some(7), Some(7)]);
+    // One version: the same entity tag, `_rid` and time everywhere.
+    let made = written.json();
+    for region in 0..REGIONS {
+        let read = account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await;
+        assert_eq!(read.json(), made, "region {region}");
+    }
+    // Databases and containers are made in the hub.
+    account
+        .send_in(RegionId(1), Method::POST, "/dbs", &[], r#"{"id":"x"}"#)
+        .await
+        .expect_refusal(403, 3, "West US");
+}
+
+#[tokio::test]
+async fn the_last_writer_wins_and_everybody_agrees() {
+    let account = account(json!({})).await;
+    upsert(&account, 0, 1).await;
+    wait(&account, 100);
+    upsert(&account, 1, 2).await;
+    wait(&account, 1_000);
+    // Now concurrent: West US writes later than North Europe, whose version arrives last.
+    upsert(&account, 2, 3).await;
+    wait(&account, 1_000);
+    for (first, second) in [(2, 0), (1, 2), (0, 1)] {
+        upsert(&account, first, 10).await;
+        wait(&account, 5);
+        upsert(&account, second, 20).await;
+        wait(&account, 200);
+        let after = everywhere(&account).await;
+        assert!(after.iter().all(|value| *value == after[0]), "{after:?}");
+        wait(&account, 2_000);
+    }
+}
+
+#[tokio::test]
+async fn a_larger_number_at_the_container_s_path_wins() {
+    let policy =
+        json!({"conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": "/rank"}});
+    let account = account(policy).await;
+    let item = |v: u32, rank: u32| json!({"id": "1", "pk": "a", "v": v, "rank": rank});
+    put(&account, 0, item(1, 1)).await;
+    wait(&account, 100);
+    put(&account, 1, item(2, 9)).await;
+    put(&account, 2, item(3, 5)).await;
+    put(&account, 0, item(4, 7)).await;
+    assert_eq!(everywhere(&account).await, [Some(4), Some(2), Some(3)]);
+    wait(&account, 100);
+    assert_eq!(everywhere(&account).await, [Some(2); 3]);
+    // Without a conflict a smaller number replaces a larger one.
+    put(&account, 2, item(5, 1)).await;
+    wait(&account, 100);
+    assert_eq!(everywhere(&account).await, [Some(5); 3]);
+}
+
+#[tokio::test]
+async fn a_deletion_wins_over_a_concurrent_change() {
+    let account = account(json!({})).await;
+    upsert(&account, 0, 1).await;
+    wait(&account, 100);
+    delete(&account, 1).await;
+    upsert(&account, 2, 5).await;
+    wait(&account, 100);
+    assert_eq!(everywhere(&account).await, [None; 3]);
+}
+
+#[tokio::test]
+async fn conflicts_left_to_people_can_be_read_and_removed() {
+    let account = account(json!({"conflictResolutionPolicy": {"mode": "Custom"}})).await;
+    upsert(&account, 0, 1).await;
+    wait(&account, 100);
+    upsert(&account, 1, 2).await;
+    upsert(&account, 2, 3).await;
+    wait(&account, 100);
+    assert_eq!(everywhere(&account).await, [Some(2); 3], "the first to arrive stays");
+    let feed = account.get(CONFLICTS).await.expect(200).json();
+    let conflicts = feed["Conflicts"].as_array().unwrap();
+    assert_eq!((conflicts.len(), &conflicts[0]["operationType"]), (1, &json!("replace")));
+    let lost: Value = serde_json::from_str(conflicts[0]["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&lost["v"], &lost["_rid"]), (&json!(3), &conflicts[0]["sourceResourceId"]));
+    let one = format!("{CONFLICTS}/{}", conflicts[0]["id"].as_str().unwrap());
+    account.get(&one).await.expect(200);
+    account.delete(&one).await.expect(204);
+    account.get(&one).await.expect(404);
+    assert_eq!(account.get(CONFLICTS).await.json()["_count"], 0);
+}
+
+#[tokio::test]
+async fn a_session_follows_its_writes_from_region_to_region() {
+    let account = account(json!({})).await;
+    let token = upsert(&account, 1, 7).await.header("x-ms-session-token").unwrap().to_owned();
+    assert_eq!(token, "0:1#2#1=0#2=1#3=0");
+    let session = [KEY, ("x-ms-session-token", token.as_str())];
+    let path = format!("{DOCS}/1");
+    let read = |region: u8| account.send_in(RegionId(region), Method::GET, &path, &session, "");
+    read(1).await.expect(200);
+    for region in [0, 2] {
+        read(region).await.expect_refusal(404, 1002, "session");
+    }
+    wait(&account, 60);
+    for region in 0..REGIONS {
+        read(region).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_paused_region_keeps_its_own_writes_and_joins_in_when_resumed() {
+    let account = account(json!({})).await;
+    upsert(&account, 0, 1).await;
+    wait(&account, 100);
+    account.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
+    upsert(&account, 0, 2).await;
+    wait(&account, 1_000);
+    assert_eq!(everywhere(&account).await, [Some(2), Some(2), Some(1)]);
+    upsert(&account, 2, 3).await;
+    wait(&account, 1_000);
+    assert_eq!(everywhere(&account).await, [Some(3), Some(3), Some(3)], "what it sends arrives");
+    account.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
+    wait(&account, 100);
+    let after = everywhere(&account).await;
+    assert!(after.iter().all(|value| *value == after[0]), "{after:?}");
+}
+
+#[tokio::test]
+async fn splits_merges_and_snapshots_settle_everything_first() {
+    let account = account(json!({})).await;
+    upsert(&account, 1, 7).await;
+    let uptime = account.clock.uptime();
+    let halves = account.account.split_partition("d", "c", 0, None, uptime).unwrap();
+    assert_eq!(everywhere(&account).await, [Some(7); 3]);
+    upsert(&account, 2, 8).await;
+    account.account.merge_partitions("d", "c", &halves, uptime).unwrap();
+    assert_eq!(everywhere(&account).await, [Some(8); 3]);
+    upsert(&account, 1, 9).await;
+    account.account.save_snapshot("s", account.clock.now()).unwrap();
+    upsert(&account, 2, 10).await;
+    account.account.restore_snapshot("s").unwrap();
+    assert_eq!(everywhere(&account).await, [Some(9); 3]);
+    upsert(&account, 2, 11).await;
+    wait(&account, 100);
+    assert_eq!(everywhere(&account).await, [Some(11); 3]);
+}
+
+#[tokio::test]
+async fn an_item_that_got_another_id_has_it_everywhere() {
+    let account = account(json!({})).await;
+    upsert(&account, 0, 1).await;
+    wait(&account, 100);
+    let renamed = json!({"id": "2", "pk": "a", "v": 5}).to_string();
+    account.send_in(RegionId(1), Method::PUT, &format!("{DOCS}/1"), &[KEY], &renamed).await.expect(200);
+    wait(&account, 100);
+    for region in 0..REGIONS {
+        account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await.expect(404);
+        account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/2"), &[KEY], "").await.expect(200);
+    }
+}
