@@ -41,7 +41,7 @@ fn every_path_and_verb_leads_to_its_operation() {
     check(Method::DELETE, "/dbs/d/colls/c/", &[], &format!("Container({ids}, Delete)"));
     check(Method::GET, "/dbs/d/colls/c/pkranges", &[], &format!("PartitionRanges({ids})"));
     check(Method::GET, "/dbs/d/colls/c/conflicts", &[], &format!("Conflicts({ids}, List)"));
-    check(Method::DELETE, "/dbs/d/colls/c/conflicts/x", &[], &format!("Conflicts({ids}, One)"));
+    check(Method::DELETE, "/dbs/d/colls/c/conflicts/x", &[], &format!(r#"Conflicts({ids}, Delete("x"))"#));
     check(Method::GET, "/offers", &[], "Offers(List)");
     check(Method::POST, "/offers", QUERY, "Offers(Query)");
     check(Method::GET, "/offers/abcd", &[], r#"Offer("abcd", Read)"#);
