@@ -37,6 +37,9 @@ pub mod regions;
 pub mod snapshots;
 mod store;
 
+// What goes wrong on purpose.
+pub mod faults;
+
 // Beside the account.
 mod control;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{Door, StartError};
+use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
 use crate::gateway::{Account, AccountSettings, Gateway};
 use crate::handlers::{self, ContainerUsage};
 use crate::regions::{Region, RegionId, Topology};
@@ -39,11 +40,20 @@ impl Emulator {
             let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
         };
-        let regions = doors.into_iter().zip(0..).map(serve).collect();
-        let controls =
-            Control { account: Arc::clone(&account), clock: config.clock.clone(), host: config.bind.host() };
+        let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
+        let faults = Arc::clone(&account.faults);
+        let entrances = regions.iter().map(Server::entrance).collect();
+        let doors = Arc::new(Doors::new(Arc::clone(&faults), config.clock.clone(), entrances));
+        let keeper = DoorKeeper::start(Arc::clone(&doors));
+        let faults = Faults::new(faults, doors, config.clock.clone());
+        let controls = Control {
+            account: Arc::clone(&account),
+            clock: config.clock.clone(),
+            host: config.bind.host(),
+            faults: faults.clone(),
+        };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
-        Ok(Running { config, account, regions, control, tls })
+        Ok(Running { config, account, regions, control, tls, faults, _keeper: keeper })
     }
 }
 
@@ -55,6 +65,8 @@ pub struct Running {
     regions: Vec<Server>,
     control: Server,
     tls: Tls,
+    faults: Faults,
+    _keeper: DoorKeeper,
 }
 
 /// Where a region is.
@@ -131,6 +143,16 @@ impl Running {
     /// The request units that were spent, by container, partition and region.
     pub fn usage(&self) -> Vec<ContainerUsage> {
         handlers::usage(&self.account, self.config.clock.uptime())
+    }
+
+    /// What goes wrong on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// One region, to be taken down, slowed, drained, throttled, failed over to, or brought up again.
+    pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
+        self.faults.region(name)
     }
 
     /// The certificate https clients have to trust, as PEM.

@@ -24,6 +24,7 @@ use http::{Request, Response};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::clock::Clock;
+use crate::faults::Faults;
 use crate::gateway::Account;
 use crate::server::Handler;
 use answer::{Answer, Problem, json};
@@ -50,6 +51,8 @@ pub(crate) struct Control {
     pub(crate) clock: Clock,
     /// What a client on this machine calls this machine.
     pub(crate) host: String,
+    /// What goes wrong there on purpose.
+    pub(crate) faults: Faults,
 }
 
 impl Handler for Control {

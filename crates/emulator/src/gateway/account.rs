@@ -7,6 +7,7 @@ use protocol::authorization::Key;
 
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
+use crate::faults::FaultSet;
 use crate::growth::Growth;
 use crate::regions::{Regions, Topology};
 use crate::snapshots::Snapshots;
@@ -31,6 +32,8 @@ pub struct Account {
     pub(crate) growth: Growth,
     /// Copies of all that, to come back to.
     pub(crate) snapshots: Snapshots,
+    /// What goes wrong on purpose.
+    pub(crate) faults: Arc<FaultSet>,
 }
 
 /// What an account is made of.
@@ -56,7 +59,8 @@ impl Account {
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
         let (growth, snapshots) = (Growth::default(), Snapshots::default());
-        Account { name, key, regions, partitions, request_units, catalog, growth, snapshots }
+        let faults = Arc::new(FaultSet::new(Arc::clone(&regions), seed.into()));
+        Account { name, key, regions, partitions, request_units, catalog, growth, snapshots, faults }
     }
 
     /// How many regions it is in.

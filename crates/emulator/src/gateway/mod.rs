@@ -1,4 +1,4 @@
-//! HTTP ↔ operations: authorize → route → handle → reply.
+//! HTTP ↔ operations: faults → authorize → route → handle → reply.
 //!
 //! In: a request whose body has been read. Out: a response; a refusal is a response too. Nothing
 //! here knows sockets, and nothing here knows what an operation does: the first is `server`'s, the
@@ -9,12 +9,14 @@ mod activity;
 mod authorize;
 pub(crate) mod consistency;
 mod error;
+mod facts;
 mod figures;
 mod headers;
 mod origin;
 mod reply;
 mod resource_token;
 mod route;
+mod struck;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +116,18 @@ impl Gateway {
         response
     }
 
+    /// Answers when the answer may be given: a strong write's waits for most regions.
+    async fn answer_in_time(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let response = self.answer(request);
+        match response.extensions().get::<QuorumAt>() {
+            None => response,
+            Some(QuorumAt(quorum_at)) => {
+                let quorum_at = *quorum_at;
+                self.hold(response, quorum_at).await
+            }
+        }
+    }
+
     /// Holds the answer to a write until most regions have what was written.
     async fn hold(&self, response: Response<Bytes>, quorum_at: Duration) -> Response<Bytes> {
         if tokio::time::timeout(QUORUM_WAIT_MAX, self.clock.reached(quorum_at)).await.is_ok() {
@@ -180,13 +194,9 @@ impl Gateway {
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let response = self.answer(request);
-        match response.extensions().get::<QuorumAt>() {
-            None => response,
-            Some(QuorumAt(quorum_at)) => {
-                let quorum_at = *quorum_at;
-                self.hold(response, quorum_at).await
-            }
+        if self.account.faults.is_quiet() {
+            return self.answer_in_time(request).await;
         }
+        Box::pin(self.answer_under_faults(request)).await
     }
 }

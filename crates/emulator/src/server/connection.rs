@@ -23,6 +23,7 @@ use super::sniff::Spoken;
 use super::stream::{Noted, Replayed};
 use super::tls::Tls;
 use super::watch::{Order, Registration, Watch};
+use super::wire::Wire;
 
 /// Why a connection ended early; only ever logged.
 type Failure = Box<dyn Error + Send + Sync>;
@@ -50,6 +51,7 @@ async fn speak<H: Handler>(
     stream: TcpStream,
     watch: &Arc<Watch>,
 ) -> Result<(), Failure> {
+    let stream = Wire::new(stream, Arc::clone(watch));
     let Some((spoken, stream)) = while_serving(watch, Replayed::recognise(stream)).await.transpose()? else {
         return Ok(());
     };
@@ -63,7 +65,7 @@ async fn speak<H: Handler>(
 async fn speak_tls<H: Handler>(
     shared: &Arc<Shared<H>>,
     tls: &Tls,
-    stream: Replayed<TcpStream>,
+    stream: Replayed<Wire>,
     watch: &Arc<Watch>,
 ) -> Result<(), Failure> {
     let handshake = async {

@@ -5,17 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
 use super::compress::{accepts_gzip, gzip};
+use super::conduct::{Conduct, Outgoing, STALL_MAX};
 use super::request_body::{BodyReader, BodyRefusal};
 use super::watch::Watch;
 use super::{Encrypted, Handler};
+
+/// How long a request may outlive its connection after that was cut.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What every request of one connection needs.
 pub(super) struct Exchange<H> {
@@ -33,17 +37,14 @@ pub(super) struct ClientGone;
 
 impl<H: Handler> Exchange<H> {
     /// Answers one request.
-    pub(super) async fn answer(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, ClientGone> {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, ClientGone> {
         let _in_flight = self.watch.begin_request();
         let version = request.version();
         let (mut parts, body) = request.into_parts();
         let body = match self.bodies.read(body).await {
             Ok(body) => body,
             Err(BodyRefusal::Gone) => return Err(ClientGone),
-            Err(refusal) => return Ok(refused(refusal, version).map(Full::new)),
+            Err(refusal) => return Ok(refused(refusal, version).map(Outgoing::whole)),
         };
         if self.encrypted {
             parts.extensions.insert(Encrypted);
@@ -51,11 +52,44 @@ impl<H: Handler> Exchange<H> {
         // Kept, not read: most answers are too short for it to matter.
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
         let mut response = self.handle(Request::from_parts(parts, body)).await;
+        if let Some(conduct) = response.extensions_mut().remove::<Conduct>() {
+            return Box::pin(self.misbehave(conduct, response, version)).await;
+        }
         if response.body().len() >= self.gzip_bytes_min && accepted.is_some_and(|value| accepts_gzip(&value))
         {
             response = gzip(response).await;
         }
-        Ok(response.map(Full::new))
+        Ok(response.map(Outgoing::whole))
+    }
+
+    /// Carries out what the handler asked for beyond its answer.
+    async fn misbehave(
+        &self,
+        conduct: Conduct,
+        mut response: Response<Bytes>,
+        version: Version,
+    ) -> Result<Response<Outgoing>, ClientGone> {
+        match conduct {
+            Conduct::Close => {
+                self.watch.cut();
+                // The connection takes this future along when it goes, which is at once.
+                tokio::time::sleep(CLOSE_PATIENCE).await;
+                Err(ClientGone)
+            }
+            Conduct::Stall if response.body().is_empty() => {
+                tokio::time::sleep(STALL_MAX).await;
+                self.watch.cut();
+                Err(ClientGone)
+            }
+            Conduct::Stall => Ok(response.map(|body| Outgoing::half(&body))),
+            Conduct::GoAway => {
+                self.watch.retire();
+                if version < Version::HTTP_2 {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok(response.map(Outgoing::whole))
+            }
+        }
     }
 
     /// Asks the handler; a panic in it is an answer too, and costs nobody else theirs.

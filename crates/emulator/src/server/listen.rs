@@ -52,7 +52,7 @@ impl Listeners {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // Connections of an earlier run may linger in TIME_WAIT; they must not keep a restart waiting.
     #[cfg(unix)]

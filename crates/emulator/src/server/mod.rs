@@ -4,12 +4,14 @@
 //! plain and over TLS, on one port, within [`Limits`]. What a request means is the handler's affair;
 //! nothing here knows about accounts.
 //!
-//! A request's way: `listen` → accept (here) → `connection` → `exchange` → handler. `watch` notices
-//! clients that stopped moving.
+//! A request's way: `listen` → `entrance` → accept (here) → `wire` → `connection` → `exchange` →
+//! handler. `watch` notices clients that stopped moving; `conduct` is what goes wrong on purpose.
 
 mod authority;
 mod compress;
+mod conduct;
 mod connection;
+mod entrance;
 mod exchange;
 mod limits;
 mod listen;
@@ -18,6 +20,7 @@ mod sniff;
 mod stream;
 mod tls;
 mod watch;
+mod wire;
 
 use std::io;
 use std::sync::Arc;
@@ -25,11 +28,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 pub use authority::{Authority, AuthorityError};
+pub use conduct::{Conduct, STALL_MAX};
+pub use entrance::Entrance;
 pub use limits::Limits;
 pub use listen::Listeners;
 pub use tls::{AuthoritySource, Tls, TlsError};
@@ -56,7 +60,7 @@ pub struct Encrypted;
 /// flight finish first.
 #[derive(Debug)]
 pub struct Server {
-    port: u16,
+    entrance: Entrance,
     registry: Arc<Registry>,
     stop_grace: Duration,
     tasks: Vec<AbortHandle>,
@@ -72,23 +76,29 @@ impl Server {
         tls: Option<Tls>,
         limits: Limits,
     ) -> Server {
-        let port = listeners.port();
         let registry = Arc::new(Registry::default());
         let stop_grace = limits.stop_grace;
         let room = Arc::new(Semaphore::new(limits.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let bodies = Arc::new(BodyReader::new(&limits));
         let shared = Arc::new(Shared { handler, tls, limits: limits.clone(), bodies });
         let mut tasks = vec![tokio::spawn(sweep(Arc::clone(&registry), limits)).abort_handle()];
-        for socket in listeners.sockets {
+        let entrance = Entrance::new(listeners, Arc::clone(&registry));
+        for slot in 0..entrance.slots() {
             let door = Doorman { room: Arc::clone(&room), registry: Arc::clone(&registry) };
-            tasks.push(tokio::spawn(door.accept_all(socket, Arc::clone(&shared))).abort_handle());
+            let accepting = door.accept_all(entrance.clone(), slot, Arc::clone(&shared));
+            tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        Server { port, registry, stop_grace, tasks }
+        Server { entrance, registry, stop_grace, tasks }
     }
 
     /// The port it answers on.
     pub fn port(&self) -> u16 {
-        self.port
+        self.entrance.port()
+    }
+
+    /// Its port, which can be closed and opened while the server runs.
+    pub fn entrance(&self) -> Entrance {
+        self.entrance.clone()
     }
 
     /// Stops accepting, lets requests in flight finish within the grace, then closes what is left.
@@ -102,6 +112,7 @@ impl Server {
     }
 
     fn close_doors(&self) {
+        self.entrance.retire();
         for task in &self.tasks {
             task.abort();
         }
@@ -122,11 +133,11 @@ struct Doorman {
 }
 
 impl Doorman {
-    async fn accept_all<H: Handler>(self, socket: TcpListener, shared: Arc<Shared<H>>) {
+    async fn accept_all<H: Handler>(self, entrance: Entrance, slot: usize, shared: Arc<Shared<H>>) {
         let mut exhausted = false;
         loop {
-            let stream = match socket.accept().await {
-                Ok((stream, _)) => stream,
+            let stream = match entrance.accept(slot).await {
+                Ok(stream) => stream,
                 Err(error) if is_the_clients(&error) => continue,
                 Err(error) => {
                     // Out of file handles, most likely; said once, not twenty times a second.

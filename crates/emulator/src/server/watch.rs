@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -47,6 +48,12 @@ pub(super) struct Watch {
     multiplexed: AtomicBool,
     order: AtomicU8,
     changed: Notify,
+    /// Whether it ends with a reset.
+    reset: AtomicBool,
+    /// Whether the whole server is silent.
+    silent: Arc<AtomicBool>,
+    /// Who waits for the silence to end.
+    muted: Mutex<Vec<Waker>>,
 }
 
 impl Watch {
@@ -103,6 +110,42 @@ impl Watch {
             }
             changed.await;
         }
+    }
+
+    /// Closes at once, as soon as the connection looks up.
+    pub(super) fn cut(&self) {
+        self.give(Order::Abort);
+    }
+
+    /// Finishes what is in flight, and takes nothing more.
+    pub(super) fn retire(&self) {
+        self.give(Order::Drain);
+    }
+
+    /// Whether the connection ends with a reset.
+    pub(super) fn is_to_reset(&self) -> bool {
+        self.reset.load(Ordering::Relaxed)
+    }
+
+    /// Ready at once, unless the server is silent: then as soon as that ends.
+    pub(super) fn poll_audible(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.silent.load(Ordering::Relaxed) {
+            return Poll::Ready(());
+        }
+        let mut muted = self.muted.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked again under the lock, which whoever ends the silence takes afterwards.
+        if !self.silent.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        if !muted.iter().any(|waker| waker.will_wake(cx.waker())) {
+            muted.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn unmute(&self) {
+        let muted = std::mem::take(&mut *self.muted.lock().unwrap_or_else(PoisonError::into_inner));
+        muted.into_iter().for_each(Waker::wake);
     }
 
     fn give(&self, order: Order) {
@@ -203,6 +246,7 @@ fn may_make_room(notes: &Notes, now_ms: u64, limits: &Limits) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     time: Arc<AtomicU64>,
+    silent: Arc<AtomicBool>,
     open: Mutex<Open>,
     emptied: Notify,
 }
@@ -233,6 +277,9 @@ impl Registry {
             multiplexed: AtomicBool::new(false),
             order: AtomicU8::new(open.order.unwrap_or(Order::Serve) as u8),
             changed: Notify::new(),
+            reset: AtomicBool::new(false),
+            silent: Arc::clone(&self.silent),
+            muted: Mutex::default(),
         });
         open.watches.insert(id, Arc::clone(&watch));
         Registration { registry: Arc::clone(self), id, watch }
@@ -243,6 +290,10 @@ impl Registry {
     pub(super) fn sweep(&self, now: Duration, limits: &Limits) {
         let now_ms = u64::try_from(now.as_millis()).unwrap_or(NEVER - 1);
         self.time.store(now_ms, Ordering::Relaxed);
+        if self.is_silent() {
+            // Nobody can be blamed for what they do not hear.
+            return;
+        }
         for watch in self.lock().watches.values() {
             match verdict(&watch.notes(), now_ms, limits) {
                 Verdict::Keep => {}
@@ -272,6 +323,27 @@ impl Registry {
         for watch in open.watches.values() {
             watch.give(order);
         }
+    }
+
+    /// Ends every connection that is open now with a reset. Newcomers are served.
+    pub(super) fn reset_present(&self) {
+        for watch in self.lock().watches.values() {
+            watch.reset.store(true, Ordering::Relaxed);
+            watch.give(Order::Abort);
+        }
+    }
+
+    /// Stops all connections in their tracks, or lets them go on.
+    pub(super) fn set_silent(&self, silent: bool) {
+        self.silent.store(silent, Ordering::Release);
+        if !silent {
+            self.lock().watches.values().for_each(|watch| watch.unmute());
+        }
+    }
+
+    /// Whether all connections are stopped in their tracks.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Waits until no connection is open.
@@ -404,6 +476,48 @@ mod tests {
         drop(request);
         let notes = registration.watch.notes();
         assert!(notes.served_any && notes.in_flight == 0, "{notes:?}");
+    }
+
+    #[test]
+    fn a_silent_connection_goes_on_when_the_silence_ends() {
+        let registry = Arc::new(Registry::default());
+        let early = registry.register();
+        let (waker, woken) = flag();
+        let mut cx = Context::from_waker(&waker);
+        assert!(early.watch.poll_audible(&mut cx).is_ready());
+        registry.set_silent(true);
+        assert!(early.watch.poll_audible(&mut cx).is_pending());
+        assert!(
+            registry.register().watch.poll_audible(&mut cx).is_pending(),
+            "newcomers are not heard either"
+        );
+        assert!(!woken.load(Ordering::Relaxed));
+        registry.sweep(Duration::from_secs(9_999), &limits());
+        assert_eq!(early.watch.order(), Order::Serve, "silence is not the client's fault");
+        registry.set_silent(false);
+        assert!(woken.load(Ordering::Relaxed) && early.watch.poll_audible(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn a_reset_is_for_those_who_are_there() {
+        let registry = Arc::new(Registry::default());
+        let early = registry.register();
+        registry.reset_present();
+        let late = registry.register();
+        assert_eq!((early.watch.order(), early.watch.is_to_reset()), (Order::Abort, true));
+        assert_eq!((late.watch.order(), late.watch.is_to_reset()), (Order::Serve, false));
+    }
+
+    /// A waker, and whether it was woken.
+    fn flag() -> (Waker, Arc<AtomicBool>) {
+        struct Flag(Arc<AtomicBool>);
+        impl std::task::Wake for Flag {
+            fn wake(self: Arc<Flag>) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let woken = Arc::new(AtomicBool::new(false));
+        (Waker::from(Arc::new(Flag(Arc::clone(&woken)))), woken)
     }
 
     fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {

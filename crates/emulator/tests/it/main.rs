@@ -12,6 +12,7 @@ mod concurrency;
 mod containers;
 mod control;
 mod databases;
+mod faults;
 mod hostile;
 mod items;
 mod live;

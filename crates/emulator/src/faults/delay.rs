@@ -1,0 +1,223 @@
+//! How long a rule makes a request wait. Pure: the draw is an argument.
+
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::draw::Draw;
+use crate::clock::Span;
+
+/// The longest wait one request can be given, by one rule or by several together.
+pub const DELAY_MAX: Duration = Duration::from_secs(600);
+
+/// The 99th percentile of the standard normal distribution.
+const NORMAL_P99: f64 = 2.326_347_874_040_841;
+
+/// A wait, or what it is drawn from.
+///
+/// In JSON: `"200ms"`, `{"from":"10ms","to":"50ms"}`, or `{"p50":"20ms","p99":"200ms"}` with an
+/// optional `"shape"` (`lognormal`, `normal` or `exponential`) and an optional `"max"`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Delay {
+    /// Always the same.
+    Fixed(Span),
+    /// Anything in between, equally likely.
+    Uniform(Between),
+    /// By its median and its 99th percentile.
+    Percentiles(Percentiles),
+}
+
+/// Two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Between {
+    /// The shortest.
+    pub from: Span,
+    /// The longest.
+    pub to: Span,
+}
+
+/// A distribution, known by two of its percentiles.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Percentiles {
+    /// Half of the waits are shorter.
+    pub p50: Span,
+    /// One in a hundred is longer.
+    pub p99: Span,
+    /// What lies between and beyond.
+    #[serde(default)]
+    pub shape: Shape,
+    /// Nothing is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Span>,
+}
+
+/// The shape of a distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Shape {
+    /// Never negative, with a long tail: how latencies look.
+    #[default]
+    Lognormal,
+    /// The bell; below zero counts as zero.
+    Normal,
+    /// A sharp start and a steady decline.
+    Exponential,
+}
+
+impl Delay {
+    /// The wait that belongs to `draw`.
+    pub(crate) fn sample(&self, draw: Draw) -> Duration {
+        let seconds = match self {
+            Delay::Fixed(span) => return span.0.min(DELAY_MAX),
+            Delay::Uniform(Between { from, to }) => {
+                let (from, to) = (from.0.as_secs_f64(), to.0.as_secs_f64());
+                from + (to - from) * draw.uniform()
+            }
+            Delay::Percentiles(percentiles) => percentiles.sample(draw),
+        };
+        // What is not a duration (negative, infinite) is none at all, or as long as it gets.
+        Duration::try_from_secs_f64(seconds.clamp(0.0, DELAY_MAX.as_secs_f64())).unwrap_or_default()
+    }
+
+    /// What makes this impossible, if anything.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let longest = match self {
+            Delay::Fixed(span) => *span,
+            Delay::Uniform(Between { from, to }) if from > to => {
+                return Some(format!("a delay from {from} to {to} is empty; swap the two"));
+            }
+            Delay::Uniform(Between { to, .. }) => *to,
+            Delay::Percentiles(Percentiles { p50, p99, .. }) if p50 > p99 => {
+                return Some(format!(
+                    "the median of a delay, {p50}, cannot be above its 99th percentile, {p99}"
+                ));
+            }
+            Delay::Percentiles(Percentiles { p50, shape: Shape::Lognormal, .. }) if p50.0.is_zero() => {
+                return Some("a lognormal delay needs a median above 0".to_owned());
+            }
+            Delay::Percentiles(Percentiles { p99, max, .. }) => max.unwrap_or(*p99),
+        };
+        (longest.0 > DELAY_MAX)
+            .then(|| format!("a delay of {longest} is too long; {} is the longest there is", Span(DELAY_MAX)))
+    }
+}
+
+impl Percentiles {
+    fn sample(&self, draw: Draw) -> f64 {
+        let (p50, p99) = (self.p50.0.as_secs_f64(), self.p99.0.as_secs_f64());
+        let seconds = match self.shape {
+            Shape::Lognormal => p50 * ((p99 / p50).ln() / NORMAL_P99 * draw.normal()).exp(),
+            Shape::Normal => p50 + (p99 - p50) / NORMAL_P99 * draw.normal(),
+            Shape::Exponential => {
+                // An exponential that starts where both percentiles fit; never before zero.
+                let mean = (p99 - p50) / 50_f64.ln();
+                p50 + mean * (-(1.0 - draw.uniform()).ln() - std::f64::consts::LN_2)
+            }
+        };
+        self.max.map_or(seconds, |max| seconds.min(max.0.as_secs_f64()))
+    }
+}
+
+impl From<Duration> for Delay {
+    fn from(duration: Duration) -> Delay {
+        Delay::Fixed(Span(duration))
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Delay, D::Error> {
+        // By hand, so that a mistake inside one form is reported as such and not as "no form fits".
+        let value = Value::deserialize(deserializer)?;
+        let read = match &value {
+            Value::Object(members) if members.contains_key("from") || members.contains_key("to") => {
+                Between::deserialize(&value).map(Delay::Uniform)
+            }
+            Value::Object(_) => Percentiles::deserialize(&value).map(Delay::Percentiles),
+            _ => Span::deserialize(&value).map(Delay::Fixed),
+        };
+        read.map_err(|error| D::Error::custom(format!("delay: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLES: u64 = 20_000;
+
+    fn read(json: &str) -> Delay {
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))
+    }
+
+    fn samples(delay: Delay) -> Vec<f64> {
+        let mut waits: Vec<f64> =
+            (0..SAMPLES).map(|n| delay.sample(Draw::of(42, "rule", n)).as_secs_f64() * 1_000.0).collect();
+        waits.sort_by(f64::total_cmp);
+        waits
+    }
+
+    #[test]
+    fn every_form_is_read_and_written_back() {
+        for json in [
+            r#""200ms""#,
+            r#"{"from":"10ms","to":"50ms"}"#,
+            r#"{"p50":"20ms","p99":"200ms","shape":"lognormal"}"#,
+            r#"{"p50":"20ms","p99":"200ms","shape":"normal","max":"1s"}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&read(json)).unwrap(), json);
+            assert_eq!(read(json).problem(), None);
+        }
+    }
+
+    #[test]
+    fn a_distribution_has_the_percentiles_it_was_given() {
+        for shape in ["lognormal", "normal", "exponential"] {
+            let waits = samples(read(&format!(r#"{{"p50":"100ms","p99":"180ms","shape":"{shape}"}}"#)));
+            let (p50, p99) = (waits[waits.len() / 2], waits[waits.len() * 99 / 100]);
+            assert!((p50 - 100.0).abs() < 2.0 && (p99 - 180.0).abs() < 5.0, "{shape}: {p50} {p99}");
+        }
+        let waits = samples(read(r#"{"from":"10ms","to":"50ms"}"#));
+        assert!(waits[0] >= 10.0 && waits[waits.len() - 1] <= 50.0);
+        assert!((waits[waits.len() / 2] - 30.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_tail_ends_at_the_given_maximum_and_at_the_longest_wait_there_is() {
+        let waits = samples(read(r#"{"p50":"100ms","p99":"900ms","max":"1s"}"#));
+        assert_eq!(waits.last(), Some(&1_000.0));
+        let waits = samples(read(r#"{"p50":"1ms","p99":"10m"}"#));
+        assert_eq!(waits.last(), Some(&(DELAY_MAX.as_secs_f64() * 1_000.0)));
+        assert_eq!(samples(read(r#"{"p50":"1ms","p99":"1s","shape":"normal"}"#))[0], 0.0);
+    }
+
+    #[test]
+    fn impossible_delays_say_why() {
+        let cases = [
+            (r#"{"from":"50ms","to":"10ms"}"#, "swap"),
+            (r#"{"p50":"50ms","p99":"10ms"}"#, "99th"),
+            (r#"{"p50":"0s","p99":"10ms"}"#, "above 0"),
+            (r#""11m""#, "too long"),
+            (r#"{"from":"0s","to":"11m"}"#, "too long"),
+            (r#"{"p50":"1s","p99":"11m"}"#, "too long"),
+        ];
+        for (json, part) in cases {
+            let problem = read(json).problem().unwrap_or_else(|| panic!("{json} is possible"));
+            assert!(problem.contains(part), "{problem}");
+        }
+        for (json, part) in [
+            (r#"{"from":"1ms"}"#, "`to`"),
+            (r#"{"p50":"1ms","p99":"2ms","p90":"1ms"}"#, "p90"),
+            (r#"{"p50":"1ms","p99":"2ms","shape":"flat"}"#, "flat"),
+            (r#"true"#, "true"),
+        ] {
+            let error = serde_json::from_str::<Delay>(json).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

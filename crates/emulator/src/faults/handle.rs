@@ -1,0 +1,221 @@
+//! The faults of a running account, for those who make them: tests in Rust, and the control port.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::doors::{Doors, PortTaken};
+use super::rule::{BadRule, Rule};
+use super::set::{FaultSet, Report};
+use super::switch::{Condition, Down, Trouble, id_of};
+use super::{Delay, Doorway};
+use crate::clock::Clock;
+use crate::clock::Span;
+use crate::regions::{RegionId, Regions, TopologyError};
+
+/// The faults of a running account. Cheap to clone; clones are the same faults.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    set: Arc<FaultSet>,
+    doors: Arc<Doors>,
+    clock: Clock,
+}
+
+/// Why a fault was not made, or not ended.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// The rule is impossible.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
+    /// There is no such region, or it cannot do that.
+    #[error(transparent)]
+    Region(#[from] TopologyError),
+    /// A region's port is held by someone else.
+    #[error(transparent)]
+    Port(#[from] PortTaken),
+}
+
+impl Faults {
+    pub(crate) fn new(set: Arc<FaultSet>, doors: Arc<Doors>, clock: Clock) -> Faults {
+        Faults { set, doors, clock }
+    }
+
+    /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
+    ///
+    /// A rule that refuses connections has closed the port when this returns.
+    pub fn add(&self, rule: Rule) -> Result<String, FaultError> {
+        let id = self.set.add(rule, self.clock.uptime())?;
+        self.doors.settle()?;
+        Ok(id)
+    }
+
+    /// Removes a rule. Whether there was one.
+    pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
+        let removed = self.set.remove(id);
+        self.doors.settle()?;
+        Ok(removed)
+    }
+
+    /// Removes everything, the troubles of regions too. Returns how many rules were in force.
+    pub fn clear(&self) -> Result<usize, FaultError> {
+        let removed = self.set.clear(self.clock.uptime());
+        self.doors.settle()?;
+        Ok(removed)
+    }
+
+    /// Every rule in its order, then those that ended, the last one first.
+    pub fn list(&self) -> Vec<Report> {
+        self.set.list(self.clock.uptime())
+    }
+
+    /// One rule.
+    pub fn get(&self, id: &str) -> Option<Report> {
+        self.list().into_iter().find(|report| report.rule.id.as_deref() == Some(id))
+    }
+
+    /// Where chance starts from.
+    pub fn seed(&self) -> u64 {
+        self.set.seed()
+    }
+
+    /// Starts chance anew: the rules count from zero, so the same requests meet the same faults.
+    pub fn set_seed(&self, seed: u64) {
+        self.set.set_seed(seed);
+    }
+
+    /// How many requests a delay holds up at this moment.
+    pub fn held(&self) -> u64 {
+        *self.set.held().borrow()
+    }
+
+    /// Waits until delays hold up exactly this many requests.
+    pub async fn until_held(&self, count: u64) {
+        // The sender lives as long as this handle.
+        let _ = self.set.held().wait_for(|held| *held == count).await;
+    }
+
+    /// A region, however its name is spaced and capitalised.
+    pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
+        let topology = self.regions().current();
+        let id = topology.find(name)?;
+        let name = topology.region(id).name.clone();
+        Ok(RegionSwitch { faults: self.clone(), id, name, lasting: None })
+    }
+
+    /// How every region is, in failover order.
+    pub fn regions_now(&self) -> Vec<RegionReport> {
+        let topology = Arc::clone(&self.regions().current());
+        let rules = self.list();
+        let report = |id: &RegionId| {
+            let region = topology.region(*id);
+            let switch = id_of(&region.name);
+            let rule = rules.iter().find(|report| {
+                report.rule.id.as_deref() == Some(&switch) && report.state != super::RuleState::Ended
+            });
+            let (door, problem) = self.doors.state(*id);
+            RegionReport {
+                name: region.name.clone(),
+                port: region.port,
+                writes: topology.takes_item_writes(*id),
+                condition: rule.map(|report| Condition::of(&report.rule.effect)).unwrap_or_default(),
+                ends_in: rule.and_then(|report| report.ends_in),
+                listens: door == Doorway::Open,
+                struck: rule.map_or(0, |report| report.struck),
+                problem: problem.map(|problem| problem.to_string()),
+            }
+        };
+        topology.failover_order().iter().map(report).collect()
+    }
+
+    fn regions(&self) -> &Regions {
+        self.set.regions()
+    }
+}
+
+/// One region, to be switched.
+#[derive(Clone, Debug)]
+pub struct RegionSwitch {
+    faults: Faults,
+    id: RegionId,
+    name: String,
+    lasting: Option<Duration>,
+}
+
+/// How a region is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RegionReport {
+    /// The display name.
+    pub name: String,
+    /// The port its gateway listens on.
+    pub port: u16,
+    /// Whether items can be written there.
+    pub writes: bool,
+    /// What is wrong with it as a whole.
+    pub condition: Condition,
+    /// Time until that ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_in: Option<Span>,
+    /// Whether its port is open and answers.
+    pub listens: bool,
+    /// Requests that met the trouble.
+    pub struck: u64,
+    /// Why it is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl RegionSwitch {
+    /// The same region; what is done to it next ends by itself after this time.
+    pub fn lasting(mut self, duration: Duration) -> RegionSwitch {
+        self.lasting = Some(duration);
+        self
+    }
+
+    /// The region's display name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Takes the region down.
+    pub fn down(&self, how: Down) -> Result<(), FaultError> {
+        self.suffer(Trouble::Down(how))
+    }
+
+    /// Answers 403/1008, as if the account were being removed from the region; it is still listed.
+    pub fn drain(&self) -> Result<(), FaultError> {
+        self.suffer(Trouble::Drain)
+    }
+
+    /// Makes every request wait.
+    pub fn slow(&self, delay: impl Into<Delay>) -> Result<(), FaultError> {
+        self.suffer(Trouble::Slow(delay.into()))
+    }
+
+    /// Throttles every request, telling clients to come back after 100 ms.
+    pub fn storm(&self) -> Result<(), FaultError> {
+        self.suffer(Trouble::Storm { retry_after: None, share: None })
+    }
+
+    /// Gives the region this trouble, in place of the one it has.
+    pub fn suffer(&self, trouble: Trouble) -> Result<(), FaultError> {
+        let Faults { set, doors, clock } = &self.faults;
+        let rule = trouble.rule(&self.name, self.lasting);
+        rule.check(&set.regions().current())?;
+        set.put(rule.named(&id_of(&self.name)), clock.uptime())?;
+        Ok(doors.settle()?)
+    }
+
+    /// Ends the region's trouble. Does nothing when it has none.
+    pub fn up(&self) -> Result<(), FaultError> {
+        self.faults.remove(&id_of(&self.name)).map(|_| ())
+    }
+
+    /// Makes this the region that writes; writes at the one before are answered 403/3.
+    pub fn fail_over(&self) -> Result<(), FaultError> {
+        Ok(self.faults.regions().update(|topology| topology.fail_over(self.id))?)
+    }
+}

@@ -1,0 +1,139 @@
+//! A request while there are fault rules: wait, answer in the service's place, or let it pass and
+//! spoil what comes back.
+//!
+//! In: a request, before anything has been asked of it (a region that is down does not check
+//! signatures). Out: a response, which may carry the [`Conduct`] that `server` is to show and always
+//! names the rules that touched it, in its extensions as [`TouchedBy`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response};
+use protocol::status::{Status, SubStatus};
+use serde_json::json;
+
+use super::activity::activity_id;
+use super::facts::Known;
+use super::{Gateway, Reply, RequestHeaders, ServiceError};
+use crate::clock::Stopwatch;
+use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike, TouchedBy};
+use crate::server::Conduct;
+
+/// What a throttled client is told to wait when the rule does not say.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+impl Gateway {
+    /// Answers while there are rules, whether or not one strikes.
+    pub(super) async fn answer_under_faults(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let (parts, body) = request.into_parts();
+        let strike = {
+            let headers = RequestHeaders::scan(&parts.headers);
+            let known = Known::about(&parts, &headers, &self.account);
+            self.account.faults.strike(&known.facts(&parts, self.region), self.clock.uptime())
+        };
+        let request = Request::from_parts(parts, body);
+        if strike.by.is_empty() {
+            return self.answer_in_time(request).await;
+        }
+        // A client that leaves takes this future along, and with it the wait and what would follow.
+        self.wait(strike.before).await;
+        let mut response = match strike.outcome.as_deref() {
+            Some(effect) if effect.status.is_some() => self.refuse(effect, &strike, &request),
+            Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
+                Response::new(Bytes::new())
+            }
+            Some(_) | None => self.answer_in_time(request).await,
+        };
+        self.wait(strike.after).await;
+        let conduct = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
+        if let Some(conduct) = conduct {
+            response.extensions_mut().insert(conduct);
+        }
+        response.extensions_mut().insert(TouchedBy(strike.by));
+        response
+    }
+
+    /// Waits, and is seen to.
+    async fn wait(&self, delay: Duration) {
+        if !delay.is_zero() {
+            let _held = self.account.faults.hold();
+            self.clock.reached(self.clock.uptime().saturating_add(delay)).await;
+        }
+    }
+
+    /// The answer a rule gives in the service's place.
+    fn refuse(&self, effect: &Effect, strike: &Strike, request: &Request<Bytes>) -> Response<Bytes> {
+        let watch = Stopwatch::start();
+        let headers = RequestHeaders::scan(request.headers());
+        let activity = activity_id(headers.activity_id);
+        let shown = String::from_utf8_lossy(activity.as_bytes());
+        let mut reply = refusal(effect).into_reply(&shown, request.uri().path());
+        if (reply.status, reply.sub_status) == (Status::FORBIDDEN, SubStatus::DATABASE_ACCOUNT_NOT_FOUND) {
+            reply = self.not_here(reply, effect);
+        }
+        for (name, value) in &effect.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                reply.headers.insert(name, value);
+            }
+        }
+        let rule = strike.by.last().map_or("", |id| id.as_str());
+        if let Ok(rule) = HeaderValue::try_from(rule) {
+            reply = reply.header(FAULT_HEADER, rule);
+        }
+        self.stamp.finish(reply, activity, watch.elapsed())
+    }
+
+    /// What a region says that the account is leaving: the account, without any regions.
+    fn not_here(&self, reply: Reply, effect: &Effect) -> Reply {
+        let name = &self.account.name;
+        let message = match &effect.message {
+            Some(message) => message.clone(),
+            None => format!("Database Account {name} does not exist"),
+        };
+        let body = json!({
+            "code": reply.status.code_name(),
+            "message": message,
+            "writableLocations": [],
+            "readableLocations": [],
+            "id": name,
+        });
+        reply.json(Bytes::from(body.to_string()))
+    }
+}
+
+/// A rule's answer as a refusal.
+fn refusal(effect: &Effect) -> ServiceError {
+    let status = Status(effect.status.unwrap_or(Status::SERVICE_UNAVAILABLE.0));
+    let sub_status = SubStatus(effect.sub_status.unwrap_or(0));
+    let message = match &effect.message {
+        Some(message) => message.clone(),
+        None => usual_message(status).to_owned(),
+    };
+    // Clients that are throttled without being told for how long would come back at once.
+    let retry_after = effect.retry_after.map(|span| span.0);
+    let retry_after = retry_after.or((status == Status::TOO_MANY_REQUESTS).then_some(RETRY_AFTER));
+    ServiceError { retry_after, ..ServiceError::listed(status, &message).with_sub_status(sub_status) }
+}
+
+/// What such an answer usually says.
+fn usual_message(status: Status) -> &'static str {
+    match status {
+        Status::REQUEST_TIMEOUT => "The request did not complete in time.",
+        Status::GONE => "The requested resource is no longer available at the server.",
+        Status::TOO_MANY_REQUESTS => "The request rate is too large. Please retry after sometime.",
+        Status::RETRY_WITH => "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
+        Status::INTERNAL_SERVER_ERROR => "An unknown error occurred while processing this request.",
+        Status::SERVICE_UNAVAILABLE => "Service is currently unavailable.",
+        _ => "A fault was injected into this request.",
+    }
+}
+
+/// What the server is to do about the connection, if it is not the port's affair.
+fn conduct_of(effect: ConnectionEffect) -> Option<Conduct> {
+    match effect {
+        ConnectionEffect::CloseBefore | ConnectionEffect::CloseAfter => Some(Conduct::Close),
+        ConnectionEffect::Stall => Some(Conduct::Stall),
+        ConnectionEffect::GoAway => Some(Conduct::GoAway),
+        ConnectionEffect::Refuse | ConnectionEffect::BlackHole => None,
+    }
+}
