@@ -9,11 +9,13 @@
 mod answer;
 mod ask;
 mod clock;
+mod faults;
 mod health;
 mod index;
 mod partitions;
 mod regions;
 mod snapshots;
+mod switches;
 mod table;
 mod topology;
 
@@ -37,6 +39,8 @@ const GROUPS: &[&[Route]] = &[
     health::ROUTES,
     topology::ROUTES,
     regions::ROUTES,
+    switches::ROUTES,
+    faults::ROUTES,
     partitions::ROUTES,
     snapshots::ROUTES,
     clock::ROUTES,

@@ -37,7 +37,7 @@ fn list(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// What every route here answers.
-fn shown(control: &Control) -> Answer {
+pub(super) fn shown(control: &Control) -> Answer {
     super::json(&json!({ "regions": topology::regions(control) }))
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
 use crate::catalog::{ContainerEntry, DatabaseEntry};
+use crate::faults::RegionHealth;
 use crate::regions::{RegionId, Topology};
 use crate::store::Partition;
 
@@ -42,6 +43,9 @@ pub(super) struct ShownRegion {
     paused: bool,
     /// How long commits take to get there, by the region they come from.
     lag_from: BTreeMap<String, String>,
+    /// What is wrong with it.
+    #[serde(flatten)]
+    health: Option<RegionHealth>,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,7 +126,8 @@ pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Proble
 /// The regions, in failover order.
 pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
     let topology = control.account.regions.current();
-    let shown = |id: &RegionId| {
+    let mut health = control.faults.regions();
+    let mut shown = |id: &RegionId| {
         let region = topology.region(*id);
         let others = topology.regions().filter(|(other, _)| other != id);
         ShownRegion {
@@ -130,12 +135,13 @@ pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
             endpoint: format!("http://{}:{}/", control.host, region.port),
             writes: topology.takes_item_writes(*id),
             paused: region.paused_at.is_some(),
+            health: health.remove(&region.name),
             lag_from: others
                 .map(|(other, from)| (from.name.clone(), topology.lag(other, *id).to_string()))
                 .collect(),
         }
     };
-    topology.failover_order().iter().map(shown).collect()
+    topology.failover_order().iter().map(&mut shown).collect()
 }
 
 fn shown_container(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ShownContainer {

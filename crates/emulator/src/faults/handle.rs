@@ -1,5 +1,6 @@
 //! The faults of a running account, for those who make them: tests in Rust, and the control port.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use serde::Serialize;
 
 use super::doors::{Doors, PortTaken};
 use super::rule::{BadRule, Rule};
-use super::set::{FaultSet, Report};
+use super::set::{FaultSet, Report, RuleState};
 use super::switch::{Condition, Down, Trouble, id_of};
 use super::{Delay, Doorway};
 use crate::clock::Clock;
 use crate::clock::Span;
-use crate::regions::{RegionId, Regions, TopologyError};
+use crate::regions::{Region, RegionId, Regions, TopologyError};
 
 /// The faults of a running account. Cheap to clone; clones are the same faults.
 #[derive(Clone, Debug)]
@@ -98,38 +99,35 @@ impl Faults {
 
     /// A region, however its name is spaced and capitalised.
     pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
-        let topology = self.regions().current();
+        let topology = self.topology().current();
         let id = topology.find(name)?;
         let name = topology.region(id).name.clone();
         Ok(RegionSwitch { faults: self.clone(), id, name, lasting: None })
     }
 
-    /// How every region is, in failover order.
-    pub fn regions_now(&self) -> Vec<RegionReport> {
-        let topology = Arc::clone(&self.regions().current());
+    /// How every region is, by its name.
+    pub fn regions(&self) -> BTreeMap<String, RegionHealth> {
+        let topology = Arc::clone(&self.topology().current());
         let rules = self.list();
-        let report = |id: &RegionId| {
-            let region = topology.region(*id);
+        let health = |(id, region): (RegionId, &Region)| {
             let switch = id_of(&region.name);
-            let rule = rules.iter().find(|report| {
-                report.rule.id.as_deref() == Some(&switch) && report.state != super::RuleState::Ended
-            });
-            let (door, problem) = self.doors.state(*id);
-            RegionReport {
-                name: region.name.clone(),
-                port: region.port,
-                writes: topology.takes_item_writes(*id),
+            let is_its = |report: &&Report| {
+                report.rule.id.as_deref() == Some(&switch) && report.state != RuleState::Ended
+            };
+            let rule = rules.iter().find(is_its);
+            let (door, problem) = self.doors.state(id);
+            let health = RegionHealth {
                 condition: rule.map(|report| Condition::of(&report.rule.effect)).unwrap_or_default(),
                 ends_in: rule.and_then(|report| report.ends_in),
                 listens: door == Doorway::Open,
-                struck: rule.map_or(0, |report| report.struck),
                 problem: problem.map(|problem| problem.to_string()),
-            }
+            };
+            (region.name.clone(), health)
         };
-        topology.failover_order().iter().map(report).collect()
+        topology.regions().map(health).collect()
     }
 
-    fn regions(&self) -> &Regions {
+    fn topology(&self) -> &Regions {
         self.set.regions()
     }
 }
@@ -147,13 +145,7 @@ pub struct RegionSwitch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct RegionReport {
-    /// The display name.
-    pub name: String,
-    /// The port its gateway listens on.
-    pub port: u16,
-    /// Whether items can be written there.
-    pub writes: bool,
+pub struct RegionHealth {
     /// What is wrong with it as a whole.
     pub condition: Condition,
     /// Time until that ends by itself.
@@ -161,8 +153,6 @@ pub struct RegionReport {
     pub ends_in: Option<Span>,
     /// Whether its port is open and answers.
     pub listens: bool,
-    /// Requests that met the trouble.
-    pub struck: u64,
     /// Why it is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -173,6 +163,11 @@ impl RegionSwitch {
     pub fn lasting(mut self, duration: Duration) -> RegionSwitch {
         self.lasting = Some(duration);
         self
+    }
+
+    /// How it is.
+    pub fn health(&self) -> Option<RegionHealth> {
+        self.faults.regions().remove(&self.name)
     }
 
     /// The region's display name.
@@ -216,6 +211,6 @@ impl RegionSwitch {
 
     /// Makes this the region that writes; writes at the one before are answered 403/3.
     pub fn fail_over(&self) -> Result<(), FaultError> {
-        Ok(self.faults.regions().update(|topology| topology.fail_over(self.id))?)
+        Ok(self.faults.topology().update(|topology| topology.fail_over(self.id))?)
     }
 }

@@ -22,7 +22,7 @@ pub use delay::{Between, DELAY_MAX, Delay, Percentiles, Shape};
 pub use doors::PortTaken;
 pub use effect::{ConnectionEffect, Delayed, Effect};
 pub use filter::{Filter, OperationKind, ResourceKind};
-pub use handle::{FaultError, Faults, RegionReport, RegionSwitch};
+pub use handle::{FaultError, Faults, RegionHealth, RegionSwitch};
 pub use rule::{BadRule, Rule};
 pub use set::{RULES_MAX, Report, RuleState};
 pub use switch::{Condition, Down, Trouble};

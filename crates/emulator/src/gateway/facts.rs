@@ -71,7 +71,7 @@ impl Known {
     }
 }
 
-fn text<'a>(value: Option<&'a http::HeaderValue>) -> Option<&'a str> {
+fn text(value: Option<&http::HeaderValue>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok()).filter(|text| !text.is_empty())
 }
 
@@ -120,7 +120,9 @@ fn kind_of(operation: &Operation<'_>) -> OperationKind {
         Operation::Database(_, DatabaseVerb::Delete) => OperationKind::Delete,
         Operation::Offer(_, OfferVerb::Replace) => OperationKind::Replace,
         Operation::Offers(OffersVerb::List) | Operation::PartitionRanges(_) => OperationKind::ReadFeed,
-        Operation::Offers(OffersVerb::Query) => OperationKind::Query,
+        Operation::Offers(OffersVerb::Query) | Operation::Conflicts(_, ConflictVerb::Query) => {
+            OperationKind::Query
+        }
         Operation::Conflicts(_, ConflictVerb::List) => OperationKind::ReadFeed,
         Operation::Conflicts(_, ConflictVerb::One) => OperationKind::Read,
         Operation::Items(_, operation) => item_kind_of(operation),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod control;
 mod matching;
 mod regions;
 
@@ -123,12 +124,13 @@ impl Lab {
     async fn try_link(&self, port: u16, spoken: Spoken) -> io::Result<Link> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         match spoken {
-            Spoken::Http1 | Spoken::Http2 => Link::over(stream, spoken).await,
+            Spoken::Http1 | Spoken::Http2 => Box::pin(Link::over(stream, spoken)).await,
             Spoken::Http1OverTls | Spoken::Http2OverTls => {
                 let protocol: &[u8] = if spoken.is_http2() { b"h2" } else { b"http/1.1" };
                 let connector = TlsConnector::from(self.trust(protocol).await);
                 let name = ServerName::try_from("localhost").unwrap();
-                Link::over(connector.connect(name, stream).await?, spoken).await
+                let stream = Box::pin(connector.connect(name, stream)).await?;
+                Box::pin(Link::over(stream, spoken)).await
             }
         }
     }

@@ -1,10 +1,16 @@
 //! Whole regions: down, draining, slow, throttled, and up again.
 
-use perihelion_emulator::faults::{Condition, Down};
+use perihelion_emulator::faults::{Condition, Down, RegionHealth};
 
 use super::*;
 
 const EAST: &str = "East US";
+
+impl Lab {
+    fn east(&self) -> RegionHealth {
+        self.running.region(EAST).unwrap().health().unwrap()
+    }
+}
 
 #[tokio::test]
 async fn a_refused_region_resets_its_clients_and_comes_back_on_the_same_port() {
@@ -47,18 +53,18 @@ async fn a_region_comes_back_by_itself_when_its_time_has_passed() {
     for how in [Down::Refused, Down::BlackHole] {
         lab.running.region(EAST).unwrap().lasting(Duration::from_secs(30)).down(how).unwrap();
         lab.clock.advance(Duration::from_secs(29));
-        let report = &lab.faults().regions_now()[1];
+        let report = &lab.east();
         assert_eq!((report.listens, report.ends_in.unwrap().0), (false, Duration::from_secs(1)), "{how:?}");
         lab.clock.advance(Duration::from_secs(1));
         in_time(async {
-            while !lab.faults().regions_now()[1].listens {
+            while !lab.east().listens {
                 tokio::task::yield_now().await;
             }
         })
         .await;
         let answer = lab.link_to(1, Spoken::Http1).await.send(lab.account()).await.unwrap();
         assert_eq!(answer.status, 200, "{how:?}");
-        assert_eq!(lab.faults().regions_now()[1].condition, Condition::Up);
+        assert_eq!(lab.east().condition, Condition::Up);
     }
 }
 
@@ -71,16 +77,16 @@ async fn a_port_that_was_taken_meanwhile_is_named_and_used_again_once_it_is_free
     let squatter = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let error = east.up().unwrap_err().to_string();
     assert!(error.contains(&port.to_string()) && error.contains(EAST) && error.contains("stop"), "{error}");
-    assert!(lab.faults().regions_now()[1].problem.is_some());
+    assert!(lab.east().problem.is_some());
     drop(squatter);
     in_time(async {
-        while !lab.faults().regions_now()[1].listens {
+        while !lab.east().listens {
             tokio::task::yield_now().await;
         }
     })
     .await;
     assert_eq!(lab.link_to(1, Spoken::Http1).await.send(lab.account()).await.unwrap().status, 200);
-    assert_eq!(lab.faults().regions_now()[1].problem, None);
+    assert_eq!(lab.east().problem, None);
 }
 
 #[tokio::test]
@@ -165,12 +171,12 @@ async fn a_slow_region_answers_late_and_a_second_trouble_replaces_the_first() {
     in_time(lab.faults().until_held(1)).await;
     lab.clock.advance(Duration::from_secs(3));
     assert_eq!(in_time(sending).await.unwrap(), 200);
-    assert_eq!(lab.faults().regions_now()[1].condition, Condition::Slow);
+    assert_eq!(lab.east().condition, Condition::Slow);
     east.down(Down::Unavailable).unwrap();
     assert_eq!(lab.faults().list().len(), 1);
-    assert_eq!(lab.faults().regions_now()[1].condition, Condition::Unavailable);
+    assert_eq!(lab.east().condition, Condition::Unavailable);
     lab.faults().clear().unwrap();
-    assert_eq!(lab.faults().regions_now()[1].condition, Condition::Up);
+    assert_eq!(lab.east().condition, Condition::Up);
 }
 
 #[tokio::test]
