@@ -41,11 +41,10 @@ impl Emulator {
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
         };
         let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
-        let faults = Arc::clone(&account.faults);
         let entrances = regions.iter().map(Server::entrance).collect();
-        let doors = Arc::new(Doors::new(Arc::clone(&faults), config.clock.clone(), entrances));
+        let doors = Arc::new(Doors::new(Arc::clone(&account.faults), config.clock.clone(), entrances));
         let keeper = DoorKeeper::start(Arc::clone(&doors));
-        let faults = Faults::new(faults, doors, config.clock.clone());
+        let faults = Faults::new(Arc::clone(&account), doors, config.clock.clone());
         let controls = Control {
             account: Arc::clone(&account),
             clock: config.clock.clone(),

@@ -11,13 +11,14 @@ use super::rule::{BadRule, Rule};
 use super::set::{FaultSet, Report, RuleState};
 use super::switch::{Condition, Down, Trouble, id_of};
 use super::{Delay, Doorway};
-use crate::clock::Clock;
-use crate::clock::Span;
+use crate::clock::{Clock, Span};
+use crate::gateway::Account;
 use crate::regions::{Region, RegionId, Regions, TopologyError};
 
 /// The faults of a running account. Cheap to clone; clones are the same faults.
 #[derive(Clone, Debug)]
 pub struct Faults {
+    account: Arc<Account>,
     set: Arc<FaultSet>,
     doors: Arc<Doors>,
     clock: Clock,
@@ -39,8 +40,9 @@ pub enum FaultError {
 }
 
 impl Faults {
-    pub(crate) fn new(set: Arc<FaultSet>, doors: Arc<Doors>, clock: Clock) -> Faults {
-        Faults { set, doors, clock }
+    pub(crate) fn new(account: Arc<Account>, doors: Arc<Doors>, clock: Clock) -> Faults {
+        let set = Arc::clone(&account.faults);
+        Faults { account, set, doors, clock }
     }
 
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
@@ -102,7 +104,7 @@ impl Faults {
         let topology = self.topology().current();
         let id = topology.find(name)?;
         let name = topology.region(id).name.clone();
-        Ok(RegionSwitch { faults: self.clone(), id, name, lasting: None })
+        Ok(RegionSwitch { faults: self.clone(), name, lasting: None })
     }
 
     /// How every region is, by its name.
@@ -136,7 +138,6 @@ impl Faults {
 #[derive(Clone, Debug)]
 pub struct RegionSwitch {
     faults: Faults,
-    id: RegionId,
     name: String,
     lasting: Option<Duration>,
 }
@@ -197,7 +198,7 @@ impl RegionSwitch {
 
     /// Gives the region this trouble, in place of the one it has.
     pub fn suffer(&self, trouble: Trouble) -> Result<(), FaultError> {
-        let Faults { set, doors, clock } = &self.faults;
+        let Faults { set, doors, clock, .. } = &self.faults;
         let rule = trouble.rule(&self.name, self.lasting);
         rule.check(&set.regions().current())?;
         set.put(rule.named(&id_of(&self.name)), clock.uptime())?;
@@ -211,6 +212,6 @@ impl RegionSwitch {
 
     /// Makes this the region that writes; writes at the one before are answered 403/3.
     pub fn fail_over(&self) -> Result<(), FaultError> {
-        Ok(self.faults.topology().update(|topology| topology.fail_over(self.id))?)
+        Ok(self.faults.account.fail_over(&self.name)?)
     }
 }
