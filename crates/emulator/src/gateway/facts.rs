@@ -124,7 +124,8 @@ fn kind_of(operation: &Operation<'_>) -> OperationKind {
             OperationKind::Query
         }
         Operation::Conflicts(_, ConflictVerb::List) => OperationKind::ReadFeed,
-        Operation::Conflicts(_, ConflictVerb::One) => OperationKind::Read,
+        Operation::Conflicts(_, ConflictVerb::Read(_)) => OperationKind::Read,
+        Operation::Conflicts(_, ConflictVerb::Delete(_)) => OperationKind::Delete,
         Operation::Items(_, operation) => item_kind_of(operation),
         Operation::Unsupported(request) => match request.verb {
             UnsupportedVerb::List => OperationKind::ReadFeed,
