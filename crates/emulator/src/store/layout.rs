@@ -46,6 +46,12 @@ pub enum LayoutError {
     /// Ranges with others between them.
     #[error("the ranges {0} are not next to each other; only neighbours can be merged")]
     Apart(String),
+    /// A region that has not seen all of what is to be merged. Its view of two histories has no LSN of
+    /// its own, so that sessions and feeds could not tell what it misses.
+    #[error(
+        "replication to '{0}' is paused; ranges merge when every region has caught up, so resume it first"
+    )]
+    Paused(String),
 }
 
 /// What splits and merges take turns with.
@@ -113,6 +119,11 @@ impl Container {
         if parents.windows(2).any(|pair| pair[0].range.max != pair[1].range.min) {
             let named: Vec<String> = ids.iter().map(u32::to_string).collect();
             return Err(LayoutError::Apart(named.join(", ")));
+        }
+        if let Some((_, region)) =
+            self.surroundings.regions.current().regions().find(|(_, there)| there.paused_at.is_some())
+        {
+            return Err(LayoutError::Paused(region.name.clone()));
         }
         let id = layout.new_id();
         let range = EpkRange::new(first.range.min.clone(), last.range.max.clone());

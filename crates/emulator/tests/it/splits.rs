@@ -219,6 +219,46 @@ async fn impossible_splits_and_merges_say_why() {
     assert!(merge(&[3, 2]).contains("next to each other"));
 }
 
+#[tokio::test]
+async fn ranges_do_not_merge_while_a_region_could_not_follow() {
+    let account = TestAccount::with(|settings| {
+        settings.topology = crate::client::topology(&[("West US", 0), ("East US", 0)]);
+    });
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+    let halves = split(&account, 0);
+    let uptime = account.clock.uptime();
+    account.account.pause_replication("East US", uptime).unwrap();
+    let error = account.account.merge_partitions("d", "c", &halves, uptime).unwrap_err().to_string();
+    assert!(error.contains("'East US' is paused") && error.contains("resume"), "{error}");
+    account.account.resume_replication("East US", uptime).unwrap();
+    merge(&account, &halves);
+}
+
+#[tokio::test]
+async fn accounts_of_one_process_do_not_answer_with_each_other_s_tokens() {
+    // The item is in range 2 at LSN 2 both times: once made by a merge, once, for half of the keys, by a
+    // split.
+    for n in 0..8 {
+        for (partitions, version) in [(2, ":0#2"), (1, ":-1#2")] {
+            let account = TestAccount::with(|settings| {
+                settings.partitions = std::num::NonZeroU32::new(partitions);
+            });
+            account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+            put(&account, n).await;
+            if partitions == 2 {
+                merge(&account, &[0, 1]);
+            } else {
+                split(&account, 0);
+            }
+            let key = format!(r#"["k{n}"]"#);
+            let key = [("x-ms-documentdb-partitionkey", key.as_str())];
+            let answer = account.send(Method::GET, &format!("{DOCS}/{n}"), &key, "").await.expect(200);
+            let token = answer.header("x-ms-session-token").unwrap();
+            assert!(token.ends_with(version), "{token}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_never_notice_that_their_partition_is_replaced() {
     let account = std::sync::Arc::new(TestAccount::with_container().await);

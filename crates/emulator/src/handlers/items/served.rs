@@ -88,11 +88,13 @@ thread_local! {
 }
 
 /// The answer to point reads of one partition as long as nothing is written to it. A pure function of
-/// the four values it is recognised by, so it needs no one to invalidate it.
+/// the values it is recognised by, so it needs no one to invalidate it.
 struct Template {
     content_path: HeaderValue,
     alt_content_path: HeaderValue,
     range_id: u32,
+    token_version: i64,
+    read_regions: usize,
     reach: Reach,
     reply: Reply,
 }
@@ -107,18 +109,17 @@ impl Template {
         let headers =
             ServedBy { content_path: &content_path, alt_content_path: &alt_content_path, ..served.headers() };
         let reply = Reply::item_template(headers);
-        Template {
-            content_path,
-            alt_content_path,
-            range_id: served.range_id,
-            reach: served.reach.clone(),
-            reply,
-        }
+        let ServedBy { range_id, token_version, read_regions, .. } = served.headers();
+        let reach = served.reach.clone();
+        Template { content_path, alt_content_path, range_id, token_version, read_regions, reach, reply }
     }
 
     fn fits(&self, served: &Served<'_>) -> bool {
         self.reach == served.reach
             && self.range_id == served.range_id
+            // Another account of the same process may have a partition like this one in all else.
+            && self.token_version == served.token_version
+            && self.read_regions == served.headers().read_regions
             && self.content_path == served.container.content_path
             && self.alt_content_path == served.container.alt_content_path
     }

@@ -1,0 +1,114 @@
+//! What may happen next, and how often.
+
+use crate::dice::Dice;
+use crate::failure::Failure;
+use crate::world::World;
+use crate::writes::Write;
+
+/// One step.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Write(Write),
+    Batch,
+    ReadInSession,
+    ReadAlone,
+    Query,
+    QueryAsOf,
+    BeginQuery,
+    ReadQuery,
+    BeginFeed,
+    ReadFeed,
+    TimePasses,
+    Lag,
+    Pause,
+    Resume,
+    FailOver,
+    Split,
+    Merge,
+    ToggleSplitting,
+    SaveSnapshot,
+    RestoreSnapshot,
+}
+
+/// How often each happens, in relation to the others.
+const ACTIONS: &[(usize, Action)] = &[
+    (10, Action::Write(Write::Create)),
+    (22, Action::Write(Write::Upsert)),
+    (8, Action::Write(Write::Replace)),
+    (8, Action::Write(Write::Patch)),
+    (5, Action::Write(Write::Delete)),
+    (8, Action::Batch),
+    (24, Action::ReadInSession),
+    (10, Action::ReadAlone),
+    (8, Action::Query),
+    (2, Action::QueryAsOf),
+    (2, Action::BeginQuery),
+    (8, Action::ReadQuery),
+    (2, Action::BeginFeed),
+    (12, Action::ReadFeed),
+    (14, Action::TimePasses),
+    (2, Action::Lag),
+    (3, Action::Pause),
+    (4, Action::Resume),
+    (3, Action::FailOver),
+    (4, Action::Split),
+    (3, Action::Merge),
+    (2, Action::ToggleSplitting),
+    (2, Action::SaveSnapshot),
+    (1, Action::RestoreSnapshot),
+];
+
+impl World {
+    /// Does what the dice say.
+    pub(crate) async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        match dice.weighted(ACTIONS) {
+            Action::Write(write) => self.write(write, dice).await?,
+            Action::Batch => self.write_batch(dice).await?,
+            Action::ReadInSession => self.read_in_session(dice).await?,
+            Action::ReadAlone => self.read_alone(dice).await?,
+            Action::Query => self.query(dice).await?,
+            Action::QueryAsOf => self.query_as_of(dice).await?,
+            Action::BeginQuery => self.begin_query(dice).await?,
+            Action::ReadQuery => self.read_query(dice).await?,
+            Action::BeginFeed => self.begin_feed(dice).await?,
+            Action::ReadFeed => self.read_feed(dice).await?,
+            Action::TimePasses => self.let_time_pass(dice),
+            Action::Lag => self.change_lag(dice),
+            Action::Pause => self.pause(dice),
+            Action::Resume => self.resume(dice),
+            Action::FailOver => self.fail_over(dice),
+            Action::Split => self.split(dice).await?,
+            Action::Merge => self.merge(dice).await?,
+            Action::ToggleSplitting => self.toggle_splitting(dice),
+            Action::SaveSnapshot => self.save_snapshot(dice),
+            Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
+        }
+        Ok(())
+    }
+
+    /// Lets everything arrive, and asks for everything: in every region, in every session.
+    pub(crate) async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        self.tell("everything arrives, and everything is asked for".to_owned());
+        let told = self.told.len();
+        let outcome = self.ask_for_everything(dice).await;
+        // What went well does not help to understand what did not.
+        let well = self.told.len().saturating_sub(2).max(told);
+        self.told.drain(told..well);
+        outcome
+    }
+
+    async fn ask_for_everything(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.splitting.is_some() {
+            self.toggle_splitting(dice);
+        }
+        for at in 0..self.regions.len() {
+            self.resume_region(at);
+        }
+        self.wait(std::time::Duration::from_secs(5));
+        self.query_everything(dice).await?;
+        self.read_everything_in_sessions().await?;
+        let region = self.region(dice);
+        self.drain_feeds(region).await?;
+        self.drain_queries().await
+    }
+}

@@ -1,0 +1,251 @@
+//! Steps that read change feeds: several readers, each with its own places and positions.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde_json::Value;
+
+use crate::client::Answer;
+use crate::dice::Dice;
+use crate::failure::{Failure, Promise, ensure};
+use crate::model::{Change, History, plain};
+use crate::ring::{Lease, Place};
+use crate::world::{DOCS, World, lsn_of};
+use crate::writes::shown;
+
+const READERS_MAX: usize = 5;
+/// More pages than a feed can have.
+const PAGES_MAX: usize = 400;
+
+/// Which changes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Latest,
+    All,
+}
+
+/// One reader of the feed.
+pub(crate) struct FeedReader {
+    mode: Mode,
+    leases: Vec<Lease>,
+    page_size: usize,
+    /// By partition key, the LSN after which it reads.
+    start: BTreeMap<String, u64>,
+    told: Told,
+}
+
+/// What a reader has been told.
+#[derive(Default)]
+struct Told {
+    /// By partition key, how many changes.
+    changes: BTreeMap<String, usize>,
+    /// By partition key and id, the LSN of the last version.
+    versions: BTreeMap<(String, String), u64>,
+}
+
+impl Told {
+    /// The next change of a partition key in all-versions mode: exactly the one that comes next.
+    fn change(&mut self, key: &str, start: u64, history: &History, row: &Value) -> Result<u64, Failure> {
+        let count = self.changes.entry(key.to_owned()).or_default();
+        let expected = history.changes_after(start).nth(*count);
+        *count += 1;
+        ensure(expected.is_some_and(|expected| matches(row, expected)), Promise::FeedOrder, || {
+            format!("{row}\n  instead of change {count} of {key}, {expected:?}")
+        })?;
+        Ok(expected.map_or(0, |change| change.lsn))
+    }
+
+    /// A version of an item in latest-version mode: the one there was at `lsn`, and never twice.
+    fn version(&mut self, key: &str, lsn: u64, history: &History, row: &Value) -> Result<u64, Failure> {
+        let id = row["id"].as_str().unwrap().to_owned();
+        let at = history.at(lsn);
+        let expected = at.get(&id);
+        let holds = expected.is_some_and(|version| plain(row) == version.body && row["_lsn"] == version.lsn);
+        ensure(holds, Promise::FeedOrder, || format!("{row}\n  at LSN {lsn} there was {expected:?}"))?;
+        let told = expected.map_or(0, |version| version.lsn);
+        let before = self.versions.insert((key.to_owned(), id), told).unwrap_or(0);
+        ensure(before < told, Promise::FeedOrder, || {
+            format!("{row}\n  comes after LSN {before} of the same item")
+        })?;
+        Ok(told)
+    }
+
+    /// Whether all of a partition key has been told.
+    fn is_complete(&self, mode: Mode, key: &str, start: u64, history: &History) -> Result<(), Failure> {
+        match mode {
+            Mode::All => {
+                let count = self.changes.get(key).copied().unwrap_or(0);
+                let missing: Vec<&Change> = history.changes_after(start).skip(count).collect();
+                ensure(missing.is_empty(), Promise::FeedComplete, || format!("missing of {key}: {missing:?}"))
+            }
+            Mode::Latest => {
+                let told =
+                    |id: &String| self.versions.get(&(key.to_owned(), id.clone())).copied().unwrap_or(0);
+                let missing =
+                    history.newest().iter().find(|(id, item)| item.lsn > start && told(id) != item.lsn);
+                ensure(missing.is_none(), Promise::FeedComplete, || format!("missing of {key}: {missing:?}"))
+            }
+        }
+    }
+}
+
+fn matches(row: &Value, change: &Change) -> bool {
+    let metadata = &row["metadata"];
+    let same_item = match &change.version {
+        Some(version) => plain(&row["current"]) == version.body,
+        None => metadata["id"] == change.id.as_str(),
+    };
+    same_item && metadata["lsn"] == change.lsn && metadata["operationType"] == change.kind.word()
+}
+
+/// The partition key that a row is about.
+fn key_of(mode: Mode, row: &Value) -> &str {
+    let key = match mode {
+        Mode::Latest => &row["pk"],
+        Mode::All if row["metadata"]["operationType"] == "delete" => &row["metadata"]["partitionKey"]["pk"],
+        Mode::All => &row["current"]["pk"],
+    };
+    key.as_str().unwrap_or_default()
+}
+
+impl World {
+    /// Begins another feed: somewhere, by some means, from now or from the beginning.
+    pub(crate) async fn begin_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.feeds.len() >= READERS_MAX {
+            return Ok(());
+        }
+        let mode = *dice.pick(&[Mode::Latest, Mode::All]);
+        let region = self.region(dice);
+        let leases = match dice.below(4) {
+            0 => vec![Lease::new(Place::Everywhere)],
+            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
+            2 => vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))],
+            _ => Lease::per_range(&self.ranges),
+        };
+        let from_now = mode == Mode::All || dice.chance(30);
+        let start = if from_now { self.probe(region).await? } else { BTreeMap::new() };
+        self.tell(format!("feed {}: {mode:?} in {region}, from {start:?}, {leases:?}", self.feeds.len()));
+        let mut reader =
+            FeedReader { mode, leases, page_size: dice.between(1, 6), start, told: Told::default() };
+        if from_now {
+            for at in 0..reader.leases.len() {
+                let answer = self.ask_feed(&reader, at, region, Some("*")).await;
+                if answer.status == 410 {
+                    return Ok(());
+                }
+                ensure(answer.status == 304, Promise::Answer, || format!("from now: {}", shown(&answer)))?;
+                reader.leases[at].position = answer.header("etag").map(str::to_owned);
+            }
+        }
+        self.feeds.push(reader);
+        Ok(())
+    }
+
+    /// A reader reads a page or more, in any region.
+    pub(crate) async fn read_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.feeds.is_empty() {
+            return Ok(());
+        }
+        let at = dice.below(self.feeds.len());
+        let region = self.region(dice);
+        for _ in 0..dice.between(1, 3) {
+            let lease = dice.below(self.feeds[at].leases.len());
+            self.read_feed_page(at, lease, region).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads one page; says whether there was anything.
+    async fn read_feed_page(&mut self, at: usize, lease: usize, region: u8) -> Result<bool, Failure> {
+        let mut reader = self.feeds.remove(at);
+        let position = reader.leases[lease].position.clone();
+        let answer = self.ask_feed(&reader, lease, region, position.as_deref()).await;
+        let more = self.take_feed_page(&mut reader, lease, &answer).await;
+        let etag = answer.header("etag").unwrap_or("-");
+        self.tell(format!(
+            "feed {at} in {region}: {:?} after {position:?} → {} to {etag}: {}",
+            reader.leases[lease.min(reader.leases.len() - 1)].place,
+            shown(&answer),
+            String::from_utf8_lossy(&answer.body)
+        ));
+        self.feeds.insert(at, reader);
+        more
+    }
+
+    async fn ask_feed(
+        &self,
+        reader: &FeedReader,
+        lease: usize,
+        region: u8,
+        position: Option<&str>,
+    ) -> Answer {
+        let mut headers = reader.leases[lease].headers();
+        let mode = match reader.mode {
+            Mode::Latest => "Incremental Feed",
+            Mode::All => "Full-Fidelity Feed",
+        };
+        headers.push(("a-im", mode.to_owned()));
+        headers.push(("x-ms-max-item-count", reader.page_size.to_string()));
+        headers.extend(position.map(|position| ("if-none-match", position.to_owned())));
+        self.send(region, Method::GET, DOCS, &headers, "").await
+    }
+
+    async fn take_feed_page(
+        &mut self,
+        reader: &mut FeedReader,
+        lease: usize,
+        answer: &Answer,
+    ) -> Result<bool, Failure> {
+        match (answer.status, answer.header("x-ms-substatus")) {
+            (410, Some("1002")) => {
+                let ranges = self.read_ranges().await?;
+                let gone = reader.leases.remove(lease);
+                reader.leases.extend(gone.relocate(&ranges));
+                return Ok(true);
+            }
+            (410, Some("1007")) => return Ok(true),
+            (200 | 304, _) => {}
+            _ => return Err(Failure { promise: Promise::Answer, details: shown(answer) }),
+        }
+        reader.leases[lease].position = answer.header("etag").map(str::to_owned);
+        if answer.status == 304 {
+            return Ok(false);
+        }
+        let lsn = lsn_of(answer);
+        let mut last = 0;
+        for row in answer.json()["Documents"].as_array().unwrap() {
+            let key = key_of(reader.mode, row).to_owned();
+            let asked = self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
+            ensure(asked, Promise::FeedOrder, || format!("{row}\n  was not asked for"))?;
+            let (start, history) = (reader.start.get(&key).copied().unwrap_or(0), &self.histories[&key]);
+            let told = match reader.mode {
+                Mode::All => reader.told.change(&key, start, history, row)?,
+                Mode::Latest => reader.told.version(&key, lsn, history, row)?,
+            };
+            ensure(last <= told && told <= lsn, Promise::FeedOrder, || {
+                format!("{row}\n  with LSN {told} comes after {last} on a page of LSN {lsn}")
+            })?;
+            last = told;
+        }
+        Ok(true)
+    }
+
+    /// Reads every feed to its end: by then it has told everything.
+    pub(crate) async fn drain_feeds(&mut self, region: u8) -> Result<(), Failure> {
+        for at in 0..self.feeds.len() {
+            let (mut lease, mut pages) = (0, 0);
+            while lease < self.feeds[at].leases.len() {
+                let more = self.read_feed_page(at, lease, region).await?;
+                lease += usize::from(!more);
+                pages += 1;
+                ensure(pages < PAGES_MAX, Promise::FeedComplete, || "the feed has no end".to_owned())?;
+            }
+            let reader = &self.feeds[at];
+            for key in self.keys.iter().filter(|key| reader.leases.iter().any(|lease| lease.covers(key))) {
+                let start = reader.start.get(&key.name).copied().unwrap_or(0);
+                reader.told.is_complete(reader.mode, &key.name, start, &self.histories[&key.name])?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! A seeded workload against a model: clients that read, write, query and follow the change feed while
+//! replication lags, regions stop and fail over, partitions split and merge, and snapshots come back.
+//!
+//! Everything happens in one thread per seed, with a clock that only the seed moves: a seed that fails
+//! once fails always. More seeds, or one of them:
+//!
+//! ```text
+//! PERI_SEEDS=10000 PERI_SEED_START=200 cargo test -p perihelion-emulator --release --test simulation
+//! PERI_SEED=4711 cargo test -p perihelion-emulator --test simulation
+//! ```
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod actions;
+#[allow(dead_code, reason = "shared with the tests of single behaviours, which need more of it")]
+#[path = "../it/client.rs"]
+mod client;
+mod dice;
+mod failure;
+mod feed;
+mod model;
+mod operation;
+mod operator;
+mod query;
+mod reads;
+mod ring;
+mod run;
+mod session;
+mod world;
+mod writes;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Seeds of the short form.
+const SEEDS: u64 = 200;
+/// Steps of one seed.
+const STEPS: usize = 120;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not '{text}'")))
+}
+
+#[test]
+fn every_seed_keeps_every_promise() {
+    let (start, count) = match variable("PERI_SEED") {
+        Some(seed) => (seed, 1),
+        None => (variable("PERI_SEED_START").unwrap_or(0), variable("PERI_SEEDS").unwrap_or(SEEDS)),
+    };
+    let steps = variable("PERI_STEPS").map_or(STEPS, |steps| steps as usize);
+    let next = AtomicU64::new(start);
+    let broken = Mutex::new(None);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= start + count || broken.lock().unwrap().is_some() {
+                return;
+            }
+            if let Err(found) = run::check(seed, steps) {
+                broken.lock().unwrap().get_or_insert(found);
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    if let Some(broken) = broken.into_inner().unwrap() {
+        panic!("{broken}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Steps of an operator: regions, partitions, snapshots and time.
+
+use std::time::Duration;
+
+use crate::dice::Dice;
+use crate::failure::{Failure, Promise, ensure};
+use crate::model::Items;
+use crate::world::{World, lag};
+
+impl World {
+    /// Lets time pass: mostly as long as a lag, seldom as long as a bound.
+    pub(crate) fn let_time_pass(&mut self, dice: &mut Dice) {
+        let milliseconds = dice.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
+        let milliseconds = if dice.chance(1) { 301_000 } else { dice.between(1, milliseconds) };
+        self.tell(format!("{milliseconds} ms pass"));
+        self.wait(Duration::from_millis(milliseconds as u64));
+    }
+
+    pub(crate) fn change_lag(&mut self, dice: &mut Dice) {
+        let lag = lag(dice);
+        let from = dice.chance(50).then(|| dice.pick(&self.regions).name);
+        let to = dice.chance(70).then(|| dice.pick(&self.regions).name);
+        self.tell(format!("lag {lag} from {from:?} to {to:?}"));
+        self.operate().set_lag(from, to, lag).unwrap();
+    }
+
+    pub(crate) fn pause(&mut self, dice: &mut Dice) {
+        let at = dice.below(self.regions.len());
+        self.tell(format!("replication to region {at} pauses"));
+        self.operate().pause_replication(self.regions[at].name, self.uptime()).unwrap();
+        self.regions[at].paused = true;
+    }
+
+    pub(crate) fn resume(&mut self, dice: &mut Dice) {
+        let paused: Vec<usize> = (0..self.regions.len()).filter(|at| self.regions[*at].paused).collect();
+        if paused.is_empty() {
+            return;
+        }
+        let at = *dice.pick(&paused);
+        self.tell(format!("replication to region {at} resumes"));
+        self.resume_region(at);
+    }
+
+    pub(crate) fn resume_region(&mut self, at: usize) {
+        self.operate().resume_replication(self.regions[at].name, self.uptime()).unwrap();
+        self.regions[at].paused = false;
+    }
+
+    pub(crate) fn fail_over(&mut self, dice: &mut Dice) {
+        let to = self.region(dice);
+        self.tell(format!("region {to} writes from now on"));
+        self.operate().fail_over(self.regions[usize::from(to)].name).unwrap();
+        self.hub = to;
+    }
+
+    pub(crate) async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.ranges.len() >= 8 {
+            return Ok(());
+        }
+        let id = dice.pick(&self.ranges).id;
+        let halves = self.operate().split_partition("d", "c", id, None, self.uptime());
+        let halves =
+            halves.map_err(|error| Failure { promise: Promise::Layout, details: error.to_string() })?;
+        self.tell(format!("range {id} splits into {halves:?}"));
+        self.layout_changed().await
+    }
+
+    pub(crate) async fn merge(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.ranges.len() < 2 {
+            return Ok(());
+        }
+        let first = dice.below(self.ranges.len() - 1);
+        let last = dice.between(first + 1, (first + 2).min(self.ranges.len() - 1));
+        let ids: Vec<u32> = self.ranges[first..=last].iter().map(|range| range.id).collect();
+        let merged = self.operate().merge_partitions("d", "c", &ids, self.uptime());
+        if self.regions.iter().any(|region| region.paused) {
+            return ensure(merged.is_err(), Promise::Layout, || "a paused region cannot follow".to_owned());
+        }
+        let merged =
+            merged.map_err(|error| Failure { promise: Promise::Layout, details: error.to_string() })?;
+        self.tell(format!("ranges {ids:?} merge into {merged}"));
+        self.layout_changed().await
+    }
+
+    async fn layout_changed(&mut self) -> Result<(), Failure> {
+        self.read_ranges().await?;
+        self.splitting = self.splitting.filter(|id| self.ranges.iter().any(|range| range.id == *id));
+        Ok(())
+    }
+
+    /// Requests that name a range are told to wait, or no longer.
+    pub(crate) fn toggle_splitting(&mut self, dice: &mut Dice) {
+        let (id, splitting) = match self.splitting.take() {
+            Some(id) => (id, false),
+            None => (dice.pick(&self.ranges).id, true),
+        };
+        self.tell(format!("range {id} is {}splitting", if splitting { "" } else { "no longer " }));
+        self.operate().set_splitting("d", "c", id, splitting).unwrap();
+        self.splitting = splitting.then_some(id);
+    }
+
+    pub(crate) fn save_snapshot(&mut self, dice: &mut Dice) {
+        let name = format!("s{}", dice.below(2));
+        self.tell(format!("snapshot {name} is saved"));
+        self.operate().save_snapshot(&name, self.now()).unwrap();
+        let saved = self.histories.iter().map(|(key, history)| (key.clone(), history.newest().clone()));
+        let saved = saved.collect();
+        self.snapshots.insert(name, saved);
+    }
+
+    pub(crate) async fn restore_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        let names: Vec<String> = self.snapshots.keys().cloned().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let name = dice.pick(&names).clone();
+        self.tell(format!("snapshot {name} is restored"));
+        self.operate().restore_snapshot(&name).unwrap();
+        self.layout_changed().await?;
+        let lsns = self.probe(self.hub).await?;
+        for (key, lsn) in lsns {
+            let items: Items = self.snapshots[&name][&key].clone();
+            self.histories.get_mut(&key).unwrap().restore(lsn, items);
+        }
+        // What was undone is not told, so whoever reads changes or pages begins anew.
+        self.feeds.clear();
+        self.cursors.clear();
+        Ok(())
+    }
+}

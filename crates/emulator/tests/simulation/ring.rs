@@ -1,0 +1,124 @@
+//! The ring as clients know it: ranges, and who reads which part of it.
+//!
+//! Pure. A client keeps a [`Lease`] per range it reads; when the range is gone it asks for the ranges
+//! again and goes on in those that took over, each within the part that was its own.
+
+use protocol::container::PartitionKeyDefinition;
+use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey, effective_key};
+use serde_json::Value;
+
+use crate::failure::{Failure, Promise, ensure};
+
+/// A partition key value and its place on the ring.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    /// As the header says it.
+    pub(crate) header: String,
+    pub(crate) epk: EffectivePartitionKey,
+}
+
+impl Key {
+    pub(crate) fn new(name: String, definition: &PartitionKeyDefinition) -> Key {
+        let epk = effective_key(definition, &PartitionKey::single(name.as_str()));
+        Key { header: format!("[\"{name}\"]"), name, epk }
+    }
+}
+
+/// One physical partition, as `pkranges` says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) id: u32,
+    pub(crate) epks: EpkRange,
+}
+
+/// Reads `pkranges`, which have to cover the ring in order.
+pub(crate) fn read_ranges(body: &Value) -> Result<Vec<Range>, Failure> {
+    let epk = |value: &Value| EffectivePartitionKey::from_hex(value.as_str().unwrap()).unwrap();
+    let mut ranges: Vec<Range> = body["PartitionKeyRanges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|range| Range {
+            id: range["id"].as_str().unwrap().parse().unwrap(),
+            epks: EpkRange::new(epk(&range["minInclusive"]), epk(&range["maxExclusive"])),
+        })
+        .collect();
+    ranges.sort_by(|a, b| a.epks.min.cmp(&b.epks.min));
+    let covers = ranges.first().is_some_and(|first| first.epks.min == EffectivePartitionKey::MIN)
+        && ranges.last().is_some_and(|last| last.epks.max == EffectivePartitionKey::MAX)
+        && ranges.windows(2).all(|pair| pair[0].epks.max == pair[1].epks.min);
+    ensure(covers, Promise::Layout, || format!("{ranges:?}"))?;
+    Ok(ranges)
+}
+
+/// How a reader says which part of the container it reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// It does not.
+    Everywhere,
+    /// One partition key, by its header.
+    Key(String),
+    /// A part of the ring, whoever has it.
+    Part(EpkRange),
+    /// A physical partition, or what is its own of it.
+    Range { id: u32, part: EpkRange },
+}
+
+/// A part of the container, and how far it has been read.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    pub(crate) place: Place,
+    pub(crate) position: Option<String>,
+    /// Whether there is nothing more to read.
+    pub(crate) done: bool,
+}
+
+impl Lease {
+    pub(crate) fn new(place: Place) -> Lease {
+        Lease { place, position: None, done: false }
+    }
+
+    /// One for each of `ranges`.
+    pub(crate) fn per_range(ranges: &[Range]) -> Vec<Lease> {
+        let lease = |range: &Range| Lease::new(Place::Range { id: range.id, part: range.epks.clone() });
+        ranges.iter().map(lease).collect()
+    }
+
+    /// What took over from a range that is gone: the same place, by the ranges there are now.
+    pub(crate) fn relocate(&self, ranges: &[Range]) -> Vec<Lease> {
+        let Place::Range { part, .. } = &self.place else { return vec![self.clone()] };
+        let parts = ranges.iter().filter_map(|range| Some((range.id, range.epks.intersect(part)?)));
+        parts.map(|(id, part)| Lease { place: Place::Range { id, part }, ..self.clone() }).collect()
+    }
+
+    /// The headers that name the place.
+    pub(crate) fn headers(&self) -> Vec<(&'static str, String)> {
+        let part = |part: &EpkRange| {
+            vec![
+                ("x-ms-read-key-type", "EffectivePartitionKeyRange".to_owned()),
+                ("x-ms-start-epk", part.min.to_hex()),
+                ("x-ms-end-epk", part.max.to_hex()),
+            ]
+        };
+        match &self.place {
+            Place::Everywhere => Vec::new(),
+            Place::Key(header) => vec![("x-ms-documentdb-partitionkey", header.clone())],
+            Place::Part(epks) => part(epks),
+            Place::Range { id, part: epks } => {
+                let mut headers = part(epks);
+                headers.push(("x-ms-documentdb-partitionkeyrangeid", id.to_string()));
+                headers
+            }
+        }
+    }
+
+    /// Whether a key is read by it.
+    pub(crate) fn covers(&self, key: &Key) -> bool {
+        match &self.place {
+            Place::Everywhere => true,
+            Place::Key(header) => *header == key.header,
+            Place::Part(part) | Place::Range { part, .. } => part.contains(&key.epk),
+        }
+    }
+}

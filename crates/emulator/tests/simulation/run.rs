@@ -1,0 +1,89 @@
+//! One seed: a world, its steps, and, if a promise is broken, the fewest steps that break it.
+
+use std::panic::AssertUnwindSafe;
+
+use crate::dice::Dice;
+use crate::failure::{Failure, Promise};
+use crate::world::World;
+
+/// Runs that are spent on making a history shorter.
+const SHRINK_RUNS_MAX: usize = 600;
+
+/// A broken promise and what led to it.
+pub(crate) struct Broken {
+    pub(crate) seed: u64,
+    pub(crate) failure: Failure,
+    pub(crate) steps: Vec<usize>,
+    pub(crate) history: Vec<String>,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.failure)?;
+        writeln!(f, "history of the {} steps that matter:", self.steps.len())?;
+        self.history.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        write!(f, "replay it with PERI_SEED={}", self.seed)
+    }
+}
+
+/// Runs a seed, and if it fails finds the fewest steps that do.
+pub(crate) fn check(seed: u64, steps: usize) -> Result<(), Broken> {
+    let all: Vec<usize> = (0..steps).collect();
+    match run(seed, &all) {
+        Ok(()) => Ok(()),
+        Err((failure, history)) => Err(shrink(Broken { seed, failure, steps: all, history })),
+    }
+}
+
+/// Runs some steps of a seed. The last thing is that everything arrives.
+fn run(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let mut told = Vec::new();
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let mut world = World::new(&mut Dice::new(seed)).await;
+            let outcome = drive(&mut world, seed, steps, &mut told).await;
+            told.append(&mut world.told);
+            outcome
+        })
+    }));
+    let outcome = outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Failure { promise: Promise::NoPanic, details: text.unwrap_or_default() })
+    });
+    outcome.map_err(|failure| (failure, told))
+}
+
+async fn drive(world: &mut World, seed: u64, steps: &[usize], told: &mut Vec<String>) -> Result<(), Failure> {
+    for step in steps {
+        // Handed over before the step, so that a panic does not take it along.
+        told.append(&mut world.told);
+        told.push(format!("step {step}"));
+        world.step(&mut Dice::of_step(seed, *step)).await?;
+    }
+    world.settle(&mut Dice::of_step(seed, usize::MAX - 1)).await
+}
+
+/// Leaves out as many steps as it can, first many at once, then one by one.
+fn shrink(mut broken: Broken) -> Broken {
+    let mut chunk = broken.steps.len() / 2;
+    let mut runs = 0;
+    while chunk > 0 {
+        let mut at = 0;
+        while at < broken.steps.len() && runs < SHRINK_RUNS_MAX {
+            let mut fewer = broken.steps.clone();
+            fewer.drain(at..(at + chunk).min(fewer.len()));
+            runs += 1;
+            match run(broken.seed, &fewer) {
+                Err((failure, history)) if failure.promise == broken.failure.promise => {
+                    broken = Broken { steps: fewer, failure, history, ..broken };
+                }
+                _ => at += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    broken
+}
