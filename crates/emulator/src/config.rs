@@ -19,6 +19,9 @@ use crate::server::{AuthoritySource, Limits};
 /// The key every official emulator and test suite uses.
 pub const WELL_KNOWN_KEY: &str = EMULATOR_KEY;
 
+/// What a physical partition of the service holds.
+pub const PARTITION_BYTES_MAX: u64 = 50 * 1024 * 1024 * 1024;
+
 /// Settings of one emulator. Start from [`Default`] and change what matters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -33,6 +36,8 @@ pub struct EmulatorConfig {
     pub key: String,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
+    /// Bytes a physical partition holds before it is split.
+    pub partition_bytes_max: u64,
     /// Whether request units are counted, and whether they run out.
     pub request_units: RequestUnits,
     /// Names of the regions, as clients see them; the first one writes.
@@ -59,6 +64,7 @@ impl Default for EmulatorConfig {
             control_port: 0,
             key: WELL_KNOWN_KEY.to_owned(),
             partitions: None,
+            partition_bytes_max: PARTITION_BYTES_MAX,
             request_units: RequestUnits::default(),
             regions: vec!["West US".to_owned()],
             multi_write: false,

@@ -1,4 +1,4 @@
-//! More partitions where throughput asks for them.
+//! More partitions where throughput or size asks for them.
 //!
 //! In: an offer that was changed. Out: the partitions of what it pays for, split one after the other
 //! on a thread that may take its time, until none has to carry more than a partition can. Until then
@@ -47,6 +47,28 @@ pub(crate) fn begin(account: &Arc<Account>, offer: OfferRid, uptime: Duration) -
     }
     // If it was there already, whoever works on it looks at the newest throughput before each step.
     true
+}
+
+/// Splits a range that holds more than a partition should, on a thread that may take its time.
+pub(crate) fn split_overfull(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
+    let (store, name) = (Arc::clone(&container.store), container.id.clone());
+    let split = move || {
+        let mut overfull = vec![range];
+        while let Some(range) = overfull.pop() {
+            // Whoever was faster has split it already; and a single value cannot be split.
+            let Some(middle) = store.middle_of(range) else { continue };
+            match store.split(range, Some(&middle), uptime) {
+                Ok(halves) => overfull.extend(halves.into_iter().filter(|half| store.is_overfull(*half))),
+                Err(error) => {
+                    tracing::debug!(container = name.as_str(), "a full partition stays whole: {error}");
+                }
+            }
+        }
+    };
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(split)),
+        Err(_) => split(),
+    }
 }
 
 struct Task {

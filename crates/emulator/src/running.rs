@@ -33,6 +33,7 @@ impl Emulator {
             key,
             topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?,
             partitions: config.partitions,
+            partition_bytes_max: config.partition_bytes_max,
             request_units: config.request_units,
             seed: uuid::Uuid::new_v4().as_fields().0,
         }));

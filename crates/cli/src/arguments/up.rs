@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
 use emulator::{Bind, ConsistencyLevel, RequestUnits, WELL_KNOWN_KEY};
 
@@ -64,6 +65,10 @@ pub(crate) struct Up {
     /// What becomes of the request units that operations cost
     #[arg(long, value_enum, default_value_t = Ru::Account, value_name = "MODE")]
     pub(crate) ru: Ru,
+
+    /// Bytes a physical partition holds before it is split in two
+    #[arg(long, value_name = "BYTES", default_value_t = PARTITION_BYTES_MAX)]
+    pub(crate) partition_size: u64,
 
     /// Port of health and control; 0 means any
     #[arg(long, default_value_t = 1234, value_name = "PORT")]

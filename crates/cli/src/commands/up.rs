@@ -46,6 +46,7 @@ fn config(up: &Up) -> EmulatorConfig {
     config.control_port = up.control_port;
     up.key.trim().clone_into(&mut config.key);
     config.partitions = up.partitions;
+    config.partition_bytes_max = up.partition_size;
     config.request_units = up.ru.into();
     config.regions.clone_from(&up.regions);
     config.multi_write = up.multi_write;

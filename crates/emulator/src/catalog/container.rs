@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 use super::{Catalog, OfferEntry, Refusal, to_bytes};
 use crate::clock::Ticks;
 use crate::regions::Regions;
-use crate::store;
+use crate::store::{self, Partitioning};
 
 /// A container as the catalog knows it.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub(crate) struct NewContainer<'a> {
     pub(crate) properties: ContainerProperties,
     /// Its own throughput, or `None` to share the database's.
     pub(crate) throughput: Option<Throughput>,
-    /// How many physical partitions it starts with.
-    pub(crate) partitions: usize,
+    /// How it is cut into physical partitions.
+    pub(crate) partitions: Partitioning,
     /// Where the account is.
     pub(crate) regions: Arc<Regions>,
 }

@@ -8,6 +8,7 @@ use protocol::throughput::Throughput;
 use super::*;
 use crate::clock::Ticks;
 use crate::regions::Regions;
+use crate::store::Partitioning;
 
 const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
 
@@ -17,7 +18,7 @@ fn container<'a>(database: &'a str, id: &str) -> NewContainer<'a> {
         database,
         properties: ContainerProperties::new(id, key),
         throughput: Some(Throughput::Manual(400)),
-        partitions: 1,
+        partitions: Partitioning::of(1),
         regions: Regions::alone(),
     }
 }

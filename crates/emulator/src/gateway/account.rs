@@ -24,6 +24,8 @@ pub struct Account {
     pub(crate) regions: Arc<Regions>,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub(crate) partitions: Option<NonZeroU32>,
+    /// Bytes a physical partition holds before it is split.
+    pub(crate) partition_bytes_max: u64,
     /// What becomes of the request units that operations cost.
     pub(crate) request_units: RequestUnits,
     /// Databases, containers, users, permissions, offers.
@@ -45,6 +47,8 @@ pub struct AccountSettings {
     pub topology: Topology,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
+    /// Bytes a physical partition holds before it is split.
+    pub partition_bytes_max: u64,
     /// What becomes of the request units that operations cost.
     pub request_units: RequestUnits,
     /// A draw that resource ids start from, so that a client which outlives one process does not
@@ -55,12 +59,24 @@ pub struct AccountSettings {
 impl Account {
     /// An account with nothing in it.
     pub fn new(settings: AccountSettings) -> Account {
-        let AccountSettings { key, topology, partitions, request_units, seed } = settings;
+        let AccountSettings { key, topology, partitions, partition_bytes_max, request_units, seed } =
+            settings;
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
         let (growth, snapshots) = (Growth::default(), Snapshots::default());
         let faults = Arc::new(FaultSet::new(Arc::clone(&regions), seed.into()));
-        Account { name, key, regions, partitions, request_units, catalog, growth, snapshots, faults }
+        Account {
+            name,
+            key,
+            regions,
+            partitions,
+            partition_bytes_max,
+            request_units,
+            catalog,
+            growth,
+            snapshots,
+            faults,
+        }
     }
 
     /// How many regions it is in.

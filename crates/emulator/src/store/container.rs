@@ -1,7 +1,7 @@
 //! A container: its rules and its partitions, in the order of the ring.
 
 use std::convert::Infallible;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +22,26 @@ use super::schema::Schema;
 use super::transaction::Transaction;
 use crate::regions::{RegionId, Regions, Vantage};
 
+/// No range.
+const NONE: u64 = u64::MAX;
+
+/// How a container is cut into partitions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Partitioning {
+    /// How many there are at first.
+    pub(crate) count: usize,
+    /// Bytes one holds before it is split.
+    pub(crate) bytes_max: u64,
+}
+
+#[cfg(test)]
+impl Partitioning {
+    /// So many, of any size.
+    pub(crate) fn of(count: usize) -> Partitioning {
+        Partitioning { count, bytes_max: u64::MAX }
+    }
+}
+
 /// The data of one container.
 pub(crate) struct Container {
     pub(super) rid: ContainerRid,
@@ -29,6 +49,8 @@ pub(crate) struct Container {
     /// Contiguous and sorted: together they cover the ring.
     pub(super) partitions: ArcSwap<Vec<Arc<Partition>>>,
     pub(super) layout: Mutex<Layout>,
+    /// The id of a range that holds too much.
+    overfull: AtomicU64,
     pub(super) surroundings: Surroundings,
 }
 
@@ -63,18 +85,19 @@ impl Container {
     pub(crate) fn new(
         rid: ContainerRid,
         properties: &ContainerProperties,
-        partitions: usize,
+        partitions: Partitioning,
         regions: Arc<Regions>,
     ) -> Container {
         let schema = Arc::new(Schema::of(properties));
-        let ranges = even_split(&schema.partition_key, partitions.max(1));
+        let ranges = even_split(&schema.partition_key, partitions.count.max(1));
         let layout = Mutex::new(Layout::after(ranges.len()));
         let mut contents = Contents::empty(&schema, LSN_FIRST);
         if regions.current().is_multi_write() {
             contents.head.progress = Progress::none_of(regions.current().len());
         }
         let token_version = first_token_version(&regions);
-        let surroundings = Surroundings { regions, ordinals: Arc::new(AtomicU64::new(1)) };
+        let surroundings =
+            Surroundings { regions, ordinals: Arc::new(AtomicU64::new(1)), bytes_max: partitions.bytes_max };
         let partition = |(range, id)| {
             let identity = Identity::new(id, rid, token_version);
             Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), surroundings.clone()))
@@ -85,8 +108,23 @@ impl Container {
             schema: ArcSwap::new(schema),
             partitions: ArcSwap::from_pointee(partitions),
             layout,
+            overfull: AtomicU64::new(NONE),
             surroundings,
         }
+    }
+
+    /// Whether a range holds more than it should.
+    pub(crate) fn is_overfull(&self, id: u32) -> bool {
+        let partition = self.partition_numbered(id);
+        partition.is_some_and(|partition| partition.newest().bytes() > self.surroundings.bytes_max)
+    }
+
+    /// The range that has come to hold more than it should, if one has. Told once.
+    pub(crate) fn take_overfull(&self) -> Option<u32> {
+        if self.overfull.load(Ordering::Relaxed) == NONE {
+            return None;
+        }
+        u32::try_from(self.overfull.swap(NONE, Ordering::Relaxed)).ok()
     }
 
     /// How many regions have a copy.
@@ -123,7 +161,12 @@ impl Container {
                 work(transaction)
             });
             match written {
-                Ok(commit) => return Ok((partition, commit)),
+                Ok(commit) => {
+                    if partition.newest().bytes() > self.surroundings.bytes_max {
+                        self.overfull.store(partition.identity.id.into(), Ordering::Relaxed);
+                    }
+                    return Ok((partition, commit));
+                }
                 Err(Closed::Retired) => std::hint::spin_loop(),
                 Err(Closed::TooFarBehind) => return Err(WriteRefused::TooFarBehind),
             }

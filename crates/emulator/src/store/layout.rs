@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::container::Container;
 use super::contents::Contents;
+use super::index::{KeyRange, Space};
 use super::partition::{Identity, Partition};
 use super::reach::Progress;
 use super::state::State;
@@ -99,6 +100,17 @@ impl Container {
         let token_version = parent.identity.token_version;
         self.exchange(&[parent], plans, token_version, uptime);
         Ok(ids)
+    }
+
+    /// Where to split the range `id` so that both sides hold about as many items; none where all of them
+    /// have one partition key value. Cost grows with the items.
+    pub(crate) fn middle_of(&self, id: u32) -> Option<EffectivePartitionKey> {
+        let state = self.partition_numbered(id)?.newest_snapshot();
+        let ring = KeyRange::prefix(Space::RING.to_bytes().to_vec());
+        let places = || state.index.range(&ring).filter_map(|entry| Some(&state.item(entry.ordinal())?.epk));
+        let first = places().next()?;
+        let middle = places().nth(state.len() / 2)?;
+        places().find(|place| *place >= middle && *place > first).cloned()
     }
 
     /// Merges neighbouring ranges into one. Says which range came of it.

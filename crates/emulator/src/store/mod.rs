@@ -32,7 +32,7 @@ mod view;
 mod viewed;
 
 pub(crate) use conflicts::Conflict;
-pub(crate) use container::{Container, WriteRefused};
+pub(crate) use container::{Container, Partitioning, WriteRefused};
 pub(crate) use document::{Document, DocumentError};
 pub(crate) use item::{Item, Ordinal};
 pub use layout::LayoutError;

@@ -63,6 +63,8 @@ pub(super) struct Surroundings {
     pub(super) regions: Arc<Regions>,
     /// Where the next item's number comes from.
     pub(super) ordinals: Arc<AtomicU64>,
+    /// Bytes a partition holds before it is split.
+    pub(super) bytes_max: u64,
 }
 
 /// What a partition's items have in common.

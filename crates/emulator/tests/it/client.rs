@@ -51,6 +51,7 @@ impl TestAccount {
             key: key.clone(),
             topology: topology(&[("West US", 8081)]),
             partitions: None,
+            partition_bytes_max: u64::MAX,
             request_units: RequestUnits::Account,
             seed: 1,
         };

@@ -134,13 +134,15 @@ async fn snapshots_are_named_listed_removed_and_bounded() {
 #[tokio::test]
 async fn saving_and_restoring_cost_the_same_whatever_there_is() {
     let account = TestAccount::with_container().await;
+    // The quickest of many: whatever else the machine does makes some of them slow, not all.
     let measure = || {
-        let watch = Stopwatch::start();
-        for _ in 0..50 {
+        let once = |_| {
+            let watch = Stopwatch::start();
             save(&account, "s");
             account.account.restore_snapshot("s").unwrap();
-        }
-        watch.elapsed()
+            watch.elapsed()
+        };
+        (0..200).map(once).min().unwrap()
     };
     put(&account, 0, 0).await;
     let few = measure();

@@ -389,3 +389,48 @@ async fn a_fixed_number_of_partitions_stays() {
     assert!(!set_throughput(&account, 50_000).await);
     assert_eq!(range_count(&account, "c").await, 2);
 }
+
+#[tokio::test]
+async fn a_partition_that_holds_too_much_is_split() {
+    let account = TestAccount::with(|settings| settings.partition_bytes_max = 4_000);
+    account
+        .create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#)
+        .await;
+    for n in 0..ITEMS {
+        put(&account, n).await;
+    }
+    // The last split may still be on its way.
+    let mut ranges = 1;
+    for _ in 0..10_000 {
+        let all = account.get(RANGES).await.expect(200).json();
+        ranges = all["PartitionKeyRanges"].as_array().unwrap().len();
+        if ranges >= 3 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert!(ranges >= 3, "{ranges} ranges hold {ITEMS} items of about 300 bytes");
+    let (mut rows, mut from) = (0, None);
+    loop {
+        let (next, more) = page(&account, "SELECT VALUE c.n FROM c", &[], from.as_deref()).await;
+        rows += next.len();
+        from = more;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(rows, 60);
+}
+
+#[tokio::test]
+async fn a_single_large_logical_partition_stays_whole() {
+    let account = TestAccount::with(|settings| settings.partition_bytes_max = 1_000);
+    account
+        .create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#)
+        .await;
+    for n in 0..20 {
+        put(&account, n * 20).await;
+    }
+    let all = account.get(RANGES).await.expect(200).json();
+    assert_eq!(all["PartitionKeyRanges"].as_array().unwrap().len(), 1);
+}

@@ -8,6 +8,7 @@ use super::{CHARGE_WRITE, definition, quota};
 use crate::catalog::NewContainer;
 use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::throughput::{self, THROUGHPUT_DEFAULT};
+use crate::store::Partitioning;
 
 /// Creates a container.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
@@ -22,7 +23,10 @@ pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
         database,
         properties,
         throughput: own,
-        partitions: throughput::partitions(call.account.partitions, &paid),
+        partitions: Partitioning {
+            count: throughput::partitions(call.account.partitions, &paid),
+            bytes_max: call.account.partition_bytes_max,
+        },
         regions: Arc::clone(&call.account.regions),
     };
     let container = call.account.catalog.create_container(new, call.now)?;

@@ -32,6 +32,7 @@ pub(crate) use query::check_cross_partition;
 
 use super::ItemRequest;
 use crate::gateway::{ItemOperation, Reply, ServiceError};
+use crate::growth;
 
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
@@ -50,5 +51,8 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
         ItemOperation::QueryPlan => query_plan::query_plan(&request),
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
     };
+    if let Some(range) = request.container.store.take_overfull() {
+        growth::split_overfull(&request.container, range, request.call.uptime);
+    }
     request.settle(answer)
 }
