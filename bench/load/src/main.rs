@@ -19,9 +19,11 @@ mod response; // where an answer ends
 mod scaling;
 mod server; // the servers and how they are started
 mod signature; // how requests are signed
+mod snapshots;
 mod startup;
 mod subject; // a server with the comparison's data on it
 mod throughput;
+mod variants; // Perihelion against itself
 mod workload; // what is asked
 
 use std::path::{Path, PathBuf};
@@ -89,7 +91,18 @@ fn run(options: &Options, recorded: &RecordedAnswer) -> Result<Report, String> {
                     Err(error) => report.failures.push(format!("scaling: {error}")),
                 }
             }
-            Part::Scaling => {}
+            Part::Regions if options.servers.contains(&Kind::Perihelion) => {
+                report.variants.extend(variants::regions(&programs, budget, &mut progress)?);
+            }
+            Part::Snapshots if options.servers.contains(&Kind::Perihelion) => {
+                report.snapshots = snapshots::measure(&programs, budget, &mut progress)?;
+            }
+            Part::Durability if options.servers.contains(&Kind::Perihelion) => {
+                report.variants.extend(variants::durability(&programs, budget, &mut progress)?);
+                progress(&format!("opening a directory of {} items", budget.large));
+                report.opening = Some(variants::opening(&programs, budget.large)?);
+            }
+            Part::Scaling | Part::Regions | Part::Snapshots | Part::Durability => {}
         }
     }
     Ok(report)

@@ -13,10 +13,21 @@ pub(crate) enum Part {
     Memory,
     Throughput,
     Scaling,
+    Regions,
+    Snapshots,
+    Durability,
 }
 
 impl Part {
-    const ALL: [Part; 4] = [Part::Startup, Part::Memory, Part::Throughput, Part::Scaling];
+    const ALL: [Part; 7] = [
+        Part::Startup,
+        Part::Memory,
+        Part::Throughput,
+        Part::Scaling,
+        Part::Regions,
+        Part::Snapshots,
+        Part::Durability,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -24,6 +35,9 @@ impl Part {
             Part::Memory => "memory",
             Part::Throughput => "throughput",
             Part::Scaling => "scaling",
+            Part::Regions => "regions",
+            Part::Snapshots => "snapshots",
+            Part::Durability => "durability",
         }
     }
 }
@@ -57,6 +71,7 @@ pub(crate) struct Budget {
     pub(crate) small: u64,
     pub(crate) large: u64,
     pub(crate) scaling_rounds: usize,
+    pub(crate) variant_rounds: usize,
 }
 
 /// The text of `--help`.
@@ -65,7 +80,7 @@ Measures Perihelion and its peers side by side and prints ratios.
 
   bench [--quick] [--rounds N] [--markdown FILE] [--enforce] [--logs]
         [--only perihelion,vercel,in-memory,canned]
-        [--parts startup,memory,throughput,scaling]
+        [--parts startup,memory,throughput,scaling,regions,snapshots,durability]
         [--rows \"point read,create,…\"] [--connections 1,16,64]
 
 PERI names the `peri` to measure; without it, the one of the repository is built.";
@@ -121,6 +136,7 @@ impl Options {
                 small: 10_000,
                 large: 100_000,
                 scaling_rounds: 3,
+                variant_rounds: 5,
             }
         } else {
             Budget {
@@ -132,6 +148,7 @@ impl Options {
                 small: 10_000,
                 large: 1_000_000,
                 scaling_rounds: 7,
+                variant_rounds: 9,
             }
         }
     }

@@ -7,7 +7,9 @@ use crate::generator::Outcome;
 use crate::memory::Memory;
 use crate::scaling::Scaling;
 use crate::server::Kind;
+use crate::snapshots::Snapshots;
 use crate::throughput::Cells;
+use crate::variants::{Comparison, OPEN_SECONDS_MAX, Opening};
 use crate::workload::Row;
 
 /// Everything a run found.
@@ -21,6 +23,10 @@ pub(crate) struct Report {
     pub(crate) scaling: Vec<Scaling>,
     /// The sizes of the two containers of `scaling`.
     pub(crate) scaling_counts: (u64, u64),
+    /// Perihelion against itself.
+    pub(crate) variants: Vec<Comparison>,
+    pub(crate) snapshots: Vec<Snapshots>,
+    pub(crate) opening: Option<Opening>,
     pub(crate) failures: Vec<String>,
 }
 
@@ -36,7 +42,14 @@ const PEERS: [Kind; 2] = [Kind::Vercel, Kind::InMemory];
 impl Report {
     /// Tables of ratios with absolute values beside; also valid Markdown.
     pub(crate) fn render(&self) -> String {
-        let sections = [self.single_figures(), self.rates(), self.processor(), self.scaling_table()];
+        let sections = [
+            self.single_figures(),
+            self.rates(),
+            self.processor(),
+            self.scaling_table(),
+            self.variants_table(),
+            self.snapshots_table(),
+        ];
         sections.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
@@ -150,6 +163,31 @@ impl Report {
         Some(table.render())
     }
 
+    fn variants_table(&self) -> Option<String> {
+        if self.variants.is_empty() {
+            return None;
+        }
+        let mut table =
+            Table::new(&["operations per second, 16 connections", "variant", "plain", "variant's", "ratio"]);
+        for Comparison { row, name, plain_rate, rate, ratio, .. } in &self.variants {
+            let (row, name) = (row.name().to_owned(), (*name).to_owned());
+            table.row(vec![row, name, number(*plain_rate), number(*rate), times(*ratio)]);
+        }
+        Some(table.render())
+    }
+
+    fn snapshots_table(&self) -> Option<String> {
+        if self.snapshots.is_empty() {
+            return None;
+        }
+        let mut table = Table::new(&["the whole account", "save, ms", "restore, ms"]);
+        for Snapshots { items, save_millis, restore_millis } in &self.snapshots {
+            let name = format!("{} items", number(*items as f64));
+            table.row(vec![name, number(*save_millis), number(*restore_millis)]);
+        }
+        Some(table.render())
+    }
+
     /// The rows and numbers of connections that were measured, in the order of the table.
     fn lines(&self) -> Vec<(Row, usize)> {
         let mut lines: Vec<(Row, usize)> =
@@ -201,6 +239,28 @@ impl Report {
         }
         for Scaling { name, ratio, .. } in &self.scaling {
             add(format!("within 3× of the small container, {name}: {}", times(*ratio)), *ratio <= 3.0);
+        }
+        for Comparison { row, name, ratio, bar, .. } in &self.variants {
+            if let Some(bar) = bar {
+                let text =
+                    format!("{} of the plain form, {}, {name}: {}", times(*bar), row.name(), times(*ratio));
+                add(text, ratio >= bar);
+            }
+        }
+        if let [few, many] = self.snapshots.as_slice() {
+            for (what, few, many) in [
+                ("saving", few.save_millis, many.save_millis),
+                ("restoring", few.restore_millis, many.restore_millis),
+            ] {
+                let text =
+                    format!("{what} a snapshot under 1 ms and within 3× of a small one: {} ms", number(many));
+                add(text, many < 1.0 && many <= 3.0 * few);
+            }
+        }
+        if let Some(Opening { items, seconds }) = self.opening {
+            let items = number(items as f64);
+            let text = format!("opening {items} items of 1 KB within {OPEN_SECONDS_MAX} s: {seconds:.1} s");
+            add(text, seconds < OPEN_SECONDS_MAX);
         }
         bars
     }

@@ -103,14 +103,21 @@ impl Programs {
 
     /// Starts a server and waits for the line that says it listens.
     pub(crate) fn start(&self, kind: Kind) -> Result<Server, String> {
+        self.start_with(kind, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn start_with(&self, kind: Kind, arguments: &[String]) -> Result<Server, String> {
         let mut command = self.command(kind);
+        command.args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(if self.logs { Stdio::inherit() } else { Stdio::null() });
         // A developer's setting that makes some servers record a stack per error would handicap them.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         let (child, stdout) = OwnedChild::spawn(&mut command)
             .map_err(|error| format!("{}: cannot start {command:?}: {error}", kind.name()))?;
-        let mut server = Server { kind, child, account: None, stdout: BufReader::new(stdout) };
+        let ready = Value::Null;
+        let mut server = Server { kind, child, account: None, ready, stdout: BufReader::new(stdout) };
         server.account = Some(server.read_ready_line()?);
         Ok(server)
     }
@@ -121,6 +128,8 @@ pub(crate) struct Server {
     pub(crate) kind: Kind,
     child: OwnedChild,
     account: Option<Account>,
+    /// What `peri up --json` said; nothing for the others.
+    ready: Value,
     /// Kept open: a closed pipe would fail the server's next line.
     stdout: BufReader<std::process::ChildStdout>,
 }
@@ -129,6 +138,20 @@ impl Server {
     /// How to reach it and sign for it.
     pub(crate) fn account(&self) -> &Account {
         self.account.as_ref().expect("set before the server is handed out")
+    }
+
+    /// The same, in one of its regions.
+    pub(crate) fn account_in(&self, region: usize) -> Result<Account, String> {
+        let endpoint = self.ready["account"]["regions"][region]["endpoint"].as_str();
+        let port = endpoint.and_then(port_of).ok_or_else(|| format!("there is no region {region}"))?;
+        Ok(Account { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), ..self.account().clone() })
+    }
+
+    /// A plain client of its control port, which takes no signature and minds none.
+    pub(crate) fn control(&self) -> Result<Client, String> {
+        let port = self.ready["control"]["endpoint"].as_str().and_then(port_of).ok_or("no control port")?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Client::connect(Account { address, ..self.account().clone() }).map_err(|error| error.to_string())
     }
 
     /// The process, for its memory and processor time.
@@ -150,6 +173,7 @@ impl Server {
         let mut line = String::new();
         let read = self.stdout.read_line(&mut line);
         read.map_err(|error| format!("{}: reading its first line: {error}", self.kind.name()))?;
+        self.ready = serde_json::from_str(&line).unwrap_or_default();
         parse_ready_line(&line)
             .map_err(|error| format!("{}: {error}; its first line was {line:?}", self.kind.name()))
     }
@@ -170,9 +194,12 @@ fn parse_ready_line(line: &str) -> Result<Account, String> {
             (endpoint.to_owned(), WELL_KNOWN_KEY.to_owned())
         }
     };
-    let port = endpoint.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
-    let port: u16 = port.ok_or_else(|| format!("no port in {endpoint}"))?;
+    let port: u16 = port_of(&endpoint).ok_or_else(|| format!("no port in {endpoint}"))?;
     Ok(Account { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), key: Key::parse(&key)? })
+}
+
+fn port_of(endpoint: &str) -> Option<u16> {
+    endpoint.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok())
 }
 
 /// Keeps the canned server's answer in a file of its own that goes away with this value.

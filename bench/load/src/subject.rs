@@ -31,9 +31,15 @@ pub(crate) struct Subject {
 impl Subject {
     /// Starts a server; one that stores also gets its containers and items.
     pub(crate) fn prepare(programs: &Programs, kind: Kind) -> Result<Subject, String> {
+        Subject::on(programs.start(kind)?)
+    }
+
+    /// The same, on a server that runs already.
+    pub(crate) fn on(server: Server) -> Result<Subject, String> {
+        let kind = server.kind;
         let container = |name, count| Container { name, count, ranges: vec!["0".to_owned()] };
         let mut subject = Subject {
-            server: programs.start(kind)?,
+            server,
             items: container("items", ITEMS),
             upserts: container("upserts", ITEMS),
             creates: container("creates", 0),
