@@ -50,6 +50,11 @@ impl Text {
 
 /// A whole number.
 pub(super) fn whole(number: u64) -> HeaderValue {
+    // Ranges and regions are few: a text that is always there is neither made nor counted.
+    const FEW: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    if let Some(digit) = usize::try_from(number).ok().and_then(|number| FEW.get(number)) {
+        return HeaderValue::from_static(digit);
+    }
     Text::new().number(number, 1).value()
 }
 

@@ -23,19 +23,68 @@ const HEADERS_EXPECTED: usize = 32;
 /// Holds a place in a map that will be copied: a copy has room for what it holds and no more.
 const PLACE: HeaderValue = HeaderValue::from_static("");
 
-/// What never changes, with places for what [`Stamp::finish`] always adds. Every answer starts as a
+/// What never changes, after places for what [`Stamp::finish`] always sets. Every answer starts as a
 /// copy of it: copying a map costs less than hashing the same names again.
 static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| {
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
+    for name in [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE] {
+        headers.insert(name, PLACE);
+    }
     headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache"));
     headers.insert(GATEWAY_VERSION, HeaderValue::from_static("version=2.14.0"));
     headers.insert(SERVICE_VERSION, HeaderValue::from_static("version=2.14.0.0"));
     headers.insert(SCHEMA_VERSION, HeaderValue::from_static("1.16"));
-    for name in [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE] {
-        headers.insert(name, PLACE);
-    }
     headers
 });
+
+/// The same, then places for what [`Reply::served_by`] sets, then for an item's version: what the
+/// answer to a write without the item starts as.
+static STORED: LazyLock<HeaderMap> = LazyLock::new(|| stored_headers(None));
+
+/// The same for an answer with the item.
+static STORED_WITH_BODY: LazyLock<HeaderMap> =
+    LazyLock::new(|| stored_headers(Some(HeaderValue::from_static("application/json"))));
+
+/// Where [`Reply::served_by`] finds its places.
+const SERVED_AT: usize = 8;
+/// Where an item's version is, in an answer without the item.
+const VERSION_AT: usize = SERVED_AT + 12;
+/// The same in an answer with the item, after the type of its content.
+const VERSION_AT_WITH_BODY: usize = VERSION_AT + 1;
+
+fn stored_headers(content_type: Option<HeaderValue>) -> HeaderMap {
+    let served = ServedBy {
+        content_path: &PLACE,
+        alt_content_path: &PLACE,
+        range_id: 0,
+        token_version: 0,
+        read_regions: 0,
+        reach: &Reach::default(),
+    };
+    let mut headers = Reply::new(Status::OK).served_by(served).headers;
+    debug_assert_eq!(headers.len(), VERSION_AT, "served_by sets what its places are for");
+    if let Some(content_type) = content_type {
+        headers.insert(http::header::CONTENT_TYPE, content_type);
+    }
+    headers.insert(http::header::ETAG, PLACE);
+    headers
+}
+
+/// Sets headers whose places begin at `first`. Where they are in other places, or in none, they are
+/// found by their names, which takes longer.
+fn put<const N: usize>(headers: &mut HeaderMap, first: usize, mut values: [(HeaderName, HeaderValue); N]) {
+    let mut placed = 0;
+    for ((name, place), (wanted, value)) in headers.iter_mut().skip(first).zip(&mut values) {
+        if name != wanted {
+            break;
+        }
+        *place = std::mem::replace(value, PLACE);
+        placed += 1;
+    }
+    for (name, value) in values.into_iter().skip(placed) {
+        headers.insert(name, value);
+    }
+}
 
 /// What a handler answers.
 #[derive(Clone, Debug)]
@@ -155,43 +204,59 @@ impl Reply {
         self
     }
 
+    /// The answer to a write that stored the version `etag` names: with the item, or without.
+    pub(crate) fn stored(status: Status, etag: HeaderValue, body: Option<Bytes>) -> Reply {
+        let (mut headers, at) = match &body {
+            Some(_) => (STORED_WITH_BODY.clone(), VERSION_AT_WITH_BODY),
+            None => (STORED.clone(), VERSION_AT),
+        };
+        put(&mut headers, at, [(http::header::ETAG, etag)]);
+        Reply {
+            status,
+            sub_status: SubStatus::NONE,
+            charge: 1.0,
+            headers,
+            body: body.unwrap_or_default(),
+            quorum_at: Duration::ZERO,
+        }
+    }
+
     /// Sets what tells apart one version of an item from another.
-    ///
-    /// Setting both at once keeps the places [`Reply::item_template`] holds for them together.
     pub(crate) fn item_version(mut self, etag: HeaderValue, lsn: Lsn) -> Reply {
-        self.headers.insert(http::header::ETAG, etag);
         let lsn = figures::whole(lsn.0);
-        self.headers.insert(ITEM_LOCAL_LSN, lsn.clone());
-        self.headers.insert(ITEM_LSN, lsn);
+        let values = [(http::header::ETAG, etag), (ITEM_LSN, lsn.clone()), (ITEM_LOCAL_LSN, lsn)];
+        put(&mut self.headers, VERSION_AT_WITH_BODY, values);
         self
     }
 
     /// Sets what clients need to keep a session: who answered, for which container, and how far
     /// that partition is.
     pub(crate) fn served_by(mut self, served: ServedBy<'_>) -> Reply {
-        let headers = &mut self.headers;
-        headers.insert(SESSION_TOKEN, served.session_token());
         let range_id = figures::whole(served.range_id.into());
-        headers.insert(PARTITION_KEY_RANGE_ID, range_id.clone());
-        headers.insert(INTERNAL_PARTITION_ID, range_id.clone());
-        headers.insert(PHYSICAL_PARTITION_ID, range_id);
-        // What a region shows is committed.
         let lsn = figures::whole(served.reach.lsn.0);
-        for name in [LOCAL_LSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LOCAL_LSN] {
-            headers.insert(name, lsn.clone());
-        }
-        headers.insert(LSN, lsn);
-        headers.insert(NUMBER_OF_READ_REGIONS, figures::whole(served.read_regions as u64));
-        headers.insert(CONTENT_PATH, served.content_path.clone());
-        headers.insert(ALT_CONTENT_PATH, served.alt_content_path.clone());
+        let values = [
+            (SESSION_TOKEN, served.session_token()),
+            (PARTITION_KEY_RANGE_ID, range_id.clone()),
+            (INTERNAL_PARTITION_ID, range_id.clone()),
+            (PHYSICAL_PARTITION_ID, range_id),
+            // What a region shows is committed.
+            (LOCAL_LSN, lsn.clone()),
+            (GLOBAL_COMMITTED_LSN, lsn.clone()),
+            (QUORUM_ACKED_LSN, lsn.clone()),
+            (QUORUM_ACKED_LOCAL_LSN, lsn.clone()),
+            (LSN, lsn),
+            (NUMBER_OF_READ_REGIONS, figures::whole(served.read_regions as u64)),
+            (CONTENT_PATH, served.content_path.clone()),
+            (ALT_CONTENT_PATH, served.alt_content_path.clone()),
+        ];
+        put(&mut self.headers, SERVED_AT, values);
         self
     }
 
     /// What 200 with an item starts as. Lacks the body and, in places already held for them, what
     /// [`Reply::item_version`] sets.
     pub(crate) fn item_template(served: ServedBy<'_>) -> Reply {
-        let mut template = Reply::ok(Bytes::new()).served_by(served);
-        template.headers.insert(http::header::ETAG, PLACE);
+        let mut template = Reply::stored(Status::OK, PLACE, Some(Bytes::new())).served_by(served);
         template.headers.insert(ITEM_LSN, PLACE);
         template.headers.insert(ITEM_LOCAL_LSN, PLACE);
         template
@@ -238,10 +303,13 @@ impl Stamp {
     /// Turns `reply` into the response to send.
     pub(crate) fn finish(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
         let Reply { status, sub_status, charge, mut headers, body, .. } = reply;
-        headers.insert(ACTIVITY_ID, activity);
-        headers.insert(REQUEST_CHARGE, figures::charge(charge));
-        headers.insert(REQUEST_DURATION, figures::milliseconds(took));
-        headers.insert(LAST_STATE_CHANGE, self.last_state_change.clone());
+        let values = [
+            (ACTIVITY_ID, activity),
+            (REQUEST_CHARGE, figures::charge(charge)),
+            (REQUEST_DURATION, figures::milliseconds(took)),
+            (LAST_STATE_CHANGE, self.last_state_change.clone()),
+        ];
+        put(&mut headers, 0, values);
         if !sub_status.is_none() {
             headers.insert(SUB_STATUS, HeaderValue::from(sub_status.0));
         }
@@ -250,5 +318,85 @@ impl Stamp {
             StatusCode::from_u16(status.0).expect("named statuses are valid HTTP statuses");
         *response.headers_mut() = headers;
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach() -> Reach {
+        Reach { lsn: Lsn(42), ..Reach::default() }
+    }
+
+    fn served<'a>(path: &'a HeaderValue, reach: &'a Reach) -> ServedBy<'a> {
+        ServedBy {
+            content_path: path,
+            alt_content_path: path,
+            range_id: 3,
+            token_version: -1,
+            read_regions: 2,
+            reach,
+        }
+    }
+
+    /// Every header as `name: value`, sorted.
+    fn shown(headers: &HeaderMap) -> Vec<String> {
+        let mut lines: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn headers_that_have_places_are_those_that_are_set_by_name() {
+        let (path, etag) = (HeaderValue::from_static("path"), HeaderValue::from_static("\"1\""));
+        let by_name = || Reply::new(Status::CREATED).etag(etag.clone());
+        let body = Bytes::from_static(b"{}");
+        let minimal = Reply::stored(Status::CREATED, etag.clone(), None).served_by(served(&path, &reach()));
+        assert_eq!(shown(&minimal.headers), shown(&by_name().served_by(served(&path, &reach())).headers));
+        let whole = Reply::stored(Status::CREATED, etag.clone(), Some(body.clone()))
+            .served_by(served(&path, &reach()));
+        assert_eq!(
+            shown(&whole.headers),
+            shown(&by_name().json(body).served_by(served(&path, &reach())).headers)
+        );
+    }
+
+    #[test]
+    fn every_place_of_a_point_read_is_filled() {
+        let (path, etag) = (HeaderValue::from_static("path"), HeaderValue::from_static("\"1\""));
+        let places = Reply::item_template(served(&path, &reach())).headers.len();
+        let reply = Reply::item_template(served(&path, &reach())).item_version(etag, Lsn(41));
+        let stamp = Stamp::new(std::time::SystemTime::UNIX_EPOCH);
+        let response = stamp.finish(reply, HeaderValue::from_static("activity"), Duration::from_micros(117));
+        let headers = response.headers();
+        assert_eq!(headers.len(), places);
+        assert!(headers.values().all(|value| !value.is_empty()), "{headers:?}");
+        for (name, value) in [
+            (name::SESSION_TOKEN, "3:-1#42"),
+            (name::LSN, "42"),
+            (name::ITEM_LSN, "41"),
+            (name::PARTITION_KEY_RANGE_ID, "3"),
+            (name::NUMBER_OF_READ_REGIONS, "2"),
+            (name::REQUEST_DURATION_MS, "0.117"),
+            ("etag", "\"1\""),
+            ("content-type", "application/json"),
+        ] {
+            assert_eq!(headers[name], value, "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_in_other_places_are_found_by_name() {
+        let mut headers = HeaderMap::new();
+        headers.insert(LSN, PLACE);
+        headers.insert(SESSION_TOKEN, HeaderValue::from_static("old"));
+        let value = |text| HeaderValue::from_static(text);
+        put(&mut headers, 0, [(LSN, value("1")), (ITEM_LSN, value("2")), (SESSION_TOKEN, value("new"))]);
+        let lines = ["lsn: 1", "x-ms-item-lsn: 2", "x-ms-session-token: new"];
+        assert_eq!(shown(&headers), lines);
     }
 }

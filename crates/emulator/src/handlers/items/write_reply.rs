@@ -79,12 +79,9 @@ pub(super) fn stored(
     let served = Served::by(&request.container, partition, commit.reach.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
-    let reply = Reply::new(status)
-        .charge(cost(&written))
-        .etag(etag_header(&written.item))
-        .committed_at(commit.quorum_at);
-    let minimal = is_minimal(&request.call.headers)?;
-    Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
+    let body = (!is_minimal(&request.call.headers)?).then(|| written.item.body());
+    let reply = Reply::stored(status, etag_header(&written.item), body).charge(cost(&written));
+    Ok(served.reply(reply.committed_at(commit.quorum_at)))
 }
 
 /// What a stored version cost.
