@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Cert(cert) => commands::cert::run(&cert),
         Command::Status(status) => commands::status::run(&status),
         Command::Region(region) => commands::region::run(&region),
+        Command::Fault(fault) => commands::fault::run(&fault),
         Command::Partition(partition) => commands::partition::run(&partition),
         Command::Snapshot(snapshot) => commands::snapshot::run(&snapshot),
         Command::Clock(clock) => commands::clock::run(&clock),

@@ -4,20 +4,24 @@ mod cert;
 mod clock;
 mod container_path;
 mod control;
+mod fault;
 mod partition;
 mod region;
 mod snapshot;
 mod status;
+mod struck;
 mod up;
 
 pub(crate) use cert::Cert;
 pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::Control;
+pub(crate) use fault::{Fault, FaultAction, When};
 pub(crate) use partition::{Partition, PartitionAction};
-pub(crate) use region::{Region, RegionAction};
+pub(crate) use region::{Lasting, Region, RegionAction};
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
 pub(crate) use status::Status;
+pub(crate) use struck::Struck;
 pub(crate) use up::Up;
 
 /// Where to begin, and the exit codes where people look for them.
@@ -27,6 +31,8 @@ Examples:
   peri up --port 0 --json        for scripts: any free port, and one line of JSON that says which
   peri cert --out ca.pem         what https clients have to trust
   peri status                    what a running one holds, and where
+  peri region down eastus        see who notices; up brings it back
+  peri fault status 429          make requests fail, all or some of them
   peri snapshot save clean       something to come back to between tests
   peri clock advance 1h          see what expires, without waiting
 
@@ -57,6 +63,7 @@ pub(crate) enum Command {
     Cert(Cert),
     Status(Status),
     Region(Region),
+    Fault(Fault),
     Partition(Partition),
     Snapshot(Snapshot),
     Clock(Clock),

@@ -2,6 +2,7 @@
 
 pub(crate) mod cert;
 pub(crate) mod clock;
+pub(crate) mod fault;
 pub(crate) mod partition;
 pub(crate) mod region;
 pub(crate) mod snapshot;

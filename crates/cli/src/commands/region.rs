@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::arguments::{Region, RegionAction};
+use crate::arguments::{Lasting, Region, RegionAction};
 use crate::control::{ControlPort, escaped, list, text};
 use crate::exit::Failure;
 use crate::output::Table;
@@ -13,8 +13,25 @@ pub(crate) fn run(region: &Region) -> Result<(), Failure> {
     let replication = |name: &str, verb: &str| {
         port.post(&format!("/regions/{}/replication/{verb}", escaped(name)), &json!({}))
     };
+    let switch = |name: &str, verb: &str, mut body: Value, lasting: Option<&Lasting>| {
+        if let Some(span) = lasting.and_then(|lasting| lasting.lasting) {
+            body["for"] = json!(span);
+        }
+        port.post(&format!("/regions/{}/{verb}", escaped(name)), &body)
+    };
     let answer = match &region.action {
         RegionAction::List => port.get("/regions"),
+        RegionAction::Down { name, how, lasting } => {
+            switch(name, "down", json!({ "as": how }), Some(lasting))
+        }
+        RegionAction::Up { name } => switch(name, "up", json!({}), None),
+        RegionAction::Drain { name, lasting } => switch(name, "drain", json!({}), Some(lasting)),
+        RegionAction::Slow { name, by, lasting } => switch(name, "slow", json!({ "by": by }), Some(lasting)),
+        RegionAction::Storm { name, retry_after, share, lasting } => {
+            let body = json!({ "retryAfter": retry_after, "share": share });
+            switch(name, "storm", body, Some(lasting))
+        }
+        RegionAction::Failover { name } => switch(name, "failover", json!({}), None),
         RegionAction::Lag { lag, from, to } => {
             port.post("/regions/lag", &json!({ "lag": lag.to_string(), "from": from, "to": to }))
         }
@@ -40,10 +57,16 @@ pub(super) fn table(regions: &Value) -> Table {
 }
 
 fn state(region: &Value) -> String {
-    let mut words = vec![if region["writes"] == true { "writes" } else { "reads" }];
+    let mut words = vec![if region["writes"] == true { "writes" } else { "reads" }.to_owned()];
     if region["paused"] == true {
-        words.push("paused");
+        words.push("paused".to_owned());
     }
+    match (region["condition"].as_str(), region["endsIn"].as_str()) {
+        (None | Some("up"), _) => {}
+        (Some(condition), Some(left)) => words.push(format!("{condition} for {left}")),
+        (Some(condition), None) => words.push(condition.to_owned()),
+    }
+    words.extend(region["problem"].as_str().map(str::to_owned));
     words.join(", ")
 }
 
@@ -72,12 +95,15 @@ mod tests {
               "lagFrom": { "East US": "0s", "North Europe": "0s" } },
             { "name": "East US", "endpoint": "http://localhost:8082/", "writes": false, "paused": true,
               "lagFrom": { "West US": "2s", "North Europe": "0s" } },
-            { "name": "Alone", "endpoint": "http://localhost:1/", "writes": true, "paused": false, "lagFrom": {} },
+            { "name": "Gone", "endpoint": "http://localhost:8083/", "writes": false, "paused": false,
+              "condition": "refused", "endsIn": "30s", "lagFrom": {} },
+            { "name": "Alone", "condition": "up", "endpoint": "http://localhost:1/", "writes": true, "paused": false, "lagFrom": {} },
         ]);
         let expected = "\
-REGION   ENDPOINT               STATE          LAG
-West US  http://localhost:8081  writes         0s
-East US  http://localhost:8082  reads, paused  0s from North Europe, 2s from West US
+REGION   ENDPOINT               STATE                   LAG
+West US  http://localhost:8081  writes                  0s
+East US  http://localhost:8082  reads, paused           0s from North Europe, 2s from West US
+Gone     http://localhost:8083  reads, refused for 30s
 Alone    http://localhost:1     writes";
         assert_eq!(table(&regions).to_string(), expected);
     }

@@ -67,6 +67,77 @@ fn regions_are_set_apart_paused_and_resumed() {
 }
 
 #[test]
+fn regions_go_down_and_come_up() {
+    let lab = Lab::new();
+    for (arguments, state) in [
+        (&["down", "East US", "--for", "1h"][..], "reads, refused for "),
+        (&["down", "eastus", "--as", "black-hole"], "reads, blackHole"),
+        (&["down", "eastus", "--as", "503"], "reads, unavailable"),
+        (&["drain", "eastus"], "reads, draining"),
+        (&["slow", "eastus", "10ms..20ms"], "reads, slow"),
+        (&["storm", "eastus", "--share", "0.5", "--retry-after", "5ms"], "reads, storm"),
+        (&["up", "eastus"], "reads   "),
+        (&["failover", "eastus"], "writes"),
+    ] {
+        let shown = lab.says(&[&["region"], arguments].concat());
+        let east = shown.lines().find(|line| line.starts_with("East US")).unwrap();
+        assert!(east.contains(state), "{arguments:?}: {shown}");
+    }
+    lab.refuses(&["region", "down", "Mars"], 6, "'East US'");
+    lab.refuses(&["region", "down", "eastus", "--as", "asleep"], 2, "black-hole");
+    lab.refuses(&["region", "slow", "eastus", "soon"], 2, "10ms..50ms");
+}
+
+#[test]
+fn faults_are_made_listed_and_removed() {
+    let lab = Lab::new();
+    assert!(lab.says(&["fault", "list"]).starts_with("no rules (seed "));
+    let shown = lab.says(&[
+        "fault",
+        "status",
+        "429",
+        "--sub-status",
+        "3200",
+        "--operation",
+        "read",
+        "--share",
+        "0.3",
+        "--for",
+        "1h",
+        "--id",
+        "storm",
+    ]);
+    assert!(shown.contains("429/3200") && shown.contains("read, share 0.3"), "{shown}");
+    for arguments in [
+        &["delay", "p50=5ms,p99=9ms", "--region", "East US,westus"][..],
+        &["delay", "1s", "--answer", "--operation", "create,upsert"],
+        &["close", "before", "--container", "shop/carts", "--partition-key", "p1"],
+        &["close", "after", "--delay", "5ms", "--every-nth", "3"],
+        &["stall", "--range", "0"],
+        &["go-away", "--count", "1", "--after", "1s"],
+    ] {
+        lab.says(&[&["fault"], arguments].concat());
+    }
+    let file = lab.home.path().join("rule.json");
+    std::fs::write(&file, r#"{"id":"own","effect":{"status":503}}"#).unwrap();
+    lab.says(&["fault", "add", file.to_str().unwrap()]);
+    let listed: Value = serde_json::from_str(&lab.says(&["fault", "list", "--json"])).unwrap();
+    assert_eq!(listed["rules"].as_array().unwrap().len(), 8);
+    assert_eq!(lab.says(&["fault", "rm", "own"]), "removed 'own'");
+    assert_eq!(lab.says(&["fault", "seed", "7"]), "chance starts from 7, and every rule counts from 0");
+    assert!(lab.says(&["fault", "list"]).ends_with("seed 7"));
+    assert_eq!(lab.says(&["fault", "clear"]), "removed 7 rules");
+
+    lab.refuses(&["fault", "status", "200"], 6, "400 to 599");
+    lab.refuses(&["fault", "status", "503", "--share", "1.5"], 6, "share");
+    lab.refuses(&["fault", "status", "503", "--region", "Mars"], 6, "'East US'");
+    lab.refuses(&["fault", "status", "503", "--operation", "fly"], 2, "`read`");
+    lab.refuses(&["fault", "status", "503", "--share", "0.5", "--every-nth", "2"], 2, "--every-nth");
+    lab.refuses(&["fault", "add", "no-such-file"], 2, "no-such-file");
+    lab.refuses(&["fault", "rm", "own"], 6, "'own'");
+}
+
+#[test]
 fn snapshots_come_and_go() {
     let lab = Lab::new();
     assert_eq!(lab.says(&["snapshot", "save", "clean"]), "saved 'clean'");

@@ -1,5 +1,6 @@
 //! How long a rule makes a request wait. Pure: the draw is an argument.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::Error as _;
@@ -130,6 +131,30 @@ impl From<Duration> for Delay {
     }
 }
 
+impl FromStr for Delay {
+    type Err = String;
+
+    /// As people type it: `200ms`, `10ms..50ms`, or `p50=20ms,p99=200ms,shape=normal,max=1s`.
+    fn from_str(text: &str) -> Result<Delay, String> {
+        let wrong = |reason: String| {
+            format!("{reason}; a delay is 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms")
+        };
+        let span = |text: &str| text.parse::<Span>().map_err(|error| wrong(error.to_string()));
+        if let Some((from, to)) = text.split_once("..") {
+            return Ok(Delay::Uniform(Between { from: span(from)?, to: span(to)? }));
+        }
+        if !text.contains('=') {
+            return Ok(Delay::Fixed(span(text)?));
+        }
+        let pairs = text.split(',').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let members: serde_json::Map<String, Value> =
+            pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().into())).collect();
+        Percentiles::deserialize(&Value::Object(members))
+            .map(Delay::Percentiles)
+            .map_err(|error| wrong(error.to_string()))
+    }
+}
+
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Delay, D::Error> {
         // By hand, so that a mistake inside one form is reported as such and not as "no form fits".
@@ -194,6 +219,21 @@ mod tests {
         let waits = samples(read(r#"{"p50":"1ms","p99":"10m"}"#));
         assert_eq!(waits.last(), Some(&(DELAY_MAX.as_secs_f64() * 1_000.0)));
         assert_eq!(samples(read(r#"{"p50":"1ms","p99":"1s","shape":"normal"}"#))[0], 0.0);
+    }
+
+    #[test]
+    fn a_delay_is_typed_in_a_word() {
+        for (text, json) in [
+            ("200ms", r#""200ms""#),
+            ("10ms..50ms", r#"{"from":"10ms","to":"50ms"}"#),
+            ("p50=20ms,p99=200ms", r#"{"p50":"20ms","p99":"200ms","shape":"lognormal"}"#),
+            ("p50=20ms, p99=2s, shape=normal", r#"{"p50":"20ms","p99":"2s","shape":"normal"}"#),
+        ] {
+            assert_eq!(text.parse(), Ok(read(json)), "{text}");
+        }
+        for text in ["", "soon", "1ms..", "p50=1ms", "p50=1ms,p99=2ms,p10=1ms", "a=b"] {
+            assert!(text.parse::<Delay>().unwrap_err().contains("10ms..50ms"), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! In: what a rule says under `match`, and the [`Facts`] of one request. Out: whether they fit. How
 //! facts are found out is the gateway's affair.
 
+use std::str::FromStr;
+
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -229,6 +232,23 @@ impl Filter {
             }
             _ => None,
         }
+    }
+}
+
+impl FromStr for OperationKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<OperationKind, String> {
+        OperationKind::deserialize(StrDeserializer::<ValueError>::new(word))
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl FromStr for ResourceKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<ResourceKind, String> {
+        ResourceKind::deserialize(StrDeserializer::<ValueError>::new(word)).map_err(|error| error.to_string())
     }
 }
 

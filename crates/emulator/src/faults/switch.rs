@@ -3,6 +3,7 @@
 //! In: one [`Trouble`] at a time per region. Out: a rule under the region's own id, so that it is
 //! listed, counted and ended like any other. A second trouble takes the place of the first.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,19 @@ pub enum Down {
     BlackHole,
     /// It answers 503 to everything.
     Unavailable,
+}
+
+impl FromStr for Down {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Down, String> {
+        match word {
+            "refused" => Ok(Down::Refused),
+            "black-hole" | "blackHole" => Ok(Down::BlackHole),
+            "503" | "unavailable" => Ok(Down::Unavailable),
+            _ => Err(format!("expected refused, black-hole or 503, found '{word}'")),
+        }
+    }
 }
 
 /// How a region is, in a word.
