@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Cert(Cert),
     Status(Status),
     Region(Region),
-    Fault(Fault),
+    Fault(Box<Fault>),
     Partition(Partition),
     Snapshot(Snapshot),
     Clock(Clock),

@@ -246,7 +246,7 @@ impl Post<'_> {
 
     fn due(&self, from: RegionId, to: RegionId, sent: Duration) -> Duration {
         // The same lag for all letters of a pair would do; drawn from the time sent it varies as set.
-        let draw = (sent.subsec_nanos() / 1_000 % 1_000) as f64 / 1_000.0;
+        let draw = f64::from(sent.subsec_micros() % 1_000) / 1_000.0;
         sent + self.topology.lag(from, to).at(draw)
     }
 }
