@@ -17,6 +17,7 @@ import "./scenarios/merged_queries.mjs";
 import "./scenarios/paging.mjs";
 import "./scenarios/change_feed.mjs";
 import "./scenarios/throughput.mjs";
+import "./scenarios/throttling.mjs";
 import "./scenarios/permissions.mjs";
 import "./scenarios/sessions.mjs";
 import "./scenarios/lifetimes.mjs";

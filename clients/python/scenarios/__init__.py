@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     reading_many,
     change_feed,
     throughput,
+    throttling,
     permissions,
     credentials,
     sessions,

@@ -5,6 +5,10 @@
 //! burst. And at any time no more is spent than a partition can do, or, where it may not burst, than
 //! was provisioned. An operation is let in while nothing is owed and pays afterwards, whatever it
 //! cost: one expensive query can put a partition into debt for seconds, as it does in the service.
+//!
+//! Whoever is not let in is told to come back when the debt is paid. If many are told the same, they
+//! come back at the same time, and all but one are told so again, until their patience ends. So each
+//! gets a time of its own: after those who were told before, as far as a second reaches.
 
 use std::time::Duration;
 
@@ -21,6 +25,11 @@ const BURST_RATE: f64 = 3_000.0;
 const SAVED: Duration = Duration::from_secs(1);
 /// Part of a second's throughput that requests of low priority leave to the others.
 const RESERVE: f64 = 0.2;
+/// How much later than the debt is paid somebody is told to come back, at most. Clients that do not
+/// wait must not keep those away who do.
+const PROMISED_MAX: Duration = Duration::from_secs(1);
+/// How much the newest operation counts for what is typical.
+const TYPICAL_WEIGHT: f64 = 0.125;
 /// Less than this is no debt: sums of fractions are not exact.
 const PRECISION: f64 = 1e-6;
 
@@ -43,6 +52,10 @@ pub(super) struct Bucket {
     saved: f64,
     /// What may be spent right now, savings permitting; negative: spent ahead.
     ready: f64,
+    /// What those will cost who were told to come back.
+    promised: f64,
+    /// What operations cost lately.
+    typical: f64,
     /// When that was so.
     at: Duration,
 }
@@ -50,7 +63,8 @@ pub(super) struct Bucket {
 impl Bucket {
     /// A partition that nothing was spent of in the second before `now`.
     pub(super) fn new(rate: f64, now: Duration) -> Bucket {
-        Bucket { rate, saved: rate * SAVED.as_secs_f64(), ready: peak(rate), at: now }
+        let saved = rate * SAVED.as_secs_f64();
+        Bucket { rate, saved, ready: peak(rate), promised: 0.0, typical: 0.0, at: now }
     }
 
     /// Lets an operation in, or says when to come back.
@@ -66,8 +80,10 @@ impl Bucket {
         if lacking <= PRECISION / peak {
             return Ok(());
         }
+        let wait = lacking + self.promised / rate;
+        self.promised = (self.promised + self.typical).min(rate * PROMISED_MAX.as_secs_f64());
         // Headers say milliseconds: rounded up, so that whoever waits that long is let in.
-        Err(Duration::from_millis((lacking * 1_000.0).ceil().max(1.0) as u64))
+        Err(Duration::from_millis((wait * 1_000.0).ceil().max(1.0) as u64))
     }
 
     /// Takes what an operation cost.
@@ -75,6 +91,7 @@ impl Bucket {
         self.settle(rate, now);
         self.saved -= units;
         self.ready -= units;
+        self.typical += (units - self.typical) * TYPICAL_WEIGHT;
     }
 
     /// Adds what time has brought, and takes on another rate.
@@ -82,10 +99,12 @@ impl Bucket {
         let elapsed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.saved += self.rate * elapsed;
+        self.promised = (self.promised - self.rate * elapsed).max(0.0);
         self.ready += peak(self.rate) * elapsed;
         self.rate = rate;
         self.saved = self.saved.min(rate * saved_for(rate).as_secs_f64());
         self.ready = self.ready.min(peak(rate));
+        self.promised = self.promised.min(rate * PROMISED_MAX.as_secs_f64());
     }
 }
 
@@ -111,24 +130,62 @@ mod tests {
 
     /// What is let in when operations of `units` follow each other without a pause.
     fn spent_at_once(bucket: &mut Bucket, units: f64, now: Duration) -> f64 {
+        exhaust(bucket, units, now).0
+    }
+
+    /// The same, and what the first one is told that is not let in.
+    fn exhaust(bucket: &mut Bucket, units: f64, now: Duration) -> (f64, Duration) {
         let mut spent = 0.0;
-        while bucket.admit(bucket.rate, Priority::High, now).is_ok() {
-            bucket.charge(bucket.rate, units, now);
+        loop {
+            match bucket.admit(bucket.rate, Priority::High, now) {
+                Ok(()) => bucket.charge(bucket.rate, units, now),
+                Err(wait) => return (spent, wait),
+            }
             spent += units;
         }
-        spent
     }
 
     #[test]
     fn a_second_of_throughput_and_then_what_time_brings() {
         let mut bucket = Bucket::new(400.0, at(0.0));
         // Let in while nothing is owed: the last one is let in on the last unit.
-        assert_eq!(spent_at_once(&mut bucket, 10.0, at(0.0)), 410.0);
-        let wait = bucket.admit(400.0, Priority::High, at(0.0)).unwrap_err();
-        assert_eq!(wait, Duration::from_millis(25), "10 RU at 400 RU/s");
+        let (spent, wait) = exhaust(&mut bucket, 10.0, at(0.0));
+        assert_eq!((spent, wait), (410.0, Duration::from_millis(25)), "10 RU at 400 RU/s");
         assert!(bucket.admit(400.0, Priority::High, at(0.024)).is_err());
         assert!(bucket.admit(400.0, Priority::High, at(0.025)).is_ok());
         assert_eq!(spent_at_once(&mut bucket, 10.0, at(1.025)), 410.0);
+    }
+
+    /// Many clients at once, each waiting as told and giving up after nine tries, as SDKs do.
+    #[test]
+    fn a_crowd_that_waits_as_told_is_served_within_the_patience_of_its_clients() {
+        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut arrivals: Vec<(Duration, u32)> = vec![(at(0.0), 0); 300];
+        let (mut served, mut last, mut most) = (0, Duration::ZERO, 0);
+        while let Some(next) = (0..arrivals.len()).min_by_key(|at| arrivals[*at].0) {
+            let (now, tries) = arrivals.swap_remove(next);
+            match bucket.admit(400.0, Priority::High, now) {
+                Ok(()) => {
+                    bucket.charge(400.0, 6.0, now);
+                    (served, last, most) = (served + 1, now, tries.max(most));
+                }
+                Err(wait) => arrivals.push((now + wait, tries + 1)),
+            }
+        }
+        assert_eq!(served, 300);
+        assert!(most <= 9, "{most} tries");
+        // 1,800 RU, 400 of them at once.
+        assert!(last < at(4.0), "and nothing was left unused: {last:?}");
+    }
+
+    #[test]
+    fn who_does_not_wait_keeps_others_away_for_a_second_at_most() {
+        let mut bucket = Bucket::new(400.0, at(0.0));
+        spent_at_once(&mut bucket, 10.0, at(0.0));
+        for _ in 0..10_000 {
+            assert!(bucket.admit(400.0, Priority::High, at(0.0)).unwrap_err() <= at(1.025));
+        }
+        assert!(bucket.admit(400.0, Priority::High, at(0.025)).is_ok());
     }
 
     #[test]
@@ -178,8 +235,9 @@ mod tests {
     fn another_throughput_applies_at_once() {
         let mut bucket = Bucket::new(400.0, at(0.0));
         bucket.charge(400.0, 4_400.0, at(0.0));
-        assert_eq!(bucket.admit(4_000.0, Priority::High, at(0.0)), Err(at(1.0)), "raised");
-        assert_eq!(bucket.admit(400.0, Priority::High, at(0.0)), Err(at(10.0)), "and lowered");
+        let mut raised = bucket;
+        assert_eq!(raised.admit(4_000.0, Priority::High, at(0.0)), Err(at(1.0)));
+        assert_eq!(bucket.admit(200.0, Priority::High, at(0.0)), Err(at(20.0)));
         let mut idle = Bucket::new(2_000.0, at(0.0));
         assert_eq!(idle.admit(5_000.0, Priority::High, at(1_000.0)), Ok(()));
         assert_eq!(
@@ -193,9 +251,10 @@ mod tests {
     fn a_clock_that_seems_to_go_back_brings_nothing_twice() {
         let mut bucket = Bucket::new(5_000.0, at(10.0));
         bucket.charge(5_000.0, 10_000.0, at(10.0));
-        let owed = bucket.admit(5_000.0, Priority::High, at(10.0));
-        assert_eq!(bucket.admit(5_000.0, Priority::High, at(9.0)), owed);
-        assert_eq!(bucket.admit(5_000.0, Priority::High, at(10.0)), owed);
+        assert_eq!(bucket.admit(5_000.0, Priority::High, at(10.0)), Err(at(1.0)));
+        assert!(bucket.admit(5_000.0, Priority::High, at(9.0)).is_err());
+        assert!(bucket.admit(5_000.0, Priority::High, at(10.9)).is_err());
+        assert!(bucket.admit(5_000.0, Priority::High, at(11.0)).is_ok());
     }
 
     proptest! {
