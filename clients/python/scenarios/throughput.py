@@ -2,7 +2,7 @@
 
 from azure.cosmos import ThroughputProperties
 
-from harness import check, collect, equal, fails, name, scenario
+from harness import collect, equal, fails, name, scenario
 
 
 @scenario
@@ -51,7 +51,7 @@ async def databases_may_have_throughput(account):
 
 
 @scenario
-async def more_throughput_leaves_everything_in_place(account):
+async def more_throughput_splits_partitions_and_leaves_everything_in_place(account):
     container = await account.container(throughput=400)
     for number in range(60):
         await container.create_item({"id": str(number), "pk": f"k{number}", "n": number})
@@ -59,8 +59,11 @@ async def more_throughput_leaves_everything_in_place(account):
     before = container.query_items("SELECT VALUE c.n FROM c", max_item_count=20).by_page()
     first = [n async for n in await before.__anext__()]
     await container.replace_throughput(25000)
-    check(await collect(container.read_feed_ranges(force_refresh=True)), "no ranges")
-    # Whether or not the partition was split: all is there, by key, by query, and after an earlier page.
+    # A query over several ranges that meets a split while it sets out returns rows twice (azure-cosmos
+    # 4.17.1), so it sets out when the splits are over; the ranges it remembers are out of date even then.
+    while (await container.get_throughput()).properties["content"].get("isOfferReplacePending"):
+        pass
+    # All is there, by key, by query, and after an earlier page.
     equal((await container.read_item(item="7", partition_key="k7"))["n"], 7)
     equal(sorted(await collect(container.query_items("SELECT VALUE c.n FROM c"))), list(range(60)))
     equal(await collect(container.query_items("SELECT VALUE c.n FROM c ORDER BY c.n")), list(range(60)))
@@ -70,3 +73,4 @@ async def more_throughput_leaves_everything_in_place(account):
     ):
         rest += [n async for n in page]
     equal(sorted(first + rest), list(range(60)), "items read before and after")
+    equal(len(await collect(container.read_feed_ranges(force_refresh=True))), 3, "ranges at 25,000 RU/s")
