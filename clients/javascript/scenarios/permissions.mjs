@@ -35,10 +35,10 @@ scenario("permissions are created, listed, replaced and deleted", async (account
   const container = await account.container();
   const { user, resource, permission } = await grant(account, container, PermissionMode.Read);
   assert.ok(resource._token.startsWith("type=resource"), resource._token);
-  assert.equal((await permission.read()).resource.permissionMode, "Read");
+  assert.equal((await permission.read()).resource.permissionMode, PermissionMode.Read);
   assert.equal((await user.permissions.readAll().fetchAll()).resources.length, 1);
   const { resource: replaced } = await permission.replace({ ...resource, permissionMode: PermissionMode.All });
-  assert.equal(replaced.permissionMode, "All");
+  assert.equal(replaced.permissionMode, PermissionMode.All);
   await permission.delete();
   await fails(404, permission.read());
 });

@@ -7,8 +7,9 @@
 //! | 2 | the command line makes no sense |
 //! | 3 | a port is already in use |
 //! | 4 | the system does not let it listen there |
-//! | 5 | no `peri up` answers on the control port |
-//! | 6 | the running `peri up` refused what was asked |
+//! | 5 | nothing answers on the control port or at the account |
+//! | 6 | the running `peri up` or the account refused what was asked |
+//! | 7 | some items were not imported |
 //! | 130 | a second signal cut the stop short |
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use emulator::{Door, StartError};
 
+use crate::account_client::AccountError;
 use crate::output;
 use crate::port_holder;
 
@@ -25,6 +27,7 @@ const PORT_IN_USE: u8 = 3;
 const CANNOT_LISTEN: u8 = 4;
 const NOT_RUNNING: u8 = 5;
 const REFUSED: u8 = 6;
+const PARTIAL: u8 = 7;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -58,9 +61,30 @@ impl Failure {
         Failure { code: REFUSED, message: reason.to_owned(), hint: None }
     }
 
+    /// Some of what was asked was done, and some was not.
+    pub(crate) fn partial(message: String) -> Failure {
+        Failure { code: PARTIAL, message, hint: None }
+    }
+
     /// Adds what to do next.
     pub(crate) fn hint(self, hint: &str) -> Failure {
         Failure { hint: Some(hint.to_owned()), ..self }
+    }
+}
+
+impl From<AccountError> for Failure {
+    fn from(error: AccountError) -> Failure {
+        let message = error.to_string();
+        match error {
+            AccountError::Unreachable { .. } => {
+                let hint = "start it with `peri up`, or say which account is meant with --connection-string";
+                Failure { code: NOT_RUNNING, message, hint: Some(hint.to_owned()) }
+            }
+            AccountError::Refused { status: 401, .. } => Failure::refused(&message)
+                .hint("check the key in --connection-string or PERI_CONNECTION_STRING"),
+            AccountError::Refused { .. } => Failure::refused(&message),
+            AccountError::Nonsense(..) => Failure::other(message),
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! `peri`: the local cloud in one binary.
 //!
 //! What was typed (`arguments`) → what is done (`commands`) → what is shown (`output`) → how it ends
-//! (`exit`). Commands about a running `peri up` ask its control port (`control`). Data goes to stdout, everything else to stderr.
+//! (`exit`). Commands about a running `peri up` ask its control port (`control`); those
+//! that move items (`fixtures`) ask an account (`account_client`). Data goes to stdout, everything else to stderr.
 
+mod account_client;
 mod arguments;
 mod commands;
 mod control;
 mod exit;
+mod fixtures;
 mod home;
 mod logging;
 mod output;
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
         Command::Partition(partition) => commands::partition::run(&partition),
         Command::Snapshot(snapshot) => commands::snapshot::run(&snapshot),
         Command::Clock(clock) => commands::clock::run(&clock),
+        Command::Import(import) => commands::import::run(&import),
+        Command::Export(export) => commands::export::run(&export),
     };
     exit::after(result)
 }

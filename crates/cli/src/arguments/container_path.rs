@@ -1,5 +1,6 @@
 //! `DATABASE/CONTAINER`.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// A container, as commands name it.
@@ -21,6 +22,12 @@ impl FromStr for ContainerPath {
             }
             _ => Err(format!("expected DATABASE/CONTAINER, like shop/items, found '{text}'")),
         }
+    }
+}
+
+impl fmt::Display for ContainerPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.database, self.container)
     }
 }
 

@@ -1,10 +1,13 @@
 //! What was typed, one file per command.
 
+mod account;
 mod cert;
 mod clock;
 mod container_path;
 mod control;
+mod export;
 mod fault;
+mod import;
 mod partition;
 mod region;
 mod snapshot;
@@ -12,11 +15,14 @@ mod status;
 mod struck;
 mod up;
 
+pub(crate) use account::Account;
 pub(crate) use cert::Cert;
 pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::Control;
+pub(crate) use export::Export;
 pub(crate) use fault::{Fault, FaultAction, When};
+pub(crate) use import::{Import, OnError};
 pub(crate) use partition::{Partition, PartitionAction};
 pub(crate) use region::{Lasting, Region, RegionAction};
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
@@ -35,6 +41,7 @@ Examples:
   peri fault status 429          make requests fail, all or some of them
   peri snapshot save clean       something to come back to between tests
   peri clock advance 1h          see what expires, without waiting
+  peri import shop/items a.csv   items for a container, from a file
 
 Exit codes:
   0  ended as asked, also by SIGINT or SIGTERM
@@ -42,8 +49,9 @@ Exit codes:
   2  the command line makes no sense
   3  a port is already in use
   4  the system does not let it listen there
-  5  no `peri up` answers on the control port
-  6  the running `peri up` refused what was asked";
+  5  nothing answers on the control port or at the account
+  6  the running `peri up` or the account refused what was asked
+  7  some items were not imported";
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]
@@ -67,6 +75,8 @@ pub(crate) enum Command {
     Partition(Partition),
     Snapshot(Snapshot),
     Clock(Clock),
+    Import(Import),
+    Export(Export),
 }
 
 #[cfg(test)]

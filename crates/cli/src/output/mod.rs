@@ -1,10 +1,12 @@
 //! What is shown: data on stdout, everything else on stderr.
 
 mod banner;
+mod progress;
 mod ready;
 mod table;
 
 pub(crate) use banner::Banner;
+pub(crate) use progress::Progress;
 pub(crate) use ready::ReadyLine;
 pub(crate) use table::Table;
 

@@ -32,7 +32,12 @@ impl Home {
     pub(crate) fn peri(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peri"));
         command.args(arguments).current_dir(&self.0).env("PERI_HOME", &self.0);
-        command.env_remove("PERI_KEY").env_remove("PERI_CONTROL").env_remove("RUST_LOG").stdin(Stdio::null());
+        command
+            .env_remove("PERI_KEY")
+            .env_remove("PERI_CONTROL")
+            .env_remove("PERI_CONNECTION_STRING")
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null());
         command
     }
 

@@ -24,7 +24,7 @@ fn help_says_what_each_command_is_for() {
     check(&["--help"], "help.txt");
     check(&["up", "--help"], "up.txt");
     check(&["cert", "--help"], "cert.txt");
-    for command in ["clock", "fault", "partition", "region", "snapshot", "status"] {
+    for command in ["clock", "export", "fault", "import", "partition", "region", "snapshot", "status"] {
         check(&[command, "--help"], &format!("{command}.txt"));
     }
 }

@@ -4,5 +4,6 @@ mod binary;
 mod cert;
 mod clock;
 mod control;
+mod fixtures;
 mod help;
 mod up;

@@ -1,0 +1,206 @@
+//! `peri import`: a thread reads the file, tasks send what it reads, and one loop counts.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::container::PartitionKeyDefinition;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::account_client::{AccountClient, AccountError};
+use crate::arguments::{Import, OnError};
+use crate::exit::Failure;
+use crate::fixtures::{Entry, Format, Item, Reader};
+use crate::output::{self, Progress};
+
+/// Items that are read ahead of being sent.
+const READ_AHEAD: usize = 64;
+const FILE_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Sends every item of the file.
+pub(crate) fn run(import: &Import) -> Result<(), Failure> {
+    let format = format_of(import)?;
+    let account = import.account.connection().map_err(Failure::usage)?;
+    let source = Source::open(&import.file)?;
+    let client = AccountClient::new(account, import.container.clone()).map_err(Failure::other)?;
+    let runtime = super::runtime()?;
+    let outcome = runtime.block_on(async {
+        let key = container_key(&client, import).await?;
+        send_all(import, source, format, &client, Arc::new(key)).await
+    });
+    // The reader may be waiting for more of stdin.
+    runtime.shutdown_background();
+    let Outcome { imported, failed, unread } = outcome?;
+    output::message(&format!("imported {imported} items into {}", import.container));
+    match failed {
+        0 => Ok(()),
+        failed => {
+            let rest = if unread { ", and what follows was left out" } else { "" };
+            let failure = Failure::partial(format!("{failed} items were not imported{rest}"));
+            Err(match import.on_error {
+                OnError::Stop => {
+                    failure.hint("--on-error skip goes on after an item that cannot be imported")
+                }
+                OnError::Skip => failure,
+            })
+        }
+    }
+}
+
+fn format_of(import: &Import) -> Result<Format, Failure> {
+    import.format.or_else(|| Format::of(&import.file)).ok_or_else(|| {
+        Failure::usage(format!("'{}' does not say its format", import.file.display()))
+            .hint("name it with --format json, ndjson or csv")
+    })
+}
+
+/// The key of the container, which is made if that was asked for.
+async fn container_key(client: &AccountClient, import: &Import) -> Result<PartitionKeyDefinition, Failure> {
+    if import.create {
+        let paths: Vec<&str> = import.partition_key.iter().map(String::as_str).collect();
+        let key = match paths.as_slice() {
+            [path] => PartitionKeyDefinition::hash(path),
+            several => PartitionKeyDefinition::multi_hash(several),
+        };
+        let key = key.map_err(|error| Failure::usage(format!("--partition-key: {error}")))?;
+        client.create(&key).await?;
+    }
+    client.partition_key().await?.ok_or_else(|| {
+        Failure::refused(&format!("there is no container {}", import.container))
+            .hint("--create --partition-key /path makes it")
+    })
+}
+
+/// Where items come from, and how much has been read.
+struct Source {
+    input: Box<dyn Read + Send>,
+    name: String,
+    length: Option<u64>,
+    read: Arc<AtomicU64>,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Source, Failure> {
+        let read = Arc::new(AtomicU64::new(0));
+        if path == Path::new("-") {
+            return Ok(Source {
+                input: Box::new(std::io::stdin()),
+                name: "stdin".to_owned(),
+                length: None,
+                read,
+            });
+        }
+        let name = path.display().to_string();
+        let cannot = |error: std::io::Error| Failure::other(format!("{name} cannot be read: {error}"));
+        let file = File::open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        if metadata.is_dir() {
+            return Err(Failure::usage(format!("{name} is a folder")));
+        }
+        let length = metadata.is_file().then_some(metadata.len());
+        Ok(Source { input: Box::new(file), name, length, read })
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+struct Outcome {
+    imported: u64,
+    failed: u64,
+    /// Whether the file was not read to its end.
+    unread: bool,
+}
+
+/// What became of one item: where it was, and why it failed.
+type Sent = (u64, Result<(), Refusal>);
+
+enum Refusal {
+    /// Something about this item.
+    Item(String),
+    /// Something that will not be better for the next one.
+    Account(AccountError),
+}
+
+async fn send_all(
+    import: &Import,
+    source: Source,
+    format: Format,
+    client: &AccountClient,
+    key: Arc<PartitionKeyDefinition>,
+) -> Result<Outcome, Failure> {
+    let (name, read) = (source.name.clone(), Arc::clone(&source.read));
+    let mut progress = Progress::new("imported", source.length);
+    let (entries_in, mut entries) = mpsc::channel(READ_AHEAD);
+    let reading = tokio::task::spawn_blocking(move || read_all(source, format, &entries_in));
+    let mut sending: JoinSet<Sent> = JoinSet::new();
+    let mut outcome = Outcome::default();
+    let mut at_end = false;
+    loop {
+        if !at_end && !outcome.unread && sending.len() < import.concurrency.get() {
+            match entries.recv().await {
+                Some(entry) => {
+                    sending.spawn(send(client.clone(), Arc::clone(&key), entry));
+                }
+                None => at_end = true,
+            }
+            continue;
+        }
+        let Some(sent) = sending.join_next().await else { break };
+        match sent.expect("sending does not panic") {
+            (_, Ok(())) => progress.step(Some(read.load(Ordering::Relaxed))),
+            (_, Err(Refusal::Account(error))) => return Err(error.into()),
+            (line, Err(Refusal::Item(reason))) => {
+                progress.line(&format!("{name}:{line}: {reason}"));
+                outcome.failed += 1;
+                outcome.unread = import.on_error == OnError::Stop;
+            }
+        }
+    }
+    outcome.imported = progress.items();
+    if at_end {
+        let end = reading.await.expect("reading does not panic");
+        end.map_err(|error| Failure::other(format!("{name} cannot be read: {error}")))?;
+        outcome.unread = false;
+    }
+    Ok(outcome)
+}
+
+/// Reads until the end, or until nobody wants more.
+fn read_all(source: Source, format: Format, entries: &mpsc::Sender<Entry>) -> std::io::Result<()> {
+    let mut reader = Reader::new(format, BufReader::with_capacity(FILE_BUFFER_BYTES, source))?;
+    while let Some(entry) = reader.next()? {
+        if entries.blocking_send(entry).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn send(client: AccountClient, key: Arc<PartitionKeyDefinition>, entry: Entry) -> Sent {
+    let Entry { line, text } = entry;
+    let ready = text.and_then(|text| {
+        let item = Item::parse(&text)?;
+        item.check()?;
+        Ok((item.partition_key(&key), text))
+    });
+    let result = match ready {
+        Ok((key, text)) => client.upsert(&key, text).await.map_err(|error| match error {
+            // Too large, a unique key, a bad property: other items may be good.
+            AccountError::Refused { status: 400 | 409 | 413, .. } => Refusal::Item(error.to_string()),
+            error => Refusal::Account(error),
+        }),
+        Err(reason) => Err(Refusal::Item(reason)),
+    };
+    (line, result)
+}

@@ -1,0 +1,187 @@
+//! `peri import` and `peri export` against a running account.
+
+use std::collections::BTreeMap;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::binary::{Home, Up, text};
+
+/// Everything a file might change on its way: numbers, text that looks like something else, order,
+/// depth, absence.
+fn items() -> Vec<Value> {
+    let mut items = vec![
+        json!({"id": "1", "pk": "a", "n": 1, "text": "plain, with \"quotes\"\nand lines"}),
+        json!({"id": "2", "pk": "a", "n": -0.5, "text": "42", "none": null}),
+        json!({"id": "3", "pk": 7, "n": 9_007_199_254_740_993_i64, "text": "", "deep": {"a": [1, {"b": "true"}]}}),
+        json!({"id": "007", "pk": true, "text": "null", "list": []}),
+        json!({"id": "é \u{1F600}", "pk": "ü", "text": " spaces "}),
+        json!({"id": "no key"}),
+        json!({"id": "null key", "pk": null}),
+    ];
+    items.extend((0..200).map(|n| json!({"id": format!("item {n}"), "pk": format!("k{n}"), "n": n})));
+    items
+}
+
+fn by_id(items: &[Value]) -> BTreeMap<String, Value> {
+    items.iter().map(|item| (item["id"].as_str().expect("an id").to_owned(), item.clone())).collect()
+}
+
+fn lines(items: &[Value]) -> String {
+    items.iter().map(|item| format!("{item}\n")).collect()
+}
+
+struct Lab {
+    home: Home,
+    up: Up,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let home = Home::new();
+        let up = home.up(&["--partitions", "3"]);
+        Lab { home, up }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let connection = self.up.account()["connectionString"].as_str().expect("text");
+        let mut command = self.home.peri(arguments);
+        command.env("PERI_CONNECTION_STRING", connection).output().expect("the program runs")
+    }
+
+    #[track_caller]
+    fn expect(&self, code: i32, arguments: &[&str]) -> Output {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
+        output
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.home.path().join(name), content).expect("the file can be written");
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.home.path().join(name)).expect("the file can be read")
+    }
+
+    /// The items of a container, as `peri export` prints them.
+    fn items(&self, container: &str) -> BTreeMap<String, Value> {
+        let output = self.expect(0, &["export", container]);
+        let lines = text(&output.stdout).lines();
+        by_id(&lines.map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>())
+    }
+}
+
+const CREATE: [&str; 3] = ["--create", "--partition-key", "/pk"];
+
+#[test]
+fn items_survive_every_format() {
+    let lab = Lab::new();
+    let expected = by_id(&items());
+    lab.write("first.ndjson", &lines(&items()));
+    let imported = lab.expect(0, &[&["import", "d/first", "first.ndjson"][..], &CREATE].concat());
+    assert!(text(&imported.stderr).contains("imported 207 items into d/first"));
+    assert_eq!(lab.items("d/first"), expected);
+    for format in ["json", "ndjson", "csv"] {
+        let (file, container) = (format!("copy.{format}"), format!("d/{format}"));
+        let exported = lab.expect(0, &["export", "d/first", &file]);
+        assert!(text(&exported.stderr).contains("exported 207 items of d/first"));
+        lab.expect(0, &[&["import", &container, &file][..], &CREATE].concat());
+        assert_eq!(lab.items(&container), expected, "{format}");
+        // Twice is as good as once.
+        lab.expect(0, &["import", &container, &file]);
+        assert_eq!(lab.items(&container).len(), expected.len(), "{format}");
+    }
+    let list: Vec<Value> = serde_json::from_str(&lab.read("copy.json")).unwrap();
+    assert_eq!(by_id(&list), expected);
+    assert!(!lab.read("copy.ndjson").contains("_rid"));
+    let kept = lab.expect(0, &["export", "d/first", "--system-properties"]);
+    assert!(text(&kept.stdout).lines().all(|line| line.contains("\"_etag\"")));
+}
+
+#[test]
+fn a_hierarchical_key_and_an_odd_name_are_fine() {
+    let lab = Lab::new();
+    lab.write(
+        "items",
+        "[{\"id\":\"1\",\"tenant\":\"t\",\"user\":{\"id\":5}},{\"id\":\"2\",\"tenant\":\"t\"}]",
+    );
+    let arguments = ["import", "my db/ünïcode & more", "items", "--format", "json", "--create"];
+    lab.expect(0, &[&arguments[..], &["--partition-key", "/tenant,/user/id"]].concat());
+    assert_eq!(lab.items("my db/ünïcode & more").len(), 2);
+}
+
+#[test]
+fn a_bad_item_is_named_and_the_others_go_on_or_not() {
+    let lab = Lab::new();
+    let file = "{\"id\":\"1\",\"pk\":\"a\"}\n{oops}\n\n{\"pk\":\"no id\"}\n{\"id\":\"a/b\",\"pk\":\"a\"}\n{\"id\":\"2\",\"pk\":\"a\"}\n";
+    lab.write("bad.ndjson", file);
+    let skipped =
+        lab.expect(7, &[&["import", "d/c", "bad.ndjson", "--on-error", "skip"][..], &CREATE].concat());
+    let said = text(&skipped.stderr);
+    for part in [
+        "bad.ndjson:2: not JSON",
+        "bad.ndjson:4: it has no 'id'",
+        "bad.ndjson:5: 400",
+        "3 items were not imported",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(lab.items("d/c").into_keys().collect::<Vec<_>>(), ["1", "2"]);
+    let many = format!("{{oops}}\n{}", lines(&items()));
+    lab.write("stop.ndjson", &many);
+    let stop = ["import", "d/stop", "stop.ndjson", "--concurrency", "1"];
+    let stopped = lab.expect(7, &[&stop[..], &CREATE].concat());
+    assert!(text(&stopped.stderr).contains("what follows was left out"), "{}", text(&stopped.stderr));
+    assert!(lab.items("d/stop").is_empty());
+}
+
+#[test]
+fn csv_has_the_columns_that_are_asked_for() {
+    let lab = Lab::new();
+    lab.write("c.csv", "id,pk,price,name\n1,a,9.50,\"Lamp, blue\"\n2,b,,42\n");
+    lab.expect(0, &[&["import", "d/c", "c.csv"][..], &CREATE].concat());
+    let blue = lab.expect(0, &["export", "d/c", "--query", "SELECT * FROM c WHERE c.price > 9"]);
+    assert_eq!(text(&blue.stdout), "{\"id\":\"1\",\"pk\":\"a\",\"price\":9.5,\"name\":\"Lamp, blue\"}\n");
+    lab.expect(0, &["export", "d/c", "out.csv", "--columns", "name,id"]);
+    let mut rows: Vec<String> = lab.read("out.csv").lines().map(str::to_owned).collect();
+    rows.sort();
+    assert_eq!(rows, ["\"Lamp, blue\",1", "42,2", "name,id"]);
+}
+
+#[test]
+fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
+    let lab = Lab::new();
+    lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
+    lab.write("broken.json", "[{\"id\":\"1\",\"pk\":\"a\"}, {\"id\":");
+    for (code, arguments, said) in [
+        (6, &["import", "d/none", "one.json"][..], "--create"),
+        (6, &["export", "d/none", "out.json"], "no container d/none"),
+        (6, &["export", "d/c", "out.json", "--query", "SELECT * frm c"], "400"),
+        (2, &["import", "d/c", "one.txt"], "--format"),
+        (2, &["export", "d/c", "out.txt"], "--format"),
+        (2, &["import", "none", "one.json"], "DATABASE/CONTAINER"),
+        (2, &["import", "d/c", "one.json", "--create"], "--partition-key"),
+        (2, &["import", "d/c", "one.json", "--connection-string", "Endpoint=sb://x"], "connection string"),
+        (1, &["import", "d/c", "missing.json"], "missing.json"),
+        (1, &["export", "d/c", "no/such/folder/out.json"], "out.json"),
+        (7, &["import", "d/c", "broken.json"], "broken.json:1"),
+    ] {
+        lab.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
+        let output = lab.expect(code, arguments);
+        assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let key = lab.up.account()["key"].as_str().unwrap();
+    let nobody = format!("AccountEndpoint=http://127.0.0.1:1/;AccountKey={key};");
+    lab.expect(5, &["export", "d/c", "--connection-string", &nobody]);
+    let endpoint = lab.up.account()["endpoint"].as_str().unwrap();
+    let stranger = format!("AccountEndpoint={endpoint};AccountKey=d3Jvbmc=;");
+    let refused = lab.expect(6, &["export", "d/c", "--connection-string", &stranger]);
+    assert!(text(&refused.stderr).contains("check the key"));
+    let left: Vec<String> = std::fs::read_dir(lab.home.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("out"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
