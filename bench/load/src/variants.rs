@@ -68,7 +68,7 @@ impl Drop for Folder {
     }
 }
 
-/// Point reads in one region and in three.
+/// Point reads and creates in one region and in three.
 pub(crate) fn regions(
     programs: &Programs,
     budget: Budget,
@@ -81,7 +81,13 @@ pub(crate) fn regions(
         variant("three regions, where it writes", 0),
         variant("three regions, where it does not", 1),
     ];
-    compare(programs, Row::PointRead, &variants, budget, progress)
+    let mut found = compare(programs, Row::PointRead, &variants, budget, progress)?;
+    let writing = [
+        Variant { name: "one region", arguments: one(), region: 0, bar: None },
+        Variant { name: "three regions", arguments: Vec::new(), region: 0, bar: None },
+    ];
+    found.extend(compare(programs, Row::Create, &writing, budget, progress)?);
+    Ok(found)
 }
 
 /// Creates in memory and with a data directory.

@@ -110,7 +110,7 @@ impl Gateway {
         };
         let quorum_at = reply.quorum_at;
         let mut response = self.stamp.finish(reply, activity, watch.elapsed());
-        if !quorum_at.is_zero() && self.account.regions.current().consistency == ConsistencyLevel::Strong {
+        if !quorum_at.is_zero() {
             response.extensions_mut().insert(QuorumAt(quorum_at));
         }
         response

@@ -21,6 +21,8 @@ use crate::regions::Staleness;
 
 /// Heads that wait at the most. Beyond that a region that is far behind sees every other one.
 const PENDING_MAX: usize = 16_384;
+/// Commits so close to each other are seen together, by when the last of them is due.
+const TOGETHER: Duration = Duration::from_millis(1);
 /// Nothing waits.
 const NEVER: u64 = u64::MAX;
 
@@ -87,6 +89,13 @@ impl View {
         let mut pending = self.pending();
         self.advance(&mut pending, committed);
         let due = pending.back().map_or(due, |last| last.due.max(due));
+        if let Some(last) = pending.back_mut().filter(|last| committed <= last.committed + TOGETHER) {
+            // Letting go of the head between them now is cheaper than in a while.
+            last.head = Arc::clone(head);
+            last.due = due;
+            self.note_next(&pending);
+            return;
+        }
         if pending.len() >= PENDING_MAX {
             let mut keep = false;
             pending.retain(|_| {
@@ -94,10 +103,8 @@ impl View {
                 keep
             });
         }
-        if pending.is_empty() {
-            self.next_due.store(nanoseconds(due), Ordering::Release);
-        }
         pending.push_back(Pending { due, committed, head: Arc::clone(head) });
+        self.note_next(&pending);
     }
 
     /// Sees `head` at once, whatever was waiting.
@@ -143,9 +150,13 @@ impl View {
     fn take_first(&self, pending: &mut VecDeque<Pending>) {
         if let Some(next) = pending.pop_front() {
             self.seen.store(next.head);
-            self.next_due
-                .store(pending.front().map_or(NEVER, |next| nanoseconds(next.due)), Ordering::Release);
+            self.note_next(pending);
         }
+    }
+
+    fn note_next(&self, pending: &VecDeque<Pending>) {
+        let next = pending.front().map_or(NEVER, |next| nanoseconds(next.due));
+        self.next_due.store(next, Ordering::Release);
     }
 
     fn pending(&self) -> MutexGuard<'_, VecDeque<Pending>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
+use protocol::account::ConsistencyLevel;
 use protocol::lsn::Lsn;
 
 use super::contents::Contents;
@@ -62,21 +63,26 @@ impl Viewed {
             return Duration::ZERO;
         }
         let topology = topology();
-        let mut dues = Vec::with_capacity(self.views.len());
+        // Only strongly consistent writers wait for the others.
+        let waits = topology.consistency == ConsistencyLevel::Strong;
+        let mut dues = Vec::new();
         for (id, region) in topology.regions().filter(|(id, _)| *id != moment.region) {
-            if region.paused_at.is_some() {
-                dues.push(Duration::MAX);
-                continue;
+            let due = if region.paused_at.is_some() {
+                Duration::MAX
+            } else {
+                let lag = topology.lag(moment.region, id);
+                let due = moment.uptime + lag.at(draw(partition, head.lsn, id));
+                self.views[id.index()].push(head, moment.uptime, due);
+                due
+            };
+            if waits {
+                dues.push(due);
             }
-            let lag = topology.lag(moment.region, id);
-            let due = moment.uptime + lag.at(draw(partition, head.lsn, id));
-            self.views[id.index()].push(head, moment.uptime, due);
-            dues.push(due);
         }
         dues.sort_unstable();
         // The writer is one of the majority.
         let others = topology.len() / 2;
-        if others == 0 { Duration::ZERO } else { dues[others - 1] }
+        others.checked_sub(1).and_then(|at| dues.get(at).copied()).unwrap_or(Duration::ZERO)
     }
 
     /// Lets every region see `head` at once.
