@@ -122,11 +122,12 @@ fn a_port_in_use_names_the_port_and_who_holds_it_and_has_its_own_code() {
 #[test]
 fn what_cannot_work_is_refused_with_a_reason_and_a_code() {
     let home = Home::new();
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["up", "--key", "not base64!"], 2, "base64"),
         (&["up", "--key", ""], 2, "key"),
         (&["up", "--port", "65536"], 2, "65536"),
         (&["up", "--partitions", "0"], 2, "partitions"),
+        (&["up", "--ru", "sometimes"], 2, "enforce"),
         (&["up", "--bind", "example.com"], 2, "example.com"),
         (&["up", "--port", "0", "--control-port", "0", "--bind", "203.0.113.1"], 4, "203.0.113.1"),
         (&["down"], 2, "down"),
