@@ -139,6 +139,11 @@ impl Account {
         self.running.usage()
     }
 
+    /// The emulator itself.
+    pub(crate) fn running(&self) -> &Running {
+        &self.running
+    }
+
     /// The port it listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port

@@ -7,6 +7,7 @@
 
 mod account;
 mod change_feed;
+mod failures;
 mod items;
 mod lab;
 mod language;
@@ -137,6 +138,7 @@ async fn what_the_document_says_is_true() {
         account::probes(),
         resources::probes(),
         throttling::probes(),
+        failures::probes(),
         items::probes(),
         queries::probes(),
         language::probes(),

@@ -1,0 +1,85 @@
+//! What goes wrong on purpose goes wrong as in the service. Each probe has an account of its own:
+//! faults are everybody's.
+
+use std::time::Duration;
+
+use perihelion_emulator::faults::{ConnectionEffect, Down, OperationKind, Rule};
+use serde_json::json;
+
+use super::super::live::Account;
+use super::lab::{DOCS, KEY, Lab};
+use super::{Probes, supported};
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("fault-status", supported!(fault_status)),
+        ("fault-delay", supported!(fault_delay)),
+        ("fault-connection", supported!(fault_connection)),
+        ("region-down", supported!(region_down)),
+        ("region-drain", supported!(region_drain)),
+        ("region-storm", supported!(region_storm)),
+    ]
+}
+
+async fn account() -> Account {
+    let account = Account::with_container(1, json!({})).await;
+    account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    account
+}
+
+async fn fault_status(_: &Lab) {
+    let account = account().await;
+    let rule = Rule::answer(410, 1002).on(OperationKind::Read).times(1).named("gone");
+    account.running().faults().add(rule).unwrap();
+    let path = format!("{DOCS}/1");
+    let answer = account.get(&path, &[KEY]).await.expect(410);
+    assert_eq!((answer.sub_status(), answer.header("x-ms-perihelion-fault")), ("1002", "gone"));
+    account.get(&path, &[KEY]).await.expect(200);
+}
+
+async fn fault_delay(_: &Lab) {
+    let account = account().await;
+    account.running().faults().add(Rule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
+    let path = format!("{DOCS}/1");
+    let moved = async {
+        account.running().faults().until_held(1).await;
+        account.advance(5);
+    };
+    let (answer, ()) = tokio::join!(account.get(&path, &[KEY]), moved);
+    answer.expect(200);
+}
+
+async fn fault_connection(_: &Lab) {
+    let account = account().await;
+    let rule = Rule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
+    account.running().faults().add(rule).unwrap();
+    let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
+    assert_eq!(answer.header("connection"), "close");
+}
+
+async fn region_down(_: &Lab) {
+    let account = account().await;
+    let region = account.running().region("West US").unwrap();
+    region.down(Down::Unavailable).unwrap();
+    account.get("/", &[]).await.expect(503);
+    region.down(Down::Refused).unwrap();
+    let refused = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    region.up().unwrap();
+    account.get("/", &[]).await.expect(200);
+}
+
+async fn region_drain(_: &Lab) {
+    let account = account().await;
+    account.running().region("westus").unwrap().drain().unwrap();
+    let answer = account.get("/", &[]).await.expect(403);
+    assert_eq!(answer.sub_status(), "1008");
+    assert_eq!(answer.body["readableLocations"], json!([]));
+}
+
+async fn region_storm(_: &Lab) {
+    let account = account().await;
+    account.running().region("westus").unwrap().storm().unwrap();
+    let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
+    assert_eq!((answer.sub_status(), answer.header("x-ms-retry-after-ms")), ("3200", "100"));
+}
