@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Up(up) => commands::up::run(&up, started),
         Command::Cert(cert) => commands::cert::run(&cert),
         Command::Status(status) => commands::status::run(&status),
+        Command::Requests(requests) => commands::requests::run(&requests),
         Command::Region(region) => commands::region::run(&region),
         Command::Fault(fault) => commands::fault::run(&fault),
         Command::Partition(partition) => commands::partition::run(&partition),

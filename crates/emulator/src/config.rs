@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::error::StartError;
 use crate::regions::Lag;
 use crate::server::{AuthoritySource, Limits};
+use crate::sight::REQUESTS_KEPT_DEFAULT;
 
 /// The key every official emulator and test suite uses.
 pub const WELL_KNOWN_KEY: &str = EMULATOR_KEY;
@@ -52,6 +53,8 @@ pub struct EmulatorConfig {
     pub authority: AuthoritySource,
     /// Bounds on what clients may do to the sockets.
     pub limits: Limits,
+    /// How many of the last requests the control port can show.
+    pub requests_kept: usize,
     /// What time it is.
     pub clock: Clock,
 }
@@ -72,6 +75,7 @@ impl Default for EmulatorConfig {
             lag: Lag::NONE,
             authority: AuthoritySource::default(),
             limits: Limits::default(),
+            requests_kept: REQUESTS_KEPT_DEFAULT,
             clock: Clock::system(),
         }
     }

@@ -42,6 +42,7 @@ pub mod faults;
 
 // Beside the account.
 mod control;
+mod sight;
 
 pub mod clock;
 
@@ -52,3 +53,4 @@ pub use handlers::ContainerUsage;
 pub use protocol::account::ConsistencyLevel;
 pub use running::{Emulator, RegionEndpoint, Running};
 pub use server::{Authority, AuthorityError, AuthoritySource};
+pub use sight::{REQUESTS_KEPT_DEFAULT, REQUESTS_KEPT_MAX};

@@ -37,6 +37,7 @@ impl Emulator {
             request_units: config.request_units,
             seed: uuid::Uuid::new_v4().as_fields().0,
         }));
+        account.sight.keep(config.requests_kept);
         let serve = |(door, region)| {
             let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())

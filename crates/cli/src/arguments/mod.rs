@@ -10,6 +10,7 @@ mod fault;
 mod import;
 mod partition;
 mod region;
+mod requests;
 mod snapshot;
 mod status;
 mod struck;
@@ -25,6 +26,7 @@ pub(crate) use fault::{Fault, FaultAction, When};
 pub(crate) use import::{Import, OnError};
 pub(crate) use partition::{Partition, PartitionAction};
 pub(crate) use region::{Lasting, Region, RegionAction};
+pub(crate) use requests::Requests;
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
 pub(crate) use status::Status;
 pub(crate) use struck::Struck;
@@ -37,6 +39,7 @@ Examples:
   peri up --port 0 --json        for scripts: any free port, and one line of JSON that says which
   peri cert --out ca.pem         what https clients have to trust
   peri status                    what a running one holds, and where
+  peri requests --follow         what is asked of it, as it happens
   peri region down eastus        see who notices; up brings it back
   peri fault status 429          make requests fail, all or some of them
   peri snapshot save clean       something to come back to between tests
@@ -70,6 +73,7 @@ pub(crate) enum Command {
     Up(Up),
     Cert(Cert),
     Status(Status),
+    Requests(Requests),
     Region(Region),
     Fault(Box<Fault>),
     Partition(Partition),

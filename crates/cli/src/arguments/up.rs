@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, RequestUnits, WELL_KNOWN_KEY};
+use emulator::{Bind, ConsistencyLevel, REQUESTS_KEPT_DEFAULT, RequestUnits, WELL_KNOWN_KEY};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,6 +73,10 @@ pub(crate) struct Up {
     /// Port of health and control; 0 means any
     #[arg(long, default_value_t = 1234, value_name = "PORT")]
     pub(crate) control_port: u16,
+
+    /// How many of the last requests `peri requests` can show
+    #[arg(long, value_name = "N", default_value_t = REQUESTS_KEPT_DEFAULT)]
+    pub(crate) keep_requests: usize,
 
     /// Print one line of JSON on stdout once it is ready, and nothing else
     #[arg(long)]

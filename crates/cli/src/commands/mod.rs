@@ -7,6 +7,7 @@ pub(crate) mod fault;
 pub(crate) mod import;
 pub(crate) mod partition;
 pub(crate) mod region;
+pub(crate) mod requests;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod up;

@@ -47,6 +47,7 @@ fn config(up: &Up) -> EmulatorConfig {
     up.key.trim().clone_into(&mut config.key);
     config.partitions = up.partitions;
     config.partition_bytes_max = up.partition_size;
+    config.requests_kept = up.keep_requests;
     config.request_units = up.ru.into();
     config.regions.clone_from(&up.regions);
     config.multi_write = up.multi_write;

@@ -156,3 +156,33 @@ fn partitions_of_containers_that_are_not_there_are_refused() {
     lab.refuses(&["partition", "merge", "shop/items", "1"], 2, "RANGES");
     lab.refuses(&["partition", "split", "items", "0"], 2, "DATABASE/CONTAINER");
 }
+
+#[test]
+fn the_last_requests_are_listed_and_narrowed() {
+    let lab = Lab::new();
+    crate::binary::get(&lab.up.account()["endpoint"], "/dbs/d/colls/c/docs/1");
+    let all = lab.says(&["requests"]);
+    assert!(all.starts_with("TIME ") && all.contains("West US") && all.contains("401"), "{all}");
+    let json: Value = serde_json::from_str(&lab.says(&["requests", "--json", "--container", "d/c"])).unwrap();
+    assert_eq!((&json["newest"], &json["requests"][0]["status"]), (&1.into(), &401.into()));
+    assert_eq!(lab.says(&["requests", "--status", "2xx"]).lines().count(), 1, "nothing but the heading");
+    lab.refuses(&["requests", "--status", "good"], 6, "4xx");
+    lab.refuses(&["requests", "--region", "Mars"], 6, "'West US'");
+}
+
+#[cfg(unix)]
+#[test]
+fn followed_requests_are_shown_as_they_come() {
+    use std::io::BufRead as _;
+    let lab = Lab::new();
+    let mut command = lab.home.peri(&["requests", "--follow", "--json", "--control", lab.up.control()]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    for path in ["/first", "/second"] {
+        crate::binary::get(&lab.up.account()["endpoint"], path);
+        let seen: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(seen["path"], path);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

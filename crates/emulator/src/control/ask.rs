@@ -69,7 +69,6 @@ impl Ask {
         self.parameters.get(name).map(String::as_str)
     }
 
-    #[allow(dead_code, reason = "the last requests are asked for with it")]
     /// A parameter's value; what cannot be read as one is refused by the reason `T` gives.
     pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(
         &self,

@@ -9,11 +9,14 @@
 mod answer;
 mod ask;
 mod clock;
+mod exposition;
 mod faults;
 mod health;
 mod index;
+mod metrics;
 mod partitions;
 mod regions;
+mod requests;
 mod snapshots;
 mod switches;
 mod table;
@@ -44,6 +47,8 @@ const GROUPS: &[&[Route]] = &[
     partitions::ROUTES,
     snapshots::ROUTES,
     clock::ROUTES,
+    requests::ROUTES,
+    metrics::ROUTES,
 ];
 
 /// Answers on the control port.

@@ -2,21 +2,27 @@
 //!
 //! Costs of a split or merge grow with the items of the partitions concerned.
 
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::Nothing;
+use super::requests::named_container;
 use super::table::Route;
 use super::topology::{ShownPartition, chosen, shown_partition};
 use super::{Answer, Ask, Control, Problem};
+use crate::handlers;
 use crate::partitions::{LayoutError, PartitionsError};
+use crate::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::GET,
         path: "/partitions",
-        about: "every physical partition; ?database=, ?container=",
+        about: "every physical partition, with its request units, 429s and latency; ?database=, ?container=",
         handle: list,
     },
     Route {
@@ -52,23 +58,85 @@ struct Listed {
     container: String,
     #[serde(flatten)]
     partition: ShownPartition,
+    /// What it did, by region.
+    regions: BTreeMap<String, Served>,
+}
+
+/// What a partition did in one region.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Served {
+    requests: u64,
+    /// Answered 429.
+    throttled: u64,
+    request_units: f64,
+    mean_ms: Option<f64>,
+    /// Half of the requests took no longer than this.
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    /// Request units in the last whole second.
+    last_second: f64,
+    /// The same as a share of the throughput, 0 to 1.
+    utilisation: f64,
 }
 
 fn list(control: &Control, ask: &Ask) -> Answer {
     ask.only(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
+    let mut served = served(control, &topology, uptime);
     let mut listed = Vec::new();
     for (database, containers) in chosen(control, ask)? {
         for entry in containers {
-            listed.extend(entry.store.partitions().iter().map(|partition| Listed {
-                database: database.id.to_string(),
-                container: entry.id.to_string(),
-                partition: shown_partition(partition, &topology, uptime),
+            listed.extend(entry.store.partitions().iter().map(|partition| {
+                Listed {
+                    regions: served
+                        .remove(&(database.id.to_string(), entry.id.to_string(), partition.identity.id))
+                        .unwrap_or_default(),
+                    database: database.id.to_string(),
+                    container: entry.id.to_string(),
+                    partition: shown_partition(partition, &topology, uptime),
+                }
             }));
         }
     }
     super::json(&json!({ "partitions": listed }))
+}
+
+/// By database, container and range; then by region.
+type ServedByRange = HashMap<(String, String, u32), BTreeMap<String, Served>>;
+
+/// What every partition did, as far as it was counted.
+fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByRange {
+    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
+    let mut all = ServedByRange::new();
+    let region = |id| topology.region(id).name.clone();
+    for (key, counted) in control.account.sight.counts().partitions {
+        let Some((database, container)) = named_container(&key.container) else { continue };
+        let by_region = all.entry((database.to_owned(), container.to_owned(), key.range)).or_default();
+        let (latency, requests) = (counted.latency, counted.latency.count());
+        by_region.insert(
+            region(key.region),
+            Served {
+                requests,
+                throttled: counted.throttled,
+                request_units: counted.charge,
+                mean_ms: (requests > 0).then(|| milliseconds(latency.sum()) / requests as f64),
+                p50_ms: latency.quantile(0.5).map(milliseconds),
+                p99_ms: latency.quantile(0.99).map(milliseconds),
+                ..Served::default()
+            },
+        );
+    }
+    for usage in handlers::usage(&control.account, uptime) {
+        for (range, id, spent) in usage.partitions {
+            let key = (usage.database.clone(), usage.container.clone(), range);
+            let served = all.entry(key).or_default().entry(region(id)).or_default();
+            served.last_second = spent.last_second;
+            served.utilisation = spent.normalized_utilisation;
+        }
+    }
+    all
 }
 
 #[derive(Debug, Deserialize)]

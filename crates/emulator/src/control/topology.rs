@@ -162,10 +162,7 @@ pub(super) fn shown_partition(
     uptime: Duration,
 ) -> ShownPartition {
     let newest = partition.newest();
-    let lsn = topology.regions().map(|(id, region)| {
-        let vantage = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
-        (region.name.clone(), partition.peek(vantage).lsn.0)
-    });
+    let lsn = lsns(partition, topology, uptime).map(|(region, lsn)| (region.to_owned(), lsn));
     ShownPartition {
         range: partition.identity.id,
         min_inclusive: partition.range.min.to_string(),
@@ -176,4 +173,16 @@ pub(super) fn shown_partition(
         bytes: newest.bytes(),
         lsn: lsn.collect(),
     }
+}
+
+/// How far each region is with a partition.
+pub(super) fn lsns<'a>(
+    partition: &Partition,
+    topology: &'a Topology,
+    uptime: Duration,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    topology.regions().map(move |(id, region)| {
+        let vantage = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
+        (region.name.as_str(), partition.peek(vantage).lsn.0)
+    })
 }

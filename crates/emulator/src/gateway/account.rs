@@ -10,6 +10,7 @@ use crate::charge::RequestUnits;
 use crate::faults::FaultSet;
 use crate::growth::Growth;
 use crate::regions::{Regions, Topology};
+use crate::sight::Sight;
 use crate::snapshots::Snapshots;
 
 /// Everything the handlers of one account share. One per emulator, whatever the number of regions.
@@ -36,6 +37,8 @@ pub struct Account {
     pub(crate) snapshots: Snapshots,
     /// What goes wrong on purpose.
     pub(crate) faults: Arc<FaultSet>,
+    /// What was asked of it, and how that went.
+    pub(crate) sight: Sight,
 }
 
 /// What an account is made of.
@@ -76,6 +79,7 @@ impl Account {
             growth,
             snapshots,
             faults,
+            sight: Sight::default(),
         }
     }
 

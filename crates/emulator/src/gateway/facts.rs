@@ -30,6 +30,8 @@ pub(super) struct Known {
     container: Option<SmolStr>,
     partition_key: Option<Value>,
     partition_key_range: Option<u32>,
+    /// What the operation is called, for those who look at requests afterwards.
+    pub(super) label: Option<&'static str>,
 }
 
 impl Known {
@@ -44,6 +46,7 @@ impl Known {
         let container = container_id.and_then(|id| database?.container(id));
         Known {
             operation: operation.as_ref().map(kind_of),
+            label: operation.as_ref().map(Operation::label),
             resource: Some(match operation {
                 Some(Operation::Items(..)) => ResourceKind::Item,
                 _ => resource_of(path.resource_type()),

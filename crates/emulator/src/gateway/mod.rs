@@ -45,6 +45,7 @@ use crate::clock::{Clock, Stopwatch, Ticks};
 use crate::handlers;
 use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
+use crate::sight::Outcome;
 use activity::activity_id;
 use reply::Stamp;
 
@@ -101,7 +102,8 @@ impl Gateway {
         let (parts, body) = request.into_parts();
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
-        let reply = match self.respond(&parts, headers, body) {
+        let mut operation = "unknown";
+        let reply = match self.respond(&parts, headers, body, &mut operation) {
             Ok(reply) => reply,
             Err(refusal) => {
                 let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -109,7 +111,9 @@ impl Gateway {
             }
         };
         let quorum_at = reply.quorum_at;
+        let outcome = Outcome { operation, sub_status: reply.sub_status.0, charge: reply.charge };
         let mut response = self.stamp.finish(reply, activity, watch.elapsed());
+        response.extensions_mut().insert(outcome);
         if !quorum_at.is_zero() {
             response.extensions_mut().insert(QuorumAt(quorum_at));
         }
@@ -147,12 +151,14 @@ impl Gateway {
         parts: &Parts,
         headers: RequestHeaders<'_>,
         body: Bytes,
+        label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let (times, uptime) = (self.clock.times(), self.clock.uptime());
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, times)?;
         let operation = route::route(&parts.method, &path, &headers)?;
+        *label = operation.label();
         let topology = account.regions.current();
         // One client asks for its level on the account read as well, where it means nothing.
         let level = match operation {
@@ -194,9 +200,14 @@ impl Gateway {
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        if self.account.faults.is_quiet() {
-            return self.answer_in_time(request).await;
-        }
-        Box::pin(self.answer_under_faults(request)).await
+        let sight = &self.account.sight;
+        let arrival = sight.arrived(&request, self.clock.uptime());
+        let response = if self.account.faults.is_quiet() {
+            self.answer_in_time(request).await
+        } else {
+            Box::pin(self.answer_under_faults(request)).await
+        };
+        sight.answered(self.region, arrival, &response, self.clock.uptime());
+        response
     }
 }

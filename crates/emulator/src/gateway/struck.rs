@@ -18,6 +18,7 @@ use super::{Gateway, Reply, RequestHeaders, ServiceError};
 use crate::clock::Stopwatch;
 use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike, TouchedBy};
 use crate::server::Conduct;
+use crate::sight::Outcome;
 
 /// What a throttled client is told to wait when the rule does not say.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -26,10 +27,11 @@ impl Gateway {
     /// Answers while there are rules, whether or not one strikes.
     pub(super) async fn answer_under_faults(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let strike = {
+        let (strike, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let known = Known::about(&parts, &headers, &self.account);
-            self.account.faults.strike(&known.facts(&parts, self.region), self.clock.uptime())
+            let strike = self.account.faults.strike(&known.facts(&parts, self.region), self.clock.uptime());
+            (strike, known.label)
         };
         let request = Request::from_parts(parts, body);
         if strike.by.is_empty() {
@@ -48,6 +50,10 @@ impl Gateway {
         let conduct = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
         if let Some(conduct) = conduct {
             response.extensions_mut().insert(conduct);
+        }
+        if let (Some(operation), None) = (label, response.extensions().get::<Outcome>()) {
+            let outcome = Outcome::of_refusal(operation, response.headers());
+            response.extensions_mut().insert(outcome);
         }
         response.extensions_mut().insert(TouchedBy(strike.by));
         response

@@ -3,6 +3,7 @@
 mod account;
 mod clock;
 mod frame;
+mod sight;
 
 use http::Method;
 use perihelion_emulator::EmulatorConfig;

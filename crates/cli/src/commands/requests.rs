@@ -1,0 +1,134 @@
+//! `peri requests`: the last ones, and with `--follow` those to come.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::arguments::Requests;
+use crate::control::{ControlPort, escaped, list, text};
+use crate::exit::Failure;
+use crate::output::{self, Table};
+
+/// How often to look for new ones.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
+/// As many as can be kept: between two looks none is to be missed.
+const FOLLOW_LIMIT: usize = 100_000;
+
+/// Shows requests, oldest first.
+pub(crate) fn run(requests: &Requests) -> Result<(), Failure> {
+    let port = ControlPort::of(&requests.control)?;
+    let answer = port.get(&path(requests, requests.limit, None))?;
+    if !requests.follow {
+        port.show(&answer, |answer| table(answer).to_string());
+        return Ok(());
+    }
+    if !requests.control.json {
+        output::data(&heading());
+    }
+    let mut answer = answer;
+    loop {
+        for request in list(&answer["requests"]).iter().rev() {
+            output::data(&if requests.control.json { request.to_string() } else { line(request) });
+        }
+        let newest = answer["newest"].as_u64().unwrap_or_default();
+        std::thread::sleep(FOLLOW_INTERVAL);
+        answer = port.get(&path(requests, FOLLOW_LIMIT, Some(newest)))?;
+    }
+}
+
+fn path(requests: &Requests, limit: usize, after: Option<u64>) -> String {
+    let mut path = format!("/requests?limit={limit}");
+    let filters = [
+        ("region", &requests.region),
+        ("status", &requests.status),
+        ("container", &requests.container),
+        ("operation", &requests.operation),
+    ];
+    for (name, value) in filters {
+        if let Some(value) = value {
+            path += &format!("&{name}={}", escaped(value));
+        }
+    }
+    if let Some(after) = after {
+        path += &format!("&after={after}");
+    }
+    path
+}
+
+const COLUMNS: [&str; 9] =
+    ["TIME", "REGION", "OPERATION", "CONTAINER", "RANGE", "STATUS", "RU", "MS", "FAULTS"];
+
+fn table(answer: &Value) -> Table {
+    let mut table = Table::new(&COLUMNS);
+    for request in list(&answer["requests"]).iter().rev() {
+        table.row(cells(request).to_vec());
+    }
+    table
+}
+
+fn cells(request: &Value) -> [String; 9] {
+    let number = |member: &str| request[member].as_f64().unwrap_or_default();
+    let place = [&request["database"], &request["container"]].map(text);
+    let status = match number("subStatus") {
+        _ if request["status"] == 0 => "closed".to_owned(),
+        0.0 => text(&request["status"]),
+        sub_status => format!("{}/{sub_status}", text(&request["status"])),
+    };
+    [
+        clock_time(&text(&request["time"])),
+        text(&request["region"]),
+        text(&request["operation"]),
+        place.join("/").trim_end_matches('/').to_owned(),
+        text(&request["range"]),
+        status,
+        format!("{:.2}", number("charge")),
+        format!("{:.2}", number("durationMs")),
+        list(&request["rules"]).iter().map(text).collect::<Vec<_>>().join(", "),
+    ]
+}
+
+/// `19:23:36.123` of `2026-11-15T19:23:36.1234567Z`: the date is today's.
+fn clock_time(time: &str) -> String {
+    let time = time.split_once('T').map_or(time, |(_, time)| time).trim_end_matches('Z');
+    let (seconds, fraction) = time.split_once('.').unwrap_or((time, ""));
+    format!("{seconds}.{:0<3}", fraction.get(..3).unwrap_or(fraction))
+}
+
+/// Widths that most cells fit in: what comes next is not known yet.
+const WIDTHS: [usize; 9] = [12, 12, 18, 20, 5, 8, 8, 8, 0];
+
+fn heading() -> String {
+    spaced(&COLUMNS.map(str::to_owned))
+}
+
+fn line(request: &Value) -> String {
+    spaced(&cells(request))
+}
+
+fn spaced(cells: &[String; 9]) -> String {
+    let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$}"));
+    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_shown_oldest_first() {
+        let answer = json!({ "newest": 2, "requests": [
+            { "time": "2026-11-15T19:23:36.5Z", "region": "East US", "operation": "read_item", "database": "d",
+              "container": "c", "range": 0, "status": 404, "subStatus": 1002, "charge": 1.0, "durationMs": 0.1234 },
+            { "time": "2026-11-15T19:23:35Z", "region": "West US", "operation": "create_database",
+              "database": "d", "container": null, "range": null, "status": 201, "subStatus": 0,
+              "charge": 4.95, "durationMs": 12.0, "rules": ["slow", "west"] },
+        ]});
+        let expected = "\
+TIME          REGION   OPERATION        CONTAINER  RANGE  STATUS      RU     MS  FAULTS
+19:23:35.000  West US  create_database  d                 201       4.95  12.00  slow, west
+19:23:36.500  East US  read_item        d/c        0      404/1002  1.00   0.12";
+        assert_eq!(table(&answer).to_string(), expected);
+    }
+}

@@ -1,0 +1,212 @@
+//! `/metrics`: everything that is counted, for Prometheus.
+//!
+//! Labels are regions, operations, statuses, and the partitions of containers that exist; each of them
+//! is bounded.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Response};
+
+use super::exposition::{Exposition, Kind};
+use super::requests::named_container;
+use super::table::Route;
+use super::{Answer, Ask, Control};
+use crate::regions::Topology;
+use crate::sight::{Counts, Histogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
+
+pub(super) const ROUTES: &[Route] = &[Route {
+    method: Method::GET,
+    path: "/metrics",
+    about: "counters and latencies, in the text format of Prometheus",
+    handle: metrics,
+}];
+
+/// Partitions whose contents are shown.
+const PARTITIONS_MAX: usize = 2_000;
+
+fn metrics(control: &Control, ask: &Ask) -> Answer {
+    ask.only(&[])?;
+    let mut text = Exposition::default();
+    let topology = control.account.regions.current();
+    forget_what_is_gone(control);
+    let counts = control.account.sight.counts();
+    operations(&mut text, &counts, &topology);
+    partitions(&mut text, &counts, &topology);
+    contents(&mut text, control, &topology);
+    account(&mut text, control, &topology);
+    let mut response = Response::new(Bytes::from(text.finish()));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// Counts of containers that were deleted would pile up.
+pub(super) fn forget_what_is_gone(control: &Control) {
+    let snapshot = control.account.catalog.snapshot();
+    control.account.sight.forget_containers(|path| {
+        named_container(path)
+            .is_some_and(|(database, container)| snapshot.container(database, container).is_ok())
+    });
+}
+
+fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+    let name = "perihelion_requests_total";
+    text.family(
+        name,
+        Kind::Counter,
+        "Requests; status 0 are those whose connection was closed instead of an answer.",
+    );
+    for (key, counted) in &counts.operations {
+        for ((status, sub_status), count) in &counted.statuses {
+            let shown = |number: String| if *status == OTHER_STATUS { OTHER.to_owned() } else { number };
+            let (status, sub_status) = (shown(status.to_string()), shown(sub_status.to_string()));
+            let labels = [
+                ("region", topology.region(key.region).name.as_str()),
+                ("operation", key.operation),
+                ("status", &status),
+                ("sub_status", &sub_status),
+            ];
+            text.sample(name, &labels, *count as f64);
+        }
+    }
+    let name = "perihelion_request_units_total";
+    text.family(name, Kind::Counter, "Request units that answers stated.");
+    for (key, counted) in &counts.operations {
+        let region = topology.region(key.region).name.as_str();
+        text.sample(name, &[("region", region), ("operation", key.operation)], counted.charge);
+    }
+    let name = "perihelion_request_duration_seconds";
+    text.family(name, Kind::Histogram, "Time from a whole request to its answer.");
+    for (key, counted) in &counts.operations {
+        let region = topology.region(key.region).name.as_str();
+        histogram(text, name, &[("region", region), ("operation", key.operation)], &counted.latency);
+    }
+}
+
+fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency: &Histogram) {
+    let bucket = format!("{name}_bucket");
+    for (bound, count) in latency.cumulative() {
+        let bound = bound.as_secs_f64().to_string();
+        text.sample(&bucket, &[labels, &[("le", &bound)]].concat(), count as f64);
+    }
+    text.sample(&bucket, &[labels, &[("le", "+Inf")]].concat(), latency.count() as f64);
+    text.sample(&format!("{name}_sum"), labels, latency.sum().as_secs_f64());
+    text.sample(&format!("{name}_count"), labels, latency.count() as f64);
+}
+
+fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+    let mut each = |name: &str, help: &str, value: &dyn Fn(&PartitionCounts) -> f64| {
+        text.family(name, Kind::Counter, help);
+        for (key, counted) in &counts.partitions {
+            with_labels(key, topology, |labels| text.sample(name, labels, value(counted)));
+        }
+    };
+    each("perihelion_partition_requests_total", "Requests a partition answered.", &|counted| {
+        counted.latency.count() as f64
+    });
+    each("perihelion_partition_throttled_total", "Requests a partition answered with 429.", &|counted| {
+        counted.throttled as f64
+    });
+    each(
+        "perihelion_partition_request_units_total",
+        "Request units a partition's answers stated.",
+        &|counted| counted.charge,
+    );
+    let name = "perihelion_partition_request_duration_seconds";
+    text.family(name, Kind::Summary, "Time from a whole request to a partition's answer.");
+    for (key, counted) in &counts.partitions {
+        with_labels(key, topology, |labels| {
+            text.sample(&format!("{name}_sum"), labels, counted.latency.sum().as_secs_f64());
+            text.sample(&format!("{name}_count"), labels, counted.latency.count() as f64);
+        });
+    }
+}
+
+fn with_labels(key: &PartitionKey, topology: &Topology, work: impl FnOnce(&[(&str, &str)])) {
+    let (database, container) = named_container(&key.container).unwrap_or((OTHER, OTHER));
+    let range = if &*key.container == OTHER { OTHER.to_owned() } else { key.range.to_string() };
+    let region = topology.region(key.region).name.as_str();
+    work(&[("region", region), ("database", database), ("container", container), ("range", &range)]);
+}
+
+/// What partitions hold.
+fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
+    let snapshot = control.account.catalog.snapshot();
+    let mut shown = Vec::new();
+    let mut total = 0;
+    for database in snapshot.databases_after(None) {
+        for container in database.containers_after(None) {
+            for partition in container.store.partitions().iter() {
+                total += 1;
+                if shown.len() < PARTITIONS_MAX {
+                    let range = partition.identity.id.to_string();
+                    shown.push((
+                        database.id.clone(),
+                        container.id.clone(),
+                        range,
+                        std::sync::Arc::clone(partition),
+                    ));
+                }
+            }
+        }
+    }
+    for (name, help, value) in [
+        (
+            "perihelion_partition_items",
+            "Items in a partition, in the region that writes.",
+            (|partition| partition.newest().len() as f64) as fn(&crate::store::Partition) -> f64,
+        ),
+        ("perihelion_partition_bytes", "Bytes of these items.", |partition| {
+            partition.newest().bytes() as f64
+        }),
+    ] {
+        text.family(name, Kind::Gauge, help);
+        for (database, container, range, partition) in &shown {
+            let labels = [("database", database.as_str()), ("container", container), ("range", range)];
+            text.sample(name, &labels, value(partition));
+        }
+    }
+    let name = "perihelion_partition_lsn";
+    text.family(name, Kind::Gauge, "How far a region is with a partition.");
+    let uptime = control.clock.uptime();
+    for (database, container, range, partition) in &shown {
+        for (region, lsn) in super::topology::lsns(partition, topology, uptime) {
+            let labels = [
+                ("region", region),
+                ("database", database),
+                ("container", container),
+                ("range", range.as_str()),
+            ];
+            text.sample(name, &labels, lsn as f64);
+        }
+    }
+    let name = "perihelion_partitions";
+    text.family(name, Kind::Gauge, "Physical partitions there are, shown above or not.");
+    text.sample(name, &[], f64::from(total));
+}
+
+fn account(text: &mut Exposition, control: &Control, topology: &Topology) {
+    for (name, help, value) in [
+        (
+            "perihelion_region_writes",
+            "1 where items can be written.",
+            (|topology, id| topology.takes_item_writes(id))
+                as fn(&Topology, crate::regions::RegionId) -> bool,
+        ),
+        ("perihelion_region_paused", "1 where nothing new arrives.", |topology, id| {
+            topology.region(id).paused_at.is_some()
+        }),
+    ] {
+        text.family(name, Kind::Gauge, help);
+        for (id, region) in topology.regions() {
+            text.sample(name, &[("region", &region.name)], f64::from(u8::from(value(topology, id))));
+        }
+    }
+    let times = control.clock.times();
+    text.family("perihelion_uptime_seconds", Kind::Gauge, "How long it has been running.");
+    text.sample("perihelion_uptime_seconds", &[], control.clock.uptime().as_secs_f64());
+    text.family("perihelion_clock_seconds", Kind::Gauge, "The account's time, in seconds since 1970.");
+    text.sample("perihelion_clock_seconds", &[], times.account.milliseconds() as f64 / 1_000.0);
+    text.family("perihelion_build_info", Kind::Gauge, "1, labelled with the version.");
+    text.sample("perihelion_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+}

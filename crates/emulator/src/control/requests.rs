@@ -1,0 +1,173 @@
+//! `/requests`: the last of them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+use serde_json::json;
+use smol_str::SmolStr;
+
+use super::table::Route;
+use super::{Answer, Ask, Control};
+use crate::catalog::Snapshot;
+use crate::clock::Ticks;
+use crate::regions::RegionId;
+use crate::sight::Sighting;
+
+pub(super) const ROUTES: &[Route] = &[Route {
+    method: Method::GET,
+    path: "/requests",
+    about: "the last requests, newest first; ?limit=, ?region=, ?status=404 or 4xx, ?container=db/name, ?operation=, ?after=number",
+    handle: list,
+}];
+
+/// Requests shown unless more are asked for.
+const LIMIT_DEFAULT: usize = 100;
+
+/// One request, for people and scripts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    number: u64,
+    /// When it was answered, by the machine's clock.
+    time: String,
+    region: &'a str,
+    method: &'a str,
+    operation: &'static str,
+    path: &'a str,
+    database: Option<String>,
+    container: Option<String>,
+    range: Option<u32>,
+    /// Zero when the connection was closed instead.
+    status: u16,
+    sub_status: u32,
+    charge: f64,
+    duration_ms: f64,
+    activity_id: &'a str,
+    user_agent: &'a str,
+    /// The fault rules that touched it, in order.
+    rules: &'a [SmolStr],
+}
+
+fn list(control: &Control, ask: &Ask) -> Answer {
+    ask.only(&["limit", "region", "status", "container", "operation", "after"])?;
+    let limit = ask.parsed("limit")?.unwrap_or(LIMIT_DEFAULT);
+    let after: u64 = ask.parsed("after")?.unwrap_or(0);
+    let status: Option<StatusFilter> = ask.parsed("status")?;
+    let operation = ask.parameter("operation");
+    let container = ask.parameter("container");
+    let topology = control.account.regions.current();
+    let region: Option<RegionId> = ask.parameter("region").map(|name| topology.find(name)).transpose()?;
+    let snapshot = control.account.catalog.snapshot();
+    let (newest, found) = control.account.sight.last(limit, |seen| {
+        seen.number > after
+            && region.is_none_or(|region| seen.region == region)
+            && status.is_none_or(|status| status.accepts(seen.status))
+            && operation.is_none_or(|operation| seen.operation == operation)
+            && container.is_none_or(|wanted| is_about(&place(seen, &snapshot), wanted))
+    });
+    let (machine, uptime) = (control.clock.machine(), control.clock.uptime());
+    let shown = found.iter().map(|seen| {
+        let (database, container) = place(seen, &snapshot);
+        Shown {
+            number: seen.number,
+            time: earlier(machine, uptime.saturating_sub(seen.uptime)).to_string(),
+            region: &topology.region(seen.region).name,
+            method: seen.method.as_str(),
+            operation: seen.operation,
+            path: seen.path(),
+            database,
+            container,
+            range: seen.range,
+            status: seen.status,
+            sub_status: seen.sub_status,
+            charge: seen.charge,
+            duration_ms: seen.took.as_secs_f64() * 1_000.0,
+            activity_id: seen.activity(),
+            user_agent: &seen.user_agent,
+            rules: &seen.rules,
+        }
+    });
+    super::json(&json!({ "newest": newest, "requests": shown.collect::<Vec<_>>() }))
+}
+
+fn earlier(now: Ticks, ago: Duration) -> Ticks {
+    Ticks(now.0.saturating_sub(Ticks(0).plus(ago).0))
+}
+
+/// One status, or all that begin with a digit: `404`, `4xx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StatusFilter {
+    first: u16,
+    last: u16,
+}
+
+impl StatusFilter {
+    fn accepts(self, status: u16) -> bool {
+        (self.first..=self.last).contains(&status)
+    }
+}
+
+impl FromStr for StatusFilter {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<StatusFilter, &'static str> {
+        let expected = "expected a status like 404, or a class like 4xx";
+        if let Some(class) = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX")) {
+            let class = class.parse::<u16>().ok().filter(|class| (1..=9).contains(class)).ok_or(expected)?;
+            return Ok(StatusFilter { first: class * 100, last: class * 100 + 99 });
+        }
+        let status = text.parse().map_err(|_| expected)?;
+        Ok(StatusFilter { first: status, last: status })
+    }
+}
+
+/// The names in `dbs/{database}/colls/{container}`.
+pub(super) fn named_container(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("dbs/")?.split_once("/colls/")
+}
+
+/// The database and container a request is about, by name where they exist.
+fn place(seen: &Sighting, snapshot: &Snapshot) -> (Option<String>, Option<String>) {
+    if let Some((database, container)) = seen.served_by().and_then(named_container) {
+        return (Some(database.to_owned()), Some(container.to_owned()));
+    }
+    let mut segments = seen.path().trim_matches('/').split('/');
+    let mut id_after = |kind: &str| {
+        let found = segments.next() == Some(kind);
+        let id = segments.next().filter(|id| found && !id.is_empty())?;
+        Some(percent_decode_str(id).decode_utf8_lossy().into_owned())
+    };
+    let Some(database) = id_after("dbs") else { return (None, None) };
+    let container = id_after("colls");
+    let entry = snapshot.database(&database);
+    let container = container.map(|id| {
+        let known = entry.and_then(|entry| entry.container(&id));
+        known.map_or(id, |known| known.id.to_string())
+    });
+    (Some(entry.map_or(database, |entry| entry.id.to_string())), container)
+}
+
+/// Whether this is the container that `wanted` names, with or without its database.
+fn is_about((database, container): &(Option<String>, Option<String>), wanted: &str) -> bool {
+    let (Some(database), Some(container)) = (database, container) else { return false };
+    container == wanted || wanted.split_once('/') == Some((database, container))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_filter_is_a_status_or_a_class() {
+        let four: StatusFilter = "4xx".parse().unwrap();
+        assert!(four.accepts(404) && four.accepts(499) && !four.accepts(500) && !four.accepts(399));
+        let exact: StatusFilter = "429".parse().unwrap();
+        assert!(exact.accepts(429) && !exact.accepts(428));
+        for bad in ["", "xx", "0xx", "10xx", "ok", "-1"] {
+            assert!(bad.parse::<StatusFilter>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Short text without an allocation.
+
+/// Bytes that are kept in place: a GUID, and most paths.
+const INLINE: usize = 94;
+/// Bytes that are kept at all.
+const KEPT: usize = 1_024;
+
+/// Text that is usually short. What is longer than a kilobyte is cut.
+#[derive(Clone)]
+pub(super) enum Text {
+    Short { length: u8, bytes: [u8; INLINE] },
+    Long(Box<str>),
+}
+
+impl Text {
+    pub(super) fn new(text: &str) -> Text {
+        match u8::try_from(text.len()) {
+            Ok(length) if text.len() <= INLINE => {
+                let mut bytes = [0; INLINE];
+                bytes[..text.len()].copy_from_slice(text.as_bytes());
+                Text::Short { length, bytes }
+            }
+            _ => {
+                let cut = (0..=KEPT.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+                Text::Long(text[..cut.unwrap_or(0)].into())
+            }
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Text::Short { length, bytes } => {
+                std::str::from_utf8(&bytes[..usize::from(*length)]).expect("copied from text, whole")
+            }
+            Text::Long(text) => text,
+        }
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_comes_back_as_it_was_up_to_a_kilobyte() {
+        for length in [0, 1, INLINE, INLINE + 1, KEPT] {
+            let text = "x".repeat(length);
+            assert_eq!(Text::new(&text).as_str(), text);
+        }
+        assert_eq!(Text::new(&"é".repeat(KEPT)).as_str(), "é".repeat(KEPT / 2));
+        assert_eq!(Text::new(&format!("x{}", "é".repeat(KEPT))).as_str().len(), KEPT - 1);
+    }
+}
