@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -24,6 +25,8 @@ struct Inner {
     port: u16,
     slots: Vec<Slot>,
     registry: Arc<Registry>,
+    /// Whether the server is gone: nobody would answer.
+    retired: AtomicBool,
 }
 
 /// One address of the port.
@@ -48,7 +51,7 @@ impl Entrance {
             Some(Slot { address, state: Mutex::new(SlotState { socket: Some(socket), waiting: None }) })
         };
         let slots = listeners.sockets.into_iter().filter_map(slot).collect();
-        Entrance(Arc::new(Inner { port, slots, registry }))
+        Entrance(Arc::new(Inner { port, slots, registry, retired: AtomicBool::new(false) }))
     }
 
     /// The port, open or not.
@@ -70,13 +73,14 @@ impl Entrance {
         self.0.registry.reset_present();
     }
 
-    /// Takes connections again, on the same port. Does nothing where it is open.
+    /// Takes connections again, on the same port. Does nothing where it is open, or when the server is
+    /// gone.
     ///
     /// The first address is a must, as it was in the beginning.
     pub(crate) fn open(&self) -> io::Result<()> {
         for (index, slot) in self.0.slots.iter().enumerate() {
             let mut state = slot.lock();
-            if state.socket.is_some() {
+            if state.socket.is_some() || self.0.retired.load(Ordering::Acquire) {
                 continue;
             }
             match listen(slot.address) {
@@ -102,6 +106,7 @@ impl Entrance {
 
     /// Closes it for good, and leaves open connections alone.
     pub(super) fn retire(&self) {
+        self.0.retired.store(true, Ordering::Release);
         for slot in &self.0.slots {
             drop(slot.lock().socket.take());
         }

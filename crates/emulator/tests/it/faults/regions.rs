@@ -127,6 +127,17 @@ async fn an_emulator_stops_whatever_its_regions_are() {
 }
 
 #[tokio::test]
+async fn a_handle_that_outlives_its_emulator_opens_no_ports() {
+    let lab = Lab::start().await;
+    let (port, faults) = (lab.port(1), lab.faults().clone());
+    lab.running.region(EAST).unwrap().down(Down::Refused).unwrap();
+    lab.running.stop().await;
+    faults.clear().unwrap();
+    let error = TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
 async fn a_region_in_trouble_says_so_in_the_service_s_words() {
     let lab = Lab::start().await;
     let east = lab.running.region(EAST).unwrap();
