@@ -283,6 +283,37 @@ async fn low_priority_is_throttled_first() {
 }
 
 #[tokio::test]
+async fn deleting_a_logical_partition_does_not_hold_others_up() {
+    let account = enforced().await;
+    write_a_hundred(&account).await;
+    account.advance(1);
+    let path = "/dbs/d/colls/c/operations/partitionkeydelete";
+    let deleted = account.post(path, &[(KEY, r#"["a"]"#)], json!({})).await.expect(204);
+    assert!(charge(&deleted) > 400.0, "{}", charge(&deleted));
+    write(&account, "c", "a", &[]).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_split_divides_the_throughput() {
+    let account = enforced().await;
+    let first = write(&account, "c", "a", &[]).await.expect(201);
+    assert_eq!(first.header("x-ms-documentdb-partitionkeyrangeid"), "0");
+    let split = "/databases/d/containers/c/partitions/0/split";
+    account.control(http::Method::POST, split, "").await.expect(200);
+    let (spent, throttled) = exhaust(&account, "c", "a").await;
+    assert_about(spent, 200.0);
+    let hot = throttled.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+    assert!(["1", "2"].contains(&hot.as_str()), "{hot}");
+    let mut other = 0;
+    for n in 0..10 {
+        let answer = write(&account, "c", &format!("k{n}"), &[]).await;
+        assert_eq!(answer.status == 429, answer.header("x-ms-documentdb-partitionkeyrangeid") == hot);
+        other += usize::from(answer.status == 201);
+    }
+    assert!(other > 0);
+}
+
+#[tokio::test]
 async fn each_region_has_the_whole_throughput() {
     let account = Account::with(|config| {
         config.request_units = RequestUnits::Enforce;

@@ -101,6 +101,11 @@ impl ItemRequest<'_> {
             RequestUnits::Enforce => {
                 partition.meter.count(region, units, at);
                 if let Some(funding) = Funding::of(self.call.account, &self.container) {
+                    let units = match self.operation {
+                        // Deleted in the background, as far as others can tell: they are not held up.
+                        ItemOperation::DeletePartition => charge::MISS,
+                        _ => units,
+                    };
                     let purse = funding.purse(&self.container, partition);
                     purse.charge(region, funding.rate, units, at);
                 }
