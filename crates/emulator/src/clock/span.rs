@@ -18,6 +18,16 @@ pub struct BadSpan(String);
 /// A thousand years. Nothing here lasts longer, and no sum of two such overflows.
 const LONGEST: Duration = Duration::from_secs(1_000 * 366 * 86_400);
 
+impl Span {
+    /// As exactly as people want to know how long something still takes: seconds, or milliseconds where
+    /// seconds would say little. Never less than what is left.
+    pub fn remaining(left: Duration) -> Span {
+        let unit = if left >= Duration::from_secs(10) { 1_000 } else { 1 };
+        let milliseconds = u64::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
+        Span(Duration::from_millis(milliseconds.div_ceil(unit).saturating_mul(unit)))
+    }
+}
+
 impl FromStr for Span {
     type Err = BadSpan;
 
@@ -66,6 +76,14 @@ mod tests {
             assert_eq!(span.0, Duration::from_millis(milliseconds), "{text}");
             assert_eq!(span.to_string(), shown);
             assert_eq!(shown.parse(), Ok(span));
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_told_as_exactly_as_it_matters() {
+        for (micros, shown) in [(29_999_829, "30s"), (10_000_000, "10s"), (9_876_543, "9s 877ms"), (0, "0s")]
+        {
+            assert_eq!(Span::remaining(Duration::from_micros(micros)).to_string(), shown);
         }
     }
 

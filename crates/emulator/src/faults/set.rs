@@ -409,8 +409,8 @@ impl Live {
 
     fn report(&self, now: Duration) -> Report {
         let (state, starts_in, ends_in) = match self.phase(now) {
-            Phase::Waiting { starts_in } => (RuleState::Waiting, Some(Span(starts_in)), None),
-            Phase::Active { ends_in } => (RuleState::Active, None, ends_in.map(Span)),
+            Phase::Waiting { starts_in } => (RuleState::Waiting, Some(Span::remaining(starts_in)), None),
+            Phase::Active { ends_in } => (RuleState::Active, None, ends_in.map(Span::remaining)),
             Phase::Ended => (RuleState::Ended, None, None),
         };
         Report {
