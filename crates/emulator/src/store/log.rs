@@ -18,9 +18,6 @@ pub(crate) const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Entries dropped per write at the most, so that no single write pays for all.
 const TRIM_STEPS_MAX: usize = 8;
 
-/// More than one transaction has operations, purges included.
-const OPERATIONS_APART: u32 = 1 << 16;
-
 /// The changes of one partition.
 #[derive(Clone)]
 pub(crate) struct Log {
@@ -126,9 +123,13 @@ impl Log {
     /// the other's.
     pub(super) fn joined(logs: &[&Log], keeps: impl Fn(&Change) -> bool) -> Log {
         let mut entries: OrdMap<(Lsn, u32), Arc<Change>> = OrdMap::new();
-        for (at, log) in (0..).zip(logs) {
-            for ((lsn, operation), change) in log.entries.iter().filter(|(_, change)| keeps(change)) {
-                entries.insert((*lsn, operation + at * OPERATIONS_APART), Arc::clone(change));
+        for log in logs {
+            for ((lsn, _), change) in log.entries.iter().filter(|(_, change)| keeps(change)) {
+                // Numbered anew: logs that were joined before have numbers of every size.
+                let last =
+                    entries.range(..=(*lsn, u32::MAX)).next_back().filter(|((found, _), _)| found == lsn);
+                let operation = last.map_or(0, |((_, operation), _)| operation + 1);
+                entries.insert((*lsn, operation), Arc::clone(change));
             }
         }
         let superseded_bytes = entries.values().map(|change| superseded(change)).sum();

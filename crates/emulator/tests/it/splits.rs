@@ -199,6 +199,21 @@ async fn a_change_feed_goes_on_through_splits_and_merges() {
 }
 
 #[tokio::test]
+async fn changes_with_the_same_lsn_survive_merging_again_and_again() {
+    let account = TestAccount::with(|settings| settings.partitions = std::num::NonZeroU32::new(2));
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+    for n in 0..20 {
+        put(&account, n).await;
+    }
+    let halves = split(&account, 0);
+    let whole = merge(&account, &halves);
+    merge(&account, &[whole, 1]);
+    let headers = [("a-im", "Full-Fidelity Feed"), ("if-none-match", "\"1\"")];
+    let answer = account.send(Method::GET, DOCS, &headers, "").await.expect(200).json();
+    assert_eq!(answer["Documents"].as_array().unwrap().len(), 20);
+}
+
+#[tokio::test]
 async fn impossible_splits_and_merges_say_why() {
     let account = filled().await;
     let uptime = account.clock.uptime();

@@ -81,6 +81,11 @@ impl World {
         let lsn = self.check_lsn(region, &key.name, level, &answer)?;
         self.check_item(&key, &id, lsn, &answer)?;
         self.remember_tag(&key, &id, &answer);
+        // Clients keep the tokens of weaker reads as well, which may say less than they know.
+        if dice.chance(50) {
+            let session = dice.below(self.sessions.len());
+            self.session_saw(session, &answer);
+        }
         Ok(())
     }
 

@@ -133,26 +133,20 @@ pub(super) fn check_session(
 ) -> Result<(), ServiceError> {
     let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
     let Some(text) = token.filter(|_| call.vantage.honours_session) else { return Ok(()) };
-    let find = |id: u32| SessionToken::find(text, RangeId(id));
-    let own = find(partition.identity.id);
-    // A client that has not noticed a split still knows the parent, whose LSNs its children go on from.
-    let seen = partition.parents.iter().rev().fold(own, |seen, parent| match seen {
-        Ok(None) => find(*parent),
-        seen => seen,
-    });
-    let seen = seen.map_err(|error| {
-        ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
-    })?;
-    match seen {
-        Some(seen) if !is_satisfied(&seen, partition.identity.token_version, reach) => {
-            Err(ServiceError::listed(
+    // A client may still know a parent, whose LSNs its children go on from, and know it better.
+    for id in [partition.identity.id].iter().chain(&partition.parents) {
+        let seen = SessionToken::find(text, RangeId(*id)).map_err(|error| {
+            ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
+        })?;
+        if seen.is_some_and(|seen| !is_satisfied(&seen, partition.identity.token_version, reach)) {
+            return Err(ServiceError::listed(
                 Status::NOT_FOUND,
                 "The read session is not available for the input session token.",
             )
-            .with_sub_status(SubStatus::READ_SESSION_NOT_AVAILABLE))
+            .with_sub_status(SubStatus::READ_SESSION_NOT_AVAILABLE));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Whether a copy has all that was seen. Where several regions write, each has LSNs of its own, and
