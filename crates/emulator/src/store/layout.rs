@@ -196,6 +196,15 @@ impl Container {
             for (region, seen) in &paused {
                 partition.set_view(*region, View::of(seen[at].clone()));
             }
+            // All regions that write have the same by now, each in the order in which it came to them: that
+            // is what their feeds go on by.
+            for region in 1..turns[0].len() {
+                let states: Vec<Arc<State>> =
+                    turns.iter().map(|turns| Arc::new(State::clone(turns[region].state()))).collect();
+                let mut own = Contents::of(&states, &partition.range);
+                own.head.progress = partition.newest().reach().progress;
+                partition.set_copy(RegionId(region as u8), own);
+            }
             Arc::new(partition)
         });
         let mut partitions = Vec::clone(&self.partitions.load());

@@ -60,6 +60,13 @@ impl Mesh {
         Mesh { copies: (0..regions).map(copy).collect(), conflicts: Mutex::default() }
     }
 
+    /// Decides what one region has of a partition that is being made.
+    pub(super) fn set_copy(&mut self, region: RegionId, contents: Contents) {
+        if let Some(copy) = self.copies.get_mut(region.index()) {
+            copy.line = Line::new(contents.head, contents.state);
+        }
+    }
+
     /// What `region` has at `uptime`, by identity.
     pub(super) fn peek(&self, at: &Post<'_>, region: RegionId) -> Guard<Arc<Head>> {
         self.take_in(at, region);

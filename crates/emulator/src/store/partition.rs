@@ -277,6 +277,13 @@ impl Partition {
         }
     }
 
+    /// Decides what a region that writes has of a partition that is being made.
+    pub(super) fn set_copy(&mut self, region: RegionId, contents: Contents) {
+        if let Copies::Mesh(copies) = &mut self.copies {
+            copies.set_copy(region, contents);
+        }
+    }
+
     /// Versions that lost against another region's.
     pub(crate) fn conflicts(&self) -> Option<MutexGuard<'_, Conflicts>> {
         match &self.copies {

@@ -84,10 +84,14 @@ impl State {
             }
         }
         for (operation, change) in (0..).zip(changes) {
-            if change.kind.removes() {
-                self.items.remove(&change.item.ordinal);
-            } else {
-                self.items.insert(change.item.ordinal, Arc::clone(&change.item));
+            let (before, after) = change.versions();
+            // A version from another region may have another ordinal than the one it replaces.
+            if let Some(before) = before.filter(|before| after.is_none_or(|it| it.ordinal != before.ordinal))
+            {
+                self.items.remove(&before.ordinal);
+            }
+            if let Some(after) = after {
+                self.items.insert(after.ordinal, Arc::clone(after));
             }
             self.log.append(operation, change);
         }

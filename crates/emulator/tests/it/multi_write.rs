@@ -219,6 +219,44 @@ async fn splits_merges_and_snapshots_settle_everything_first() {
 }
 
 #[tokio::test]
+async fn an_item_made_in_two_regions_at_once_is_one_item_afterwards() {
+    let account = account(json!({})).await;
+    upsert(&account, 2, 1).await;
+    upsert(&account, 0, 2).await;
+    wait(&account, 100);
+    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    let query = json!({"query": "SELECT VALUE c.v FROM c"}).to_string();
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+    for region in 0..REGIONS {
+        let found = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &query).await;
+        assert_eq!(found.expect(200).json()["Documents"].as_array().unwrap().len(), 1, "region {region}");
+    }
+}
+
+#[tokio::test]
+async fn a_region_s_change_feed_goes_on_through_a_split() {
+    let account = account(json!({})).await;
+    put(&account, 0, json!({"id": "1", "pk": "a"})).await;
+    put(&account, 1, json!({"id": "2", "pk": "a"})).await;
+    // East US has not heard of the first one, whose LSN in West US is the one it has given to the second.
+    let read = async |position: &str| {
+        let headers = [KEY, ("a-im", "Incremental Feed"), ("if-none-match", position)];
+        let page = account.send_in(RegionId(1), Method::GET, DOCS, &headers[..], "").await.expect(200);
+        let ids: Vec<String> = page.json()["Documents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect();
+        (ids, page.header("etag").unwrap().to_owned())
+    };
+    let (ids, position) = read("0").await;
+    assert_eq!(ids, ["2"]);
+    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    assert_eq!(read(&position).await.0, ["1"]);
+}
+
+#[tokio::test]
 async fn an_item_that_got_another_id_has_it_everywhere() {
     let account = account(json!({})).await;
     upsert(&account, 0, 1).await;

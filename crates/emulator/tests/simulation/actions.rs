@@ -2,8 +2,9 @@
 
 use crate::dice::Dice;
 use crate::failure::Failure;
+use crate::operation::Write;
+use crate::run::Play;
 use crate::world::World;
-use crate::writes::Write;
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +59,13 @@ const ACTIONS: &[(usize, Action)] = &[
     (1, Action::RestoreSnapshot),
 ];
 
-impl World {
+impl Play for World {
+    async fn begin(dice: &mut Dice) -> World {
+        World::new(dice).await
+    }
+
     /// Does what the dice say.
-    pub(crate) async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         match dice.weighted(ACTIONS) {
             Action::Write(write) => self.write(write, dice).await?,
             Action::Batch => self.write_batch(dice).await?,
@@ -86,8 +91,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets everything arrive, and asks for everything: in every region, in every session.
-    pub(crate) async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         self.tell("everything arrives, and everything is asked for".to_owned());
         let told = self.told.len();
         let outcome = self.ask_for_everything(dice).await;
@@ -97,6 +101,13 @@ impl World {
         outcome
     }
 
+    fn told(&mut self) -> &mut Vec<String> {
+        &mut self.stage.told
+    }
+}
+
+impl World {
+    /// Of every region, in every session.
     async fn ask_for_everything(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         if self.splitting.is_some() {
             self.toggle_splitting(dice);

@@ -17,6 +17,7 @@ pub(crate) enum Promise {
     Query,
     Layout,
     Convergence,
+    NothingLost,
     Answer,
     NoPanic,
 }
@@ -35,6 +36,7 @@ impl Promise {
             Promise::Query => "a query finds what the items there call for, each row once",
             Promise::Layout => "partition key ranges cover the ring without gaps",
             Promise::Convergence => "regions agree when everything has arrived",
+            Promise::NothingLost => "an acknowledged write gives way only to one that did not know it",
             Promise::Answer => "a request is answered with a status it may have",
             Promise::NoPanic => "nothing panics",
         }

@@ -10,7 +10,8 @@ use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::{Change, History, plain};
 use crate::ring::{Lease, Place};
-use crate::world::{DOCS, World, lsn_of};
+use crate::stage::{DOCS, lsn_of};
+use crate::world::World;
 use crate::writes::shown;
 
 const READERS_MAX: usize = 5;
@@ -124,7 +125,8 @@ impl World {
         };
         let from_now = mode == Mode::All || dice.chance(30);
         let start = if from_now { self.probe(region).await? } else { BTreeMap::new() };
-        self.tell(format!("feed {}: {mode:?} in {region}, from {start:?}, {leases:?}", self.feeds.len()));
+        let line = format!("feed {}: {mode:?} in {region}, from {start:?}, {leases:?}", self.feeds.len());
+        self.tell(line);
         let mut reader =
             FeedReader { mode, leases, page_size: dice.between(1, 6), start, told: Told::default() };
         if from_now {

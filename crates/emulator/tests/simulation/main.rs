@@ -1,12 +1,13 @@
 //! A seeded workload against a model: clients that read, write, query and follow the change feed while
 //! replication lags, regions stop and fail over, partitions split and merge, and snapshots come back.
+//! `world` is an account where one region writes, `mesh` one where all of them do.
 //!
 //! Everything happens in one thread per seed, with a clock that only the seed moves: a seed that fails
 //! once fails always. More seeds, or one of them:
 //!
 //! ```text
 //! PERI_SEEDS=10000 PERI_SEED_START=200 cargo test -p perihelion-emulator --release --test simulation
-//! PERI_SEED=4711 cargo test -p perihelion-emulator --test simulation
+//! PERI_SEED=4711 cargo test -p perihelion-emulator --test simulation one_region
 //! ```
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -14,9 +15,11 @@ mod actions;
 #[allow(dead_code, reason = "shared with the tests of single behaviours, which need more of it")]
 #[path = "../it/client.rs"]
 mod client;
+mod descent;
 mod dice;
 mod failure;
 mod feed;
+mod mesh;
 mod model;
 mod operation;
 mod operator;
@@ -25,6 +28,7 @@ mod reads;
 mod ring;
 mod run;
 mod session;
+mod stage;
 mod world;
 mod writes;
 
@@ -33,6 +37,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seeds of the short form.
 const SEEDS: u64 = 200;
+/// Those of accounts whose regions all write.
+const SEEDS_ALL_WRITE: u64 = 50;
 /// Steps of one seed.
 const STEPS: usize = 120;
 
@@ -42,12 +48,22 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_seed_keeps_every_promise() {
+fn every_seed_keeps_every_promise_where_one_region_writes() {
+    play::<world::World>(SEEDS, STEPS);
+}
+
+#[test]
+fn every_seed_keeps_every_promise_where_all_regions_write() {
+    play::<mesh::Mesh>(SEEDS_ALL_WRITE, STEPS);
+}
+
+/// Plays seeds, as many at once as there are processors.
+fn play<P: run::Play>(seeds: u64, steps: usize) {
     let (start, count) = match variable("PERI_SEED") {
         Some(seed) => (seed, 1),
-        None => (variable("PERI_SEED_START").unwrap_or(0), variable("PERI_SEEDS").unwrap_or(SEEDS)),
+        None => (variable("PERI_SEED_START").unwrap_or(0), variable("PERI_SEEDS").unwrap_or(seeds)),
     };
-    let steps = variable("PERI_STEPS").map_or(STEPS, |steps| steps as usize);
+    let steps = variable("PERI_STEPS").map_or(steps, |steps| steps as usize);
     let next = AtomicU64::new(start);
     let broken = Mutex::new(None);
     let work = || {
@@ -56,7 +72,7 @@ fn every_seed_keeps_every_promise() {
             if seed >= start + count || broken.lock().unwrap().is_some() {
                 return;
             }
-            if let Err(found) = run::check(seed, steps) {
+            if let Err(found) = run::check::<P>(seed, steps) {
                 broken.lock().unwrap().get_or_insert(found);
             }
         }

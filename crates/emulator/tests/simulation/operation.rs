@@ -6,7 +6,9 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::dice::Dice;
 use crate::model::{Items, Kind, Version};
+use crate::ring::Key;
 
 /// What a client asks for. Bodies have an `id`, the partition key `pk` and a `v` nobody else has.
 #[derive(Clone, Debug)]
@@ -17,6 +19,16 @@ pub(crate) enum Operation {
     Patch { id: String, patch: Patch, if_match: Option<String> },
     Delete { id: String, if_match: Option<String> },
     Read { id: String },
+}
+
+/// What kind of write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Write {
+    Create,
+    Upsert,
+    Replace,
+    Patch,
+    Delete,
 }
 
 /// Instructions: a new `v`, and more.
@@ -48,6 +60,36 @@ pub(crate) struct Effect {
 }
 
 impl Operation {
+    /// A write of the item `id` that makes it `v`; the rest is up to the dice.
+    pub(crate) fn draw(
+        write: Write,
+        key: &Key,
+        (id, v): (String, u64),
+        if_match: Option<String>,
+        dice: &mut Dice,
+    ) -> Operation {
+        let mut body = json!({"id": id, "pk": key.name, "v": v, "n": dice.below(10), "tags": []});
+        if dice.chance(30) {
+            body["extra"] = "x".repeat(dice.between(1, 40)).into();
+        }
+        match write {
+            Write::Create => Operation::Create { body },
+            Write::Upsert => Operation::Upsert { body },
+            Write::Replace => Operation::Replace { body, if_match },
+            Write::Delete => Operation::Delete { id, if_match },
+            Write::Patch => {
+                let patch = Patch {
+                    v,
+                    add_to_n: dice.chance(50).then(|| dice.below(7) as i64 - 3),
+                    add_tag: dice.chance(30),
+                    remove_extra: dice.chance(15),
+                    least_n: dice.chance(30).then(|| dice.below(8) as i64),
+                };
+                Operation::Patch { id, patch, if_match }
+            }
+        }
+    }
+
     pub(crate) fn id(&self) -> &str {
         match self {
             Operation::Create { body } | Operation::Upsert { body } | Operation::Replace { body, .. } => {

@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::Items;
-use crate::world::{World, lag};
+use crate::stage::{Stage, lag};
+use crate::world::World;
 
-impl World {
+impl Stage {
     /// Lets time pass: mostly as long as a lag, seldom as long as a bound.
     pub(crate) fn let_time_pass(&mut self, dice: &mut Dice) {
         let milliseconds = dice.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
@@ -46,13 +47,6 @@ impl World {
         self.regions[at].paused = false;
     }
 
-    pub(crate) fn fail_over(&mut self, dice: &mut Dice) {
-        let to = self.region(dice);
-        self.tell(format!("region {to} writes from now on"));
-        self.operate().fail_over(self.regions[usize::from(to)].name).unwrap();
-        self.hub = to;
-    }
-
     pub(crate) async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         if self.ranges.len() >= 8 {
             return Ok(());
@@ -82,7 +76,7 @@ impl World {
         self.layout_changed().await
     }
 
-    async fn layout_changed(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn layout_changed(&mut self) -> Result<(), Failure> {
         self.read_ranges().await?;
         self.splitting = self.splitting.filter(|id| self.ranges.iter().any(|range| range.id == *id));
         Ok(())
@@ -97,6 +91,15 @@ impl World {
         self.tell(format!("range {id} is {}splitting", if splitting { "" } else { "no longer " }));
         self.operate().set_splitting("d", "c", id, splitting).unwrap();
         self.splitting = splitting.then_some(id);
+    }
+}
+
+impl World {
+    pub(crate) fn fail_over(&mut self, dice: &mut Dice) {
+        let to = self.region(dice);
+        self.tell(format!("region {to} writes from now on"));
+        self.operate().fail_over(self.regions[usize::from(to)].name).unwrap();
+        self.hub = to;
     }
 
     pub(crate) fn save_snapshot(&mut self, dice: &mut Dice) {

@@ -10,7 +10,8 @@ use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::{Items, plain};
 use crate::ring::{Key, Lease, Place};
-use crate::world::{DOCS, World};
+use crate::stage::DOCS;
+use crate::world::World;
 use crate::writes::shown;
 
 const CURSORS_MAX: usize = 4;
@@ -205,7 +206,8 @@ impl World {
         };
         let start = self.probe(region).await?;
         let page_size = dice.between(1, 4);
-        self.tell(format!("query {}: {} in {region}, {leases:?}", self.cursors.len(), question.text()));
+        let line = format!("query {}: {} in {region}, {leases:?}", self.cursors.len(), question.text());
+        self.tell(line);
         self.cursors.push(Cursor { question, region, leases, page_size, start, rows: Vec::new() });
         Ok(())
     }
@@ -246,14 +248,13 @@ impl World {
             (410, Some("1007")) => return Ok(true),
             _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
         }
-        let cursor = &mut self.cursors[at];
-        ensure(!cursor.question.ordered || is_in_order(&rows), Promise::Query, || {
-            format!("not in order: {rows:?}")
-        })?;
+        let ordered = self.cursors[at].question.ordered;
+        ensure(!ordered || is_in_order(&rows), Promise::Query, || format!("not in order: {rows:?}"))?;
         let covered =
             |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && place.covers(key));
         let foreign = rows.iter().find(|row| !covered(row));
         ensure(foreign.is_none(), Promise::Query, || format!("{foreign:?} was not asked for"))?;
+        let cursor = &mut self.cursors[at];
         cursor.rows.extend(rows);
         cursor.leases[lease].position = answer.header("x-ms-continuation").map(str::to_owned);
         cursor.leases[lease].done = cursor.leases[lease].position.is_none();

@@ -7,7 +7,8 @@ use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::plain;
 use crate::ring::Key;
-use crate::world::{DOCS, World};
+use crate::stage::DOCS;
+use crate::world::World;
 use crate::writes::shown;
 
 impl World {

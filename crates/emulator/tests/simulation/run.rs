@@ -4,10 +4,19 @@ use std::panic::AssertUnwindSafe;
 
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise};
-use crate::world::World;
 
 /// Runs that are spent on making a history shorter.
 const SHRINK_RUNS_MAX: usize = 600;
+
+/// Something that can be played from a seed.
+pub(crate) trait Play: Sized {
+    async fn begin(dice: &mut Dice) -> Self;
+    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure>;
+    /// Lets everything arrive, and asks for everything.
+    async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure>;
+    /// What happened since this was last looked at.
+    fn told(&mut self) -> &mut Vec<String>;
+}
 
 /// A broken promise and what led to it.
 pub(crate) struct Broken {
@@ -27,24 +36,24 @@ impl std::fmt::Display for Broken {
 }
 
 /// Runs a seed, and if it fails finds the fewest steps that do.
-pub(crate) fn check(seed: u64, steps: usize) -> Result<(), Broken> {
+pub(crate) fn check<P: Play>(seed: u64, steps: usize) -> Result<(), Broken> {
     let all: Vec<usize> = (0..steps).collect();
-    match run(seed, &all) {
+    match run::<P>(seed, &all) {
         Ok(()) => Ok(()),
-        Err((failure, history)) => Err(shrink(Broken { seed, failure, steps: all, history })),
+        Err((failure, history)) => Err(shrink::<P>(Broken { seed, failure, steps: all, history })),
     }
 }
 
 /// Runs some steps of a seed. The last thing is that everything arrives.
-fn run(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
+fn run<P: Play>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let mut told = Vec::new();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            let mut world = World::new(&mut Dice::new(seed)).await;
-            let outcome = drive(&mut world, seed, steps, &mut told).await;
-            told.append(&mut world.told);
+            let mut play = P::begin(&mut Dice::new(seed)).await;
+            let outcome = drive(&mut play, seed, steps, &mut told).await;
+            told.append(play.told());
             outcome
         })
     }));
@@ -56,18 +65,23 @@ fn run(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
     outcome.map_err(|failure| (failure, told))
 }
 
-async fn drive(world: &mut World, seed: u64, steps: &[usize], told: &mut Vec<String>) -> Result<(), Failure> {
+async fn drive<P: Play>(
+    play: &mut P,
+    seed: u64,
+    steps: &[usize],
+    told: &mut Vec<String>,
+) -> Result<(), Failure> {
     for step in steps {
         // Handed over before the step, so that a panic does not take it along.
-        told.append(&mut world.told);
+        told.append(play.told());
         told.push(format!("step {step}"));
-        world.step(&mut Dice::of_step(seed, *step)).await?;
+        play.step(&mut Dice::of_step(seed, *step)).await?;
     }
-    world.settle(&mut Dice::of_step(seed, usize::MAX - 1)).await
+    play.settle(&mut Dice::of_step(seed, usize::MAX - 1)).await
 }
 
 /// Leaves out as many steps as it can, first many at once, then one by one.
-fn shrink(mut broken: Broken) -> Broken {
+fn shrink<P: Play>(mut broken: Broken) -> Broken {
     let mut chunk = broken.steps.len() / 2;
     let mut runs = 0;
     while chunk > 0 {
@@ -76,7 +90,7 @@ fn shrink(mut broken: Broken) -> Broken {
             let mut fewer = broken.steps.clone();
             fewer.drain(at..(at + chunk).min(fewer.len()));
             runs += 1;
-            match run(broken.seed, &fewer) {
+            match run::<P>(broken.seed, &fewer) {
                 Err((failure, history)) if failure.promise == broken.failure.promise => {
                     broken = Broken { steps: fewer, failure, history, ..broken };
                 }

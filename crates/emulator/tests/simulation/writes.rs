@@ -1,25 +1,16 @@
 //! Steps that write: single requests and batches, each answered as the model says or not at all.
 
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::client::Answer;
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::{Change, Version, plain};
-use crate::operation::{Decision, Operation, Patch, decide_batch};
+use crate::operation::{Decision, Operation, Write, decide_batch};
 use crate::ring::Key;
-use crate::world::{DOCS, World, lsn_of};
-
-/// What kind of write.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Write {
-    Create,
-    Upsert,
-    Replace,
-    Patch,
-    Delete,
-}
+use crate::stage::{DOCS, lsn_of};
+use crate::world::World;
 
 impl World {
     /// One write of one item, sometimes in a region that may not write.
@@ -115,27 +106,8 @@ impl World {
     fn operation(&mut self, write: Write, key: &Key, dice: &mut Dice) -> Operation {
         let id = self.some_id(key, dice);
         let v = self.new_v();
-        let mut body = json!({"id": id, "pk": key.name, "v": v, "n": dice.below(10), "tags": []});
-        if dice.chance(30) {
-            body["extra"] = "x".repeat(dice.between(1, 200)).into();
-        }
         let if_match = if dice.chance(40) { self.known_tag(&key.name, &id, dice) } else { None };
-        match write {
-            Write::Create => Operation::Create { body },
-            Write::Upsert => Operation::Upsert { body },
-            Write::Replace => Operation::Replace { body, if_match },
-            Write::Delete => Operation::Delete { id, if_match },
-            Write::Patch => {
-                let patch = Patch {
-                    v,
-                    add_to_n: dice.chance(50).then(|| dice.below(7) as i64 - 3),
-                    add_tag: dice.chance(30),
-                    remove_extra: dice.chance(15),
-                    least_n: dice.chance(30).then(|| dice.below(8) as i64),
-                };
-                Operation::Patch { id, patch, if_match }
-            }
-        }
+        Operation::draw(write, key, (id, v), if_match, dice)
     }
 
     pub(crate) fn some_id(&self, key: &Key, dice: &mut Dice) -> String {
@@ -203,7 +175,7 @@ impl World {
     }
 }
 
-fn expect_body(found: &Value, expected: &Value) -> Result<(), Failure> {
+pub(crate) fn expect_body(found: &Value, expected: &Value) -> Result<(), Failure> {
     ensure(plain(found) == *expected, Promise::WriteOutcome, || format!("{found} instead of {expected}"))
 }
 

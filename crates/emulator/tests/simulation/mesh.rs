@@ -1,0 +1,409 @@
+//! All regions write: each answers from its own copy, conflicts are settled, and all end up equal.
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use http::Method;
+use protocol::account::ConsistencyLevel;
+use protocol::session_token::{PartitionToken, SessionToken};
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::descent::{Descent, ItemName};
+use crate::dice::Dice;
+use crate::failure::{Failure, Promise, ensure};
+use crate::model::{Items, Version, plain};
+use crate::operation::{Decision, Operation, Write, decide_batch};
+use crate::ring::{Key, Lease, Place};
+use crate::run::Play;
+use crate::stage::{DOCS, Scenery, Stage, lsn_of};
+use crate::writes::shown;
+
+const READERS_MAX: usize = 4;
+const PAGES_MAX: usize = 400;
+
+/// Everything a step works with.
+pub(crate) struct Mesh {
+    stage: Stage,
+    descent: Descent,
+    clients: Vec<Client>,
+    feeds: Vec<Reader>,
+    /// By region and partition key, the LSN of the last answer.
+    progress: BTreeMap<(u8, String), u64>,
+}
+
+/// A session: its token, and the version of each item it has seen last.
+#[derive(Default)]
+struct Client {
+    token: SessionToken,
+    seen: BTreeMap<ItemName, u64>,
+}
+
+/// A reader of the change feed of one region.
+struct Reader {
+    region: u8,
+    leases: Vec<Lease>,
+    page_size: usize,
+    told: BTreeMap<ItemName, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Write(Write),
+    Batch,
+    Read,
+    Query,
+    BeginFeed,
+    ReadFeed,
+    TimePasses,
+    Lag,
+    Pause,
+    Resume,
+    Split,
+    Merge,
+}
+
+const ACTIONS: &[(usize, Action)] = &[
+    (8, Action::Write(Write::Create)),
+    (24, Action::Write(Write::Upsert)),
+    (8, Action::Write(Write::Replace)),
+    (8, Action::Write(Write::Patch)),
+    (5, Action::Write(Write::Delete)),
+    (6, Action::Batch),
+    (30, Action::Read),
+    (8, Action::Query),
+    (3, Action::BeginFeed),
+    (10, Action::ReadFeed),
+    (20, Action::TimePasses),
+    (2, Action::Lag),
+    (3, Action::Pause),
+    (4, Action::Resume),
+    (3, Action::Split),
+    (2, Action::Merge),
+];
+
+impl Deref for Mesh {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.stage
+    }
+}
+
+impl DerefMut for Mesh {
+    fn deref_mut(&mut self) -> &mut Stage {
+        &mut self.stage
+    }
+}
+
+impl Play for Mesh {
+    async fn begin(dice: &mut Dice) -> Mesh {
+        let scenery = Scenery {
+            regions: dice.between(2, 3),
+            multi_write: true,
+            level: dice.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
+        };
+        Mesh {
+            stage: Stage::new(scenery, dice).await,
+            descent: Descent::default(),
+            clients: (0..3).map(|_| Client::default()).collect(),
+            feeds: Vec::new(),
+            progress: BTreeMap::new(),
+        }
+    }
+
+    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        match dice.weighted(ACTIONS) {
+            Action::Write(write) => self.write(&[write], dice).await?,
+            Action::Batch => {
+                let kinds = [(2, Write::Create), (5, Write::Upsert), (2, Write::Patch), (1, Write::Delete)];
+                let writes: Vec<Write> = (0..dice.between(2, 5)).map(|_| dice.weighted(&kinds)).collect();
+                self.write(&writes, dice).await?;
+            }
+            Action::Read => {
+                let (key, region, client) =
+                    (self.key(dice), self.region(dice), dice.below(self.clients.len()));
+                let id = format!("i{}", dice.below(self.ids));
+                self.read(&key, &id, region, client).await?;
+            }
+            Action::Query => {
+                let (key, region) = (self.key(dice), self.region(dice));
+                let items = self.items(region, &key).await?;
+                let shown: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
+                let line = format!("in {region}: {} has {shown:?}", key.name);
+                self.tell(line);
+            }
+            Action::BeginFeed => self.begin_feed(dice),
+            Action::ReadFeed => self.read_feed(dice).await?,
+            Action::TimePasses => self.let_time_pass(dice),
+            Action::Lag => self.change_lag(dice),
+            Action::Pause => self.pause(dice),
+            Action::Resume => self.resume(dice),
+            Action::Split => self.split(dice).await?,
+            Action::Merge => self.merge(dice).await?,
+        }
+        Ok(())
+    }
+
+    async fn settle(&mut self, _: &mut Dice) -> Result<(), Failure> {
+        self.tell("everything arrives, and everything is asked for".to_owned());
+        for at in 0..self.regions.len() {
+            self.resume_region(at);
+        }
+        self.wait(Duration::from_secs(10));
+        let told = self.told.len();
+        let outcome = self.agree().await;
+        let well = self.told.len().saturating_sub(2).max(told);
+        self.told.drain(told..well);
+        outcome
+    }
+
+    fn told(&mut self) -> &mut Vec<String> {
+        &mut self.stage.told
+    }
+}
+
+impl Mesh {
+    /// What a region has of a partition key, by a query.
+    async fn items(&mut self, region: u8, key: &Key) -> Result<Items, Failure> {
+        let headers = [
+            ("x-ms-documentdb-partitionkey", key.header.clone()),
+            ("x-ms-documentdb-isquery", "true".to_owned()),
+            ("content-type", "application/query+json".to_owned()),
+        ];
+        let query = json!({"query": "SELECT * FROM c"}).to_string();
+        let answer = self.send(region, Method::POST, DOCS, &headers, &query).await;
+        ensure(answer.status == 200, Promise::Answer, || shown(&answer))?;
+        self.check_progress(region, key, &answer)?;
+        let mut items = Items::new();
+        for row in answer.json()["Documents"].as_array().unwrap() {
+            let (id, etag) = (row["id"].as_str().unwrap(), row["_etag"].as_str().unwrap());
+            let version = Version { body: plain(row), etag: etag.to_owned(), lsn: 0 };
+            let twice = items.insert(id.to_owned(), version).is_some();
+            ensure(!twice, Promise::Query, || format!("{row} is there twice"))?;
+        }
+        Ok(items)
+    }
+
+    fn check_progress(&mut self, region: u8, key: &Key, answer: &Answer) -> Result<(), Failure> {
+        let lsn = lsn_of(answer);
+        let was = self.progress.insert((region, key.name.clone()), lsn).unwrap_or(0);
+        ensure(was <= lsn, Promise::Progress, || {
+            format!("region {region} answered about {} at LSN {was}, and now at {lsn}", key.name)
+        })
+    }
+
+    /// One write, or a batch of them, in any region: answered as what that region has calls for.
+    async fn write(&mut self, writes: &[Write], dice: &mut Dice) -> Result<(), Failure> {
+        let (key, region, client) = (self.key(dice), self.region(dice), dice.below(self.clients.len()));
+        let there = self.items(region, &key).await?;
+        let mut operations = Vec::new();
+        for write in writes {
+            let (id, v) = (format!("i{}", dice.below(self.ids)), self.new_v());
+            let known = there.get(&id).map(|version| version.etag.clone());
+            let if_match = if dice.chance(20) { known } else { None };
+            operations.push(Operation::draw(*write, &key, (id, v), if_match, dice));
+        }
+        let words: Vec<String> = operations.iter().map(Operation::words).collect();
+        let key_header = ("x-ms-documentdb-partitionkey", key.header.clone());
+        let (answer, decisions) = if let [operation] = operations.as_slice() {
+            let (method, path, mut headers, body) = operation.request();
+            headers.push(key_header);
+            let decision = operation.decide(&there);
+            let answer = self.send(region, method, &path, &headers, &body).await;
+            ensure(answer.status == decision.status, Promise::WriteOutcome, || {
+                format!("{} instead of {}: {words:?} where {there:?}", shown(&answer), decision.status)
+            })?;
+            (answer, vec![decision])
+        } else {
+            let headers = [key_header, ("x-ms-cosmos-is-batch-request", "true".to_owned())];
+            let (decisions, _) = decide_batch(&operations, &there);
+            let body = Value::Array(operations.iter().map(Operation::in_batch).collect()).to_string();
+            let answer = self.send(region, Method::POST, DOCS, &headers, &body).await;
+            let statuses = answer.json();
+            let statuses: Vec<&Value> =
+                statuses.as_array().unwrap().iter().map(|result| &result["statusCode"]).collect();
+            let expected: Vec<Value> = decisions.iter().map(|decision| decision.status.into()).collect();
+            ensure(statuses.iter().copied().eq(&expected), Promise::WriteOutcome, || {
+                format!("{statuses:?} instead of {expected:?}: {words:?} where {there:?}")
+            })?;
+            (answer, decisions)
+        };
+        let line =
+            format!("client {client} in {region}: {} {} → {}", key.name, words.join("; "), shown(&answer));
+        self.tell(line);
+        self.committed(&key, client, &there, &decisions);
+        self.saw_token(client, &answer);
+        Ok(())
+    }
+
+    fn committed(&mut self, key: &Key, client: usize, there: &Items, decisions: &[Decision]) {
+        let v_of = |body: &Value| body["v"].as_u64().unwrap();
+        let mut now: BTreeMap<String, Option<u64>> =
+            there.iter().map(|(id, version)| (id.clone(), Some(v_of(&version.body)))).collect();
+        for effect in decisions.iter().filter_map(|decision| decision.effect.clone()) {
+            let item = (key.name.clone(), effect.id.clone());
+            let base = now.get(&effect.id).copied().flatten();
+            let v = effect.body.as_ref().map(v_of);
+            let number = v.unwrap_or_else(|| self.new_v());
+            self.descent.record(number, item.clone(), base, v.is_none());
+            self.clients[client].seen.insert(item, number);
+            now.insert(effect.id, v);
+        }
+    }
+
+    fn saw_token(&mut self, client: usize, answer: &Answer) {
+        let token = PartitionToken::parse(answer.header("x-ms-session-token").unwrap()).unwrap();
+        self.clients[client].token.record(token).unwrap();
+    }
+
+    /// A read in a session; says whether the region was behind it.
+    async fn read(&mut self, key: &Key, id: &str, region: u8, client: usize) -> Result<bool, Failure> {
+        let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
+        if !self.clients[client].token.partitions().is_empty() {
+            headers.push(("x-ms-session-token", self.clients[client].token.to_string()));
+        }
+        let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        let v = if answer.status == 200 { answer.json()["v"].as_u64() } else { None };
+        let line =
+            format!("client {client} in {region}: {} read {id} → {} v {v:?}", key.name, shown(&answer));
+        self.tell(line);
+        if answer.status == 404 && answer.header("x-ms-substatus") == Some("1002") {
+            return Ok(true);
+        }
+        ensure([200, 404].contains(&answer.status), Promise::Answer, || shown(&answer))?;
+        self.check_progress(region, key, &answer)?;
+        let item = (key.name.clone(), id.to_owned());
+        ensure(v.is_none_or(|v| self.descent.knows(&item, v)), Promise::Prefix, || {
+            format!("nobody wrote {v:?} of {item:?}")
+        })?;
+        let seen = self.clients[client].seen.get(&item).copied();
+        ensure(seen.is_none_or(|seen| self.descent.may_follow(&item, seen, v)), Promise::Session, || {
+            format!("client {client} has seen {seen:?} of {item:?}, and is shown {v:?}")
+        })?;
+        if let Some(v) = v {
+            self.clients[client].seen.insert(item, v);
+        }
+        self.saw_token(client, &answer);
+        Ok(false)
+    }
+
+    fn begin_feed(&mut self, dice: &mut Dice) {
+        if self.feeds.len() >= READERS_MAX {
+            return;
+        }
+        let region = self.region(dice);
+        let leases = match dice.below(3) {
+            0 => vec![Lease::new(Place::Everywhere)],
+            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
+            _ => Lease::per_range(&self.ranges),
+        };
+        let line = format!("feed {} in {region}: {leases:?}", self.feeds.len());
+        self.tell(line);
+        self.feeds.push(Reader { region, leases, page_size: dice.between(1, 5), told: BTreeMap::new() });
+    }
+
+    async fn read_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if self.feeds.is_empty() {
+            return Ok(());
+        }
+        let at = dice.below(self.feeds.len());
+        let lease = dice.below(self.feeds[at].leases.len());
+        self.read_feed_page(at, lease).await.map(drop)
+    }
+
+    async fn read_feed_page(&mut self, at: usize, lease: usize) -> Result<bool, Failure> {
+        let reader = &self.feeds[at];
+        let mut headers = reader.leases[lease].headers();
+        headers.push(("a-im", "Incremental Feed".to_owned()));
+        headers.push(("x-ms-max-item-count", reader.page_size.to_string()));
+        headers.extend(reader.leases[lease].position.clone().map(|position| ("if-none-match", position)));
+        let answer = self.send(reader.region, Method::GET, DOCS, &headers, "").await;
+        let etag = answer.header("etag").map(str::to_owned);
+        let mut versions = Vec::new();
+        if answer.status == 200 {
+            for row in answer.json()["Documents"].as_array().unwrap() {
+                let name = |member: &str| row[member].as_str().unwrap().to_owned();
+                versions.push(((name("pk"), name("id")), row["v"].as_u64().unwrap()));
+            }
+        }
+        let line = format!(
+            "feed {at} in {}: {:?} → {} to {etag:?}: {versions:?}",
+            reader.region,
+            reader.leases[lease],
+            shown(&answer)
+        );
+        self.tell(line);
+        match (answer.status, answer.header("x-ms-substatus")) {
+            (200 | 304, _) => self.feeds[at].leases[lease].position = etag,
+            (410, Some("1002")) => {
+                let ranges = self.read_ranges().await?;
+                let reader = &mut self.feeds[at];
+                let gone = reader.leases.remove(lease);
+                reader.leases.extend(gone.relocate(&ranges));
+                return Ok(true);
+            }
+            _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
+        }
+        for (item, v) in versions {
+            ensure(self.descent.knows(&item, v), Promise::FeedOrder, || {
+                format!("nobody wrote {v} of {item:?}")
+            })?;
+            self.feeds[at].told.insert(item, v);
+        }
+        Ok(answer.status == 200)
+    }
+
+    /// When everything has arrived: all regions are equal, nothing is lost, no session has to wait, and
+    /// feeds have told the last version of everything.
+    async fn agree(&mut self) -> Result<(), Failure> {
+        let mut last: BTreeMap<ItemName, u64> = BTreeMap::new();
+        for key in self.keys.clone() {
+            let items = self.items(0, &key).await?;
+            for region in 1..self.regions.len() as u8 {
+                let others = self.items(region, &key).await?;
+                ensure(items == others, Promise::Convergence, || {
+                    format!("of {} region 0 has {items:?}\n  and region {region} {others:?}", key.name)
+                })?;
+            }
+            for at in 0..self.ids {
+                let item = (key.name.clone(), format!("i{at}"));
+                let v = items.get(&item.1).map(|version| version.body["v"].as_u64().unwrap());
+                let lost = self.descent.lost(&item, v);
+                ensure(lost.is_none(), Promise::NothingLost, || {
+                    format!("{item:?} ended as {v:?} although somebody wrote {lost:?} on top of it")
+                })?;
+                last.extend(v.map(|v| (item, v)));
+            }
+            for (region, client) in (0..self.regions.len() as u8).zip([0, 1, 2]) {
+                let behind = self.read(&key, "i0", region, client).await?;
+                ensure(!behind, Promise::Convergence, || {
+                    format!("region {region} is still behind {client}")
+                })?;
+            }
+        }
+        for at in 0..self.feeds.len() {
+            let (mut lease, mut pages) = (0, 0);
+            while lease < self.feeds[at].leases.len() {
+                let more = self.read_feed_page(at, lease).await?;
+                lease += usize::from(!more);
+                pages += 1;
+                ensure(pages < PAGES_MAX, Promise::FeedComplete, || "the feed has no end".to_owned())?;
+            }
+            let reader = &self.feeds[at];
+            let covered = |item: &ItemName| {
+                let key = self.keys.iter().find(|key| key.name == item.0);
+                key.is_some_and(|key| reader.leases.iter().any(|lease| lease.covers(key)))
+            };
+            let missing = last.iter().find(|(item, v)| covered(item) && reader.told.get(*item) != Some(*v));
+            ensure(missing.is_none(), Promise::FeedComplete, || {
+                format!(
+                    "feed {at} has not told {missing:?}, but {:?}",
+                    missing.map(|(item, _)| reader.told.get(item))
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
