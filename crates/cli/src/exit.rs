@@ -10,6 +10,7 @@
 //! | 5 | nothing answers on the control port or at the account |
 //! | 6 | the running `peri up` or the account refused what was asked |
 //! | 7 | some items were not imported |
+//! | 8 | the data directory cannot be opened |
 //! | 130 | a second signal cut the stop short |
 
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ const CANNOT_LISTEN: u8 = 4;
 const NOT_RUNNING: u8 = 5;
 const REFUSED: u8 = 6;
 const PARTIAL: u8 = 7;
+const CANNOT_OPEN: u8 = 8;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -95,6 +97,9 @@ impl From<StartError> for Failure {
             StartError::PortInUse { address, listener } => port_in_use(address, listener),
             StartError::CannotListen { address, .. } => {
                 Failure { code: CANNOT_LISTEN, message, hint: Some(listen_hint(address)) }
+            }
+            StartError::CannotOpen(error) => {
+                Failure { code: CANNOT_OPEN, message, hint: Some(error.advice().to_owned()) }
             }
             StartError::InvalidKey { .. } => Failure {
                 code: USAGE,

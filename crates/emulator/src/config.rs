@@ -12,6 +12,7 @@ use protocol::authorization::{BadKey, EMULATOR_KEY, Key};
 
 use crate::charge::RequestUnits;
 use crate::clock::Clock;
+use crate::disk::DataDir;
 use crate::error::StartError;
 use crate::regions::Lag;
 use crate::server::{AuthoritySource, Limits};
@@ -49,6 +50,8 @@ pub struct EmulatorConfig {
     pub consistency: ConsistencyLevel,
     /// How long commits take from one region to another.
     pub lag: Lag,
+    /// Where the account is kept; in memory only when absent.
+    pub data: Option<DataDir>,
     /// Which certificate authority stands behind https.
     pub authority: AuthoritySource,
     /// Bounds on what clients may do to the sockets.
@@ -73,6 +76,7 @@ impl Default for EmulatorConfig {
             multi_write: false,
             consistency: ConsistencyLevel::Session,
             lag: Lag::NONE,
+            data: None,
             authority: AuthoritySource::default(),
             limits: Limits::default(),
             requests_kept: REQUESTS_KEPT_DEFAULT,

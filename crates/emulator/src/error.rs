@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::disk::OpenError;
 use crate::regions::TopologyError;
 
 /// What kept [`Emulator::start`](crate::Emulator::start) from finishing.
@@ -40,6 +41,9 @@ pub enum StartError {
     /// The regions do not make an account.
     #[error(transparent)]
     InvalidTopology(#[from] TopologyError),
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    CannotOpen(#[from] OpenError),
     /// The account key is not what clients could sign with.
     #[error("the account key cannot be used: {reason}")]
     InvalidKey {

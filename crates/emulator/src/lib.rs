@@ -30,6 +30,7 @@ mod handlers;
 mod catalog;
 mod change_feed;
 mod charge;
+mod disk;
 mod growth;
 pub mod partitions;
 mod query;
@@ -48,6 +49,7 @@ pub mod clock;
 
 pub use charge::{PartitionUsage, RequestUnits};
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
+pub use disk::{DataDir, Fsync, OpenError};
 pub use error::{Door, StartError};
 pub use handlers::ContainerUsage;
 pub use protocol::account::ConsistencyLevel;

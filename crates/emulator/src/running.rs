@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::config::EmulatorConfig;
 use crate::control::Control;
+use crate::disk::{ClosesOnDrop, DataDir};
 use crate::error::{Door, StartError};
 use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
 use crate::gateway::{Account, AccountSettings, Gateway};
@@ -29,14 +30,19 @@ impl Emulator {
         let limits = || config.limits.clone();
         let named = config.regions.iter().zip(&doors);
         let regions = named.map(|(name, door)| Region::new(name, door.port())).collect();
-        let account = Arc::new(Account::new(AccountSettings {
+        let settings = AccountSettings {
             key,
             topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?,
             partitions: config.partitions,
             partition_bytes_max: config.partition_bytes_max,
             request_units: config.request_units,
             seed: uuid::Uuid::new_v4().as_fields().0,
-        }));
+        };
+        let account = Arc::new(match config.data.clone() {
+            None => Account::new(settings),
+            Some(data) => open_account(settings, data).await?,
+        });
+        make_indexes(&account);
         account.sight.keep(config.requests_kept);
         let serve = |(door, region)| {
             let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());
@@ -54,13 +60,15 @@ impl Emulator {
             faults: faults.clone(),
         };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
-        Ok(Running { config, account, regions, control, tls, faults, _keeper: keeper })
+        let kept = ClosesOnDrop(account.disk.clone());
+        Ok(Running { kept, config, account, regions, control, tls, faults, _keeper: keeper })
     }
 }
 
 /// A running emulator. Dropping it closes everything at once.
 #[derive(Debug)]
 pub struct Running {
+    kept: ClosesOnDrop,
     config: EmulatorConfig,
     account: Arc<Account>,
     regions: Vec<Server>,
@@ -156,6 +164,11 @@ impl Running {
         self.faults.region(name)
     }
 
+    /// Where the account is kept; `None` when it is in memory only.
+    pub fn data_dir(&self) -> Option<&DataDir> {
+        self.config.data.as_ref()
+    }
+
     /// The certificate https clients have to trust, as PEM.
     pub async fn authority_pem(&self) -> Result<Arc<str>, TlsError> {
         self.tls.authority_pem().await
@@ -168,6 +181,9 @@ impl Running {
             stopping.spawn(server.stop());
         }
         stopping.join_all().await;
+        // Brings everything to the disk, which may take a moment.
+        let kept = self.kept;
+        let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
     }
 
     fn account_url(&self, scheme: &str) -> String {
@@ -191,6 +207,24 @@ fn open_regions(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
             None => Err(StartError::NoPortLeft { first: config.port, regions: config.regions.len() }),
         })
         .collect()
+}
+
+/// Reads the account that is kept in a directory, on a thread where that may take its time.
+async fn open_account(settings: AccountSettings, data: DataDir) -> Result<Account, StartError> {
+    let opening = tokio::task::spawn_blocking(move || Account::open(settings, &data));
+    match opening.await {
+        Ok(opened) => Ok(opened?),
+        Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+    }
+}
+
+/// Makes the indexes of what was read, while requests that need none are answered already. Ends with
+/// the account.
+fn make_indexes(account: &Arc<Account>) {
+    if account.disk.is_some() {
+        let account = Arc::clone(account);
+        tokio::task::spawn_blocking(move || account.catalog.make_indexes());
+    }
 }
 
 fn connection_string(endpoint: &str, key: &str) -> String {

@@ -29,6 +29,12 @@ pub enum SnapshotError {
     /// Too many.
     #[error("there are {SNAPSHOTS_MAX} snapshots already; remove one with `peri snapshot rm NAME`")]
     TooMany,
+    /// An account that is kept in a directory stays as it is kept.
+    #[error(
+        "an account that is kept in a directory cannot be made as it was: start `peri up` without \
+         --data-dir to go back to snapshots"
+    )]
+    Kept,
     /// Not a name.
     #[error(
         "a snapshot's name has 1 to {NAME_LENGTH_MAX} characters, none of them '/' or a control character"
@@ -105,6 +111,9 @@ impl Account {
     /// Makes the whole account as it was.
     pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let saved = self.snapshots.get(name)?;
+        if self.disk.is_some() {
+            return Err(SnapshotError::Kept);
+        }
         self.catalog.restore(&saved.catalog);
         for entry in saved.catalog.containers() {
             if let Some(contents) = saved.container(entry.rid) {

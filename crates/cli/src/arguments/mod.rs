@@ -54,7 +54,8 @@ Exit codes:
   4  the system does not let it listen there
   5  nothing answers on the control port or at the account
   6  the running `peri up` or the account refused what was asked
-  7  some items were not imported";
+  7  some items were not imported
+  8  the data directory cannot be opened";
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]

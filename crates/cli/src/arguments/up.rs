@@ -1,10 +1,11 @@
 //! `peri up`.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, REQUESTS_KEPT_DEFAULT, RequestUnits, WELL_KNOWN_KEY};
+use emulator::{Bind, ConsistencyLevel, Fsync, REQUESTS_KEPT_DEFAULT, RequestUnits, WELL_KNOWN_KEY};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +14,8 @@ Examples:
   peri up --json                        one line of JSON on stdout once it is ready, for scripts
   peri up --bind 0.0.0.0                reachable from other machines and from containers
   peri up --regions 'West US'           one region instead of three
+  peri up --data-dir ./account          keep everything, also through kill -9
+  peri up --data-dir ./account --fsync always   …and through loss of power, at the disk's pace
   peri up --multi-write --lag 100ms     every region writes, and is 100 ms from the others
   peri up --ru enforce                  429 for whoever spends more than the throughput, as in the service
 
@@ -74,6 +77,14 @@ pub(crate) struct Up {
     #[arg(long, default_value_t = 1234, value_name = "PORT")]
     pub(crate) control_port: u16,
 
+    /// Keep the account in this directory, and go on with what is in it [default: in memory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// When a write is acknowledged; each choice survives the end of the process, kill -9 included
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = WhenToSync::Interval, requires = "data_dir")]
+    pub(crate) fsync: WhenToSync,
+
     /// How many of the last requests `peri requests` can show
     #[arg(long, value_name = "N", default_value_t = REQUESTS_KEPT_DEFAULT)]
     pub(crate) keep_requests: usize,
@@ -100,6 +111,27 @@ impl From<Ru> for RequestUnits {
             Ru::Off => RequestUnits::Off,
             Ru::Account => RequestUnits::Account,
             Ru::Enforce => RequestUnits::Enforce,
+        }
+    }
+}
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WhenToSync {
+    /// Once it is on the disk: loss of power costs nothing
+    Always,
+    /// Once the system has it; the disk follows every 100 ms: loss of power costs that much
+    Interval,
+    /// Once the system has it; the disk follows when the system sees fit
+    Never,
+}
+
+impl From<WhenToSync> for Fsync {
+    fn from(when: WhenToSync) -> Fsync {
+        match when {
+            WhenToSync::Always => Fsync::Always,
+            WhenToSync::Interval => Fsync::Interval,
+            WhenToSync::Never => Fsync::Never,
         }
     }
 }

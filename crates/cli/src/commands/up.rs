@@ -1,7 +1,7 @@
 //! `peri up`: start, say where, wait for a signal, stop.
 
 use emulator::clock::Stopwatch;
-use emulator::{AuthoritySource, Emulator, EmulatorConfig};
+use emulator::{AuthoritySource, DataDir, Emulator, EmulatorConfig};
 
 use crate::arguments::Up;
 use crate::exit::Failure;
@@ -53,6 +53,11 @@ fn config(up: &Up) -> EmulatorConfig {
     config.multi_write = up.multi_write;
     config.consistency = up.consistency.into();
     config.lag = up.lag;
+    config.data = up.data_dir.as_ref().map(|path| {
+        let mut data = DataDir::new(path);
+        data.fsync = up.fsync.into();
+        data
+    });
     match home::folder() {
         Some(folder) => config.authority = AuthoritySource::KeptIn(folder),
         None => tracing::warn!("{}; https uses a certificate authority that ends with it", home::MISSING),

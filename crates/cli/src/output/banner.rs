@@ -13,6 +13,7 @@ pub(crate) struct Banner {
     https_connection_string: String,
     http_connection_string: String,
     control_endpoint: String,
+    data: String,
 }
 
 impl Banner {
@@ -23,6 +24,10 @@ impl Banner {
             https_connection_string: running.https_connection_string(),
             http_connection_string: running.connection_string(),
             control_endpoint: running.control_endpoint(),
+            data: match running.data_dir() {
+                None => "in memory (use --data-dir to keep it)".to_owned(),
+                Some(data) => format!("{}   (fsync {})", data.path.display(), data.fsync),
+            },
         }
     }
 }
@@ -43,7 +48,7 @@ impl fmt::Display for Banner {
         writeln!(f, "               http on the same port, for clients that do not trust `peri cert`:")?;
         writeln!(f, "               {}", self.http_connection_string)?;
         writeln!(f, "  control      {control}    {control}/health/ready")?;
-        write!(f, "  data         in memory")
+        write!(f, "  data         {}", self.data)
     }
 }
 
@@ -82,6 +87,7 @@ mod tests {
             https_connection_string: "AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;".to_owned(),
             http_connection_string: "AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;".to_owned(),
             control_endpoint: "http://localhost:1234/".to_owned(),
+            data: "in memory".to_owned(),
         };
         let expected = "  perihelion VERSION   local cloud ready in 3.5 ms
 

@@ -11,7 +11,8 @@ use protocol::resource_id::{ContainerRid, OfferRid};
 use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
-use super::{Catalog, OfferEntry, Refusal, to_bytes};
+use super::identity::Allocator;
+use super::{Catalog, OfferEntry, Refusal, Snapshot, to_bytes};
 use crate::clock::Ticks;
 use crate::regions::Regions;
 use crate::store::{self, Partitioning};
@@ -71,6 +72,8 @@ impl Catalog {
             let offer =
                 new.throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
             let properties = Arc::new(new.properties);
+            let new_store =
+                store::Container::new(rid, &properties, new.partitions, new.regions, self.disk.clone());
             let entry = Arc::new(ContainerEntry {
                 id: properties.id.as_str().into(),
                 rid,
@@ -79,7 +82,7 @@ impl Catalog {
                 alt_content_path: path_by_name(&database.id, &properties.id),
                 system,
                 offer: offer.as_ref().map(|offer| offer.rid),
-                store: Arc::new(store::Container::new(rid, &properties, new.partitions, new.regions)),
+                store: Arc::new(new_store),
                 properties,
             });
             if let Some(offer) = offer {
@@ -101,7 +104,7 @@ impl Catalog {
         now: Ticks,
         decide: impl FnOnce(&ContainerEntry) -> Result<ContainerProperties, E>,
     ) -> Result<Arc<ContainerEntry>, E> {
-        self.update(|snapshot, allocator| {
+        let replace = |snapshot: &mut Snapshot, allocator: &mut Allocator| {
             let mut database = snapshot.database_to_change(database)?;
             let old = database.container(container).ok_or(Refusal::Missing)?;
             let properties = Arc::new(decide(old)?);
@@ -112,11 +115,11 @@ impl Catalog {
                 properties: Arc::clone(&properties),
                 ..ContainerEntry::clone(old)
             });
-            entry.store.replace_properties(&properties);
             database.put_container(Arc::clone(&entry));
             snapshot.put_database(Arc::new(database));
             Ok(entry)
-        })
+        };
+        self.update_and(replace, |entry| entry.store.replace_properties(&entry.properties))
     }
 
     /// Removes a container and its items.
@@ -143,13 +146,13 @@ impl Catalog {
 }
 
 /// Header values are ASCII, so names that are not have those characters escaped.
-fn path_by_name(database: &str, container: &str) -> HeaderValue {
+pub(super) fn path_by_name(database: &str, container: &str) -> HeaderValue {
     const NOT_IN_HEADERS: &AsciiSet = CONTROLS;
     let database = utf8_percent_encode(database, NOT_IN_HEADERS);
     let container = utf8_percent_encode(container, NOT_IN_HEADERS);
     header_value(&format!("dbs/{database}/colls/{container}"))
 }
 
-fn header_value(text: &str) -> HeaderValue {
+pub(super) fn header_value(text: &str) -> HeaderValue {
     HeaderValue::try_from(text).expect("control characters and non-ASCII were escaped")
 }

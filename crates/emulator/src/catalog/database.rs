@@ -40,6 +40,27 @@ pub(crate) struct DatabaseEntry {
 }
 
 impl DatabaseEntry {
+    /// A database with nothing in it.
+    pub(super) fn empty(
+        rid: DatabaseRid,
+        id: &str,
+        system: SystemProperties,
+        offer: Option<OfferRid>,
+    ) -> DatabaseEntry {
+        DatabaseEntry {
+            id: id.into(),
+            rid,
+            json: to_bytes(&DatabaseBody::new(id, system.clone())),
+            system,
+            offer,
+            pools: Arc::default(),
+            containers_by_name: HashMap::default(),
+            containers: OrdMap::default(),
+            users_by_name: HashMap::default(),
+            users: OrdMap::default(),
+        }
+    }
+
     /// A container of this database, by name or `_rid`.
     pub(crate) fn container(&self, id: &str) -> Option<&Arc<ContainerEntry>> {
         let by_rid = as_rid(id).and_then(|rid: ContainerRid| self.containers.get(&rid));
@@ -109,18 +130,8 @@ impl Catalog {
             let rid = DatabaseRid(allocator.database());
             let system = allocator.born(rid, rid.self_link(), now);
             let offer = throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
-            let entry = Arc::new(DatabaseEntry {
-                id: id.into(),
-                rid,
-                json: to_bytes(&DatabaseBody::new(id, system.clone())),
-                system,
-                offer: offer.as_ref().map(|offer| offer.rid),
-                pools: Arc::default(),
-                containers_by_name: HashMap::default(),
-                containers: OrdMap::default(),
-                users_by_name: HashMap::default(),
-                users: OrdMap::default(),
-            });
+            let offer_rid = offer.as_ref().map(|offer| offer.rid);
+            let entry = Arc::new(DatabaseEntry::empty(rid, id, system, offer_rid));
             if let Some(offer) = offer {
                 snapshot.put_offer(Arc::new(offer));
             }

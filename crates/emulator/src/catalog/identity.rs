@@ -28,6 +28,24 @@ impl Allocator {
         }
     }
 
+    /// What it gives out next, to be kept.
+    pub(super) fn numbers(&self) -> [u64; 5] {
+        let Allocator { next_database, next_in_database, next_offer, next_permission, next_version } = *self;
+        [next_database.into(), next_in_database.into(), next_offer.into(), next_permission, next_version]
+    }
+
+    /// The allocator that gives out these next.
+    pub(super) fn from_numbers(numbers: [u64; 5]) -> Option<Allocator> {
+        let [database, in_database, offer, next_permission, next_version] = numbers;
+        Some(Allocator {
+            next_database: u32::try_from(database).ok()?,
+            next_in_database: u32::try_from(in_database).ok()?,
+            next_offer: u32::try_from(offer).ok()?,
+            next_permission,
+            next_version,
+        })
+    }
+
     pub(super) fn database(&mut self) -> u32 {
         take(&mut self.next_database)
     }

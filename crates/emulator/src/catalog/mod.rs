@@ -9,6 +9,7 @@
 mod container;
 mod database;
 mod identity;
+mod kept;
 mod offer;
 mod snapshot;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) use offer::OfferEntry;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use user::{PermissionEntry, UserAddress, UserEntry};
 
+use crate::disk::{Disk, DiskError};
 use identity::Allocator;
 
 /// The account's resources.
@@ -34,10 +36,12 @@ use identity::Allocator;
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
     writer: Mutex<Allocator>,
+    /// Where changes are kept, if anywhere.
+    disk: Option<Arc<Disk>>,
 }
 
 /// Why a change was not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The resource to change is not there.
     Missing,
@@ -45,6 +49,8 @@ pub(crate) enum Refusal {
     OwnerMissing,
     /// The id is taken.
     Taken,
+    /// It could not be written down.
+    NotKept(DiskError),
 }
 
 impl Catalog {
@@ -54,6 +60,7 @@ impl Catalog {
         Catalog {
             current: ArcSwap::from_pointee(Snapshot::default()),
             writer: Mutex::new(Allocator::new(first_rid)),
+            disk: None,
         }
     }
 
@@ -69,13 +76,27 @@ impl Catalog {
     }
 
     /// Applies `change` to the newest snapshot and publishes the result, unless it is refused.
-    fn update<T, E>(
+    fn update<T, E: From<Refusal>>(
         &self,
         change: impl FnOnce(&mut Snapshot, &mut Allocator) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.update_and(change, |_| {})
+    }
+
+    /// The same; what cannot be taken back is left to `finish`, when nothing can go wrong any more.
+    fn update_and<T, E: From<Refusal>>(
+        &self,
+        change: impl FnOnce(&mut Snapshot, &mut Allocator) -> Result<T, E>,
+        finish: impl FnOnce(&T),
+    ) -> Result<T, E> {
         let mut allocator = self.lock();
-        let mut next = Snapshot::clone(&self.current.load());
+        let current = self.current.load();
+        let mut next = Snapshot::clone(&current);
         let outcome = change(&mut next, &mut allocator)?;
+        if let Some(disk) = &self.disk {
+            disk.append(kept::difference(&current, &next, &allocator)).map_err(Refusal::NotKept)?;
+        }
+        finish(&outcome);
         self.current.store(Arc::new(next));
         Ok(outcome)
     }

@@ -50,6 +50,18 @@ pub(crate) struct UserAddress<'a> {
 }
 
 impl UserEntry {
+    /// A user without permissions.
+    pub(super) fn empty(rid: UserRid, id: &str, system: SystemProperties) -> UserEntry {
+        UserEntry {
+            id: id.into(),
+            rid,
+            json: to_bytes(&User::new(id, system.clone())),
+            system,
+            permissions_by_name: HashMap::default(),
+            permissions: OrdMap::default(),
+        }
+    }
+
     /// A permission of this user, by name or `_rid`.
     pub(crate) fn permission(&self, id: &str) -> Option<&Arc<PermissionEntry>> {
         let by_rid = as_rid(id).and_then(|rid: PermissionRid| self.permissions.get(&rid));
@@ -64,7 +76,7 @@ impl UserEntry {
         self.permissions.range(beyond(after)).map(|(_, entry)| entry)
     }
 
-    fn put(&mut self, entry: Arc<PermissionEntry>) {
+    pub(super) fn put(&mut self, entry: Arc<PermissionEntry>) {
         self.permissions_by_name.insert(entry.permission.id.as_str().into(), Arc::clone(&entry));
         self.permissions.insert(entry.rid, entry);
     }
@@ -99,14 +111,7 @@ impl Catalog {
             }
             let rid = UserRid { database: database.rid, user: allocator.in_database() };
             let system = allocator.born(rid, rid.self_link(), now);
-            let entry = Arc::new(UserEntry {
-                id: id.into(),
-                rid,
-                json: to_bytes(&User::new(id, system.clone())),
-                system,
-                permissions_by_name: HashMap::default(),
-                permissions: OrdMap::default(),
-            });
+            let entry = Arc::new(UserEntry::empty(rid, id, system));
             database.put_user(Arc::clone(&entry));
             snapshot.put_database(Arc::new(database));
             Ok(entry)

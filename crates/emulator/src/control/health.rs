@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::table::Route;
 use super::{Answer, Ask, Control};
+use crate::disk::Health;
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/health/live", about: "the process answers", handle: live },
@@ -15,7 +16,15 @@ fn live(_: &Control, _: &Ask) -> Answer {
     super::json(&json!({ "status": "live" }))
 }
 
-/// The control port opens after the account.
-fn ready(_: &Control, _: &Ask) -> Answer {
-    super::json(&json!({ "status": "ready" }))
+/// The control port opens after the account. Whoever keeps it in a directory learns how that is.
+fn ready(control: &Control, _: &Ask) -> Answer {
+    let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
+    let Health { path, torn, broken, settling } = disk.health();
+    let data = json!({
+        "path": path.display().to_string(),
+        "writable": broken.is_none(),
+        "cutOff": torn,
+        "problem": broken.or(settling),
+    });
+    super::json(&json!({ "status": "ready", "data": data }))
 }

@@ -7,11 +7,13 @@ use protocol::authorization::Key;
 
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
+use crate::disk::{DataDir, Disk, OpenError};
 use crate::faults::FaultSet;
 use crate::growth::Growth;
 use crate::regions::{Regions, Topology};
 use crate::sight::Sight;
 use crate::snapshots::Snapshots;
+use crate::store::Place;
 
 /// Everything the handlers of one account share. One per emulator, whatever the number of regions.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Account {
     pub(crate) faults: Arc<FaultSet>,
     /// What was asked of it, and how that went.
     pub(crate) sight: Sight,
+    /// Where it is kept, if anywhere.
+    pub(crate) disk: Option<Arc<Disk>>,
 }
 
 /// What an account is made of.
@@ -80,7 +84,28 @@ impl Account {
             snapshots,
             faults,
             sight: Sight::default(),
+            disk: None,
         }
+    }
+
+    /// The account that is kept in a directory, or an empty one to be kept there. Takes as long as
+    /// reading it, so it belongs on a thread that has the time.
+    pub fn open(settings: AccountSettings, data: &DataDir) -> Result<Account, OpenError> {
+        if settings.topology.is_multi_write() {
+            return Err(OpenError::MultiWrite);
+        }
+        let seed = settings.seed;
+        let (disk, opened) = Disk::open(data)?;
+        let disk = Arc::new(disk);
+        let mut account = Account::new(settings);
+        let place = Place {
+            regions: Arc::clone(&account.regions),
+            disk: Arc::clone(&disk),
+            bytes_max: account.partition_bytes_max,
+        };
+        account.catalog = Catalog::restored(&place, opened, seed)?;
+        account.disk = Some(disk);
+        Ok(account)
     }
 
     /// How many regions it is in.

@@ -42,6 +42,7 @@ pub(crate) use route::{
 };
 
 use crate::clock::{Clock, Stopwatch, Ticks};
+use crate::disk::Ticket;
 use crate::handlers;
 use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
@@ -55,6 +56,10 @@ const QUORUM_WAIT_MAX: Duration = Duration::from_secs(10);
 /// In the extensions of an answer that has to wait: the uptime at which most regions have the write.
 #[derive(Clone, Copy, Debug)]
 struct QuorumAt(Duration);
+
+/// In the extensions of an answer that has to wait for the disk.
+#[derive(Clone, Copy, Debug)]
+struct KeptBy(Ticket);
 
 /// Answers every request to one region of an account.
 #[derive(Debug)]
@@ -110,19 +115,26 @@ impl Gateway {
                 refusal.into_reply(&shown, parts.uri.path())
             }
         };
-        let quorum_at = reply.quorum_at;
+        let (quorum_at, ticket) = (reply.quorum_at, reply.ticket);
         let outcome = Outcome { operation, sub_status: reply.sub_status.0, charge: reply.charge };
         let mut response = self.stamp.finish(reply, activity, watch.elapsed());
         response.extensions_mut().insert(outcome);
         if !quorum_at.is_zero() {
             response.extensions_mut().insert(QuorumAt(quorum_at));
         }
+        if let Some(ticket) = ticket {
+            response.extensions_mut().insert(KeptBy(ticket));
+        }
         response
     }
 
-    /// Answers when the answer may be given: a strong write's waits for most regions.
+    /// Answers when the answer may be given: when what was written is as safe as was promised, and a
+    /// strong write's when most regions have it.
     async fn answer_in_time(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let response = self.answer(request);
+        let mut response = self.answer(request);
+        if let Some(KeptBy(ticket)) = response.extensions_mut().remove() {
+            response = self.hold_for_disk(response, ticket).await;
+        }
         match response.extensions().get::<QuorumAt>() {
             None => response,
             Some(QuorumAt(quorum_at)) => {
@@ -130,6 +142,23 @@ impl Gateway {
                 self.hold(response, quorum_at).await
             }
         }
+    }
+
+    /// Holds the answer to a write until what was written is as safe as was promised.
+    async fn hold_for_disk(&self, response: Response<Bytes>, ticket: Ticket) -> Response<Bytes> {
+        let Some(disk) = &self.account.disk else { return response };
+        match disk.kept(ticket).await {
+            Ok(()) => response,
+            Err(error) => self.instead(&response, error.into()),
+        }
+    }
+
+    /// A refusal in the place of an answer that was made too early.
+    fn instead(&self, response: &Response<Bytes>, refusal: ServiceError) -> Response<Bytes> {
+        let activity = response.headers().get(name::ACTIVITY_ID).cloned();
+        let activity = activity.unwrap_or(HeaderValue::from_static(""));
+        let shown = String::from_utf8_lossy(activity.as_bytes()).into_owned();
+        self.stamp.finish(refusal.into_reply(&shown, ""), activity, Duration::ZERO)
     }
 
     /// Holds the answer to a write until most regions have what was written.
@@ -171,7 +200,12 @@ impl Gateway {
         let origin = Origin::of(parts, &headers);
         let now = times.account;
         let call = Call { account, vantage, level, principal, origin, headers, body, now, uptime };
-        handlers::handle(call, operation)
+        let writes = operation.writes().is_some();
+        let mut reply = handlers::handle(call, operation)?;
+        if let (true, Some(disk)) = (writes, &account.disk) {
+            reply.ticket = disk.ticket();
+        }
+        Ok(reply)
     }
 
     /// Refuses what this region may not do: 403/3 sends a client to the region that may.

@@ -15,6 +15,7 @@ use protocol::resource::SystemProperties;
 use protocol::status::{Status, SubStatus};
 
 use super::figures;
+use crate::disk::Ticket;
 use crate::store::Reach;
 
 /// Room for every header of a point read and some more, so that the map's index never grows.
@@ -101,6 +102,8 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
     /// The uptime at which most regions have what was written; zero for everything else.
     pub(crate) quorum_at: Duration,
+    /// What has to be on the disk before it may be sent.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// Which physical partition answered, for which container, and how far it was.
@@ -137,6 +140,7 @@ impl Reply {
             headers: CONSTANT.clone(),
             body: Bytes::new(),
             quorum_at: Duration::ZERO,
+            ticket: None,
         }
     }
 

@@ -137,6 +137,7 @@ impl From<Refusal> for ServiceError {
             Refusal::Missing => ServiceError::not_found(),
             Refusal::OwnerMissing => ServiceError::owner_not_found(),
             Refusal::Taken => ServiceError::conflict(),
+            Refusal::NotKept(error) => error.into(),
         }
     }
 }

@@ -72,7 +72,7 @@ fn document() -> impl Strategy<Value = String> {
 fn filled(documents: &[String]) -> Container {
     let properties = ContainerProperties::parse(PROPERTIES.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 1 };
-    let container = Container::new(rid, &properties, Partitioning::of(1), Regions::alone());
+    let container = Container::new(rid, &properties, Partitioning::of(1), Regions::alone(), None);
     for (at, members) in documents.iter().enumerate() {
         let body = format!("{{\"id\":\"{at}\",{members}}}");
         let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();

@@ -1,6 +1,5 @@
 //! A container: its rules and its partitions, in the order of the ring.
 
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,8 +17,10 @@ use super::partition::{
 };
 use super::reach::Progress;
 use super::replica::Replica;
+use super::restore::{self, Place};
 use super::schema::Schema;
 use super::transaction::Transaction;
+use crate::disk::{Disk, DiskError, ItemsRead, KeptLayout, in_parallel};
 use crate::regions::{RegionId, Regions, Vantage};
 
 /// No range.
@@ -87,6 +88,7 @@ impl Container {
         properties: &ContainerProperties,
         partitions: Partitioning,
         regions: Arc<Regions>,
+        disk: Option<Arc<Disk>>,
     ) -> Container {
         let schema = Arc::new(Schema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.count.max(1));
@@ -96,8 +98,8 @@ impl Container {
             contents.head.progress = Progress::none_of(regions.current().len());
         }
         let token_version = first_token_version(&regions);
-        let surroundings =
-            Surroundings { regions, ordinals: Arc::new(AtomicU64::new(1)), bytes_max: partitions.bytes_max };
+        let (ordinals, bytes_max) = (Arc::new(AtomicU64::new(1)), partitions.bytes_max);
+        let surroundings = Surroundings { regions, ordinals, bytes_max, disk };
         let partition = |(range, id)| {
             let identity = Identity::new(id, rid, token_version);
             Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), surroundings.clone()))
@@ -127,6 +129,35 @@ impl Container {
         u32::try_from(self.overfull.swap(NONE, Ordering::Relaxed)).ok()
     }
 
+    /// A container with what was read from disk in it. Grows with the items; uses every core.
+    pub(crate) fn restored(
+        rid: ContainerRid,
+        properties: &ContainerProperties,
+        place: &Place,
+        kept: (KeptLayout, ItemsRead),
+    ) -> Container {
+        let schema = Arc::new(Schema::of(properties));
+        let (layout, read) = kept;
+        let ordinals = Arc::new(AtomicU64::new(read.next_ordinal));
+        let Place { regions, disk, bytes_max } = place.clone();
+        let surroundings = Surroundings { regions, ordinals, bytes_max, disk: Some(disk) };
+        let partitions = restore::partitions(rid, &schema, &layout, read, &surroundings);
+        Container {
+            rid,
+            schema: ArcSwap::new(schema),
+            partitions: ArcSwap::from_pointee(partitions),
+            layout: Mutex::new(Layout::restored(&layout)),
+            surroundings,
+            overfull: AtomicU64::new(NONE),
+        }
+    }
+
+    /// Makes the index of what was read from disk, for whoever searches. Grows with the items.
+    pub(crate) fn make_index(&self) {
+        let partitions = self.partitions();
+        in_parallel(partitions.len(), |at| partitions[at].make_index());
+    }
+
     /// How many regions have a copy.
     pub(crate) fn regions(&self) -> usize {
         self.surroundings.regions.current().len()
@@ -147,7 +178,7 @@ impl Container {
     }
 
     /// Runs `work` as one transaction of the partition that owns `epk`, whichever that is by then.
-    pub(crate) fn write<T, E>(
+    pub(crate) fn write<T, E: From<DiskError>>(
         &self,
         epk: &EffectivePartitionKey,
         moment: Moment,
@@ -201,7 +232,7 @@ impl Container {
     pub(crate) fn purge_expired(&self, partition: &Partition, moment: Moment) {
         while partition.newest_snapshot().expired(moment.now).next().is_some() {
             // Every write begins with a purge; this one does nothing else.
-            if self.write(&partition.range.min, moment, |_| Ok::<(), Infallible>(())).is_err() {
+            if self.write(&partition.range.min, moment, |_| Ok::<(), DiskError>(())).is_err() {
                 return;
             }
         }

@@ -34,6 +34,13 @@ impl Head {
         Reach { lsn: self.lsn, progress: self.progress.clone() }
     }
 
+    /// A partition with these items in it.
+    pub(super) fn restored(schema: Arc<Schema>, lsn: Lsn, items: &[Arc<Item>]) -> Head {
+        let mut head = Head::new(schema, lsn);
+        items.iter().for_each(|item| head.insert(item));
+        head
+    }
+
     /// The item with this identity, expired or not.
     pub(crate) fn get(&self, epk: &EffectivePartitionKey, id: &str) -> Option<&Arc<Item>> {
         self.by_key.get(epk, id)

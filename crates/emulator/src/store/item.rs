@@ -48,6 +48,20 @@ pub(super) struct Draft<'a> {
     pub(super) etag: &'a EntityTag,
 }
 
+/// A version as a disk keeps it: everything it is made of, to be written down or read back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'a> {
+    pub(crate) ordinal: Ordinal,
+    pub(crate) id: &'a str,
+    pub(crate) epk: &'a EffectivePartitionKey,
+    pub(crate) lsn: Lsn,
+    pub(crate) modified_at: u64,
+    pub(crate) ttl: Option<i32>,
+    /// The body, then the entity tag.
+    pub(crate) text: &'a Bytes,
+    pub(crate) body_length: usize,
+}
+
 /// Distinguishes two versions of anything in the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntityTag(String);
@@ -119,6 +133,28 @@ impl Item {
     /// The same version, as a copy has it that got it by another write.
     pub(super) fn at_lsn(&self, lsn: Lsn) -> Item {
         Item { lsn, ..self.clone() }
+    }
+
+    /// Everything it is made of.
+    pub(crate) fn kept(&self) -> Kept<'_> {
+        let Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = self;
+        Kept {
+            ordinal: *ordinal,
+            id,
+            epk,
+            lsn: *lsn,
+            modified_at: *modified_at,
+            ttl: *ttl,
+            text,
+            body_length: *body_length,
+        }
+    }
+
+    /// The version that was kept.
+    pub(crate) fn from_kept(kept: Kept<'_>) -> Item {
+        let Kept { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = kept;
+        let (id, epk, text) = (id.into(), epk.clone(), text.clone());
+        Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length }
     }
 
     /// The whole item as JSON, system properties included.

@@ -5,19 +5,22 @@
 //! whoever wants to write to it is told that it has retired and asks for the owner again. Costs grow
 //! with the items of the partitions concerned, so both belong on a thread that may take its time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use protocol::lsn::Lsn;
 use protocol::partition::{EffectivePartitionKey, EpkRange, split_point};
 use thiserror::Error;
 
 use super::container::Container;
 use super::contents::Contents;
 use super::index::{KeyRange, Space};
-use super::partition::{Identity, Partition};
+use super::partition::{Identity, LSN_FIRST, Partition};
 use super::reach::Progress;
 use super::state::State;
 use super::view::View;
+use crate::disk::{Batch, CatalogKey, KeptLayout, KeptPartition, Space};
 use crate::regions::RegionId;
 
 /// Why partitions stay as they are.
@@ -53,17 +56,41 @@ pub enum LayoutError {
         "replication to '{0}' is paused; ranges merge when every region has caught up, so resume it first"
     )]
     Paused(String),
+    /// What came of it could not be written down.
+    #[error("{0}")]
+    NotKept(String),
 }
 
 /// What splits and merges take turns with.
 #[derive(Debug)]
 pub(super) struct Layout {
     next_range_id: u32,
+    /// For each range that others became: its LSN then, and up to where its changes were no longer
+    /// known.
+    births: BTreeMap<u32, (Lsn, Lsn)>,
 }
 
 impl Layout {
+    /// The layout that was kept.
+    pub(super) fn restored(kept: &KeptLayout) -> Layout {
+        let births = kept.partitions.iter().map(|kept| (kept.id, (kept.born, kept.forgotten))).collect();
+        Layout { next_range_id: kept.next_range_id, births }
+    }
+
     pub(super) fn after(partitions: usize) -> Layout {
-        Layout { next_range_id: u32::try_from(partitions).unwrap_or(u32::MAX) }
+        Layout { next_range_id: u32::try_from(partitions).unwrap_or(u32::MAX), births: BTreeMap::new() }
+    }
+
+    /// What a disk keeps of it, and of `partitions`.
+    fn kept(&self, partitions: &[Arc<Partition>]) -> KeptLayout {
+        let kept = |partition: &Arc<Partition>| {
+            let Identity { id, token_version, .. } = partition.identity;
+            let (born, forgotten) = self.births.get(&id).copied().unwrap_or((LSN_FIRST, LSN_FIRST));
+            let (range, parents) = (partition.range.clone(), partition.parents.clone());
+            KeptPartition { id, token_version, range, parents, born, forgotten }
+        };
+        let partitions = partitions.iter().map(kept).collect();
+        KeptLayout { next_range_id: self.next_range_id, partitions }
     }
 
     pub(super) fn new_id(&mut self) -> u32 {
@@ -73,6 +100,12 @@ impl Layout {
 }
 
 impl Container {
+    /// What a disk keeps of its partitions.
+    pub(crate) fn kept_layout(&self) -> KeptLayout {
+        let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        layout.kept(&self.partitions.load())
+    }
+
     /// Splits the range `id` in two, at `at` or in the middle. Says which ranges came of it.
     pub(crate) fn split(
         &self,
@@ -98,7 +131,7 @@ impl Container {
         ];
         let plans = ids.into_iter().zip(ranges).collect();
         let token_version = parent.identity.token_version;
-        self.exchange(&[parent], plans, token_version, uptime);
+        self.exchange(&mut layout, &[parent], plans, token_version, uptime)?;
         Ok(ids)
     }
 
@@ -141,18 +174,19 @@ impl Container {
         let range = EpkRange::new(first.range.min.clone(), last.range.max.clone());
         let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
         // Two histories became one: tokens of before no longer compare.
-        self.exchange(&parents, vec![(id, range)], version + 1, uptime);
+        self.exchange(&mut layout, &parents, vec![(id, range)], version + 1, uptime)?;
         Ok(id)
     }
 
     /// Puts new partitions with the given ids and ranges in the place of `old` ones.
     fn exchange(
         &self,
+        layout: &mut Layout,
         old: &[Arc<Partition>],
         new: Vec<(u32, EpkRange)>,
         token_version: i64,
         uptime: Duration,
-    ) {
+    ) -> Result<(), LayoutError> {
         let before: Vec<Arc<State>> = old.iter().map(|partition| partition.newest_snapshot()).collect();
         let mut contents: Vec<Contents> = new.iter().map(|(_, range)| Contents::of(&before, range)).collect();
         let topology = self.surroundings.regions.current();
@@ -189,8 +223,10 @@ impl Container {
         parents.sort_unstable();
         parents.dedup();
         parents.extend(old.iter().map(|partition| partition.identity.id));
+        let mut births = Vec::new();
         let made = new.into_iter().zip(contents).enumerate().map(|(at, ((id, range), contents))| {
             let identity = Identity::new(id, self.rid, token_version);
+            births.push((id, (contents.state.lsn, contents.state.log.forgotten())));
             let surroundings = self.surroundings.clone();
             let mut partition = Partition::new(identity, range, parents.clone(), contents, surroundings);
             for (region, seen) in &paused {
@@ -210,7 +246,21 @@ impl Container {
         let mut partitions = Vec::clone(&self.partitions.load());
         let at = partitions.iter().position(|partition| Arc::ptr_eq(partition, &old[0])).unwrap_or(0);
         partitions.splice(at..at + old.len(), made);
+        let first = births.iter().map(|(id, _)| *id).min();
+        layout.births.extend(births.iter().copied());
+        if let Some(disk) = &self.surroundings.disk {
+            // Within the turns: what the old ones committed comes before it, and nothing after.
+            let mut batch = Batch::new(64 * partitions.len());
+            let key = CatalogKey::Layout(self.rid).to_bytes();
+            batch.put(Space::Catalog, &key, |to| layout.kept(&partitions).put(to));
+            if let Err(error) = disk.append(batch) {
+                layout.births.retain(|id, _| births.iter().all(|(made, _)| made != id));
+                layout.next_range_id = first.unwrap_or(layout.next_range_id);
+                return Err(LayoutError::NotKept(error.to_string()));
+            }
+        }
         self.partitions.store(Arc::new(partitions));
         turns.iter_mut().flatten().for_each(|turn| turn.retire());
+        Ok(())
     }
 }

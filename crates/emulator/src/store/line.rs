@@ -6,7 +6,7 @@
 //! writes between two queries copy nothing. Whoever asks right after a write waits for the writer's
 //! turn to end, some microseconds; whoever holds a snapshot keeps it for as long as it likes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
@@ -14,12 +14,15 @@ use super::head::Head;
 use super::schema::Schema;
 use super::state::State;
 use super::transaction::Outcome;
+use crate::disk;
 
 /// The states of a partition, of which the newest can be read and changed.
 pub(super) struct Line {
     head: ArcSwap<Head>,
     snapshot: ArcSwapOption<State>,
     writer: Mutex<Writer>,
+    /// The index of what was read from disk has been made.
+    indexed: Condvar,
 }
 
 struct Writer {
@@ -41,6 +44,7 @@ impl Line {
             head: ArcSwap::from_pointee(head),
             snapshot: ArcSwapOption::empty(),
             writer: Mutex::new(Writer { state, retired: false }),
+            indexed: Condvar::new(),
         }
     }
 
@@ -54,7 +58,30 @@ impl Line {
         if let Some(published) = self.snapshot.load_full() {
             return published;
         }
+        self.wait_for_index();
         self.turn().snapshot()
+    }
+
+    /// Waits until there is an index: only right after a directory was opened there is none.
+    fn wait_for_index(&self) {
+        let lacks_index = |writer: &mut Writer| writer.state.lacks_index();
+        if !lacks_index(&mut self.turn().writer) {
+            return;
+        }
+        // It can take seconds, so that whoever answers requests makes room for others.
+        disk::make_room(|| {
+            let turn = self.turn();
+            drop(self.indexed.wait_while(turn.writer, lacks_index).unwrap_or_else(PoisonError::into_inner));
+        });
+    }
+
+    /// Makes the index of what was read from disk. Writes go on meanwhile; costs grow with the items.
+    pub(super) fn make_index(&self) {
+        let Some(mut copy) = self.turn().writer.state.begin_index() else { return };
+        let schema = Arc::clone(&copy.schema);
+        copy.reindex(schema);
+        self.turn().writer.state.finish_index(copy);
+        self.indexed.notify_all();
     }
 
     /// Waits for the writer's turn.
@@ -116,6 +143,7 @@ impl Turn<'_> {
     pub(super) fn adopt(&mut self, schema: &Arc<Schema>) {
         self.line.snapshot.store(None);
         self.writer.state.reindex(Arc::clone(schema));
+        self.line.indexed.notify_all();
         let mut head = Head::clone(&self.line.head.load());
         head.schema = Arc::clone(schema);
         self.line.head.store(Arc::new(head));

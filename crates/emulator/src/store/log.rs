@@ -79,6 +79,20 @@ impl Log {
         Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn }
     }
 
+    /// What is known of a history that was read back: `entries` in order, and nothing up to
+    /// `forgotten`.
+    pub(super) fn restored(entries: impl Iterator<Item = (Lsn, u32, Arc<Change>)>, forgotten: Lsn) -> Log {
+        let entries: OrdMap<(Lsn, u32), Arc<Change>> =
+            entries.map(|(lsn, operation, change)| ((lsn, operation), change)).collect();
+        let superseded_bytes = entries.values().map(|change| superseded(change)).sum();
+        Log { entries, superseded_bytes, forgotten }
+    }
+
+    /// Changes up to here are no longer known.
+    pub(super) fn forgotten(&self) -> Lsn {
+        self.forgotten
+    }
+
     pub(super) fn append(&mut self, operation: u32, change: Arc<Change>) {
         self.superseded_bytes += superseded(&change);
         let now = change.at;

@@ -26,6 +26,7 @@ use super::transaction::Transaction;
 use super::view::View;
 use super::viewed::Viewed;
 use crate::charge::Meter;
+use crate::disk::{self, Disk, DiskError, LineKey};
 use crate::regions::{RegionId, Regions, Vantage};
 
 /// The LSN of a partition nothing has been written to.
@@ -65,6 +66,8 @@ pub(super) struct Surroundings {
     pub(super) ordinals: Arc<AtomicU64>,
     /// Bytes a partition holds before it is split.
     pub(super) bytes_max: u64,
+    /// Where commits are kept, if anywhere.
+    pub(super) disk: Option<Arc<Disk>>,
 }
 
 /// What a partition's items have in common.
@@ -82,6 +85,11 @@ pub(crate) struct Identity {
 impl Identity {
     pub(super) fn new(id: u32, container: ContainerRid, token_version: i64) -> Identity {
         Identity { id, token_version, container, container_link: container.self_link() }
+    }
+
+    /// The name of its commits on disk.
+    fn line_key(&self) -> LineKey {
+        LineKey { container: self.container, line: 0, partition: self.id }
     }
 
     pub(super) fn item_rid(&self, ordinal: Ordinal) -> String {
@@ -182,7 +190,7 @@ impl Partition {
 
     /// Runs `work` as one transaction and publishes its changes if it succeeded. Writers take turns,
     /// so `work` must not ask for a snapshot.
-    pub(super) fn write<T, E>(
+    pub(super) fn write<T, E: From<DiskError>>(
         &self,
         moment: Moment,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -208,6 +216,16 @@ impl Partition {
         let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
             return Ok(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO });
         };
+        if let Some(disk) = &self.surroundings.disk {
+            let forgotten = turn.state().log.forgotten();
+            let next_ordinal = ordinals.load(Ordering::Relaxed);
+            let (line, lsn, changes) = (self.identity.line_key(), outcome.head.lsn, &*outcome.changes);
+            let kept = disk.commit(&disk::Commit { line, lsn, changes, forgotten, next_ordinal });
+            if let Err(error) = kept {
+                let (result, reach) = (Err(error.into()), head.reach());
+                return Ok(Commit { result, reach, quorum_at: Duration::ZERO });
+            }
+        }
         let head = turn.commit(outcome);
         let topology = || Guard::into_inner(self.surroundings.regions.current());
         let quorum_at = copies.replicate(self.identity.id, &head, moment, topology);
@@ -250,6 +268,11 @@ impl Partition {
                 copies.show_everywhere(&head);
             }
         }
+    }
+
+    /// Makes the index of what was read from disk.
+    pub(super) fn make_index(&self) {
+        self.line().make_index();
     }
 
     /// Every writer's turn, the deciding one first, for what is more than a transaction. All that was

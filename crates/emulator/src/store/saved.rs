@@ -50,6 +50,8 @@ impl Container {
     pub(crate) fn save(&self) -> SavedContainer {
         let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let save = |partition: &Arc<Partition>| {
+            // Waits for the index of what was read from disk, which a turn does not.
+            partition.newest_snapshot();
             let turn = &mut partition.close()[0];
             SavedPartition { partition: Arc::clone(partition), head: turn.head(), state: turn.snapshot() }
         };

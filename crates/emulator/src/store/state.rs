@@ -23,10 +23,14 @@ pub(crate) struct State {
     pub(crate) schema: Arc<Schema>,
     pub(super) items: OrdMap<Ordinal, Arc<Item>>,
     pub(crate) index: Index,
+    /// What has changed since the index began to be made; `None` once it is made. Only a partition
+    /// that was read from disk is ever without one, and nobody searches it meanwhile.
+    pub(super) unindexed: Option<Vec<IndexChange>>,
     pub(crate) log: Log,
 }
 
 /// One change of the index: an entry comes or goes.
+#[derive(Clone)]
 pub(super) struct IndexChange {
     pub(super) entry: IndexKey,
     pub(super) imprecise: bool,
@@ -36,7 +40,33 @@ pub(super) struct IndexChange {
 impl State {
     /// An empty partition.
     pub(super) fn new(schema: Arc<Schema>, lsn: Lsn) -> State {
-        State { lsn, schema, items: OrdMap::new(), index: Index::default(), log: Log::starting_after(lsn) }
+        let log = Log::starting_after(lsn);
+        State { lsn, schema, items: OrdMap::new(), index: Index::default(), unindexed: None, log }
+    }
+
+    /// What was read from disk. Its index is still to be made.
+    pub(super) fn restored(schema: Arc<Schema>, lsn: Lsn, items: &[Arc<Item>], log: Log) -> State {
+        let items = items.iter().map(|item| (item.ordinal, Arc::clone(item))).collect();
+        State { items, unindexed: Some(Vec::new()), ..State::with_log(schema, lsn, log) }
+    }
+
+    /// Whether the index is still to be made.
+    pub(super) fn lacks_index(&self) -> bool {
+        self.unindexed.is_some()
+    }
+
+    /// A copy to make the index of, while writes go on here and are noted.
+    pub(super) fn begin_index(&mut self) -> Option<State> {
+        self.unindexed.as_mut()?.clear();
+        Some(self.clone())
+    }
+
+    /// Takes on the index that was made of an earlier copy, unless another was made meanwhile.
+    pub(super) fn finish_index(&mut self, made: State) {
+        let Some(changes) = self.unindexed.take() else { return };
+        debug_assert!(Arc::ptr_eq(&self.schema, &made.schema), "other rules make another index");
+        self.index = made.index;
+        self.change_index(changes);
     }
 
     /// No items yet, but a history.
@@ -76,12 +106,9 @@ impl State {
     /// Carries out what a transaction decided, in place.
     pub(super) fn apply(&mut self, lsn: Lsn, changes: Vec<Arc<Change>>, index: Vec<IndexChange>) {
         self.lsn = lsn;
-        for IndexChange { entry, imprecise, added } in index {
-            if added {
-                self.index.insert(entry, imprecise);
-            } else {
-                self.index.remove(&entry, imprecise);
-            }
+        match &mut self.unindexed {
+            Some(noted) => noted.extend(index),
+            None => self.change_index(index),
         }
         for (operation, change) in (0..).zip(changes) {
             let (before, after) = change.versions();
@@ -94,6 +121,16 @@ impl State {
                 self.items.insert(after.ordinal, Arc::clone(after));
             }
             self.log.append(operation, change);
+        }
+    }
+
+    fn change_index(&mut self, changes: Vec<IndexChange>) {
+        for IndexChange { entry, imprecise, added } in changes {
+            if added {
+                self.index.insert(entry, imprecise);
+            } else {
+                self.index.remove(&entry, imprecise);
+            }
         }
     }
 
@@ -139,6 +176,14 @@ impl State {
         self.index.insert(IndexKey::of_term(&lsn_term(item.lsn), item.ordinal), false);
     }
 
+    /// Whether the index is what a new one would be.
+    #[cfg(test)]
+    pub(crate) fn index_is_right(&self) -> bool {
+        let mut anew = self.clone();
+        anew.reindex(Arc::clone(&self.schema));
+        !self.lacks_index() && anew.index == self.index
+    }
+
     /// Makes every entry of the index anew, under other rules.
     pub(super) fn reindex(&mut self, schema: Arc<Schema>) {
         let mut index = Index::default();
@@ -149,6 +194,7 @@ impl State {
             index.insert(IndexKey::of_term(&lsn_term(item.lsn), item.ordinal), false);
         }
         self.index = index;
+        self.unindexed = None;
         self.schema = schema;
     }
 }

@@ -17,7 +17,7 @@ use crate::regions::{RegionId, Regions};
 fn container(properties: &str, partitions: usize) -> Container {
     let properties = ContainerProperties::parse(properties.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 0x8000_0001 };
-    Container::new(rid, &properties, Partitioning::of(partitions), Regions::alone())
+    Container::new(rid, &properties, Partitioning::of(partitions), Regions::alone(), None)
 }
 
 fn at(now: u64) -> Moment {

@@ -22,6 +22,7 @@ use super::log::{Change, ChangeKind};
 use super::partition::Identity;
 use super::schema::Schema;
 use super::state::{IndexChange, State, lsn_term};
+use crate::disk::DiskError;
 use crate::regions::RegionId;
 
 /// In entity tags, regions stand above the operations of one transaction.
@@ -74,6 +75,8 @@ pub(crate) enum WriteError {
          match partition key field values specified in the document."
     )]
     KeyMismatch,
+    #[error(transparent)]
+    NotKept(#[from] DiskError),
 }
 
 /// Changes to one partition, being collected.

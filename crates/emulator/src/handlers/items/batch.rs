@@ -15,6 +15,7 @@ use super::partition_key;
 use super::scope::{Target, range_gone, target};
 use super::served::Served;
 use super::{body, write_reply};
+use crate::disk::DiskError;
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
 use crate::store::Schema;
@@ -54,6 +55,20 @@ fn read_operations<'a>(
     Ok(operations.into_iter().map(|operation| ReadyOperation::new(operation, schema, now)).collect())
 }
 
+/// Why an atomic batch came to nothing.
+enum Abandoned {
+    /// One of its operations failed, or the answer grew too large.
+    Operation,
+    /// All would have succeeded, but it could not be written down.
+    NotKept(DiskError),
+}
+
+impl From<DiskError> for Abandoned {
+    fn from(error: DiskError) -> Abandoned {
+        Abandoned::NotKept(error)
+    }
+}
+
 fn run_atomic(
     request: &ItemRequest<'_>,
     schema: &Schema,
@@ -77,13 +92,16 @@ fn run_atomic(
             bytes += body_bytes(&outcome);
             performed.push(outcome);
             if failed || bytes > ANSWER_BYTES_MAX {
-                return Err(());
+                return Err(Abandoned::Operation);
             }
         }
         Ok(())
     })?;
     if bytes > ANSWER_BYTES_MAX {
         return Err(answer_too_large());
+    }
+    if let Err(Abandoned::NotKept(error)) = commit.result {
+        return Err(error.into());
     }
     if commit.result.is_err() {
         // Nothing happened but the failure itself: the others depended on it.

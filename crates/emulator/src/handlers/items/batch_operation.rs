@@ -17,6 +17,7 @@ use super::patch::Patch;
 use super::write_reply;
 use crate::charge;
 use crate::clock::Ticks;
+use crate::disk::DiskError;
 use crate::gateway::ServiceError;
 use crate::handlers::ItemRequest;
 use crate::store::{Document, Item, Precondition, Schema, Transaction, WriteError, Written};
@@ -194,6 +195,12 @@ impl How {
 fn performed(status: Status, charge: f64) -> Performed {
     // As precise as the header: two digits.
     BatchResult::new(status, (charge * 100.0).round() / 100.0)
+}
+
+impl From<DiskError> for Performed {
+    fn from(error: DiskError) -> Performed {
+        refused(&error.into())
+    }
 }
 
 /// What an operation reports that was not done for a reason of its own.

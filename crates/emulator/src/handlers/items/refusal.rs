@@ -5,6 +5,7 @@ use protocol::status::{Status, SubStatus};
 
 use super::partition_key;
 use crate::charge;
+use crate::disk::DiskError;
 use crate::gateway::{RequestHeaders, ServiceError};
 use crate::store::{DocumentError, WriteError, WriteRefused};
 
@@ -13,6 +14,16 @@ impl From<DocumentError> for ServiceError {
         let status = match error {
             DocumentError::TooLarge(_) => Status::REQUEST_ENTITY_TOO_LARGE,
             _ => Status::BAD_REQUEST,
+        };
+        ServiceError::listed(status, &error.to_string())
+    }
+}
+
+impl From<DiskError> for ServiceError {
+    fn from(error: DiskError) -> ServiceError {
+        let status = match error {
+            DiskError::TooLarge(_) => Status::REQUEST_ENTITY_TOO_LARGE,
+            DiskError::Full | DiskError::Failed(_) | DiskError::Broken(_) => Status::SERVICE_UNAVAILABLE,
         };
         ServiceError::listed(status, &error.to_string())
     }
@@ -36,6 +47,7 @@ impl From<WriteError> for ServiceError {
             WriteError::BadPatch(reason) => ServiceError::bad_request(reason),
             WriteError::BadDocument(error) => error.into(),
             WriteError::KeyMismatch => partition_key::mismatch(),
+            WriteError::NotKept(error) => error.into(),
         }
     }
 }

@@ -1,0 +1,410 @@
+//! A directory, from commits to what is read back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::account::ConsistencyLevel;
+use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::container::ContainerProperties;
+use protocol::throughput::Throughput;
+use protocol::user::Permission;
+
+use super::testing::Scratch;
+use super::*;
+use crate::catalog::{ContainerEntry, NewContainer, Refusal, UserAddress};
+use crate::charge::RequestUnits;
+use crate::clock::Ticks;
+use crate::gateway::{Account, AccountSettings};
+use crate::regions::{Lag, Region, RegionId, Topology};
+use crate::store::{Document, Moment, Partitioning, Precondition, WriteError};
+
+const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
+const PLAIN: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+
+fn open(path: &Path) -> Result<Account, OpenError> {
+    open_with(path, Fsync::Never)
+}
+
+fn open_with(path: &Path, fsync: Fsync) -> Result<Account, OpenError> {
+    let regions = vec![Region::new("West US", 0)];
+    let settings = AccountSettings {
+        key: Key::from_base64(EMULATOR_KEY).unwrap(),
+        topology: Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap(),
+        partitions: None,
+        partition_bytes_max: u64::MAX,
+        request_units: RequestUnits::Off,
+        seed: 77,
+    };
+    let account = Account::open(settings, &DataDir { path: path.to_owned(), fsync })?;
+    account.catalog.make_indexes();
+    Ok(account)
+}
+
+fn moment(now: u64) -> Moment {
+    Moment { region: RegionId(0), now, uptime: Duration::ZERO }
+}
+
+fn new_container<'a>(account: &Account, database: &'a str, body: &str) -> NewContainer<'a> {
+    NewContainer {
+        database,
+        properties: ContainerProperties::parse(body.as_bytes()).unwrap(),
+        throughput: Some(Throughput::Manual(400)),
+        partitions: Partitioning::of(2),
+        regions: Arc::clone(&account.regions),
+    }
+}
+
+fn with_container(account: &Account) -> Arc<ContainerEntry> {
+    account.catalog.create_database("d", None, NOW).unwrap();
+    account.catalog.create_container(new_container(account, "d", PLAIN), NOW).unwrap()
+}
+
+/// Creates or replaces an item; `fill` is how long its text is.
+fn upsert(container: &ContainerEntry, id: u32, fill: usize, now: u64) -> Result<(), WriteError> {
+    let text = format!(r#"{{"id":"{id}","pk":"{}","text":"{}"}}"#, id % 7, "x".repeat(fill));
+    let document = Document::parse(text.as_bytes(), &container.store.schema(), now)?;
+    let (_, commit) =
+        container.store.write(&document.epk, moment(now), |t| t.upsert(&document, Precondition::None));
+    commit.result.map(drop)
+}
+
+fn delete(container: &ContainerEntry, id: u32, now: u64) {
+    let text = format!(r#"{{"id":"{id}","pk":"{}"}}"#, id % 7);
+    let document = Document::parse(text.as_bytes(), &container.store.schema(), now).unwrap();
+    let (_, commit) = container
+        .store
+        .write(&document.epk, moment(now), |t| t.delete(&document.epk, &document.id, Precondition::None));
+    commit.result.unwrap();
+}
+
+/// Everything there is to see, as text to compare.
+fn everything(account: &Account) -> Vec<String> {
+    let snapshot = Arc::clone(&account.catalog.snapshot());
+    let mut seen = Vec::new();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    for database in snapshot.databases_after(None) {
+        seen.push(format!("{:?} {}", database.offer, text(&database.json)));
+        for user in database.users_after(None) {
+            seen.push(text(&user.json));
+            seen.extend(user.permissions_after(None).map(|entry| format!("{entry:?}")));
+        }
+        for container in database.containers_after(None) {
+            seen.push(format!(
+                "{:?} {} {:?}",
+                container.offer,
+                text(&container.json),
+                container.alt_content_path
+            ));
+            seen.push(format!("{:?}", container.properties));
+            seen.push(format!("{:?}", container.store.kept_layout()));
+            for partition in container.store.partitions().iter() {
+                let state = partition.newest_snapshot();
+                let head = partition.newest();
+                seen.push(format!("{} {} {} {}", state.lsn, head.lsn, head.len(), head.bytes()));
+                for item in state.items_from(crate::store::Ordinal(0)) {
+                    let found = head.get(&item.epk, &item.id).expect("items by identity are the same");
+                    assert!(Arc::ptr_eq(found, item));
+                    seen.push(format!("{item:?}"));
+                }
+                for lsn in 0..state.lsn.0 {
+                    if let Some(changes) = state.log.after(Lsn(lsn)) {
+                        seen.push(format!("known after {lsn}"));
+                        seen.extend(changes.map(|change| format!("{change:?}")));
+                        break;
+                    }
+                }
+                assert!(state.index_is_right(), "the index is what a new one would be");
+            }
+        }
+    }
+    seen.extend(
+        snapshot.offers_after(None).map(|offer| format!("{:?} {}", offer.throughput, text(&offer.json))),
+    );
+    seen
+}
+
+#[track_caller]
+fn reopened(account: Account, path: &Path) -> Account {
+    let before = everything(&account);
+    account.disk.as_ref().unwrap().close();
+    let account = open(path).unwrap();
+    let after = everything(&account);
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before, after);
+    }
+    assert_eq!(before.len(), after.len());
+    account
+}
+
+#[test]
+fn a_whole_account_is_read_back_as_it_was() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    let user = UserAddress { database: "d", user: "u" };
+    account.catalog.create_user("d", "u", NOW).unwrap();
+    let permission =
+        br#"{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c","resourcePartitionKey":["v"]}"#;
+    account.catalog.create_permission(user, Permission::parse(permission).unwrap(), NOW).unwrap();
+    account
+        .catalog
+        .create_database("shared", Some(Throughput::Autoscale { max: 4_000, increment_percent: None }), NOW)
+        .unwrap();
+    for id in 0..40 {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    for id in (0..40).step_by(3) {
+        upsert(&container, id, 20, 200).unwrap();
+    }
+    for id in (0..40).step_by(5) {
+        delete(&container, id, 300);
+    }
+    let account = reopened(account, scratch.path());
+    // What comes after continues what was: no id, LSN or entity tag twice.
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    upsert(&container, 1_000, 5, 400).unwrap();
+    upsert(&container, 1, 7, 400).unwrap();
+    account
+        .catalog
+        .create_container(new_container(&account, "d", &PLAIN.replace("\"c\"", "\"e\"")), NOW)
+        .unwrap();
+    account.catalog.delete_database("shared", |_| Ok::<_, Refusal>(())).unwrap();
+    let account = reopened(account, scratch.path());
+    let rids: Vec<_> = everything(&account).into_iter().filter(|text| text.contains("_rid")).collect();
+    assert!(!rids.is_empty());
+}
+
+#[test]
+fn unique_keys_and_expiry_hold_right_after_opening() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    account.catalog.create_database("d", None, NOW).unwrap();
+    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":50,
+        "uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/text"]}]}}"#;
+    let container = account.catalog.create_container(new_container(&account, "d", body), NOW).unwrap();
+    upsert(&container, 1, 3, 100).unwrap();
+    assert_eq!(upsert(&container, 8, 3, 101), Err(WriteError::UniqueConflict));
+    let account = reopened(account, scratch.path());
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    assert_eq!(upsert(&container, 8, 3, 102), Err(WriteError::UniqueConflict));
+    upsert(&container, 8, 3, 151).unwrap();
+    let account = reopened(account, scratch.path());
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    assert_eq!(container.store.usage().items, 1, "the expired one is gone for good");
+}
+
+#[test]
+fn splits_and_merges_are_read_back_with_their_history() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..30 {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    let halves = container.store.split(0, None, Duration::ZERO).unwrap();
+    for id in 0..30 {
+        upsert(&container, id, 12, 110).unwrap();
+    }
+    let account = reopened(account, scratch.path());
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    container.store.merge(&halves, Duration::ZERO).unwrap();
+    for id in 0..30 {
+        upsert(&container, id, 14, 120).unwrap();
+    }
+    let account = reopened(account, scratch.path());
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    container.store.split(1, None, Duration::ZERO).unwrap();
+    reopened(account, scratch.path());
+}
+
+#[test]
+fn what_was_settled_is_read_back_and_the_journal_gets_shorter() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    let doomed = PLAIN.replace("\"c\"", "\"doomed\"");
+    let doomed = account.catalog.create_container(new_container(&account, "d", &doomed), NOW).unwrap();
+    for round in 0..40 {
+        for id in 0..20 {
+            upsert(&container, id + round * 3, 200, 100 + u64::from(round)).unwrap();
+            upsert(&doomed, id, 50, 100).unwrap();
+        }
+        delete(&container, round * 3, 150 + u64::from(round));
+    }
+    account.catalog.delete_container("d", "doomed", |_| Ok::<_, Refusal>(())).unwrap();
+    for id in 0..200 {
+        upsert(&container, id, 300, 300).unwrap();
+    }
+    let account = reopened(account, scratch.path());
+    settled(&account);
+    let journal: Vec<_> = fs::read_dir(scratch.path().join("journal")).unwrap().collect();
+    assert!(journal.len() < 20, "{} files", journal.len());
+    assert!(scratch.path().join("base/items").exists());
+    reopened(account, scratch.path());
+}
+
+/// Waits until what is sealed is settled.
+fn settled(account: &Account) {
+    let disk = account.disk.as_ref().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let mut progress = disk.journal.progress.subscribe();
+        let quiet = progress.wait_for(|now| now.backlog < journal::SEGMENT_BYTES);
+        tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("it settles").unwrap();
+    });
+}
+
+#[test]
+fn a_log_that_outgrew_its_bounds_is_read_back_as_far_as_it_is_known() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..50 {
+        upsert(&container, id % 5, 400, 100).unwrap();
+    }
+    // More than an hour later: what is old is forgotten, eight changes per write.
+    for id in 0..50 {
+        upsert(&container, id % 5, 400, 10_000).unwrap();
+    }
+    let account = reopened(account, scratch.path());
+    settled(&account);
+    reopened(account, scratch.path());
+}
+
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(path.join("journal")).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
+
+/// A directory with one item per commit and a mark after `marked` of them, as a killed process leaves it.
+fn killed(scratch: &Scratch, items: u32) -> PathBuf {
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..items {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    // Leaves without a last sync, as a process that was killed.
+    let copy = scratch.path().with_extension("killed");
+    fs::create_dir_all(copy.join("journal")).unwrap();
+    fs::create_dir_all(copy.join("base")).unwrap();
+    fs::copy(scratch.path().join("format"), copy.join("format")).unwrap();
+    for (path, bytes) in files(scratch.path()) {
+        fs::write(copy.join("journal").join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn a_journal_cut_anywhere_opens_with_what_was_whole_and_says_so() {
+    let scratch = Scratch::new();
+    let copy = killed(&scratch, 8);
+    let whole = files(&copy);
+    let (name, bytes) = whole.last_key_value().unwrap();
+    let first = bytes.len() - 1_500;
+    let mut counts = Vec::new();
+    for length in (first..bytes.len()).step_by(97) {
+        fs::write(name, &bytes[..length]).unwrap();
+        let account = open(&copy).unwrap();
+        let items = account.catalog.snapshot().container("d", "c").map_or(0, |c| c.store.usage().items);
+        counts.push(items);
+        let torn = account.disk.as_ref().unwrap().health().torn;
+        assert!(torn.is_some_and(|torn| torn.contains("cut off")), "cut at {length}");
+        drop(account);
+        let account = open(&copy).unwrap();
+        assert_eq!(account.disk.as_ref().unwrap().health().torn, None, "it is cut once");
+        drop(account);
+        for path in files(&copy).into_keys() {
+            fs::remove_file(path).unwrap();
+        }
+        for (path, bytes) in &whole {
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    assert!(counts.is_sorted() && counts.first() < counts.last(), "{counts:?}");
+    let _ = fs::remove_dir_all(copy);
+}
+
+#[test]
+fn damage_to_what_had_reached_the_disk_is_refused_and_nothing_is_touched() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..8 {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    // A clean end syncs, and marks what it synced.
+    account.disk.as_ref().unwrap().close();
+    let (name, bytes) = files(scratch.path()).pop_last().unwrap();
+    for at in [40, 700, 1_500] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        fs::write(&name, &damaged).unwrap();
+        let before = files(scratch.path());
+        let error = open(scratch.path()).unwrap_err();
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        assert!(error.advice().contains("copy"), "{}", error.advice());
+        assert_eq!(files(scratch.path()), before);
+    }
+    fs::remove_file(&name).unwrap();
+    fs::write(&name, &bytes).unwrap();
+    open(scratch.path()).unwrap();
+}
+
+#[test]
+fn a_missing_journal_file_is_noticed() {
+    let scratch = Scratch::new();
+    for _ in 0..3 {
+        let account = open(scratch.path()).unwrap();
+        if account.catalog.snapshot().database("d").is_none() {
+            with_container(&account);
+        }
+        let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+        upsert(&container, 1, 10, 100).unwrap();
+        account.disk.as_ref().unwrap().close();
+    }
+    let middle = files(scratch.path()).into_keys().nth(1).unwrap();
+    fs::remove_file(middle).unwrap();
+    let error = open(scratch.path()).unwrap_err().to_string();
+    assert!(error.contains("missing"), "{error}");
+}
+
+#[test]
+fn always_waits_for_the_disk_and_one_sync_serves_many() {
+    let scratch = Scratch::new();
+    let account = open_with(scratch.path(), Fsync::Always).unwrap();
+    let container = with_container(&account);
+    let disk = Arc::clone(account.disk.as_ref().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let tickets: Vec<_> = (0..20)
+        .map(|id| {
+            upsert(&container, id, 10, 100).unwrap();
+            disk.ticket().expect("always has something to wait for")
+        })
+        .collect();
+    runtime.block_on(async {
+        for ticket in tickets {
+            disk.kept(ticket).await.unwrap();
+        }
+    });
+    assert!(disk.journal.progress.borrow().synced >= 20);
+    disk.close();
+    assert_eq!(open_with(scratch.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().ticket(), None);
+}
+
+#[test]
+fn a_write_that_cannot_be_kept_is_not_made() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    upsert(&container, 1, 10, 100).unwrap();
+    let before = everything(&account);
+    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    let refused = upsert(&container, 2, 10, 100).unwrap_err();
+    assert!(refused.to_string().contains("not stored"), "{refused}");
+    assert!(matches!(account.catalog.create_database("x", None, NOW), Err(Refusal::NotKept(_))));
+    assert!(container.store.split(0, None, Duration::ZERO).is_err());
+    assert_eq!(everything(&account), before);
+}

@@ -1,0 +1,109 @@
+//! Partitions from what was read from disk.
+//!
+//! Items and changes belong where their position on the ring says, whichever partition they were
+//! written to: partitions may have split and merged since. The head and the state of each partition
+//! are put together at the same time. The index is left for later: point reads do not need it.
+
+use std::sync::Arc;
+
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+use protocol::resource_id::ContainerRid;
+
+use super::contents::Contents;
+use super::head::Head;
+use super::item::Item;
+use super::log::{Change, Log};
+use super::partition::{Identity, Partition, Surroundings};
+use super::schema::Schema;
+use super::state::State;
+use crate::disk::{Disk, ItemsRead, KeptLayout, LoggedAt, in_parallel};
+use crate::regions::Regions;
+
+/// More than one transaction has operations; keeps apart those of several partitions with one LSN.
+const OPERATIONS_APART: u32 = 1 << 16;
+
+/// Where a container is that was read from disk.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) regions: Arc<Regions>,
+    pub(crate) disk: Arc<Disk>,
+    /// Bytes a partition holds before it is split.
+    pub(crate) bytes_max: u64,
+}
+
+/// What one partition is made of.
+#[derive(Default)]
+struct Share {
+    items: Vec<Arc<Item>>,
+    log: Vec<(Lsn, u32, Arc<Change>)>,
+    lsn: Lsn,
+    forgotten: Lsn,
+}
+
+enum Half {
+    Head(Head),
+    State(Box<State>),
+}
+
+/// The partitions of a container, in the order of the ring.
+pub(super) fn partitions(
+    rid: ContainerRid,
+    schema: &Arc<Schema>,
+    layout: &KeptLayout,
+    read: ItemsRead,
+    surroundings: &Surroundings,
+) -> Vec<Arc<Partition>> {
+    let shares = divide(layout, read);
+    let halves = in_parallel(shares.len() * 2, |at| {
+        let (share, schema) = (&shares[at / 2], Arc::clone(schema));
+        if at % 2 == 0 {
+            return Half::Head(Head::restored(schema, share.lsn, &share.items));
+        }
+        let log = Log::restored(share.log.iter().cloned(), share.forgotten);
+        let mut state = State::restored(schema, share.lsn, &share.items, log);
+        // Every write looks at these: it must not come before the index.
+        if state.schema.default_ttl.is_some() || !state.schema.unique_keys.is_empty() {
+            let schema = Arc::clone(&state.schema);
+            state.reindex(schema);
+        }
+        Half::State(Box::new(state))
+    });
+    let mut halves = halves.into_iter();
+    let partition = |kept: &crate::disk::KeptPartition| {
+        let (Some(Half::Head(head)), Some(Half::State(state))) = (halves.next(), halves.next()) else {
+            unreachable!("a head and a state were made for each partition, in this order");
+        };
+        let identity = Identity::new(kept.id, rid, kept.token_version);
+        let contents = Contents { head, state: *state };
+        let (range, parents) = (kept.range.clone(), kept.parents.clone());
+        Arc::new(Partition::new(identity, range, parents, contents, surroundings.clone()))
+    };
+    layout.partitions.iter().map(partition).collect()
+}
+
+/// Gives each partition what is in its range.
+fn divide(layout: &KeptLayout, read: ItemsRead) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::with_capacity(layout.partitions.len());
+    for kept in &layout.partitions {
+        let (lsn, forgotten) = read.ends.get(&kept.id).copied().unwrap_or((kept.born, kept.forgotten));
+        shares.push(Share { lsn, forgotten, ..Share::default() });
+    }
+    let owner = |epk: &EffectivePartitionKey| {
+        layout.partitions.partition_point(|kept| kept.range.min <= *epk).saturating_sub(1)
+    };
+    for item in read.items {
+        shares[owner(&item.epk)].items.push(item);
+    }
+    for LoggedAt { partition, operation, change } in read.log {
+        let at = owner(&change.item.epk);
+        let share = &mut shares[at];
+        if change.lsn > share.forgotten {
+            let parents = &layout.partitions[at].parents;
+            let came_from = parents.iter().position(|parent| *parent == partition).unwrap_or(0);
+            let operation = operation + came_from as u32 * OPERATIONS_APART;
+            share.log.push((change.lsn, operation, change));
+        }
+    }
+    shares
+}
