@@ -2,8 +2,11 @@
 
 mod binary;
 mod cert;
+mod client;
 mod clock;
 mod control;
 mod fixtures;
+mod data_dir;
 mod help;
+mod kill;
 mod up;

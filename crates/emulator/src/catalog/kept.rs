@@ -185,11 +185,7 @@ fn read_json<T: DeserializeOwned>(reader: &mut Reader<'_>) -> Result<T, Malforme
 
 impl Catalog {
     /// The catalog that was kept on `disk`, which goes on being kept there.
-    pub(crate) fn restored(
-        place: &Place,
-        opened: Opened,
-        first_rid: u32,
-    ) -> Result<Catalog, OpenError> {
+    pub(crate) fn restored(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, OpenError> {
         let path = place.disk.path().to_owned();
         let catalog = restore(place, opened, first_rid);
         catalog.map_err(|error| OpenError::Damaged { path, detail: format!("in the catalog, a {error}") })
@@ -272,7 +268,11 @@ fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Mal
         }
         reader.end()?;
     }
-    Ok(Catalog { current: ArcSwap::from_pointee(snapshot), writer: Mutex::new(allocator), disk: Some(Arc::clone(&place.disk)) })
+    Ok(Catalog {
+        current: ArcSwap::from_pointee(snapshot),
+        writer: Mutex::new(allocator),
+        disk: Some(Arc::clone(&place.disk)),
+    })
 }
 
 fn owner(snapshot: &Snapshot, rid: protocol::resource_id::DatabaseRid) -> Result<DatabaseEntry, Malformed> {

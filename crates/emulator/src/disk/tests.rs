@@ -66,8 +66,10 @@ fn with_container(account: &Account) -> Arc<ContainerEntry> {
 fn upsert(container: &ContainerEntry, id: u32, fill: usize, now: u64) -> Result<(), WriteError> {
     let text = format!(r#"{{"id":"{id}","pk":"{}","text":"{}"}}"#, id % 7, "x".repeat(fill));
     let document = Document::parse(text.as_bytes(), &container.store.schema(), now)?;
-    let (_, commit) =
-        container.store.write(&document.epk, moment(now), |t| t.upsert(&document, Precondition::None));
+    let (_, commit) = container
+        .store
+        .write(&document.epk, moment(now), |t| t.upsert(&document, Precondition::None))
+        .unwrap();
     commit.result.map(drop)
 }
 
@@ -76,7 +78,8 @@ fn delete(container: &ContainerEntry, id: u32, now: u64) {
     let document = Document::parse(text.as_bytes(), &container.store.schema(), now).unwrap();
     let (_, commit) = container
         .store
-        .write(&document.epk, moment(now), |t| t.delete(&document.epk, &document.id, Precondition::None));
+        .write(&document.epk, moment(now), |t| t.delete(&document.epk, &document.id, Precondition::None))
+        .unwrap();
     commit.result.unwrap();
 }
 

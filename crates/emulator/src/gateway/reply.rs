@@ -222,6 +222,7 @@ impl Reply {
             headers,
             body: body.unwrap_or_default(),
             quorum_at: Duration::ZERO,
+            ticket: None,
         }
     }
 

@@ -20,7 +20,7 @@ use super::partition::{Identity, LSN_FIRST, Partition};
 use super::reach::Progress;
 use super::state::State;
 use super::view::View;
-use crate::disk::{Batch, CatalogKey, KeptLayout, KeptPartition, Space};
+use crate::disk::{self, Batch, CatalogKey, KeptLayout, KeptPartition};
 use crate::regions::RegionId;
 
 /// Why partitions stay as they are.
@@ -252,7 +252,7 @@ impl Container {
             // Within the turns: what the old ones committed comes before it, and nothing after.
             let mut batch = Batch::new(64 * partitions.len());
             let key = CatalogKey::Layout(self.rid).to_bytes();
-            batch.put(Space::Catalog, &key, |to| layout.kept(&partitions).put(to));
+            batch.put(disk::Space::Catalog, &key, |to| layout.kept(&partitions).put(to));
             if let Err(error) = disk.append(batch) {
                 layout.births.retain(|id, _| births.iter().all(|(made, _)| made != id));
                 layout.next_range_id = first.unwrap_or(layout.next_range_id);

@@ -1,0 +1,105 @@
+//! A client on one connection: signs requests, reads answers, and says when the server is gone.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+
+use emulator::WELL_KNOWN_KEY;
+use emulator::clock::Clock;
+use protocol::authorization::{Key, sign, signed_targets};
+use protocol::resource_path::ResourcePath;
+use serde_json::Value;
+
+use crate::binary::connect;
+
+/// One connection to an account.
+pub(crate) struct Client {
+    stream: BufReader<TcpStream>,
+    key: Key,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(endpoint: &Value) -> Client {
+        let stream = connect(endpoint);
+        stream.set_nodelay(true).expect("a socket option");
+        Client {
+            stream: BufReader::new(stream),
+            key: Key::from_base64(WELL_KNOWN_KEY).expect("the well-known key"),
+        }
+    }
+
+    /// Sends a request and waits for the answer; an error when the server goes away meanwhile.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<Answer> {
+        let date = httpdate::fmt_http_date(Clock::system().now().to_system_time());
+        let parsed = ResourcePath::parse(path).expect("tests ask for paths that exist");
+        let target = signed_targets(&parsed).next().expect("a way to sign it");
+        let authorization = sign(&self.key, method, target.resource_type, &target.link, &date);
+        let mut text = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: {authorization}\r\nx-ms-date: {date}\r\n\
+             x-ms-version: 2020-07-15\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        text.push_str(body);
+        self.stream.get_mut().write_all(text.as_bytes())?;
+        self.read()
+    }
+
+    /// The same, for a server that must be there.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send(method, path, headers, body).expect("the server answers")
+    }
+
+    fn read(&mut self) -> io::Result<Answer> {
+        let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(gone());
+        }
+        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(gone)?;
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(gone());
+            }
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length = length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(Answer { status, headers, body })
+    }
+}
