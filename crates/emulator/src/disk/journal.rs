@@ -54,6 +54,8 @@ pub(super) struct State {
     number: u64,
     position: u64,
     next: u64,
+    /// The newest record that is a commit: nobody waits for a mark to be synced.
+    committed: u64,
     /// Files with records that may not have reached the disk, besides the current one.
     unsynced: Vec<Arc<File>>,
     /// Whether the current file has records that may not have reached the disk.
@@ -89,6 +91,7 @@ impl Journal {
             number: replay.next_file,
             position: segment::HEADER_LENGTH as u64,
             next: replay.next,
+            committed: 0,
             unsynced,
             dirty: true,
             sealed,
@@ -114,6 +117,7 @@ impl Journal {
         let hash = record::hash_of(&frame);
         let mut state = self.lock();
         let sequence = state.write(&mut frame, hash)?;
+        state.committed = sequence;
         if state.position >= SEGMENT_BYTES {
             self.rotate(&mut state);
         }
@@ -123,9 +127,9 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// The number of the newest record.
-    pub(super) fn newest(&self) -> u64 {
-        self.lock().next - 1
+    /// The number of the newest commit.
+    pub(super) fn committed(&self) -> u64 {
+        self.lock().committed
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

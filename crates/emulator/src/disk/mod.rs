@@ -172,7 +172,7 @@ impl Disk {
     /// What an answer to a write that was just made has to wait for, if anything.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         let behind = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
-        (behind || self.journal.fsync == Fsync::Always).then(|| Ticket(self.journal.newest()))
+        (behind || self.journal.fsync == Fsync::Always).then(|| Ticket(self.journal.committed()))
     }
 
     /// Waits for what `--fsync` promises. Many wait for one sync.
