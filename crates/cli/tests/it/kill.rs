@@ -84,7 +84,8 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
         let seeds: Vec<u64> = (0..WRITERS).map(|_| draws.below(u64::MAX - 1) + 1).collect();
         write_until_killed(up, &models, &seeds, life);
     }
-    let acknowledged: u64 = models.iter().map(|model| model.lock().unwrap().acknowledged).sum();
+    let acknowledged: u64 =
+        models.iter().map(|model| model.lock().expect("no writer panicked").acknowledged).sum();
     assert!(acknowledged > kills, "only {acknowledged} writes were acknowledged: nothing was tested");
     let up = home.up(&["--regions", "West US", "--data-dir", "data"]);
     let mut client = Client::new(&up.account()["endpoint"]);
@@ -94,7 +95,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
 #[track_caller]
 fn check_all(client: &mut Client, models: &[Mutex<Model>], context: &str) {
     for (writer, model) in models.iter().enumerate() {
-        check(client, writer as u64, &mut model.lock().unwrap(), context);
+        check(client, writer as u64, &mut model.lock().expect("no writer panicked"), context);
     }
     check_feed(client, models, context);
 }
@@ -111,7 +112,7 @@ fn write_until_killed(up: Up, models: &[Mutex<Model>], seeds: &[u64], life: Dura
             let mut client = Client::new(&up.account()["endpoint"]);
             scope.spawn(move || {
                 let mut draws = Draws(*seed);
-                let mut model = model.lock().unwrap();
+                let mut model = model.lock().expect("no writer panicked");
                 while step(&mut client, writer as u64, &mut model, &mut draws).is_ok() {}
             });
         }
@@ -241,7 +242,7 @@ fn check(client: &mut Client, writer: u64, model: &mut Model, context: &str) {
 fn check_feed(client: &mut Client, models: &[Mutex<Model>], context: &str) {
     let mut expected = BTreeMap::new();
     for model in models {
-        let model = model.lock().unwrap();
+        let model = model.lock().expect("no writer panicked");
         expected.extend(model.items.iter().map(|(id, version)| (id.clone(), version.clone())));
     }
     let headers = [("a-im", "Incremental feed"), ("x-ms-max-item-count", "-1")];
@@ -250,8 +251,10 @@ fn check_feed(client: &mut Client, models: &[Mutex<Model>], context: &str) {
     let documents = answer.json()["Documents"].as_array().cloned().unwrap_or_default();
     let lsns: Vec<u64> = documents.iter().map(|document| document["_lsn"].as_u64().unwrap_or(0)).collect();
     assert!(lsns.is_sorted(), "{context}: {lsns:?}");
-    let found: BTreeMap<String, &Value> =
-        documents.iter().map(|document| (document["id"].as_str().unwrap().to_owned(), document)).collect();
+    let found: BTreeMap<String, &Value> = documents
+        .iter()
+        .map(|document| (document["id"].as_str().unwrap_or_default().to_owned(), document))
+        .collect();
     assert_eq!(found.len(), documents.len(), "{context}: an item is there twice");
     assert_eq!(found.len(), expected.len(), "{context}: {:?}", found.keys());
     for (id, version) in &expected {
