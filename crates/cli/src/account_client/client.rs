@@ -88,12 +88,21 @@ impl AccountClient {
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         connector.enforce_http(false);
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-            .map_err(|error| format!("the system's certificates cannot be read: {error}"))?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
+        let builder = hyper_rustls::HttpsConnectorBuilder::new();
+        let provider = rustls::crypto::ring::default_provider();
+        let builder = if account.endpoint.starts_with("https:") {
+            builder
+                .with_provider_and_native_roots(provider)
+                .map_err(|error| format!("the system's certificates cannot be read: {error}"))?
+        } else {
+            // A system without certificates is no reason not to speak http.
+            let tls = rustls::ClientConfig::builder_with_provider(provider.into())
+                .with_safe_default_protocol_versions()
+                .map_err(|error| error.to_string())?
+                .with_root_certificates(rustls::RootCertStore::empty());
+            builder.with_tls_config(tls.with_no_client_auth())
+        };
+        let connector = builder.https_or_http().enable_http1().wrap_connector(connector);
         let http = Client::builder(TokioExecutor::new()).build(connector);
         Ok(AccountClient { http, account, container, clock: Clock::system() })
     }

@@ -43,7 +43,7 @@ pub(crate) fn run(export: &Export) -> Result<(), Failure> {
     let count = runtime.block_on(write_all(export, format, out, &client));
     let count = count.map_err(|stopped| stopped.into_failure(&name))?;
     draft.publish(&export.file).map_err(cannot)?;
-    output::message(&format!("exported {count} items of {} to {name}", export.container));
+    output::message(&format!("exported {} of {} to {name}", output::items(count), export.container));
     Ok(())
 }
 

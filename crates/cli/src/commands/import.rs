@@ -34,12 +34,12 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     // The reader may be waiting for more of stdin.
     runtime.shutdown_background();
     let Outcome { imported, failed, unread } = outcome?;
-    output::message(&format!("imported {imported} items into {}", import.container));
+    output::message(&format!("imported {} into {}", output::items(imported), import.container));
     match failed {
         0 => Ok(()),
         failed => {
             let rest = if unread { ", and what follows was left out" } else { "" };
-            let failure = Failure::partial(format!("{failed} items were not imported{rest}"));
+            let failure = Failure::partial(format!("not imported: {}{rest}", output::items(failed)));
             Err(match import.on_error {
                 OnError::Stop => {
                     failure.hint("--on-error skip goes on after an item that cannot be imported")
@@ -147,16 +147,22 @@ async fn send_all(
     let mut outcome = Outcome::default();
     let mut at_end = false;
     loop {
-        if !at_end && !outcome.unread && sending.len() < import.concurrency.get() {
-            match entries.recv().await {
-                Some(entry) => {
-                    sending.spawn(send(client.clone(), Arc::clone(&key), entry));
+        let wants_more = !at_end && !outcome.unread && sending.len() < import.concurrency.get();
+        let sent = tokio::select! {
+            // A slow file does not keep results waiting.
+            biased;
+            Some(sent) = sending.join_next() => sent,
+            entry = entries.recv(), if wants_more => {
+                match entry {
+                    Some(entry) => {
+                        sending.spawn(send(client.clone(), Arc::clone(&key), entry));
+                    }
+                    None => at_end = true,
                 }
-                None => at_end = true,
+                continue;
             }
-            continue;
-        }
-        let Some(sent) = sending.join_next().await else { break };
+            else => break,
+        };
         match sent.expect("sending does not panic") {
             (_, Ok(())) => progress.step(Some(read.load(Ordering::Relaxed))),
             (_, Err(Refusal::Account(error))) => return Err(error.into()),

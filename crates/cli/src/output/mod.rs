@@ -6,7 +6,7 @@ mod ready;
 mod table;
 
 pub(crate) use banner::Banner;
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Progress, items};
 pub(crate) use ready::ReadyLine;
 pub(crate) use table::Table;
 

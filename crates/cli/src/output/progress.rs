@@ -39,7 +39,7 @@ impl Progress {
                 if let Some(bytes) = bytes_read {
                     bar.set_position(bytes);
                 }
-                bar.set_message(format!("{} items", self.items));
+                bar.set_message(items(self.items));
             }
             None if self.items.is_multiple_of(LINE_EVERY) => {
                 message(&format!("{} {} items", self.done, self.items))
@@ -68,6 +68,11 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// `1 item`, `2 items`.
+pub(crate) fn items(count: u64) -> String {
+    if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }
 
 fn style(form: &str) -> ProgressStyle {

@@ -100,6 +100,29 @@ fn items_survive_every_format() {
 }
 
 #[test]
+fn an_https_account_is_trusted_if_the_system_trusts_it() {
+    let lab = Lab::new();
+    lab.write("one.json", "{\"id\":\"1\",\"pk\":\"a\"}");
+    lab.expect(0, &["cert", "--out", "ca.pem"]);
+    let (endpoint, key) = (&lab.up.account()["endpoint"], &lab.up.account()["key"]);
+    let endpoint = endpoint.as_str().expect("text").replace("http://", "https://");
+    let secure = format!("AccountEndpoint={endpoint};AccountKey={};", key.as_str().expect("text"));
+    let import = [&["import", "d/c", "one.json", "--connection-string", &secure][..], &CREATE].concat();
+    let run_trusting = |home: &Home| {
+        let authority = home.path().join("ca.pem");
+        lab.home.peri(&import).env("SSL_CERT_FILE", authority).output().expect("the program runs")
+    };
+    let trusted = run_trusting(&lab.home);
+    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+    assert!(text(&trusted.stderr).contains("imported 1 item into d/c"));
+    let elsewhere = Home::new();
+    assert!(elsewhere.run(&["cert", "--out", "ca.pem"]).status.success());
+    let stranger = run_trusting(&elsewhere);
+    assert_eq!(stranger.status.code(), Some(5));
+    assert!(text(&stranger.stderr).contains("certificate"), "{}", text(&stranger.stderr));
+}
+
+#[test]
 fn a_hierarchical_key_and_an_odd_name_are_fine() {
     let lab = Lab::new();
     lab.write(
@@ -123,7 +146,7 @@ fn a_bad_item_is_named_and_the_others_go_on_or_not() {
         "bad.ndjson:2: not JSON",
         "bad.ndjson:4: it has no 'id'",
         "bad.ndjson:5: 400",
-        "3 items were not imported",
+        "not imported: 3 items",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
