@@ -6,7 +6,7 @@ use super::{ContainerPath, Control};
 
 const EXAMPLES: &str = "\
 Examples:
-  peri partition list                       every partition, with what it holds
+  peri partition list                       every partition: what it holds, and what it was asked
   peri partition list shop/items            those of one container
   peri partition split shop/items 0         range 0 becomes two, in the middle
   peri partition split shop/items 0 --hold 2s   for two seconds, clients of the range get 410/1007 first

@@ -56,7 +56,18 @@ fn replaced(answer: &Value) -> String {
 
 /// A row per partition.
 fn table(partitions: &Value) -> Table {
-    let mut table = Table::new(&["CONTAINER", "RANGE", "FROM", "ITEMS", "BYTES", "LSN", "PARENTS"]);
+    let mut table = Table::new(&[
+        "CONTAINER",
+        "RANGE",
+        "FROM",
+        "ITEMS",
+        "BYTES",
+        "REQUESTS",
+        "RU",
+        "429",
+        "LSN",
+        "PARENTS",
+    ]);
     for partition in list(partitions) {
         table.row(vec![
             format!("{}/{}", text(&partition["database"]), text(&partition["container"])),
@@ -64,11 +75,21 @@ fn table(partitions: &Value) -> Table {
             start(&partition["minInclusive"]),
             text(&partition["items"]),
             text(&partition["bytes"]),
+            format!("{:.0}", in_all_regions(&partition["regions"], "requests")),
+            format!("{:.2}", in_all_regions(&partition["regions"], "requestUnits")),
+            format!("{:.0}", in_all_regions(&partition["regions"], "throttled")),
             lsn(&partition["lsn"]),
             list(&partition["parents"]).iter().map(text).collect::<Vec<_>>().join(", "),
         ]);
     }
     table
+}
+
+/// What the regions counted, together.
+fn in_all_regions(regions: &Value, member: &str) -> f64 {
+    let all = regions.as_object().into_iter().flatten();
+    // Summing nothing would make a negative zero.
+    all.filter_map(|(_, served)| served[member].as_f64()).fold(0.0, |sum, one| sum + one)
 }
 
 /// Enough of a position to tell ranges apart.
@@ -104,14 +125,16 @@ mod tests {
     fn partitions_are_shown_with_what_they_hold() {
         let partitions = json!([
             { "database": "d", "container": "c", "range": 1, "minInclusive": "", "items": 3, "bytes": 300,
-              "lsn": { "West US": 7, "East US": 7 }, "parents": [0] },
+              "lsn": { "West US": 7, "East US": 7 }, "parents": [0],
+              "regions": { "West US": { "requests": 5, "requestUnits": 12.5, "throttled": 1 },
+                           "East US": { "requests": 2, "requestUnits": 2.0, "throttled": 0 } } },
             { "database": "d", "container": "c", "range": 2, "minInclusive": "1FFFFFFFFFFFFFFFFFFF",
               "items": 14, "bytes": 1400, "lsn": { "East US": 8, "West US": 9 }, "parents": [0] },
         ]);
         let expected = "\
-CONTAINER  RANGE  FROM           ITEMS  BYTES  LSN                         PARENTS
-d/c            1  the beginning      3    300  7                                 0
-d/c            2  1FFFFFFFFFFF…     14   1400  8 in East US, 9 in West US        0";
+CONTAINER  RANGE  FROM           ITEMS  BYTES  REQUESTS     RU  429  LSN                         PARENTS
+d/c            1  the beginning      3    300         7  14.50    1  7                                 0
+d/c            2  1FFFFFFFFFFF…     14   1400         0   0.00    0  8 in East US, 9 in West US        0";
         assert_eq!(table(&partitions).to_string(), expected);
     }
 
