@@ -20,6 +20,7 @@ import "./scenarios/throughput.mjs";
 import "./scenarios/throttling.mjs";
 import "./scenarios/permissions.mjs";
 import "./scenarios/sessions.mjs";
+import "./scenarios/regions.mjs";
 import "./scenarios/lifetimes.mjs";
 import "./scenarios/search.mjs";
 

@@ -19,6 +19,7 @@ from . import (  # noqa: F401
     permissions,
     credentials,
     sessions,
+    regions,
     lifetimes,
     refusals,
     search,
