@@ -2,7 +2,7 @@
 //! connections.
 //!
 //! In: [`Rule`]s, from JSON or from Rust. Out: what is to happen to each request
-//! ([`FaultSet::strike`](set::FaultSet::strike)) and to each region's port. Deciding is pure: time,
+//! (`FaultSet::strike`) and to each region's port. Deciding is pure: time,
 //! draws and what is known about a request are arguments. Carrying it out is left to the `gateway`
 //! (delays, answers) and to the `server` (connections, ports).
 

@@ -1,7 +1,7 @@
 //! Where the account is, who may write, and how far apart its regions are.
 //!
 //! In: changes of the topology, one at a time. Out: immutable [`Topology`]s, and from one of them
-//! the [`Vantage`] of a request: which copy it may see. What the copies hold is the `store`'s.
+//! the vantage of a request: which copy it may see. What the copies hold is the `store`'s.
 
 mod conflict;
 mod lag;
