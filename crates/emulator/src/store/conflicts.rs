@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use protocol::partition::EpkRange;
+
 use super::inbox::Letter;
 use super::item::Item;
 
@@ -37,6 +39,13 @@ impl Conflict {
             (Some(_), Some(_)) => "replace",
         };
         Conflict { operation, item: letter.item.clone(), present, number: 0 }
+    }
+}
+
+impl Conflict {
+    pub(super) fn is_within(&self, range: &EpkRange) -> bool {
+        let item = self.item.as_ref().or(self.present.as_ref());
+        item.is_some_and(|item| range.contains(&item.epk))
     }
 }
 

@@ -232,6 +232,7 @@ impl Container {
             for (region, seen) in &paused {
                 partition.set_view(*region, View::of(seen[at].clone()));
             }
+            partition.inherit_conflicts(old);
             // All regions that write have the same by now, each in the order in which it came to them: that
             // is what their feeds go on by.
             for region in 1..turns[0].len() {

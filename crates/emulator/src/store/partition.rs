@@ -307,6 +307,18 @@ impl Partition {
         }
     }
 
+    /// Takes over what was kept of conflicts in the partitions it comes from.
+    pub(super) fn inherit_conflicts(&self, old: &[Arc<Partition>]) {
+        let Some(mut own) = self.conflicts() else { return };
+        for theirs in old.iter().filter_map(|partition| partition.conflicts()) {
+            theirs
+                .all()
+                .filter(|conflict| conflict.is_within(&self.range))
+                .cloned()
+                .for_each(|conflict| own.add(conflict));
+        }
+    }
+
     /// Versions that lost against another region's.
     pub(crate) fn conflicts(&self) -> Option<MutexGuard<'_, Conflicts>> {
         match &self.copies {

@@ -155,6 +155,11 @@ async fn conflicts_left_to_people_can_be_read_and_removed() {
     assert_eq!((conflicts.len(), &conflicts[0]["operationType"]), (1, &json!("replace")));
     let lost: Value = serde_json::from_str(conflicts[0]["content"].as_str().unwrap()).unwrap();
     assert_eq!((&lost["v"], &lost["_rid"]), (&json!(3), &conflicts[0]["sourceResourceId"]));
+    // They move with their range.
+    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    let feed = account.get(CONFLICTS).await.expect(200).json();
+    let conflicts = feed["Conflicts"].as_array().unwrap();
+    assert_eq!(conflicts.len(), 1);
     let one = format!("{CONFLICTS}/{}", conflicts[0]["id"].as_str().unwrap());
     account.get(&one).await.expect(200);
     account.delete(&one).await.expect(204);
