@@ -239,20 +239,7 @@ impl ItemOperation<'_> {
 
     /// Whether the operation changes nothing. A batch counts as a write, whatever is in it.
     pub(crate) fn is_read(&self) -> bool {
-        match self {
-            ItemOperation::Read(_)
-            | ItemOperation::ReadFeed
-            | ItemOperation::ChangeFeed
-            | ItemOperation::Query
-            | ItemOperation::QueryPlan => true,
-            ItemOperation::Create
-            | ItemOperation::Upsert
-            | ItemOperation::Replace(_)
-            | ItemOperation::Patch(_)
-            | ItemOperation::Delete(_)
-            | ItemOperation::Batch
-            | ItemOperation::DeletePartition => false,
-        }
+        !self.changes_items()
     }
 }
 

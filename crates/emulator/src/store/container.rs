@@ -1,7 +1,7 @@
 //! A container: its rules and its partitions, in the order of the ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -228,19 +228,27 @@ impl Container {
         over.map(|partition| Replica::new(Arc::clone(partition), vantage)).collect()
     }
 
-    /// Removes what has expired, so that its removal is part of the log.
-    pub(crate) fn purge_expired(&self, partition: &Partition, moment: Moment) {
-        while partition.newest_snapshot().expired(moment.now).next().is_some() {
-            // Every write begins with a purge; this one does nothing else.
-            if self.write(&partition.range.min, moment, |_| Ok::<(), DiskError>(())).is_err() {
-                return;
-            }
+    /// Removes what has expired, so that its removal is part of the log. Ends when nothing is left to
+    /// remove, or when it cannot be removed now.
+    pub(crate) fn purge_expired(&self, partition: &Replica, moment: Moment) {
+        if partition.snapshot().expired(moment.now).next().is_none() {
+            return;
         }
+        let topology = self.surroundings.regions.current();
+        let region = if topology.takes_item_writes(moment.region) { moment.region } else { topology.hub() };
+        drop(topology);
+        let moment = Moment { region, ..moment };
+        // Every write begins with a purge; these do nothing else.
+        let purge =
+            || self.write(&partition.range.min, moment, |purge| Ok::<bool, DiskError>(purge.has_changes()));
+        while matches!(purge(), Ok((_, Commit { result: Ok(true), .. }))) {}
     }
 
     /// Takes on replaced properties: new rules for writes, and an index made anew.
     pub(crate) fn replace_properties(&self, properties: &ContainerProperties) {
         let schema = Arc::new(Schema::of(properties));
+        // No partition is split meanwhile, so that none is left under the old rules.
+        let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         for partition in self.partitions.load().iter() {
             partition.adopt(&schema);
         }

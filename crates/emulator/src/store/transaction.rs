@@ -186,6 +186,11 @@ impl<'a> Transaction<'a> {
         &self.head.schema
     }
 
+    /// Whether there is anything to carry out so far.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// The item as this transaction sees it.
     pub(crate) fn read(&self, epk: &EffectivePartitionKey, id: &str) -> Result<Arc<Item>, WriteError> {
         self.head.get_live(epk, id, self.now).cloned().ok_or(WriteError::NotFound)

@@ -274,3 +274,20 @@ async fn an_item_that_got_another_id_has_it_everywhere() {
         account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/2"), &[KEY], "").await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn what_expired_is_told_by_the_feed_of_every_region_and_asking_ends() {
+    let account = account(json!({"defaultTtl": 5})).await;
+    let feed = [KEY, ("a-im", "Full-Fidelity Feed"), ("if-none-match", "*")];
+    for region in 0..REGIONS {
+        let start = account.send_in(RegionId(region), Method::GET, DOCS, &feed, "").await.expect(304);
+        let place = start.header("etag").unwrap().to_owned();
+        put(&account, region, json!({"id": region.to_string(), "pk": "a"})).await;
+        wait(&account, 10_000);
+        let rest = [KEY, feed[1], ("if-none-match", place.as_str())];
+        let changes =
+            account.send_in(RegionId(region), Method::GET, DOCS, &rest, "").await.expect(200).json();
+        let last = changes["Documents"].as_array().unwrap().last().unwrap()["metadata"].clone();
+        assert_eq!(last["timeToLiveExpired"], true, "region {region}: {changes}");
+    }
+}
