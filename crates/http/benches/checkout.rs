@@ -1,0 +1,3 @@
+//! Checkout and checkin, alone and under contention.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The other end of a connection: scheme, lower-cased host and port.

@@ -1,0 +1,33 @@
+//! An HTTP client that says what happened.
+//!
+//! General clients hide what a resilient driver must know: whether a connection was new or reused, how
+//! long each step took, and whether a request that failed had left the machine. This one tells.
+//!
+//! A request borrows a connection, is sent, is answered, and gives the connection back:
+//!
+//! 1. `authority` names the other end: scheme, lower-cased host and port.
+//! 2. `pool` has a connection to it waiting, or not.
+//! 3. `connect` makes one if not: resolve, TCP, TLS, each step within its deadline.
+//! 4. `client` sends the request and hands the answer back as it arrives.
+//! 5. `exchange` is the record of all that, and `error` what it says when it went wrong.
+//!
+//! Without the feature `client` only the vocabulary is compiled: what a driver needs in order to
+//! understand a client it has never met.
+
+// What happened to a request.
+
+// The other end.
+#[cfg(feature = "client")]
+pub mod authority;
+
+// Connections that wait.
+#[cfg(feature = "client")]
+pub mod pool;
+
+// New connections.
+
+// Requests.
+
+// Time.
+#[cfg(feature = "client")]
+pub mod clock;

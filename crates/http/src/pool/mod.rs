@@ -1,0 +1,1 @@
+//! Connections that wait to be used again.
