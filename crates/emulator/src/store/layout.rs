@@ -1,7 +1,6 @@
-//! How a container's partitions split and merge.
+//! How a container's partitions split and merge: what is asked for, and whether it is possible.
 //!
-//! Both make new partitions beside the old ones, first from a snapshot while writes go on, then catch
-//! up within the old one's last turn, and swap. Whoever still holds the old partition reads on in peace;
+//! Both make new partitions beside the old ones and swap (`exchange`). Whoever still holds the old partition reads on in peace;
 //! whoever wants to write to it is told that it has retired and asks for the owner again. Costs grow
 //! with the items of the partitions concerned, so both belong on a thread that may take its time.
 
@@ -14,14 +13,10 @@ use protocol::partition::{EffectivePartitionKey, EpkRange, split_point};
 use thiserror::Error;
 
 use super::container::Container;
-use super::contents::Contents;
+use super::exchange::Exchange;
 use super::index::{KeyRange, Space};
 use super::partition::{Identity, LSN_FIRST, Partition};
-use super::reach::Progress;
-use super::state::State;
-use super::view::View;
-use crate::disk::{self, Batch, CatalogKey, KeptLayout, KeptPartition};
-use crate::regions::RegionId;
+use crate::disk::{KeptLayout, KeptPartition};
 
 /// Why partitions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -64,10 +59,10 @@ pub enum LayoutError {
 /// What splits and merges take turns with.
 #[derive(Debug)]
 pub(super) struct Layout {
-    next_range_id: u32,
+    pub(super) next_range_id: u32,
     /// For each range that others became: its LSN then, and up to where its changes were no longer
     /// known.
-    births: BTreeMap<u32, (Lsn, Lsn)>,
+    pub(super) births: BTreeMap<u32, (Lsn, Lsn)>,
 }
 
 impl Layout {
@@ -82,7 +77,7 @@ impl Layout {
     }
 
     /// What a disk keeps of it, and of `partitions`.
-    fn kept(&self, partitions: &[Arc<Partition>]) -> KeptLayout {
+    pub(super) fn kept(&self, partitions: &[Arc<Partition>]) -> KeptLayout {
         let kept = |partition: &Arc<Partition>| {
             let Identity { id, token_version, .. } = partition.identity;
             let (born, forgotten) = self.births.get(&id).copied().unwrap_or((LSN_FIRST, LSN_FIRST));
@@ -129,9 +124,10 @@ impl Container {
             EpkRange::new(parent.range.min.clone(), at.clone()),
             EpkRange::new(at, parent.range.max.clone()),
         ];
-        let plans = ids.into_iter().zip(ranges).collect();
+        let new = ids.into_iter().zip(ranges).collect();
         let token_version = parent.identity.token_version;
-        self.exchange(&mut layout, &[parent], plans, token_version, uptime)?;
+        let exchange = Exchange { old: vec![parent], new, token_version, uptime };
+        self.exchange(&mut layout, exchange)?;
         Ok(ids)
     }
 
@@ -174,94 +170,9 @@ impl Container {
         let range = EpkRange::new(first.range.min.clone(), last.range.max.clone());
         let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
         // Two histories became one: tokens of before no longer compare.
-        self.exchange(&mut layout, &parents, vec![(id, range)], version + 1, uptime)?;
+        let token_version = version + 1;
+        let exchange = Exchange { old: parents, new: vec![(id, range)], token_version, uptime };
+        self.exchange(&mut layout, exchange)?;
         Ok(id)
-    }
-
-    /// Puts new partitions with the given ids and ranges in the place of `old` ones.
-    fn exchange(
-        &self,
-        layout: &mut Layout,
-        old: &[Arc<Partition>],
-        new: Vec<(u32, EpkRange)>,
-        token_version: i64,
-        uptime: Duration,
-    ) -> Result<(), LayoutError> {
-        let before: Vec<Arc<State>> = old.iter().map(|partition| partition.newest_snapshot()).collect();
-        let mut contents: Vec<Contents> = new.iter().map(|(_, range)| Contents::of(&before, range)).collect();
-        let topology = self.surroundings.regions.current();
-        let paused: Vec<(RegionId, Vec<Contents>)> = topology
-            .regions()
-            .filter_map(|(region, there)| Some((region, there.paused_at?)))
-            .filter_map(|(region, paused_at)| {
-                let seen = |partition: &Arc<Partition>| partition.seen(region, paused_at.min(uptime));
-                let seen: Vec<Arc<State>> = old.iter().map(seen).collect::<Option<_>>()?;
-                Some((region, new.iter().map(|(_, range)| Contents::of(&seen, range)).collect()))
-            })
-            .collect();
-        // In the order of the ring, as everybody who takes more than one.
-        let mut turns: Vec<_> = old.iter().map(|partition| partition.close()).collect();
-        let newest: Vec<&State> = turns.iter().map(|turns| turns[0].state()).collect();
-        let known = before.iter().zip(&newest).all(|(before, newest)| newest.log.reaches(before.lsn));
-        for ((_, range), contents) in new.iter().zip(&mut contents) {
-            match newest.as_slice() {
-                [newest] if known => contents.follow(&newest.log, range, newest.lsn),
-                // Several histories have no common order to catch up in.
-                _ if before.iter().zip(&newest).all(|(before, newest)| before.lsn == newest.lsn) => {}
-                newest => {
-                    let newest: Vec<Arc<State>> =
-                        newest.iter().map(|state| Arc::new(State::clone(state))).collect();
-                    *contents = Contents::of(&newest, range);
-                }
-            }
-            // Everything has arrived everywhere, so the partition furthest ahead says how far all are.
-            let heads = turns.iter().map(|turns| turns[0].head());
-            contents.head.progress =
-                heads.map(|head| head.reach().progress).reduce(Progress::joined).unwrap_or_default();
-        }
-        let mut parents: Vec<u32> = old.iter().flat_map(|partition| partition.parents.clone()).collect();
-        parents.sort_unstable();
-        parents.dedup();
-        parents.extend(old.iter().map(|partition| partition.identity.id));
-        let mut births = Vec::new();
-        let made = new.into_iter().zip(contents).enumerate().map(|(at, ((id, range), contents))| {
-            let identity = Identity::new(id, self.rid, token_version);
-            births.push((id, (contents.state.lsn, contents.state.log.forgotten())));
-            let surroundings = self.surroundings.clone();
-            let mut partition = Partition::new(identity, range, parents.clone(), contents, surroundings);
-            for (region, seen) in &paused {
-                partition.set_view(*region, View::of(seen[at].clone()));
-            }
-            partition.inherit_conflicts(old);
-            // All regions that write have the same by now, each in the order in which it came to them: that
-            // is what their feeds go on by.
-            for region in 1..turns[0].len() {
-                let states: Vec<Arc<State>> =
-                    turns.iter().map(|turns| Arc::new(State::clone(turns[region].state()))).collect();
-                let mut own = Contents::of(&states, &partition.range);
-                own.head.progress = partition.newest().reach().progress;
-                partition.set_copy(RegionId(region as u8), own);
-            }
-            Arc::new(partition)
-        });
-        let mut partitions = Vec::clone(&self.partitions.load());
-        let at = partitions.iter().position(|partition| Arc::ptr_eq(partition, &old[0])).unwrap_or(0);
-        partitions.splice(at..at + old.len(), made);
-        let first = births.iter().map(|(id, _)| *id).min();
-        layout.births.extend(births.iter().copied());
-        if let Some(disk) = &self.surroundings.disk {
-            // Within the turns: what the old ones committed comes before it, and nothing after.
-            let mut batch = Batch::new(64 * partitions.len());
-            let key = CatalogKey::Layout(self.rid).to_bytes();
-            batch.put(disk::Space::Catalog, &key, |to| layout.kept(&partitions).put(to));
-            if let Err(error) = disk.append(batch) {
-                layout.births.retain(|id, _| births.iter().all(|(made, _)| made != id));
-                layout.next_range_id = first.unwrap_or(layout.next_range_id);
-                return Err(LayoutError::NotKept(error.to_string()));
-            }
-        }
-        self.partitions.store(Arc::new(partitions));
-        turns.iter_mut().flatten().for_each(|turn| turn.retire());
-        Ok(())
     }
 }

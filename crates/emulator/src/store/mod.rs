@@ -10,6 +10,7 @@ mod conflicts;
 mod container;
 mod contents;
 mod document;
+mod exchange;
 mod head;
 mod inbox;
 pub(crate) mod index;
