@@ -15,6 +15,10 @@
 //! understand a client it has never met.
 
 // What happened to a request.
+mod error;
+pub mod exchange;
+
+pub use error::{Error, ErrorKind};
 
 // The other end.
 #[cfg(feature = "client")]
@@ -29,5 +33,5 @@ pub mod pool;
 // Requests.
 
 // Time.
-#[cfg(feature = "client")]
+#[cfg(any(test, feature = "client"))]
 pub mod clock;
