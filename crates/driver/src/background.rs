@@ -1,0 +1,1 @@
+//! Tasks that stop when the driver does.

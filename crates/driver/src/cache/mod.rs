@@ -1,0 +1,1 @@
+//! What was learnt once and is asked often: the account, containers, partition ranges.

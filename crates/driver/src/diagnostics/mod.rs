@@ -1,0 +1,5 @@
+//! What the caller can see afterwards: every attempt, and why the next step was taken.
+
+/// What happened during one operation.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {}

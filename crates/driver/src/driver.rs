@@ -1,0 +1,1 @@
+//! `CosmosDriver`: wires the parts, holds no rules.

@@ -1,0 +1,1 @@
+//! Rules that make requests fail on purpose, below sharding.

@@ -1,0 +1,1 @@
+//! A second attempt elsewhere when the first is slow.

@@ -1,0 +1,204 @@
+//! What is wanted: made once, never changed while it is carried out.
+//!
+//! An [`Operation`] says what ([`OperationKind`]) is done to what ([`Target`]), where on the ring
+//! ([`Scope`]), with which body and under which condition. How it is carried out is in `options`; what came
+//! of it is a [`Response`].
+
+mod kind;
+mod response;
+mod target;
+
+use azure_core::http::headers::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use protocol::partition::{EpkRange, PartitionKey};
+use protocol::partition_range::RangeId;
+
+pub use self::kind::{OperationKind, Plane};
+pub use self::response::Response;
+pub(crate) use self::response::sub_status;
+pub use self::target::{ContainerName, Target};
+
+/// Which part of a container an operation is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// No part: metadata, or whatever the gateway makes of it.
+    #[default]
+    Whole,
+    /// One logical partition.
+    Key(PartitionKey),
+    /// A stretch of the ring. The driver finds the physical partition that covers it; a stretch that more
+    /// than one covers (after a split) is answered with 410/1002, and whoever asked divides it.
+    Range(EpkRange),
+    /// A physical partition.
+    Partition(RangeId),
+}
+
+/// Under which condition the operation is carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Under any.
+    #[default]
+    None,
+    /// Only if the resource still has this ETag.
+    IfMatch(String),
+    /// Only if it no longer has this ETag; on change feeds, where to continue.
+    IfNoneMatch(String),
+}
+
+/// One thing to do. Build it with [`Operation::new`] and the `with_` methods.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    kind: OperationKind,
+    target: Target,
+    scope: Scope,
+    body: Bytes,
+    precondition: Precondition,
+    session_token: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    repeatable: bool,
+}
+
+impl Operation {
+    /// An operation without body, key or condition.
+    pub fn new(kind: OperationKind, target: Target) -> Operation {
+        Operation {
+            kind,
+            target,
+            scope: Scope::Whole,
+            body: Bytes::new(),
+            precondition: Precondition::None,
+            session_token: None,
+            headers: Vec::new(),
+            repeatable: false,
+        }
+    }
+
+    /// Reads one item.
+    pub fn read_item(container: &ContainerName, key: PartitionKey, id: &str) -> Operation {
+        Operation::new(OperationKind::Read, Target::item(container, id)).with_scope(Scope::Key(key))
+    }
+
+    /// Makes a new item of `body`.
+    pub fn create_item(container: &ContainerName, key: PartitionKey, body: impl Into<Bytes>) -> Operation {
+        Operation::new(OperationKind::Create, Target::items(container))
+            .with_scope(Scope::Key(key))
+            .with_body(body)
+    }
+
+    /// Writes an item, whether it is there or not.
+    pub fn upsert_item(container: &ContainerName, key: PartitionKey, body: impl Into<Bytes>) -> Operation {
+        Operation::new(OperationKind::Upsert, Target::items(container))
+            .with_scope(Scope::Key(key))
+            .with_body(body)
+    }
+
+    /// Writes over an item that is there.
+    pub fn replace_item(
+        container: &ContainerName,
+        key: PartitionKey,
+        id: &str,
+        body: impl Into<Bytes>,
+    ) -> Operation {
+        Operation::new(OperationKind::Replace, Target::item(container, id))
+            .with_scope(Scope::Key(key))
+            .with_body(body)
+    }
+
+    /// Removes an item.
+    pub fn delete_item(container: &ContainerName, key: PartitionKey, id: &str) -> Operation {
+        Operation::new(OperationKind::Delete, Target::item(container, id)).with_scope(Scope::Key(key))
+    }
+
+    /// The same, in this part of the container.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Operation {
+        self.scope = scope;
+        self
+    }
+
+    /// The same, with this body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Operation {
+        self.body = body.into();
+        self
+    }
+
+    /// The same, under this condition.
+    #[must_use]
+    pub fn with_precondition(mut self, precondition: Precondition) -> Operation {
+        self.precondition = precondition;
+        self
+    }
+
+    /// The same, reading at least what this session token has seen, instead of what this driver has.
+    #[must_use]
+    pub fn with_session_token(mut self, token: impl Into<String>) -> Operation {
+        self.session_token = Some(token.into());
+        self
+    }
+
+    /// The same, with one more header. A name given twice is sent with its last value.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<HeaderValue>) -> Operation {
+        self.headers.push((HeaderName::from_static(name), value.into()));
+        self
+    }
+
+    /// The same, and the caller vouches that carrying it out twice is the same as once: when it may have
+    /// been received, it may be sent again.
+    #[must_use]
+    pub fn repeatable(mut self) -> Operation {
+        self.repeatable = true;
+        self
+    }
+
+    /// What is done.
+    pub fn kind(&self) -> OperationKind {
+        self.kind
+    }
+
+    /// To what.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// In which part of the container.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// With which body; empty for none.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Under which condition.
+    pub fn precondition(&self) -> &Precondition {
+        &self.precondition
+    }
+
+    /// The session token the caller gave.
+    pub fn session_token(&self) -> Option<&str> {
+        self.session_token.as_deref()
+    }
+
+    /// The headers the caller gave, in order.
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
+    /// Data or metadata.
+    pub fn plane(&self) -> Plane {
+        Plane::of(self.kind, self.target.resource())
+    }
+
+    /// Whether it leaves everything as it was.
+    pub fn is_read_only(&self) -> bool {
+        self.kind.is_read_only()
+    }
+
+    /// Whether it may be sent again although it may have been received.
+    pub fn is_idempotent(&self) -> bool {
+        self.repeatable || self.kind.is_idempotent()
+    }
+}

@@ -1,0 +1,3 @@
+//! The loop over regions: route, build, send, evaluate, apply.
+
+mod step;

@@ -1,0 +1,5 @@
+//! Where to send.
+
+mod endpoint;
+
+pub use endpoint::{Endpoint, EndpointKind, Region};

@@ -1,0 +1,1 @@
+//! What drivers of one process share: client factories, limits and background tasks.

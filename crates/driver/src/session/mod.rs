@@ -1,0 +1,1 @@
+//! Which session token to send, and what to remember of the answers.

@@ -1,0 +1,1 @@
+//! The driver against the emulator, over real sockets.
