@@ -25,7 +25,7 @@ mod pipeline;
 
 // 3. Where to send.
 pub mod routing;
-mod session;
+pub mod session;
 
 // 4. One attempt at one endpoint.
 pub mod transport;
@@ -34,7 +34,7 @@ pub mod transport;
 pub mod sharding;
 
 // What is known about the account and its containers.
-mod cache;
+pub mod cache;
 
 // What the caller can see afterwards.
 pub mod diagnostics;
@@ -45,12 +45,12 @@ mod error;
 pub mod faults;
 
 // Time and tasks.
-mod background;
-mod clock;
+pub mod background;
+pub mod clock;
 
 // The front door.
 mod driver;
 mod runtime;
 
-pub use error::Error;
+pub use error::{Error, ErrorKind, Result};
 pub use operation::{Operation, OperationKind, Response, Target};

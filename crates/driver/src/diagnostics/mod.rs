@@ -1,5 +1,90 @@
 //! What the caller can see afterwards: every attempt, and why the next step was taken.
+//!
+//! During an operation a [`Recorder`] is appended to: one vector, no text. Afterwards it is a
+//! [`Diagnostics`], which becomes text only when asked: one line ([`Diagnostics::summary`]), JSON
+//! ([`Diagnostics::to_json`]) or attributes under OpenTelemetry's names
+//! ([`Diagnostics::attributes`]). However often an operation is retried, it keeps its first and its
+//! last attempts and counts those between, so that its size is bounded. What all operations add up
+//! to is in [`metrics`].
+
+mod event;
+mod json;
+
+mod recorder;
+mod summary;
+pub mod telemetry;
+
+use std::time::Duration;
+
+pub use event::{Attempt, AttemptOutcome};
+pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
+pub use summary::Summary;
 
 /// What happened during one operation.
 #[derive(Clone, Debug, Default)]
-pub struct Diagnostics {}
+pub struct Diagnostics {
+    operation: &'static str,
+    elapsed: Duration,
+    /// The first attempts, then the last ones, in the order they were recorded.
+    attempts: Vec<Attempt>,
+    /// How many of `attempts` are the first ones, when some are missing after them.
+    first: usize,
+    totals: Totals,
+}
+
+/// What all attempts add up to, those that were not kept included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Request units of all answers that were received.
+    pub charge: f64,
+    /// Answers 429.
+    pub throttled: u32,
+    /// Second attempts beside a slow one.
+    pub hedges: u32,
+    /// Attempts in another region than the one before.
+    pub failovers: u32,
+    /// Attempts that were dropped before their answer: what they cost is not known.
+    pub abandoned: u32,
+}
+
+impl Diagnostics {
+    /// The word for what was done.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// From the call to the answer.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// The attempts that were kept: the first, and the last.
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// How many attempts between the first and the last were not kept.
+    pub fn omitted(&self) -> u32 {
+        self.totals.attempts.saturating_sub(u32::try_from(self.attempts.len()).unwrap_or(u32::MAX))
+    }
+
+    /// What all attempts add up to.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The short form for logs: one line.
+    pub fn summary(&self) -> Summary<'_> {
+        Summary(self)
+    }
+
+    /// The first attempts and, when some are missing between them, the last.
+    fn parts(&self) -> (&[Attempt], &[Attempt]) {
+        if self.omitted() == 0 { (&self.attempts, &[]) } else { self.attempts.split_at(self.first) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

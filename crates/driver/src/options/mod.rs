@@ -1,1 +1,292 @@
-//! Settings, one concern per file: operation over driver over runtime over environment over default.
+//! Settings, one concern per file.
+//!
+//! What a caller may say has gaps ([`OperationOptions`], [`DriverOptions`]); what the pipeline obeys
+//! has none ([`OperationSettings`], [`DriverSettings`]). Layers fill each other's gaps in one place:
+//! the operation's own word first, then the driver's, the runtime's, the environment's
+//! ([`environment`]), and the defaults last. A driver resolves once when it is made; an operation
+//! that says nothing of its own uses the driver's settings as they are.
+
+pub mod circuit_breaker;
+pub mod consistency;
+pub mod environment;
+pub mod hedging;
+mod invalid;
+pub mod regions;
+pub mod retry;
+pub mod timeouts;
+
+use std::borrow::Cow;
+
+pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
+pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
+pub use environment::{BadVariable, EnvironmentOptions, ShardingVariables};
+pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
+pub use invalid::InvalidOption;
+pub use regions::{RegionOptions, RegionSettings};
+pub use retry::{RetryOptions, RetryPolicy};
+pub use timeouts::{TimeoutOptions, TimeoutSettings};
+
+/// What can be said of one operation, or of all operations of a driver or a runtime.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct OperationOptions {
+    /// How often to try again.
+    pub retry: RetryOptions,
+    /// Whether and when to race a second region.
+    pub hedging: HedgingOptions,
+    /// How long anything may take.
+    pub timeouts: TimeoutOptions,
+    /// Where to go and where not.
+    pub regions: RegionOptions,
+    /// How new what is read must be.
+    pub consistency: ConsistencyOptions,
+}
+
+impl OperationOptions {
+    /// Nothing said.
+    pub fn new() -> OperationOptions {
+        OperationOptions::default()
+    }
+
+    /// Sets how often to try again.
+    #[must_use]
+    pub fn with_retry(self, retry: RetryOptions) -> OperationOptions {
+        OperationOptions { retry, ..self }
+    }
+
+    /// Sets whether and when to race a second region.
+    #[must_use]
+    pub fn with_hedging(self, hedging: HedgingOptions) -> OperationOptions {
+        OperationOptions { hedging, ..self }
+    }
+
+    /// Sets how long anything may take.
+    #[must_use]
+    pub fn with_timeouts(self, timeouts: TimeoutOptions) -> OperationOptions {
+        OperationOptions { timeouts, ..self }
+    }
+
+    /// Sets where to go and where not.
+    #[must_use]
+    pub fn with_regions(self, regions: RegionOptions) -> OperationOptions {
+        OperationOptions { regions, ..self }
+    }
+
+    /// Sets how new what is read must be.
+    #[must_use]
+    pub fn with_consistency(self, consistency: ConsistencyOptions) -> OperationOptions {
+        OperationOptions { consistency, ..self }
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        *self == OperationOptions::default()
+    }
+
+    /// Fills each gap from `fallback`.
+    #[must_use]
+    pub fn or(self, fallback: &OperationOptions) -> OperationOptions {
+        OperationOptions {
+            retry: self.retry.or(&fallback.retry),
+            hedging: self.hedging.or(&fallback.hedging),
+            timeouts: self.timeouts.or(&fallback.timeouts),
+            regions: self.regions.or(&fallback.regions),
+            consistency: self.consistency.or(&fallback.consistency),
+        }
+    }
+
+    fn resolve(&self) -> Result<OperationSettings, InvalidOption> {
+        Ok(OperationSettings {
+            retry: self.retry.resolve()?,
+            hedging: self.hedging.resolve()?,
+            timeouts: self.timeouts.resolve()?,
+            regions: self.regions.resolve(),
+            consistency: self.consistency.resolve(),
+        })
+    }
+}
+
+/// What can be said of a driver, or of all drivers of a runtime.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DriverOptions {
+    /// What its operations get that say nothing of their own.
+    pub operation: OperationOptions,
+    /// When a partition is given up in a region, and tried again.
+    pub circuit_breaker: CircuitBreakerOptions,
+}
+
+impl DriverOptions {
+    /// Nothing said.
+    pub fn new() -> DriverOptions {
+        DriverOptions::default()
+    }
+
+    /// Sets what operations get that say nothing of their own.
+    #[must_use]
+    pub fn with_operation(self, operation: OperationOptions) -> DriverOptions {
+        DriverOptions { operation, ..self }
+    }
+
+    /// Sets when a partition is given up in a region, and tried again.
+    #[must_use]
+    pub fn with_circuit_breaker(self, circuit_breaker: CircuitBreakerOptions) -> DriverOptions {
+        DriverOptions { circuit_breaker, ..self }
+    }
+
+    /// Fills each gap from `fallback`.
+    #[must_use]
+    pub fn or(self, fallback: &DriverOptions) -> DriverOptions {
+        DriverOptions {
+            operation: self.operation.or(&fallback.operation),
+            circuit_breaker: self.circuit_breaker.or(&fallback.circuit_breaker),
+        }
+    }
+}
+
+/// What an operation obeys.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OperationSettings {
+    /// How often to try again.
+    pub retry: RetryPolicy,
+    /// Whether and when to race a second region.
+    pub hedging: HedgingSettings,
+    /// How long anything may take.
+    pub timeouts: TimeoutSettings,
+    /// Where to go and where not.
+    pub regions: RegionSettings,
+    /// How new what is read must be.
+    pub consistency: ConsistencySettings,
+}
+
+impl Default for OperationSettings {
+    fn default() -> OperationSettings {
+        OperationOptions::default().resolve().expect("the defaults are valid; a test says so")
+    }
+}
+
+/// What a driver obeys.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DriverSettings {
+    /// What its operations obey that say nothing of their own.
+    pub operation: OperationSettings,
+    /// When a partition is given up in a region, and tried again.
+    pub circuit_breaker: CircuitBreakerConfig,
+    /// What was said before it was resolved: the layers below an operation's own.
+    layers: OperationOptions,
+}
+
+impl Default for DriverSettings {
+    fn default() -> DriverSettings {
+        let nothing = DriverOptions::default();
+        let environment = EnvironmentOptions::default();
+        DriverSettings::resolve(nothing.clone(), &nothing, &environment)
+            .expect("the defaults are valid; a test says so")
+    }
+}
+
+impl DriverSettings {
+    /// Puts the layers of a driver together, once. Fails on what cannot be obeyed, naming it.
+    pub fn resolve(
+        driver: DriverOptions,
+        runtime: &DriverOptions,
+        environment: &EnvironmentOptions,
+    ) -> Result<DriverSettings, InvalidOption> {
+        let options = driver.or(runtime).or(&environment.driver);
+        Ok(DriverSettings {
+            operation: options.operation.resolve()?,
+            circuit_breaker: options.circuit_breaker.resolve()?,
+            layers: options.operation,
+        })
+    }
+
+    /// What one operation obeys. Borrowed, and free, for an operation that says nothing of its own.
+    pub fn for_operation(
+        &self,
+        operation: Option<&OperationOptions>,
+    ) -> Result<Cow<'_, OperationSettings>, InvalidOption> {
+        match operation {
+            Some(own) if !own.is_empty() => own.clone().or(&self.layers).resolve().map(Cow::Owned),
+            _ => Ok(Cow::Borrowed(&self.operation)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn deadline(seconds: u64) -> OperationOptions {
+        let timeouts = TimeoutOptions::new().with_end_to_end(Duration::from_secs(seconds));
+        OperationOptions::new().with_timeouts(timeouts)
+    }
+
+    fn driver(options: Option<OperationOptions>) -> DriverOptions {
+        DriverOptions::new().with_operation(options.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        let settings = DriverSettings::default();
+        assert_eq!(settings.operation, OperationSettings::default());
+        assert!(settings.operation.hedging.enabled);
+    }
+
+    #[test]
+    fn the_innermost_layer_that_says_something_wins() {
+        let default = TimeoutSettings::default().end_to_end.as_secs();
+        // operation, driver, runtime, environment, expected
+        for (operation, own, runtime, environment, expected) in [
+            (Some(1), Some(2), Some(3), Some(4), 1),
+            (None, Some(2), Some(3), Some(4), 2),
+            (None, None, Some(3), Some(4), 3),
+            (None, None, None, Some(4), 4),
+            (None, None, None, None, default),
+            (Some(1), None, None, None, 1),
+        ] {
+            let environment =
+                EnvironmentOptions { driver: driver(environment.map(deadline)), ..Default::default() };
+            let settings = DriverSettings::resolve(
+                driver(own.map(deadline)),
+                &driver(runtime.map(deadline)),
+                &environment,
+            )
+            .expect("valid");
+            let operation = operation.map(deadline);
+            let resolved = settings.for_operation(operation.as_ref()).expect("valid");
+            assert_eq!(resolved.timeouts.end_to_end, Duration::from_secs(expected), "{operation:?} {own:?}");
+        }
+    }
+
+    #[test]
+    fn an_operation_that_says_one_thing_keeps_the_drivers_word_on_the_others() {
+        let hedging = HedgingOptions::new().with_enabled(false);
+        let own = driver(Some(OperationOptions::new().with_hedging(hedging)));
+        let settings =
+            DriverSettings::resolve(own, &driver(None), &EnvironmentOptions::default()).expect("valid");
+        let operation = deadline(1);
+        let resolved = settings.for_operation(Some(&operation)).expect("valid");
+        assert!(!resolved.hedging.enabled);
+        assert_eq!(resolved.timeouts.end_to_end, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_operation_that_says_nothing_copies_nothing() {
+        let settings = DriverSettings::default();
+        let nothing = OperationOptions::new();
+        for operation in [None, Some(&nothing)] {
+            assert!(matches!(settings.for_operation(operation), Ok(Cow::Borrowed(_))));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_obeyed_is_named() {
+        let settings = DriverSettings::default();
+        let error = settings.for_operation(Some(&deadline(0))).expect_err("no time at all");
+        assert!(error.to_string().contains("timeouts.end_to_end"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Appends attempts while an operation is under way.
+
+use std::time::Instant;
+
+use protocol::partition_range::RangeId;
+use protocol::status::Status;
+
+use super::event::{Attempt, AttemptOutcome};
+use super::{Diagnostics, Totals};
+use crate::routing::Endpoint;
+use crate::transport::outcome::SendRecord;
+use crate::transport::request::ExecutionContext;
+
+/// Attempts that are kept from the beginning.
+pub const ATTEMPTS_FIRST_MAX: usize = 8;
+/// Attempts that are kept from the end.
+pub const ATTEMPTS_LAST_MAX: usize = 8;
+
+/// What happened so far. Appending costs a move of one record; memory is bounded.
+#[derive(Debug)]
+pub struct Recorder {
+    operation: &'static str,
+    started: Instant,
+    attempts: Vec<Attempt>,
+    totals: Totals,
+}
+
+impl Recorder {
+    /// Nothing happened yet. `operation` is the word for what is done.
+    pub fn new(operation: &'static str, now: Instant) -> Recorder {
+        // Nearly every operation takes one attempt; a race takes two.
+        Recorder { operation, started: now, attempts: Vec::with_capacity(1), totals: Totals::default() }
+    }
+
+    /// When the operation began.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// What all attempts add up to so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Adds one request that was answered or failed.
+    pub fn sent(
+        &mut self,
+        context: ExecutionContext,
+        endpoint: &Endpoint,
+        range: Option<RangeId>,
+        record: SendRecord,
+        next: &'static str,
+    ) {
+        self.totals.charge += record.charge;
+        self.totals.throttled +=
+            u32::from(record.status.is_some_and(|(status, _)| status == Status::TOO_MANY_REQUESTS));
+        let outcome = AttemptOutcome::Sent(record);
+        self.push(Attempt { context, endpoint: endpoint.clone(), range, outcome, next });
+    }
+
+    /// Adds one request that was dropped before it was answered.
+    pub fn abandoned(
+        &mut self,
+        context: ExecutionContext,
+        endpoint: &Endpoint,
+        range: Option<RangeId>,
+        started: Instant,
+        now: Instant,
+    ) {
+        self.totals.abandoned += 1;
+        let outcome = AttemptOutcome::Abandoned { started, took: now.saturating_duration_since(started) };
+        self.push(Attempt { context, endpoint: endpoint.clone(), range, outcome, next: "abandoned" });
+    }
+
+    fn push(&mut self, attempt: Attempt) {
+        let before = self.totals.attempts as usize;
+        self.totals.attempts = self.totals.attempts.saturating_add(1);
+        self.totals.hedges += u32::from(attempt.context == ExecutionContext::Hedging);
+        self.totals.failovers += u32::from(attempt.context == ExecutionContext::Failover);
+        if before < ATTEMPTS_FIRST_MAX + ATTEMPTS_LAST_MAX {
+            self.attempts.push(attempt);
+        } else {
+            let at = ATTEMPTS_FIRST_MAX + (before - ATTEMPTS_FIRST_MAX) % ATTEMPTS_LAST_MAX;
+            self.attempts[at] = attempt;
+        }
+        debug_assert!(
+            self.attempts.len() <= ATTEMPTS_FIRST_MAX + ATTEMPTS_LAST_MAX,
+            "attempts outgrew their bound"
+        );
+    }
+
+    /// The operation is over.
+    pub fn finish(self, now: Instant) -> Diagnostics {
+        let Recorder { operation, started, mut attempts, totals } = self;
+        let count = totals.attempts as usize;
+        if count > ATTEMPTS_FIRST_MAX + ATTEMPTS_LAST_MAX {
+            let oldest = (count - ATTEMPTS_FIRST_MAX) % ATTEMPTS_LAST_MAX;
+            attempts[ATTEMPTS_FIRST_MAX..].rotate_left(oldest);
+        }
+        Diagnostics {
+            operation,
+            elapsed: now.saturating_duration_since(started),
+            first: attempts.len().min(ATTEMPTS_FIRST_MAX),
+            attempts,
+            totals,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The short form for logs.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Diagnostics;
+use super::event::{Attempt, AttemptOutcome};
+use crate::transport::outcome::Sent;
+use crate::transport::request::ExecutionContext;
+
+/// One line: what was done, for how long, at which cost, and every attempt that was kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a>(pub(super) &'a Diagnostics);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let diagnostics = self.0;
+        let totals = diagnostics.totals;
+        let operation = if diagnostics.operation.is_empty() { "nothing" } else { diagnostics.operation };
+        write!(f, "{operation} in {}, {:.2} RU", Took(diagnostics.elapsed), totals.charge)?;
+        let (first, last) = diagnostics.parts();
+        let mut separator = ": ";
+        for attempt in first {
+            write!(f, "{separator}{}", Short(attempt))?;
+            separator = " → ";
+        }
+        if diagnostics.omitted() > 0 {
+            write!(f, " → {} more", diagnostics.omitted())?;
+        }
+        last.iter().try_for_each(|attempt| write!(f, " → {}", Short(attempt)))
+    }
+}
+
+struct Short<'a>(&'a Attempt);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let attempt = self.0;
+        write!(f, "{}", attempt.endpoint.region())?;
+        if matches!(attempt.context, ExecutionContext::Hedging | ExecutionContext::Probe) {
+            write!(f, " ({})", attempt.context.name())?;
+        }
+        let (_, took) = attempt.outcome.span();
+        match &attempt.outcome {
+            AttemptOutcome::Abandoned { .. } => write!(f, " abandoned")?,
+            AttemptOutcome::Sent(record) => match (record.status, record.sent) {
+                (Some((status, sub_status)), _) if sub_status.is_none() => write!(f, " {}", status.0)?,
+                (Some((status, sub_status)), _) => write!(f, " {}/{sub_status}", status.0)?,
+                (None, Sent::NotSent) => write!(f, " not sent")?,
+                (None, Sent::MaybeSent) => write!(f, " no answer, maybe sent")?,
+                (None, Sent::Sent) => write!(f, " no answer, sent")?,
+            },
+        }
+        write!(f, " {}", Took(took))
+    }
+}
+
+/// A duration as people read it: three digits that matter.
+pub(super) struct Took(pub(super) Duration);
+
+impl fmt::Display for Took {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = self.0.as_secs_f64() * 1000.0;
+        match milliseconds {
+            ..10.0 => write!(f, "{milliseconds:.2} ms"),
+            ..100.0 => write!(f, "{milliseconds:.1} ms"),
+            ..1000.0 => write!(f, "{milliseconds:.0} ms"),
+            _ => write!(f, "{:.2} s", milliseconds / 1000.0),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+use std::time::{Duration, Instant};
+
+use azure_core::http::Url;
+use protocol::partition_range::RangeId;
+use protocol::status::{Status, SubStatus};
+
+use super::telemetry::{self, AttributeValue};
+use super::*;
+use crate::clock::Clock;
+use crate::routing::{Endpoint, Region};
+use crate::transport::outcome::{SendRecord, Sent};
+use crate::transport::request::ExecutionContext;
+
+fn endpoint(region: &str) -> Endpoint {
+    let host = region.to_lowercase().replace(' ', "");
+    let url = Url::parse(&format!("https://{host}.example/")).expect("a URL");
+    Endpoint::regional(Region::new(region), url)
+}
+
+fn sent(started: Instant, took_ms: u64, status: Option<(u16, u32)>) -> SendRecord {
+    SendRecord {
+        started,
+        took: Duration::from_millis(took_ms),
+        status: status.map(|(status, sub_status)| (Status(status), SubStatus(sub_status))),
+        charge: if status.is_some() { 1.0 } else { 0.0 },
+        sent: if status.is_some() { Sent::Sent } else { Sent::NotSent },
+        shard: Some(3),
+        waited: Duration::ZERO,
+    }
+}
+
+/// West fails, East throttles once and answers, North is abandoned.
+fn story() -> Diagnostics {
+    let start = Clock::machine().now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let mut recorder = Recorder::new("read item", start);
+    let (west, east, north) = (endpoint("West US"), endpoint("East US"), endpoint("North Europe"));
+    let range = Some(RangeId(7));
+    recorder.sent(ExecutionContext::Initial, &west, range, sent(start, 5, None), "another region: not sent");
+    recorder.sent(ExecutionContext::Failover, &east, range, sent(at(5), 2, Some((429, 3200))), "throttled");
+    recorder.abandoned(ExecutionContext::Hedging, &north, range, at(8), at(12));
+    recorder.sent(ExecutionContext::Retry, &east, range, sent(at(9), 3, Some((200, 0))), "done");
+    recorder.finish(at(1234))
+}
+
+#[test]
+fn a_summary_is_one_line_that_tells_the_story() {
+    assert_eq!(
+        story().summary().to_string(),
+        "read item in 1.23 s, 2.00 RU: West US not sent 5.00 ms → East US 429/3200 2.00 ms → \
+         North Europe (hedging) abandoned 4.00 ms → East US 200 3.00 ms"
+    );
+    assert_eq!(Diagnostics::default().summary().to_string(), "nothing in 0.00 ms, 0.00 RU");
+}
+
+#[test]
+fn totals_count_every_attempt() {
+    let expected = Totals { attempts: 4, charge: 2.0, throttled: 1, hedges: 1, failovers: 1, abandoned: 1 };
+    assert_eq!(story().totals(), expected);
+}
+
+#[test]
+fn json_has_every_attempt_and_why_the_next_step_was_taken() {
+    let json: serde_json::Value = serde_json::from_str(&story().to_json()).expect("JSON");
+    assert_eq!((&json["attemptCount"], &json["requestCharge"]), (&4.into(), &2.0.into()));
+    assert!(json.get("omitted").is_none() && json.get("lastAttempts").is_none());
+    let second = serde_json::json!({
+        "context": "failover", "region": "East US", "endpoint": "eastus.example:443", "partitionRange": 7,
+        "startedMs": 5.0, "tookMs": 2.0, "shard": 3, "status": 429, "subStatus": 3200,
+        "requestCharge": 1.0, "sent": "yes", "next": "throttled",
+    });
+    assert_eq!(json["attempts"][1], second);
+    assert_eq!(json["attempts"][0]["sent"], "no");
+    assert_eq!(json["attempts"][2]["sent"], "maybe");
+}
+
+#[test]
+fn attributes_have_the_names_of_the_conventions() {
+    let attributes = story().attributes();
+    let value = |name| attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    assert_eq!(value("db.system.name"), Some(AttributeValue::Word("azure.cosmosdb")));
+    assert_eq!(value("db.response.status_code"), Some(AttributeValue::Text("200".into())));
+    assert_eq!(value(telemetry::REQUEST_CHARGE), Some(AttributeValue::Number(2.0)));
+    let regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+    assert_eq!(value(telemetry::CONTACTED_REGIONS), Some(AttributeValue::List(regions)));
+}
+
+#[test]
+fn a_thousand_attempts_keep_the_first_and_the_last_in_order() {
+    for count in [1, 8, 15, 16, 17, 20, 24, 25, 1000] {
+        let start = Clock::machine().now();
+        let mut recorder = Recorder::new("create item", start);
+        let west = endpoint("West US");
+        for number in 0..count {
+            let record = sent(start, u64::from(number), Some((503, number)));
+            recorder.sent(ExecutionContext::Retry, &west, None, record, "again");
+        }
+        let diagnostics = recorder.finish(start);
+        let kept: Vec<u32> = diagnostics
+            .attempts()
+            .iter()
+            .filter_map(|attempt| attempt.outcome.sent()?.status.map(|(_, sub_status)| sub_status.0))
+            .collect();
+        let all = ATTEMPTS_FIRST_MAX + ATTEMPTS_LAST_MAX;
+        let expected: Vec<u32> = (0..count)
+            .filter(|number| {
+                *number < ATTEMPTS_FIRST_MAX as u32
+                    || *number + ATTEMPTS_LAST_MAX as u32 >= count
+                    || count as usize <= all
+            })
+            .collect();
+        assert_eq!(kept, expected, "{count} attempts");
+        assert_eq!(diagnostics.omitted() as usize, (count as usize).saturating_sub(all));
+        assert_eq!(diagnostics.totals().attempts, count);
+        assert!(diagnostics.summary().to_string().len() < 1000);
+    }
+}

@@ -1,0 +1,127 @@
+//! How new what is read must be.
+
+/// What a read asks for, as `x-ms-cosmos-read-consistency-strategy` spells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReadConsistencyStrategy {
+    /// What the account gives by default.
+    #[default]
+    Default,
+    /// Whatever a replica has.
+    Eventual,
+    /// At least what this client has seen.
+    Session,
+    /// The newest that a region has committed.
+    LatestCommitted,
+    /// The newest that all regions have committed; for accounts with strong consistency.
+    GlobalStrong,
+}
+
+impl ReadConsistencyStrategy {
+    /// The value of the header; none for the account's default.
+    pub fn header_value(self) -> Option<&'static str> {
+        match self {
+            ReadConsistencyStrategy::Default => None,
+            ReadConsistencyStrategy::Eventual => Some("Eventual"),
+            ReadConsistencyStrategy::Session => Some("Session"),
+            ReadConsistencyStrategy::LatestCommitted => Some("LatestCommitted"),
+            ReadConsistencyStrategy::GlobalStrong => Some("GlobalStrong"),
+        }
+    }
+
+    /// Reads a name, whatever its case.
+    pub fn parse(text: &str) -> Option<ReadConsistencyStrategy> {
+        let all = [
+            (ReadConsistencyStrategy::Default, "Default"),
+            (ReadConsistencyStrategy::Eventual, "Eventual"),
+            (ReadConsistencyStrategy::Session, "Session"),
+            (ReadConsistencyStrategy::LatestCommitted, "LatestCommitted"),
+            (ReadConsistencyStrategy::GlobalStrong, "GlobalStrong"),
+        ];
+        all.into_iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(strategy, _)| strategy)
+    }
+}
+
+/// What a caller may say of consistency.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ConsistencyOptions {
+    /// See [`ConsistencySettings::read_strategy`].
+    pub read_strategy: Option<ReadConsistencyStrategy>,
+    /// See [`ConsistencySettings::track_sessions`].
+    pub track_sessions: Option<bool>,
+}
+
+/// How new what is read must be; no gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConsistencySettings {
+    /// What reads ask for. Default: what the account gives.
+    pub read_strategy: ReadConsistencyStrategy,
+    /// Whether the driver remembers what it has seen and asks for at least that. A session token
+    /// given with an operation is sent either way. Default: yes.
+    pub track_sessions: bool,
+}
+
+impl Default for ConsistencySettings {
+    fn default() -> ConsistencySettings {
+        ConsistencySettings { read_strategy: ReadConsistencyStrategy::Default, track_sessions: true }
+    }
+}
+
+impl ConsistencyOptions {
+    /// Nothing said.
+    pub fn new() -> ConsistencyOptions {
+        ConsistencyOptions::default()
+    }
+
+    /// Sets [`ConsistencySettings::read_strategy`].
+    #[must_use]
+    pub fn with_read_strategy(self, strategy: ReadConsistencyStrategy) -> ConsistencyOptions {
+        ConsistencyOptions { read_strategy: Some(strategy), ..self }
+    }
+
+    /// Sets [`ConsistencySettings::track_sessions`].
+    #[must_use]
+    pub fn with_track_sessions(self, track: bool) -> ConsistencyOptions {
+        ConsistencyOptions { track_sessions: Some(track), ..self }
+    }
+
+    /// Fills each gap from `fallback`.
+    #[must_use]
+    pub fn or(self, fallback: &ConsistencyOptions) -> ConsistencyOptions {
+        ConsistencyOptions {
+            read_strategy: self.read_strategy.or(fallback.read_strategy),
+            track_sessions: self.track_sessions.or(fallback.track_sessions),
+        }
+    }
+
+    pub(super) fn resolve(&self) -> ConsistencySettings {
+        let default = ConsistencySettings::default();
+        ConsistencySettings {
+            read_strategy: self.read_strategy.unwrap_or(default.read_strategy),
+            track_sessions: self.track_sessions.unwrap_or(default.track_sessions),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_is_read_as_it_is_written() {
+        for strategy in [
+            ReadConsistencyStrategy::Eventual,
+            ReadConsistencyStrategy::Session,
+            ReadConsistencyStrategy::LatestCommitted,
+            ReadConsistencyStrategy::GlobalStrong,
+        ] {
+            let text = strategy.header_value().expect("sent");
+            assert_eq!(ReadConsistencyStrategy::parse(&text.to_lowercase()), Some(strategy));
+        }
+        assert_eq!(ReadConsistencyStrategy::parse("default"), Some(ReadConsistencyStrategy::Default));
+        assert_eq!(ReadConsistencyStrategy::Default.header_value(), None);
+        assert_eq!(ReadConsistencyStrategy::parse("strong"), None);
+    }
+}

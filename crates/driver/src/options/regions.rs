@@ -1,0 +1,102 @@
+//! Where to go and where not.
+
+use std::sync::Arc;
+
+use crate::routing::Region;
+
+/// What a caller may say of regions.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RegionOptions {
+    /// See [`RegionSettings::preferred`].
+    pub preferred: Option<Arc<[Region]>>,
+    /// See [`RegionSettings::excluded`].
+    pub excluded: Option<Arc<[Region]>>,
+}
+
+/// Where to go and where not; no gaps. Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RegionSettings {
+    /// The regions to try, best first; those the account has and that are not named come after them.
+    /// A driver's: operations are routed by the driver's list. Default: the account's own order.
+    pub preferred: Arc<[Region]>,
+    /// Regions to leave out. When that leaves none, the account's hub is asked all the same: it is
+    /// the only one that always knows. Default: none.
+    pub excluded: Arc<[Region]>,
+}
+
+impl Default for RegionSettings {
+    fn default() -> RegionSettings {
+        RegionOptions::new().resolve()
+    }
+}
+
+impl RegionOptions {
+    /// Nothing said.
+    pub fn new() -> RegionOptions {
+        RegionOptions::default()
+    }
+
+    /// Sets [`RegionSettings::preferred`]. A region named twice counts once.
+    #[must_use]
+    pub fn with_preferred(self, regions: impl IntoIterator<Item = impl Into<Region>>) -> RegionOptions {
+        RegionOptions { preferred: Some(distinct(regions)), ..self }
+    }
+
+    /// Sets [`RegionSettings::excluded`].
+    #[must_use]
+    pub fn with_excluded(self, regions: impl IntoIterator<Item = impl Into<Region>>) -> RegionOptions {
+        RegionOptions { excluded: Some(distinct(regions)), ..self }
+    }
+
+    /// Fills each gap from `fallback`. A list is taken whole: an operation that names what to leave
+    /// out names all of it.
+    #[must_use]
+    pub fn or(self, fallback: &RegionOptions) -> RegionOptions {
+        RegionOptions {
+            preferred: self.preferred.or_else(|| fallback.preferred.clone()),
+            excluded: self.excluded.or_else(|| fallback.excluded.clone()),
+        }
+    }
+
+    pub(super) fn resolve(&self) -> RegionSettings {
+        RegionSettings {
+            preferred: self.preferred.clone().unwrap_or_default(),
+            excluded: self.excluded.clone().unwrap_or_default(),
+        }
+    }
+}
+
+fn distinct(regions: impl IntoIterator<Item = impl Into<Region>>) -> Arc<[Region]> {
+    let mut distinct: Vec<Region> = Vec::new();
+    for region in regions {
+        let region = region.into();
+        if !distinct.contains(&region) {
+            distinct.push(region);
+        }
+    }
+    distinct.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_named_twice_counts_once() {
+        let options = RegionOptions::new().with_preferred(["West US", "East US", "westus"]);
+        let settings = options.resolve();
+        assert_eq!(*settings.preferred, [Region::from("West US"), Region::from("East US")]);
+        assert!(settings.excluded.is_empty());
+    }
+
+    #[test]
+    fn an_operation_can_take_back_what_the_driver_excludes() {
+        let driver = RegionOptions::new().with_preferred(["a"]).with_excluded(["b"]);
+        let operation = RegionOptions::new().with_excluded(Vec::<Region>::new());
+        let settings = operation.or(&driver).resolve();
+        assert!(settings.excluded.is_empty());
+        assert_eq!(*settings.preferred, [Region::from("a")]);
+    }
+}
