@@ -4,20 +4,13 @@ use std::time::{Duration, Instant};
 
 use azure_core::http::headers::Headers;
 use bytes::Bytes;
+use perihelion_http::exchange::Exchange;
 use protocol::status::{Status, SubStatus};
 
 use crate::operation::sub_status;
 
 /// Whether the request may have reached the service. Decides whether it may be sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sent {
-    /// No byte of it left.
-    NotSent,
-    /// Some of it left, or nobody knows.
-    MaybeSent,
-    /// All of it left.
-    Sent,
-}
+pub use perihelion_http::exchange::Sent;
 
 /// An answer of the service, good or bad.
 #[derive(Clone, Debug)]
@@ -77,6 +70,8 @@ pub struct SendRecord {
     pub shard: Option<u64>,
     /// How long the transport waited before it.
     pub waited: Duration,
+    /// The connection and its steps, as far as the client reported them.
+    pub exchange: Exchange,
 }
 
 /// The result of one attempt: its outcome and every request it took.
