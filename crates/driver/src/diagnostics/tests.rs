@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use azure_core::http::Url;
+use perihelion_http::exchange::Exchange;
 use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
@@ -26,6 +27,7 @@ fn sent(started: Instant, took_ms: u64, status: Option<(u16, u32)>) -> SendRecor
         sent: if status.is_some() { Sent::Sent } else { Sent::NotSent },
         shard: Some(3),
         waited: Duration::ZERO,
+        exchange: Exchange::default(),
     }
 }
 
