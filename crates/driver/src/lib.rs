@@ -21,6 +21,7 @@ pub mod options;
 
 // 2. The loop over regions, and the race of two of them.
 mod hedging;
+#[allow(dead_code, reason = "the loop that calls it follows")]
 mod pipeline;
 
 // 3. Where to send.

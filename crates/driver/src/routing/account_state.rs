@@ -1,0 +1,319 @@
+//! Where the account is: its regions, in the order they are tried, and which of them are in trouble.
+//!
+//! In: the account's properties, the caller's preferred regions, and what went wrong. Out: the next
+//! snapshot. Pure: nothing here sends or reads a clock.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use azure_core::http::Url;
+use protocol::account::{AccountProperties, ConsistencyLevel, Location};
+
+use super::endpoint::{Endpoint, Region};
+
+/// How long a region that could not be reached is left alone before it is tried again.
+pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
+
+/// What a region in trouble is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unavailable {
+    /// It does not take writes; reads go on.
+    Writes,
+    /// It cannot be reached, or the account is not there.
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    what: Unavailable,
+    since: Instant,
+}
+
+/// A snapshot of the account: replaced as a whole, never changed in place.
+#[derive(Clone, Debug)]
+pub struct AccountState {
+    /// Readable regions, best first.
+    reads: Vec<Endpoint>,
+    /// Writable regions, best first.
+    writes: Vec<Endpoint>,
+    /// Writable regions, then the readable ones: where one partition may have moved its writes to.
+    failover_writes: Vec<Endpoint>,
+    /// The account's own endpoint.
+    global: Endpoint,
+    multi_write: bool,
+    partition_failover: bool,
+    hedging_forbidden: bool,
+    consistency: ConsistencyLevel,
+    unavailable: HashMap<Region, Mark>,
+}
+
+impl AccountState {
+    /// What is known before the account has been asked: its own endpoint.
+    pub fn unknown(global: Endpoint) -> AccountState {
+        AccountState {
+            reads: vec![global.clone()],
+            writes: vec![global.clone()],
+            failover_writes: vec![global.clone()],
+            global,
+            multi_write: false,
+            partition_failover: false,
+            hedging_forbidden: false,
+            consistency: ConsistencyLevel::Session,
+            unavailable: HashMap::new(),
+        }
+    }
+
+    /// The state `properties` describe. Regions are tried in the order of `preferred`, then in the account's.
+    /// Trouble that was known stays known. Locations whose URL cannot be read are left out.
+    #[must_use]
+    pub fn with_properties(&self, properties: &AccountProperties, preferred: &[Region]) -> AccountState {
+        let reads = in_order(self.endpoints(&properties.readable_locations), preferred);
+        let writes = self.endpoints(&properties.writable_locations);
+        // Of one write region there is nothing to prefer; of several, the nearest is the best.
+        let multi_write = properties.enable_multiple_write_locations && writes.len() > 1;
+        let writes = if multi_write { in_order(writes, preferred) } else { writes };
+        let or_global = |endpoints: Vec<Endpoint>| {
+            if endpoints.is_empty() { vec![self.global.clone()] } else { endpoints }
+        };
+        let writes = or_global(writes);
+        let reads = if reads.is_empty() { writes.clone() } else { reads };
+        let mut failover_writes = writes.clone();
+        failover_writes.extend(reads.iter().filter(|endpoint| !writes.contains(endpoint)).cloned());
+        AccountState {
+            reads,
+            writes,
+            failover_writes,
+            global: self.global.clone(),
+            multi_write,
+            partition_failover: properties.enable_per_partition_failover_behavior,
+            hedging_forbidden: properties.disable_cross_regional_hedging,
+            consistency: properties.user_consistency_policy.default_consistency_level,
+            unavailable: self.unavailable.clone(),
+        }
+    }
+
+    /// Endpoints are kept while their region and URL stay: connections and statistics hang on them.
+    fn endpoints(&self, locations: &[Location]) -> Vec<Endpoint> {
+        let known = |region: &Region, url: &Url| {
+            let mut known = self.failover_writes.iter();
+            known.find(|endpoint| endpoint.region() == region && endpoint.url() == url).cloned()
+        };
+        let endpoint = |location: &Location| {
+            let url = Url::parse(&location.database_account_endpoint).ok()?;
+            let region = Region::new(&location.name);
+            Some(known(&region, &url).unwrap_or_else(|| Endpoint::regional(region, url)))
+        };
+        locations.iter().filter_map(endpoint).collect()
+    }
+
+    /// The state after a region was found in trouble.
+    #[must_use]
+    pub fn mark_unavailable(&self, region: &Region, what: Unavailable, now: Instant) -> AccountState {
+        let mut next = self.clone();
+        let mark = next.unavailable.entry(region.clone()).or_insert(Mark { what, since: now });
+        // Trouble with everything outweighs trouble with writes while it lasts.
+        if what == Unavailable::All {
+            mark.what = Unavailable::All;
+        }
+        mark.since = now;
+        next
+    }
+
+    /// The state after a region answered as it should.
+    #[must_use]
+    pub fn mark_available(&self, region: &Region) -> AccountState {
+        let mut next = self.clone();
+        next.unavailable.remove(region);
+        next
+    }
+
+    /// The state without trouble that is older than `age`: those regions are tried again.
+    #[must_use]
+    pub fn expire(&self, now: Instant, age: Duration) -> AccountState {
+        let mut next = self.clone();
+        next.unavailable.retain(|_, mark| now.saturating_duration_since(mark.since) < age);
+        next
+    }
+
+    /// Whether any trouble is older than `age`, so that expiring would change something.
+    pub fn has_expired(&self, now: Instant, age: Duration) -> bool {
+        self.unavailable.values().any(|mark| now.saturating_duration_since(mark.since) >= age)
+    }
+
+    /// Whether a region is known not to take reads, or writes.
+    pub fn is_unavailable(&self, region: &Region, is_read: bool) -> bool {
+        if self.unavailable.is_empty() {
+            return false;
+        }
+        match self.unavailable.get(region) {
+            None => false,
+            Some(Mark { what: Unavailable::All, .. }) => true,
+            Some(Mark { what: Unavailable::Writes, .. }) => !is_read,
+        }
+    }
+
+    /// Where reads go, best first; never empty.
+    pub fn reads(&self) -> &[Endpoint] {
+        &self.reads
+    }
+
+    /// Where writes go, best first; never empty.
+    pub fn writes(&self) -> &[Endpoint] {
+        &self.writes
+    }
+
+    /// Where the writes of a single partition may have moved to on accounts that let partitions fail over.
+    pub fn failover_writes(&self) -> &[Endpoint] {
+        &self.failover_writes
+    }
+
+    /// The region that has every write first.
+    pub fn hub(&self) -> &Endpoint {
+        self.writes.first().unwrap_or(&self.global)
+    }
+
+    /// The account's own endpoint.
+    pub fn global(&self) -> &Endpoint {
+        &self.global
+    }
+
+    /// Every endpoint that may know the account: its own, then each region's.
+    pub fn all(&self) -> impl Iterator<Item = &Endpoint> {
+        std::iter::once(&self.global)
+            .chain(self.failover_writes.iter().filter(|endpoint| **endpoint != self.global))
+    }
+
+    /// Whether several regions take writes.
+    pub fn is_multi_write(&self) -> bool {
+        self.multi_write
+    }
+
+    /// Whether a single partition may move its writes to another region.
+    pub fn has_partition_failover(&self) -> bool {
+        self.partition_failover
+    }
+
+    /// Whether the account asks clients not to race regions.
+    pub fn forbids_hedging(&self) -> bool {
+        self.hedging_forbidden
+    }
+
+    /// What a read gets that asks for nothing.
+    pub fn consistency(&self) -> ConsistencyLevel {
+        self.consistency
+    }
+
+    /// Whether both describe the same regions in the same roles: nothing was learnt.
+    pub fn same_regions(&self, other: &AccountState) -> bool {
+        self.reads == other.reads && self.writes == other.writes && self.multi_write == other.multi_write
+    }
+}
+
+/// The endpoints of preferred regions first, in that order, then the others as they came.
+fn in_order(mut endpoints: Vec<Endpoint>, preferred: &[Region]) -> Vec<Endpoint> {
+    let rank = |endpoint: &Endpoint| preferred.iter().position(|region| region == endpoint.region());
+    endpoints.sort_by_key(|endpoint| rank(endpoint).unwrap_or(usize::MAX));
+    endpoints
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    pub(crate) fn global() -> Endpoint {
+        Endpoint::global(Url::parse("http://account.example/").expect("a URL"))
+    }
+
+    fn location(name: &str) -> Location {
+        let host = name.to_ascii_lowercase().replace(' ', "");
+        Location { name: name.into(), database_account_endpoint: format!("http://{host}.example/") }
+    }
+
+    pub(crate) fn properties(writes: &[&str], reads: &[&str]) -> AccountProperties {
+        let reads = reads.iter().map(|name| location(name)).collect();
+        let mut properties = AccountProperties::new("account", reads, ConsistencyLevel::Session);
+        properties.writable_locations = writes.iter().map(|name| location(name)).collect();
+        properties.enable_multiple_write_locations = writes.len() > 1;
+        properties
+    }
+
+    /// An account that writes in `writes` and reads in `reads`.
+    pub(crate) fn account(writes: &[&str], reads: &[&str]) -> AccountState {
+        AccountState::unknown(global()).with_properties(&properties(writes, reads), &[])
+    }
+
+    fn names(endpoints: &[Endpoint]) -> Vec<&str> {
+        endpoints.iter().map(|endpoint| endpoint.region().as_str()).collect()
+    }
+
+    #[test]
+    fn preferred_regions_come_first_and_the_others_in_the_accounts_order() {
+        for (writes, preferred, expected_reads, expected_writes) in [
+            (&["A"][..], &[][..], ["A", "B", "C"], &["A"][..]),
+            (&["A"], &["C"], ["C", "A", "B"], &["A"]),
+            (&["A"], &["c", "elsewhere", "b"], ["C", "B", "A"], &["A"]),
+            (&["A", "B", "C"], &["B"], ["B", "A", "C"], &["B", "A", "C"]),
+        ] {
+            let preferred: Vec<Region> = preferred.iter().map(|name| Region::new(name)).collect();
+            let state = AccountState::unknown(global())
+                .with_properties(&properties(writes, &["A", "B", "C"]), &preferred);
+            assert_eq!(names(state.reads()), expected_reads, "{preferred:?}");
+            assert_eq!(names(state.writes()), expected_writes, "{preferred:?}");
+            assert_eq!(state.is_multi_write(), writes.len() > 1);
+        }
+    }
+
+    #[test]
+    fn an_account_that_says_nothing_of_regions_is_asked_at_its_own_endpoint() {
+        let state = AccountState::unknown(global()).with_properties(&properties(&[], &[]), &[]);
+        assert_eq!((names(state.reads()), names(state.writes())), (vec!["hub"], vec!["hub"]));
+        let mut broken = properties(&["A"], &["A", "B"]);
+        broken.readable_locations[1].database_account_endpoint = "not a url".into();
+        let state = AccountState::unknown(global()).with_properties(&broken, &[]);
+        assert_eq!(names(state.reads()), ["A"]);
+    }
+
+    #[test]
+    fn trouble_is_remembered_over_a_refresh_and_forgotten_in_time() {
+        let now = Clock::machine().now();
+        let (a, b) = (Region::new("A"), Region::new("B"));
+        let state = account(&["A"], &["A", "B"])
+            .mark_unavailable(&a, Unavailable::Writes, now)
+            .mark_unavailable(&b, Unavailable::All, now + Duration::from_secs(30));
+        let state = state.with_properties(&properties(&["B"], &["A", "B"]), &[]);
+        for (region, is_read, unavailable) in
+            [(&a, true, false), (&a, false, true), (&b, true, true), (&b, false, true)]
+        {
+            assert_eq!(state.is_unavailable(region, is_read), unavailable, "{region} {is_read}");
+        }
+        let minute = Duration::from_secs(60);
+        assert!(!state.has_expired(now + Duration::from_secs(59), minute));
+        assert!(state.has_expired(now + minute, minute));
+        let later = state.expire(now + minute, minute);
+        assert!(!later.is_unavailable(&a, false) && later.is_unavailable(&b, true));
+        assert!(!later.mark_available(&b).is_unavailable(&b, true));
+    }
+
+    #[test]
+    fn being_unreachable_outweighs_refusing_writes() {
+        let now = Clock::machine().now();
+        let a = Region::new("A");
+        let state = account(&["A"], &["A"]).mark_unavailable(&a, Unavailable::All, now).mark_unavailable(
+            &a,
+            Unavailable::Writes,
+            now,
+        );
+        assert!(state.is_unavailable(&a, true));
+    }
+
+    #[test]
+    fn endpoints_outlive_a_refresh_that_changes_nothing() {
+        let before = account(&["A"], &["A", "B"]);
+        let after = before.with_properties(&properties(&["B"], &["A", "B"]), &[]);
+        assert!(!before.same_regions(&after));
+        assert!(std::ptr::eq(before.reads()[1].url(), after.reads()[1].url()));
+        let all: Vec<_> = after.all().map(|endpoint| endpoint.region().as_str()).collect();
+        assert_eq!(all, ["hub", "B", "A"]);
+    }
+}

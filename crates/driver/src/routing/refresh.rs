@@ -1,0 +1,66 @@
+//! When the account may be asked again.
+//!
+//! Pure. Many operations find out at once that the map is out of date; one of them asks, the others wait for
+//! its answer (`cache`), and nobody asks again at once: an answer that brought nothing new doubles the pause.
+
+use std::time::{Duration, Instant};
+
+/// The pause after an answer that brought something new.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+/// The longest pause: at most twelve questions a minute, however long the trouble lasts.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How often to ask without any trouble.
+pub(crate) const REFRESH_EVERY: Duration = Duration::from_secs(300);
+
+/// When the account was last asked, and what came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RefreshHistory {
+    last: Option<Instant>,
+    /// Answers in a row that brought nothing new, or none.
+    fruitless: u32,
+}
+
+impl RefreshHistory {
+    /// Whether the account may be asked now.
+    pub(crate) fn may_ask(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.saturating_duration_since(last) >= self.pause())
+    }
+
+    /// The history after the account was asked.
+    #[must_use]
+    pub(crate) fn asked(&self, now: Instant, brought_news: bool) -> RefreshHistory {
+        RefreshHistory {
+            last: Some(now),
+            fruitless: if brought_news { 0 } else { self.fruitless.saturating_add(1) },
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        PAUSE_MIN.saturating_mul(1 << self.fruitless.min(8)).min(PAUSE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_pause_doubles_while_nothing_is_learnt_and_starts_over_with_news() {
+        let mut now = Clock::machine().now();
+        let mut history = RefreshHistory::default();
+        assert!(history.may_ask(now));
+        for pause in [500, 1000, 2000, 4000, 5000, 5000] {
+            history = history.asked(now, false);
+            let pause = Duration::from_millis(pause);
+            assert!(!history.may_ask(now + pause - MILLISECOND), "{pause:?}");
+            assert!(history.may_ask(now + pause), "{pause:?}");
+            now += pause;
+        }
+        history = history.asked(now, true);
+        assert!(!history.may_ask(now) && history.may_ask(now + PAUSE_MIN));
+    }
+}

@@ -1,0 +1,69 @@
+//! A value that many read and few replace.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+/// Holds the newest snapshot of a state. Readers never wait; writers take turns, so none loses another's
+/// change.
+#[derive(Debug)]
+pub struct StateCell<T> {
+    current: ArcSwap<T>,
+    turn: Mutex<()>,
+}
+
+impl<T> StateCell<T> {
+    /// A cell that holds `state`.
+    pub fn new(state: T) -> StateCell<T> {
+        StateCell { current: ArcSwap::from_pointee(state), turn: Mutex::new(()) }
+    }
+
+    /// The newest snapshot. It stays as it is, however the cell goes on.
+    pub fn snapshot(&self) -> Arc<T> {
+        self.current.load_full()
+    }
+
+    /// Looks at the newest snapshot without counting a reference; for a glance, not to be kept over a wait.
+    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.current.load())
+    }
+
+    /// Applies `change` to the newest state, once. Readers see the old one until it is done.
+    pub fn update(&self, change: impl FnOnce(&T) -> T) {
+        self.update_with(|state| (change(state), ()));
+    }
+
+    /// The same, for a change that has something to tell.
+    pub fn update_with<R>(&self, change: impl FnOnce(&T) -> (T, R)) -> R {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, told) = change(&self.current.load());
+        self.current.store(Arc::new(next));
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_update_is_lost_between_writers() {
+        let cell = StateCell::new(0u64);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| cell.update(|count| count + 1)));
+            }
+        });
+        assert_eq!(*cell.snapshot(), 4000);
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was() {
+        let cell = StateCell::new(1);
+        let before = cell.snapshot();
+        assert_eq!(cell.update_with(|state| (state + 1, "told")), "told");
+        assert_eq!((*before, *cell.snapshot(), cell.peek(|state| *state)), (1, 2, 2));
+    }
+}
