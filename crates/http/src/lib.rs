@@ -35,3 +35,5 @@ pub mod pool;
 // Time.
 #[cfg(any(test, feature = "client"))]
 pub mod clock;
+#[cfg(feature = "client")]
+mod sync;

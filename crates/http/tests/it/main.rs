@@ -1,0 +1,3 @@
+//! The crate from outside: the pool on plain values, the client against servers on loopback.
+
+mod pool;

@@ -1,0 +1,104 @@
+//! What becomes of a connection when its lease ends.
+
+use super::*;
+
+/// How a lease ends, and whether its connection waits afterwards.
+type Ending = (&'static str, fn(Lease<Socket>, Time), bool);
+
+#[test]
+fn only_a_lease_whose_exchange_was_complete_returns_its_connection() {
+    let endings: [Ending; 7] = [
+        ("dropped in the middle", |lease, _| drop(lease), false),
+        ("checked in", |lease, time| lease.checkin(time.at(1)), true),
+        ("dropped when idle", |mut lease, time| lease.idle_since(time.at(1)), true),
+        (
+            "dropped in the middle of a second exchange",
+            |mut lease, time| {
+                lease.idle_since(time.at(1));
+                lease.in_use();
+            },
+            false,
+        ),
+        (
+            "discarded when idle",
+            |mut lease, time| {
+                lease.idle_since(time.at(1));
+                lease.discard();
+            },
+            false,
+        ),
+        (
+            "closed by the peer when idle",
+            |mut lease, time| {
+                lease.idle_since(time.at(1));
+                lease.state.hang_up();
+            },
+            false,
+        ),
+        ("detached", |lease, _| drop(lease.detach()), false),
+    ];
+    for (what, end, waits) in endings {
+        let (time, (_pool, host)) = (Time::start(), small_host());
+        let lease = host.lease(Socket::new(1), time.at(0));
+        assert_eq!((lease.origin(), host.metrics(time.at(0)).active), (Origin::New, 1), "{what}");
+        let state = Arc::clone(&lease.state);
+        end(lease, time);
+        let metrics = host.metrics(time.at(1));
+        assert_eq!((metrics.active, metrics.idle), (0, u64::from(waits)), "{what}");
+        assert_eq!((state.is_dropped(), metrics.discards), (!waits, u64::from(!waits)), "{what}");
+        assert_adds_up(metrics, 0);
+    }
+}
+
+#[test]
+fn a_connection_the_peer_has_closed_is_never_handed_out() {
+    let (time, (_pool, host)) = (Time::start(), small_host());
+    let sockets: Vec<_> = (1..=3).map(Socket::new).collect();
+    let states: Vec<_> = sockets.iter().map(|socket| Arc::clone(&socket.state)).collect();
+    for socket in sockets {
+        host.checkin(socket, time.at(0));
+    }
+    states[2].hang_up();
+    states[0].hang_up();
+    assert_eq!(drain(&host, time.at(0)), [2]);
+    assert!(states.iter().all(|state| state.is_dropped()));
+    assert_adds_up(host.metrics(time.at(0)), 2);
+}
+
+#[test]
+fn cleanup_closes_what_the_peer_has_closed() {
+    let (time, (pool, host)) = (Time::start(), small_host());
+    let socket = Socket::new(1);
+    socket.state.hang_up();
+    let state = Arc::clone(&socket.state);
+    host.checkin(Socket::new(2), time.at(0));
+    host.checkin(socket, time.at(0));
+    assert!(state.is_dropped(), "it is not even put in line");
+    let lease = host.checkout(time.at(0)).expect("one is open");
+    let state = Arc::clone(&lease.state);
+    lease.checkin(time.at(0));
+    state.hang_up();
+    assert_eq!(pool.cleanup_stale(time.at(0)), 1);
+    assert_eq!(host.metrics(time.at(0)).discards, 2);
+}
+
+#[test]
+fn a_clock_that_was_read_too_early_expires_nothing() {
+    let (time, (_pool, host)) = (Time::start(), small_host());
+    host.checkin(Socket::new(1), time.at(60));
+    assert_eq!(drain(&host, time.at(0)), [1]);
+}
+
+#[test]
+fn leases_outlive_the_pool_and_close_their_connections() {
+    let (time, (pool, host)) = (Time::start(), small_host());
+    let waits = Socket::new(1);
+    let state = Arc::clone(&waits.state);
+    host.checkin(waits, time.at(0));
+    let lease = host.lease(Socket::new(2), time.at(0));
+    let in_use = Arc::clone(&lease.state);
+    drop((pool, host));
+    assert!(!state.is_dropped(), "the lease keeps its host");
+    lease.checkin(time.at(0));
+    assert!(state.is_dropped() && in_use.is_dropped(), "nobody can ask for them any more");
+}
