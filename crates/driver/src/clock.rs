@@ -1,7 +1,7 @@
 //! Time: the one place that reads it and waits for it.
 //!
 //! Decisions take `now` as an argument; loops ask a [`Clock`]. A real clock reads the machine and
-//! sleeps through the runtime of `azure_core`; a [`ManualTime`] stands still until a test moves it, so
+//! sleeps through the runtime of `azure_core`; a `ManualTime` (feature `test-util`) stands still until a test moves it, so
 //! that minutes of backoff pass in microseconds and always in the same order.
 
 use std::fmt;

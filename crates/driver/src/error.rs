@@ -5,6 +5,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::status::{Status, SubStatus};
@@ -151,9 +152,12 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Why an operation failed. One pointer, so that results stay small.
+/// Why an operation failed. One pointer, so that results stay small; cloned when several operations waited
+/// for the same thing and it failed.
+#[derive(Clone)]
 pub struct Error(Box<Story>);
 
+#[derive(Clone)]
 struct Story {
     kind: ErrorKind,
     message: String,
@@ -161,7 +165,7 @@ struct Story {
     activity_id: Option<String>,
     retry_after: Option<Duration>,
     diagnostics: Option<Diagnostics>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// The most that is kept of a message; the rest of a chatty server's is not worth its memory.
@@ -231,7 +235,7 @@ impl Error {
     /// The same, with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 

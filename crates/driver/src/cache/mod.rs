@@ -1,1 +1,14 @@
 //! What was learnt once and is asked often: the account, containers, partition ranges.
+//!
+//! Each cache fetches a thing once however many ask for it ([`single_flight`]), keeps no errors, and
+//! is bounded. How to fetch is handed in, so that nothing here knows of requests; when to distrust
+//! what is cached is decided by whoever got an answer that speaks against it.
+
+mod account;
+mod container;
+mod partition_ranges;
+pub mod single_flight;
+
+pub use account::{AccountCache, parse_account};
+pub use container::{CONTAINERS_MAX, Container, ContainerCache, ContainerDefinition, contradicts_container};
+pub use partition_ranges::{PartitionRanges, RangeFeed, RangePage, RangesCache, parse_ranges, read_ranges};

@@ -25,6 +25,10 @@ pub struct Attempt {
 
 /// What became of a request.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every attempt is a sent one; a box each would cost more"
+)]
 pub enum AttemptOutcome {
     /// It was answered, or failed.
     Sent(SendRecord),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use perihelion_http::exchange::Exchange;
 use serde::Serialize;
 
 use super::Diagnostics;
@@ -47,7 +48,41 @@ struct AttemptJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     request_charge: Option<f64>,
     sent: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<ConnectionJson>,
     next: &'static str,
+}
+
+/// The connection, as far as the client reported it; times are offsets from the start of the attempt.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConnectionJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reuse: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connect_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_byte_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
 }
 
 impl Diagnostics {
@@ -97,8 +132,30 @@ fn attempt_json(attempt: &Attempt, origin: Option<Instant>) -> AttemptJson<'_> {
             },
             AttemptOutcome::Abandoned { .. } => "maybe",
         },
+        connection: sent.and_then(|record| connection_json(&record.exchange)),
         next: attempt.next,
     }
+}
+
+fn connection_json(exchange: &Exchange) -> Option<ConnectionJson> {
+    if *exchange == Exchange::default() {
+        return None;
+    }
+    Some(ConnectionJson {
+        id: exchange.connection.map(|id| id.get()),
+        reuse: exchange.reuse.map(|reuse| reuse.to_string()),
+        protocol: exchange.protocol.map(|protocol| protocol.to_string()),
+        local: exchange.local.map(|address| address.to_string()),
+        remote: exchange.remote.map(|address| address.to_string()),
+        dns_ms: exchange.dns.map(milliseconds),
+        connect_ms: exchange.connect.map(milliseconds),
+        tls_ms: exchange.tls.map(milliseconds),
+        ready_ms: exchange.connection_ready.map(milliseconds),
+        sent_ms: exchange.request_sent.map(milliseconds),
+        first_byte_ms: exchange.first_byte.map(milliseconds),
+        complete_ms: exchange.complete.map(milliseconds),
+        failed: exchange.failed.map(|step| step.to_string()),
+    })
 }
 
 /// To the microsecond.

@@ -9,7 +9,7 @@
 
 mod event;
 mod json;
-
+pub mod metrics;
 mod recorder;
 mod summary;
 pub mod telemetry;

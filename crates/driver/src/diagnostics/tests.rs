@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use azure_core::http::Url;
-use perihelion_http::exchange::Exchange;
+use perihelion_http::exchange::{Exchange, Reuse, Step};
 use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
@@ -116,4 +116,20 @@ fn a_thousand_attempts_keep_the_first_and_the_last_in_order() {
         assert_eq!(diagnostics.totals().attempts, count);
         assert!(diagnostics.summary().to_string().len() < 1000);
     }
+}
+
+#[test]
+fn json_shows_what_the_connection_took() {
+    let start = Clock::machine().now();
+    let mut record = sent(start, 5, None);
+    record.exchange.reuse = Some(Reuse::New);
+    record.exchange.dns = Some(Duration::from_micros(1500));
+    record.exchange.failed = Some(Step::Connect);
+    let mut recorder = Recorder::new("read item", start);
+    recorder.sent(ExecutionContext::Initial, &endpoint("West US"), None, record, "again");
+    let json: serde_json::Value = serde_json::from_str(&recorder.finish(start).to_json()).expect("JSON");
+    let expected = serde_json::json!({"reuse": "new", "dnsMs": 1.5, "failed": Step::Connect.to_string()});
+    assert_eq!(json["attempts"][0]["connection"], expected);
+    let plain: serde_json::Value = serde_json::from_str(&story().to_json()).expect("JSON");
+    assert!(plain["attempts"][0].get("connection").is_none(), "nothing was reported");
 }

@@ -255,7 +255,7 @@ pub(crate) mod tests {
             (&["A"], &["c", "elsewhere", "b"], ["C", "B", "A"], &["A"]),
             (&["A", "B", "C"], &["B"], ["B", "A", "C"], &["B", "A", "C"]),
         ] {
-            let preferred: Vec<Region> = preferred.iter().map(|name| Region::new(name)).collect();
+            let preferred: Vec<Region> = preferred.iter().map(Region::new).collect();
             let state = AccountState::unknown(global())
                 .with_properties(&properties(writes, &["A", "B", "C"]), &preferred);
             assert_eq!(names(state.reads()), expected_reads, "{preferred:?}");

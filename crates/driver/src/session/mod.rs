@@ -1,1 +1,80 @@
 //! Which session token to send, and what to remember of the answers.
+//!
+//! A [`ContainerSession`] holds what this driver has seen of one container, range by range. It lives
+//! with the container's entry in the cache, so that a container recreated under its name starts with
+//! an empty one. Whether a request carries a token at all ([`sends_token`]) is a pure decision.
+
+mod store;
+
+use protocol::account::ConsistencyLevel;
+use protocol::partition_range::RangeId;
+
+pub use store::{ContainerSession, TOKENS_MAX};
+
+use crate::options::{ConsistencySettings, ReadConsistencyStrategy};
+
+/// Which part of a container a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionScope<'a> {
+    /// One physical partition, and those it came from.
+    Range {
+        /// Its number.
+        id: RangeId,
+        /// The ranges it came from, all the way back.
+        parents: &'a [RangeId],
+    },
+    /// Some partition, or several: the gateway will know.
+    Unknown,
+}
+
+/// Whether a request carries what was seen: reads under session consistency, and writes where every
+/// region takes them, since only there can a write reach a region that is behind.
+pub fn sends_token(
+    settings: &ConsistencySettings,
+    account: ConsistencyLevel,
+    is_read: bool,
+    multiple_write_regions: bool,
+) -> bool {
+    if !settings.track_sessions {
+        return false;
+    }
+    let session = match settings.read_strategy {
+        ReadConsistencyStrategy::Default => account == ConsistencyLevel::Session,
+        ReadConsistencyStrategy::Session => true,
+        ReadConsistencyStrategy::Eventual
+        | ReadConsistencyStrategy::LatestCommitted
+        | ReadConsistencyStrategy::GlobalStrong => false,
+    };
+    session && (is_read || multiple_write_regions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_where_it_can_matter() {
+        use ConsistencyLevel::{BoundedStaleness, Eventual, Session, Strong};
+        use ReadConsistencyStrategy as Strategy;
+        // strategy, tracked, account, read, multi-write, sent
+        for (strategy, tracked, account, read, multi_write, sent) in [
+            (Strategy::Default, true, Session, true, false, true),
+            (Strategy::Default, true, Session, false, false, false),
+            (Strategy::Default, true, Session, false, true, true),
+            (Strategy::Default, true, Eventual, true, false, false),
+            (Strategy::Default, true, Strong, true, false, false),
+            (Strategy::Default, true, BoundedStaleness, true, true, false),
+            (Strategy::Session, true, Eventual, true, false, true),
+            (Strategy::Eventual, true, Session, true, false, false),
+            (Strategy::LatestCommitted, true, Session, true, false, false),
+            (Strategy::Session, false, Session, true, false, false),
+        ] {
+            let settings = ConsistencySettings { read_strategy: strategy, track_sessions: tracked };
+            assert_eq!(
+                sends_token(&settings, account, read, multi_write),
+                sent,
+                "{strategy:?} {tracked} {account:?} {read} {multi_write}"
+            );
+        }
+    }
+}

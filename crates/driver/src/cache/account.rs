@@ -1,0 +1,97 @@
+//! The account: where its regions are.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use protocol::account::AccountProperties;
+
+use super::single_flight::SingleFlight;
+use crate::error::{Error, ErrorKind};
+
+/// The newest that was heard of the account.
+#[derive(Debug)]
+pub struct AccountCache(SingleFlight<(), Arc<AccountProperties>>);
+
+impl Default for AccountCache {
+    fn default() -> AccountCache {
+        AccountCache(SingleFlight::new(1))
+    }
+}
+
+impl AccountCache {
+    /// Nothing heard.
+    pub fn new() -> AccountCache {
+        AccountCache::default()
+    }
+
+    /// What was heard, if anything was.
+    pub fn peek(&self) -> Option<Arc<AccountProperties>> {
+        self.0.peek(&())
+    }
+
+    /// The account; asked for if nothing was heard yet.
+    pub async fn get<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<AccountProperties>, Error>
+    where
+        F: Future<Output = Result<Arc<AccountProperties>, Error>> + Send + 'static,
+    {
+        self.0.get(&(), fetch).await
+    }
+
+    /// Something newer than `known`, which an answer spoke against; what somebody else heard in the
+    /// meantime will do.
+    pub async fn refresh<F>(
+        &self,
+        known: &Arc<AccountProperties>,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Arc<AccountProperties>, Error>
+    where
+        F: Future<Output = Result<Arc<AccountProperties>, Error>> + Send + 'static,
+    {
+        self.0.refresh(&(), |current| Arc::ptr_eq(current, known), fetch).await
+    }
+}
+
+/// Reads the answer to `GET /`. An account without a region to read from is no account.
+pub fn parse_account(body: &[u8]) -> Result<AccountProperties, Error> {
+    let account: AccountProperties = serde_json::from_slice(body).map_err(|error| {
+        Error::new(ErrorKind::BadResponse, format!("the endpoint does not answer as an account: {error}"))
+    })?;
+    if account.readable_locations.is_empty() {
+        return Err(Error::new(ErrorKind::BadResponse, "the account names no region to read from"));
+    }
+    Ok(account)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::ready;
+
+    use super::*;
+
+    const BODY: &str = r#"{"_self":"","id":"a","_rid":"a.example","readableLocations":
+        [{"name":"West US","databaseAccountEndpoint":"https://a-westus.example/"}],"newer":{"x":1}}"#;
+
+    #[test]
+    fn an_account_is_told_from_anything_else() {
+        assert_eq!(parse_account(BODY.as_bytes()).expect("an account").readable_locations.len(), 1);
+        for body in ["", "{}", "<html>", r#"{"_self":"","id":"a","_rid":"r","readableLocations":[]}"#] {
+            assert_eq!(parse_account(body.as_bytes()).expect_err(body).kind(), ErrorKind::BadResponse);
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_were_told_of_the_same_failover_ask_once() {
+        let cache = AccountCache::new();
+        let account = Arc::new(parse_account(BODY.as_bytes()).expect("an account"));
+        let first = cache.get(|| ready(Ok(Arc::clone(&account)))).await.expect("asked");
+        let newer = Arc::new((*account).clone());
+        let second = cache.refresh(&first, || ready(Ok(Arc::clone(&newer)))).await.expect("asked");
+        assert!(Arc::ptr_eq(&second, &newer));
+        let third = cache
+            .refresh(&first, || async { Err(Error::new(ErrorKind::Unavailable, "not asked")) })
+            .await
+            .expect("heard already");
+        assert!(Arc::ptr_eq(&third, &newer));
+        assert!(cache.peek().is_some_and(|current| Arc::ptr_eq(&current, &newer)));
+    }
+}

@@ -1,0 +1,274 @@
+//! Containers: what their names lead to.
+//!
+//! A [`Container`] holds everything that is learnt about one: its `_rid`, its partition key, its
+//! partition ranges and what was seen of it. All of it goes when the name leads elsewhere.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use protocol::container::PartitionKeyDefinition;
+use protocol::status::{Status, SubStatus};
+use serde::Deserialize;
+
+use super::partition_ranges::RangesCache;
+use super::single_flight::SingleFlight;
+use crate::error::{Error, ErrorKind};
+use crate::operation::ContainerName;
+use crate::session::ContainerSession;
+
+/// Containers known at a time; beyond it the least recently used is forgotten.
+pub const CONTAINERS_MAX: usize = 1024;
+
+/// What a container's body says that the driver needs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerDefinition {
+    /// What tells it from another container of the same name.
+    #[serde(rename = "_rid")]
+    pub rid: String,
+    /// Which key, hashed how.
+    pub partition_key: PartitionKeyDefinition,
+}
+
+impl ContainerDefinition {
+    /// Reads the answer to a container read; whatever else it says is none of the driver's business.
+    pub fn parse(body: &[u8]) -> Result<ContainerDefinition, Error> {
+        let definition: ContainerDefinition = serde_json::from_slice(body).map_err(|error| {
+            Error::new(
+                ErrorKind::BadResponse,
+                format!("the service does not answer with a container: {error}"),
+            )
+        })?;
+        if definition.rid.is_empty() || definition.partition_key.paths.is_empty() {
+            return Err(Error::new(
+                ErrorKind::BadResponse,
+                "the container has no `_rid` or no partition key",
+            ));
+        }
+        Ok(definition)
+    }
+}
+
+/// A container and all that was learnt about it.
+#[derive(Debug)]
+pub struct Container {
+    name: ContainerName,
+    definition: ContainerDefinition,
+    session: ContainerSession,
+    ranges: RangesCache,
+}
+
+impl Container {
+    /// A container of which nothing but its definition is known.
+    pub fn new(name: ContainerName, definition: ContainerDefinition) -> Container {
+        Container { name, definition, session: ContainerSession::new(), ranges: RangesCache::new() }
+    }
+
+    /// The name that leads to it.
+    pub fn name(&self) -> &ContainerName {
+        &self.name
+    }
+
+    /// What tells it from another container of the same name.
+    pub fn rid(&self) -> &str {
+        &self.definition.rid
+    }
+
+    /// Which key, hashed how.
+    pub fn partition_key(&self) -> &PartitionKeyDefinition {
+        &self.definition.partition_key
+    }
+
+    /// What was seen of it.
+    pub fn session(&self) -> &ContainerSession {
+        &self.session
+    }
+
+    /// Its partition ranges.
+    pub fn ranges(&self) -> &RangesCache {
+        &self.ranges
+    }
+}
+
+/// Containers by name.
+#[derive(Debug)]
+pub struct ContainerCache(SingleFlight<ContainerName, Arc<Container>>);
+
+impl Default for ContainerCache {
+    fn default() -> ContainerCache {
+        ContainerCache(SingleFlight::new(CONTAINERS_MAX))
+    }
+}
+
+impl ContainerCache {
+    /// No container is known.
+    pub fn new() -> ContainerCache {
+        ContainerCache::default()
+    }
+
+    /// The container, if it is known.
+    pub fn peek(&self, name: &ContainerName) -> Option<Arc<Container>> {
+        self.0.peek(name)
+    }
+
+    /// The container; asked for if it is not known.
+    pub async fn get<F>(
+        &self,
+        name: &ContainerName,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Arc<Container>, Error>
+    where
+        F: Future<Output = Result<ContainerDefinition, Error>> + Send + 'static,
+    {
+        let made = name.clone();
+        self.0.get(name, move || made_of(made, None, fetch())).await
+    }
+
+    /// The container its name leads to now, after an answer spoke against `known`. The same one, with
+    /// all that was learnt about it, if that is where the name still leads.
+    pub async fn refresh<F>(
+        &self,
+        known: &Arc<Container>,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Arc<Container>, Error>
+    where
+        F: Future<Output = Result<ContainerDefinition, Error>> + Send + 'static,
+    {
+        let name = known.name.clone();
+        let make = || made_of(name.clone(), Some(Arc::clone(known)), fetch());
+        let refreshed = self.0.refresh(&known.name, |current| Arc::ptr_eq(current, known), make).await;
+        if let Err(error) = &refreshed
+            && error.kind() == ErrorKind::NotFound
+        {
+            self.forget(known);
+        }
+        refreshed
+    }
+
+    /// Forgets a container, unless its name has been led elsewhere since; says whether it did.
+    pub fn forget(&self, known: &Arc<Container>) -> bool {
+        self.0.forget(&known.name, |current| Arc::ptr_eq(current, known))
+    }
+
+    /// How many are known.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A container of the definition that `fetch` brings, or `known` itself when it is still the same.
+async fn made_of(
+    name: ContainerName,
+    known: Option<Arc<Container>>,
+    fetch: impl Future<Output = Result<ContainerDefinition, Error>>,
+) -> Result<Arc<Container>, Error> {
+    let definition = fetch.await?;
+    match known {
+        Some(known) if known.definition == definition => Ok(known),
+        _ => Ok(Arc::new(Container::new(name, definition))),
+    }
+}
+
+/// Whether an answer says that the name leads elsewhere, or nowhere: what is known of the container
+/// cannot be trusted, and a request made with it may be made again with what is asked anew.
+pub fn contradicts_container(status: Status, sub_status: SubStatus) -> bool {
+    matches!(
+        (status, sub_status),
+        (Status::NOT_FOUND, SubStatus::OWNER_RESOURCE_NOT_FOUND)
+            | (Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH)
+            | (Status::GONE, SubStatus::NAME_CACHE_STALE)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::ready;
+
+    use super::*;
+    use crate::session::SessionScope;
+
+    fn definition(rid: &str) -> ContainerDefinition {
+        let body = format!(
+            r#"{{"id":"c","_rid":"{rid}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}},"newer":[]}}"#
+        );
+        ContainerDefinition::parse(body.as_bytes()).expect("a container")
+    }
+
+    async fn known(cache: &ContainerCache, rid: &str) -> Arc<Container> {
+        let name = ContainerName::new("d", "c");
+        let container = cache.get(&name, || ready(Ok(definition(rid)))).await.expect("asked");
+        container.session().record("0:1#5");
+        container
+    }
+
+    #[test]
+    fn a_body_without_rid_or_key_is_no_container() {
+        for body in [
+            "",
+            "{}",
+            r#"{"_rid":"x"}"#,
+            r#"{"_rid":"","partitionKey":{"paths":["/pk"]}}"#,
+            r#"{"_rid":"x","partitionKey":{"paths":[]}}"#,
+        ] {
+            let error = ContainerDefinition::parse(body.as_bytes()).expect_err(body);
+            assert_eq!(error.kind(), ErrorKind::BadResponse);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_recreated_under_its_name_starts_afresh() {
+        let cache = ContainerCache::new();
+        let old = known(&cache, "old").await;
+        let new = cache.refresh(&old, || ready(Ok(definition("new")))).await.expect("asked");
+        assert_eq!((new.rid(), new.session().token(SessionScope::Unknown)), ("new", None));
+        let late = cache
+            .refresh(&old, || async { Err(Error::new(ErrorKind::Unavailable, "not asked")) })
+            .await
+            .expect("refreshed already");
+        assert!(Arc::ptr_eq(&late, &new));
+        assert!(!cache.forget(&old), "the new one stays");
+    }
+
+    #[tokio::test]
+    async fn a_container_that_is_still_the_same_keeps_what_was_seen() {
+        let cache = ContainerCache::new();
+        let container = known(&cache, "same").await;
+        let again = cache.refresh(&container, || ready(Ok(definition("same")))).await.expect("asked");
+        assert!(Arc::ptr_eq(&again, &container));
+        assert_eq!(again.session().token(SessionScope::Unknown).as_deref(), Some("0:1#5"));
+    }
+
+    #[tokio::test]
+    async fn a_container_that_is_gone_is_forgotten() {
+        let cache = ContainerCache::new();
+        let container = known(&cache, "gone").await;
+        let gone = || ready(Err(Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, b"")));
+        cache.refresh(&container, gone).await.expect_err("gone");
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn some_answers_speak_against_the_container() {
+        for (status, sub_status, contradicts) in [
+            (404, 1003, true),
+            (400, 1024, true),
+            (410, 1000, true),
+            (404, 0, false),
+            (404, 1002, false),
+            (400, 1001, false),
+            (410, 1002, false),
+            (200, 0, false),
+        ] {
+            assert_eq!(
+                contradicts_container(Status(status), SubStatus(sub_status)),
+                contradicts,
+                "{status}/{sub_status}"
+            );
+        }
+    }
+}

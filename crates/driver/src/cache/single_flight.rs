@@ -1,0 +1,328 @@
+//! One fetch per key, many waiting.
+//!
+//! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All who
+//! ask while a fetch is under way share it; it goes on as long as one of them waits, so that the one
+//! who started it can leave, and it is dropped with the last. An error goes to those who waited for it
+//! and is then forgotten.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, WeakShared};
+
+use crate::error::Error;
+
+type Flight<V> = BoxFuture<'static, Result<V, Error>>;
+
+/// Values by key, each fetched once. Values are cloned out, so they are usually `Arc`s.
+pub struct SingleFlight<K, V>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    entries: RwLock<HashMap<K, Entry<V>>>,
+    capacity: usize,
+    /// Grows with every use: the order of uses.
+    clock: AtomicU64,
+}
+
+struct Entry<V>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    value: Option<V>,
+    /// The fetch under way, as long as anybody waits for it.
+    flight: Option<(u64, WeakShared<Flight<V>>)>,
+    used: AtomicU64,
+}
+
+impl<K, V> SingleFlight<K, V>
+where
+    K: Clone + Eq + Hash,
+    V: Clone + Send + Sync + 'static,
+{
+    /// An empty cache of at most `capacity` values; beyond it the least recently used goes.
+    pub fn new(capacity: usize) -> SingleFlight<K, V> {
+        SingleFlight {
+            entries: RwLock::new(HashMap::new()),
+            capacity: capacity.max(1),
+            clock: AtomicU64::new(0),
+        }
+    }
+
+    /// The value, if it is there. Never waits for a fetch.
+    ///
+    /// Cost: a read lock, a look-up and a clone.
+    pub fn peek(&self, key: &K) -> Option<V> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(key)?;
+        entry.used.store(self.tick(), Ordering::Relaxed);
+        entry.value.clone()
+    }
+
+    /// The value; fetched if it is not there.
+    pub async fn get<F>(&self, key: &K, fetch: impl FnOnce() -> F) -> Result<V, Error>
+    where
+        F: Future<Output = Result<V, Error>> + Send + 'static,
+    {
+        match self.peek(key) {
+            Some(value) => Ok(value),
+            None => self.refresh(key, |_| false, fetch).await,
+        }
+    }
+
+    /// A value that can be trusted: the one that is there unless `is_stale`, otherwise a fetched one.
+    /// Whoever was told that a value is out of date asks with a test for that very value, so that many
+    /// who were told the same fetch once between them.
+    pub async fn refresh<F>(
+        &self,
+        key: &K,
+        is_stale: impl FnOnce(&V) -> bool,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<V, Error>
+    where
+        F: Future<Output = Result<V, Error>> + Send + 'static,
+    {
+        let (id, flight) = {
+            let mut entries = self.write();
+            let entry = entries.entry(key.clone()).or_insert_with(|| Entry {
+                value: None,
+                flight: None,
+                used: AtomicU64::new(0),
+            });
+            entry.used.store(self.tick(), Ordering::Relaxed);
+            if let Some(value) = &entry.value
+                && !is_stale(value)
+            {
+                return Ok(value.clone());
+            }
+            let under_way = entry.flight.as_ref().and_then(|(id, weak)| Some((*id, weak.upgrade()?)));
+            match under_way {
+                Some(joined) => joined,
+                None => {
+                    let flight = fetch().boxed().shared();
+                    let id = self.tick();
+                    entry.flight = flight.downgrade().map(|weak| (id, weak));
+                    self.make_room(&mut entries, key);
+                    (id, flight)
+                }
+            }
+        };
+        let outcome = flight.await;
+        self.land(key, id, &outcome);
+        outcome
+    }
+
+    /// Forgets the value if it `is_stale`; says whether it did. A fetch under way goes on.
+    pub fn forget(&self, key: &K, is_stale: impl FnOnce(&V) -> bool) -> bool {
+        let mut entries = self.write();
+        let Some(entry) = entries.get_mut(key) else { return false };
+        if !entry.value.as_ref().is_some_and(is_stale) {
+            return false;
+        }
+        entry.value = None;
+        if entry.flight.is_none() {
+            entries.remove(key);
+        }
+        true
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps what flight `id` brought, unless another has taken its place.
+    fn land(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
+        let mut entries = self.write();
+        let Some(entry) = entries.get_mut(key) else { return };
+        if entry.flight.as_ref().is_none_or(|(current, _)| *current != id) {
+            return;
+        }
+        entry.flight = None;
+        match outcome {
+            Ok(value) => entry.value = Some(value.clone()),
+            Err(_) if entry.value.is_none() => {
+                entries.remove(key);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Drops the least recently used entries but never `newest`.
+    fn make_room(&self, entries: &mut HashMap<K, Entry<V>>, newest: &K) {
+        while entries.len() > self.capacity {
+            let oldest = entries
+                .iter()
+                .filter(|(key, _)| *key != newest)
+                .min_by_key(|(_, entry)| entry.used.load(Ordering::Relaxed))
+                .map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { return };
+            entries.remove(&oldest);
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<K, Entry<V>>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> fmt::Debug for SingleFlight<K, V>
+where
+    K: Clone + Eq + Hash,
+    V: Clone + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingleFlight").field("len", &self.len()).field("capacity", &self.capacity).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    use futures::channel::oneshot;
+    use futures::future::{join, pending, ready};
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    type Cache = SingleFlight<&'static str, u32>;
+
+    /// A fetch that counts its starts and ends when told.
+    fn controlled(
+        starts: &Arc<AtomicU32>,
+    ) -> (impl FnOnce() -> BoxFuture<'static, Result<u32, Error>>, oneshot::Sender<u32>) {
+        let (tell, told) = oneshot::channel();
+        let starts = Arc::clone(starts);
+        let fetch = move || {
+            starts.fetch_add(1, Ordering::Relaxed);
+            async move { told.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no answer")) }.boxed()
+        };
+        (fetch, tell)
+    }
+
+    fn ready_with(value: u32) -> impl FnOnce() -> BoxFuture<'static, Result<u32, Error>> {
+        move || ready(Ok(value)).boxed()
+    }
+
+    fn unexpected() -> BoxFuture<'static, Result<u32, Error>> {
+        panic!("there was no need to fetch")
+    }
+
+    #[tokio::test]
+    async fn many_who_ask_at_once_share_one_fetch() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let (fetch, tell) = controlled(&starts);
+        let first = cache.get(&"a", fetch);
+        let second = cache.get(&"a", unexpected);
+        let telling = async { tell.send(7).expect("somebody waits") };
+        let ((first, second), ()) = join(join(first, second), telling).await;
+        assert_eq!((first.expect("a value"), second.expect("a value")), (7, 7));
+        assert_eq!(starts.load(Ordering::Relaxed), 1);
+        assert_eq!(cache.get(&"a", unexpected).await.expect("kept"), 7);
+    }
+
+    #[tokio::test]
+    async fn a_fetcher_that_leaves_hands_over_to_those_who_wait() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let (fetch, tell) = controlled(&starts);
+        let mut first = Box::pin(cache.get(&"a", fetch));
+        assert!((&mut first).now_or_never().is_none());
+        let mut second = Box::pin(cache.get(&"a", unexpected));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        tell.send(7).expect("the second waits on");
+        assert_eq!(second.await.expect("a value"), 7);
+        assert_eq!(starts.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_fetch_nobody_waits_for_is_dropped_and_the_next_one_starts_afresh() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let (fetch, tell) = controlled(&starts);
+        let mut first = Box::pin(cache.get(&"a", fetch));
+        assert!((&mut first).now_or_never().is_none());
+        drop(first);
+        assert!(tell.is_canceled(), "the fetch is gone");
+        assert_eq!(cache.get(&"a", ready_with(8)).await.expect("fetched again"), 8);
+    }
+
+    #[tokio::test]
+    async fn an_error_goes_to_all_who_waited_and_is_forgotten() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let (fetch, tell) = controlled(&starts);
+        let failing = async { drop(tell) };
+        let ((first, second), ()) =
+            join(join(cache.get(&"a", fetch), cache.get(&"a", unexpected)), failing).await;
+        for outcome in [first, second] {
+            assert_eq!(outcome.expect_err("no answer").kind(), ErrorKind::Unavailable);
+        }
+        assert!(cache.is_empty());
+        assert_eq!(cache.get(&"a", ready_with(9)).await.expect("fetched again"), 9);
+    }
+
+    #[tokio::test]
+    async fn those_who_distrust_the_same_value_fetch_once_between_them() {
+        let cache = Cache::new(8);
+        cache.get(&"a", ready_with(1)).await.expect("a value");
+        let refreshed = cache.refresh(&"a", |value| *value == 1, ready_with(2)).await;
+        assert_eq!(refreshed.expect("fetched"), 2);
+        let late = cache.refresh(&"a", |value| *value == 1, unexpected).await;
+        assert_eq!(late.expect("already refreshed"), 2);
+    }
+
+    #[tokio::test]
+    async fn a_refresh_that_fails_keeps_what_was_there() {
+        let cache = Cache::new(8);
+        cache.get(&"a", ready_with(1)).await.expect("a value");
+        let fails = || ready(Err(Error::new(ErrorKind::Unavailable, "down"))).boxed();
+        cache.refresh(&"a", |_| true, fails).await.expect_err("down");
+        assert_eq!(cache.peek(&"a"), Some(1));
+    }
+
+    #[tokio::test]
+    async fn others_keep_reading_while_one_refreshes() {
+        let cache = Cache::new(8);
+        cache.get(&"a", ready_with(1)).await.expect("a value");
+        let mut refreshing = Box::pin(cache.refresh(&"a", |_| true, || pending().boxed()));
+        assert!((&mut refreshing).now_or_never().is_none());
+        assert_eq!(cache.get(&"a", unexpected).await.expect("the old one"), 1);
+    }
+
+    #[tokio::test]
+    async fn only_the_value_that_was_distrusted_is_forgotten() {
+        let cache = Cache::new(8);
+        cache.get(&"a", ready_with(2)).await.expect("a value");
+        assert!(!cache.forget(&"a", |value| *value == 1));
+        assert_eq!(cache.peek(&"a"), Some(2));
+        assert!(cache.forget(&"a", |value| *value == 2));
+        assert_eq!((cache.peek(&"a"), cache.len()), (None, 0));
+    }
+
+    #[tokio::test]
+    async fn memory_is_bounded_and_the_least_recently_used_goes_first() {
+        let cache = Cache::new(2);
+        for key in ["a", "b"] {
+            cache.get(&key, ready_with(1)).await.expect("a value");
+        }
+        assert_eq!(cache.peek(&"a"), Some(1));
+        cache.get(&"c", ready_with(1)).await.expect("a value");
+        assert_eq!(cache.len(), 2);
+        assert_eq!((cache.peek(&"a"), cache.peek(&"b"), cache.peek(&"c")), (Some(1), None, Some(1)));
+    }
+}

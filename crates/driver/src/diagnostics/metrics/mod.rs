@@ -1,0 +1,264 @@
+//! What all operations of a driver add up to: by container, region and partition range.
+//!
+//! Counting costs a look-up and a few atomic additions per operation; nothing is formatted until a
+//! [`MetricsSnapshot`] is taken. The number of series is bounded: what comes after the last one is
+//! counted in a series of its own, under no name. Which logical keys are hottest is known roughly and
+//! within bounds ([`hot_keys`]).
+
+pub mod histogram;
+pub mod hot_keys;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use protocol::partition_range::RangeId;
+
+use self::histogram::Histogram;
+use self::hot_keys::{HotKey, HotKeys};
+use super::Diagnostics;
+use crate::operation::ContainerName;
+use crate::routing::Region;
+
+/// Series at most; beyond it operations are counted together.
+pub const SERIES_MAX: usize = 4096;
+
+/// What a series is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SeriesKey {
+    /// The container; none for the account and what is above containers.
+    pub container: Option<ContainerName>,
+    /// The region that answered last.
+    pub region: Region,
+    /// The physical partition, when it was known.
+    pub range: Option<RangeId>,
+}
+
+/// Whether a partition is given up in a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BreakerGauge {
+    /// It is not.
+    #[default]
+    Closed,
+    /// It is.
+    Open,
+    /// It is, and one request is trying.
+    Probing,
+}
+
+/// Everything a driver counts.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    series: RwLock<HashMap<SeriesKey, Arc<Series>>>,
+    overflow: Arc<Series>,
+    hot_keys: Mutex<HotKeys>,
+}
+
+/// The counts of one series.
+#[derive(Debug, Default)]
+struct Series {
+    operations: AtomicU64,
+    failures: AtomicU64,
+    /// In hundredths: the service charges no finer.
+    charge: AtomicU64,
+    throttled: AtomicU64,
+    hedges: AtomicU64,
+    failovers: AtomicU64,
+    breaker: AtomicU64,
+    latency: Histogram,
+}
+
+/// The counts of one series at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SeriesSnapshot {
+    /// Operations that ended.
+    pub operations: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// Request units.
+    pub charge: f64,
+    /// Answers 429.
+    pub throttled: u64,
+    /// Second attempts beside a slow one.
+    pub hedges: u64,
+    /// Attempts in another region than the one before.
+    pub failovers: u64,
+    /// Whether the partition is given up in the region.
+    pub breaker: BreakerGauge,
+    /// Half of the operations took no longer.
+    pub latency_p50: Duration,
+    /// All but one in a hundred took no longer.
+    pub latency_p99: Duration,
+}
+
+/// Everything a driver counted until one moment.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct MetricsSnapshot {
+    /// Each series and its counts.
+    pub series: Vec<(SeriesKey, SeriesSnapshot)>,
+    /// What came after the last series.
+    pub overflow: SeriesSnapshot,
+    /// The logical keys that cost most, most first.
+    pub hot_keys: Vec<HotKey>,
+}
+
+impl Metrics {
+    /// Nothing counted.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// Counts an operation that has ended.
+    pub fn record(&self, key: &SeriesKey, diagnostics: &Diagnostics, failed: bool) {
+        let totals = diagnostics.totals();
+        let series = self.series(key);
+        let add = |counter: &AtomicU64, by: u64| {
+            if by > 0 {
+                counter.fetch_add(by, Ordering::Relaxed);
+            }
+        };
+        add(&series.operations, 1);
+        add(&series.failures, u64::from(failed));
+        add(&series.charge, hundredths(totals.charge));
+        add(&series.throttled, totals.throttled.into());
+        add(&series.hedges, totals.hedges.into());
+        add(&series.failovers, totals.failovers.into());
+        series.latency.record(diagnostics.elapsed());
+    }
+
+    /// Counts what an operation on one logical key cost. Skipped when another thread is counting: what
+    /// is hot is seen often enough.
+    pub fn record_key(&self, container: &ContainerName, key: &str, charge: f64) {
+        if let Ok(mut keys) = self.hot_keys.try_lock() {
+            keys.record(container, key, hundredths(charge));
+        }
+    }
+
+    /// Sets whether a partition is given up in a region.
+    pub fn set_breaker(&self, key: &SeriesKey, state: BreakerGauge) {
+        let value = match state {
+            BreakerGauge::Closed => 0,
+            BreakerGauge::Open => 1,
+            BreakerGauge::Probing => 2,
+        };
+        self.series(key).breaker.store(value, Ordering::Relaxed);
+    }
+
+    /// Everything that was counted.
+    pub fn snapshot(&self) -> MetricsSnapshot {
+        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        MetricsSnapshot {
+            series: series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect(),
+            overflow: self.overflow.snapshot(),
+            hot_keys: self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner).hottest(),
+        }
+    }
+
+    fn series(&self, key: &SeriesKey) -> Arc<Series> {
+        if let Some(series) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return Arc::clone(series);
+        }
+        let mut all = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        match all.get(key) {
+            Some(series) => Arc::clone(series),
+            None if all.len() >= SERIES_MAX => Arc::clone(&self.overflow),
+            None => Arc::clone(all.entry(key.clone()).or_default()),
+        }
+    }
+}
+
+impl Series {
+    fn snapshot(&self) -> SeriesSnapshot {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        SeriesSnapshot {
+            operations: count(&self.operations),
+            failures: count(&self.failures),
+            charge: count(&self.charge) as f64 / 100.0,
+            throttled: count(&self.throttled),
+            hedges: count(&self.hedges),
+            failovers: count(&self.failovers),
+            breaker: match count(&self.breaker) {
+                0 => BreakerGauge::Closed,
+                1 => BreakerGauge::Open,
+                _ => BreakerGauge::Probing,
+            },
+            latency_p50: self.latency.quantile(0.50).unwrap_or_default(),
+            latency_p99: self.latency.quantile(0.99).unwrap_or_default(),
+        }
+    }
+}
+
+fn hundredths(charge: f64) -> u64 {
+    // A charge is small and positive; what is not counts as nothing.
+    (charge * 100.0).round().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::diagnostics::Recorder;
+
+    fn key(region: &str, range: u32) -> SeriesKey {
+        SeriesKey {
+            container: Some(ContainerName::new("d", "c")),
+            region: Region::new(region),
+            range: Some(RangeId(range)),
+        }
+    }
+
+    fn took(milliseconds: u64) -> Diagnostics {
+        let start = Clock::machine().now();
+        Recorder::new("read item", start).finish(start + Duration::from_millis(milliseconds))
+    }
+
+    #[test]
+    fn operations_are_counted_where_they_happened() {
+        let metrics = Metrics::new();
+        for _ in 0..99 {
+            metrics.record(&key("West US", 0), &took(2), false);
+        }
+        metrics.record(&key("westus", 0), &took(500), true);
+        metrics.record(&key("East US", 0), &took(1), false);
+        metrics.set_breaker(&key("East US", 0), BreakerGauge::Open);
+        let snapshot = metrics.snapshot();
+        let find = |wanted: &SeriesKey| {
+            snapshot.series.iter().find(|(key, _)| key == wanted).map(|(_, series)| series.clone())
+        };
+        let west = find(&key("West US", 0)).expect("counted");
+        assert_eq!((west.operations, west.failures, west.breaker), (100, 1, BreakerGauge::Closed));
+        assert!(west.latency_p50 < Duration::from_millis(3), "{:?}", west.latency_p50);
+        assert!(west.latency_p99 < Duration::from_millis(3), "{:?}", west.latency_p99);
+        let east = find(&key("East US", 0)).expect("counted");
+        assert_eq!((east.operations, east.breaker), (1, BreakerGauge::Open));
+        assert_eq!(snapshot.overflow.operations, 0);
+    }
+
+    #[test]
+    fn the_number_of_series_is_bounded_and_nothing_goes_uncounted() {
+        let metrics = Metrics::new();
+        let all = SERIES_MAX as u32 + 100;
+        for range in 0..all {
+            metrics.record(&key("West US", range), &took(1), false);
+        }
+        let snapshot = metrics.snapshot();
+        assert_eq!(snapshot.series.len(), SERIES_MAX);
+        assert_eq!(snapshot.overflow.operations, 100);
+    }
+
+    #[test]
+    fn the_keys_that_cost_most_are_named() {
+        let metrics = Metrics::new();
+        let container = ContainerName::new("d", "c");
+        for number in 0..1000 {
+            metrics.record_key(&container, &format!("[\"{number}\"]"), 1.0);
+            metrics.record_key(&container, "[\"hot\"]", 2.5);
+        }
+        let hottest = metrics.snapshot().hot_keys;
+        assert_eq!(&*hottest[0].key, "[\"hot\"]");
+        assert!(hottest[0].charge >= 2500.0);
+    }
+}
