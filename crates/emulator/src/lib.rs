@@ -32,6 +32,7 @@ mod change_feed;
 mod charge;
 mod disk;
 mod growth;
+mod operations;
 pub mod partitions;
 mod query;
 pub mod regions;

@@ -40,10 +40,8 @@ impl Account {
         at: Option<&str>,
         uptime: Duration,
     ) -> Result<[u32; 2], PartitionsError> {
-        let at = at.map(|hex| {
-            EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionsError::BadPosition(hex.to_owned()))
-        });
-        Ok(self.container_store(database, container)?.split(range, at.transpose()?.as_ref(), uptime)?)
+        let at = at.map(position).transpose()?;
+        Ok(self.container_store(database, container)?.split(range, at.as_ref(), uptime)?)
     }
 
     /// Merges neighbouring partition key ranges into one.
@@ -66,10 +64,44 @@ impl Account {
         range: u32,
         splitting: bool,
     ) -> Result<(), PartitionsError> {
+        let until = if splitting { Duration::MAX } else { Duration::ZERO };
+        self.hold_partition(database, container, range, until)
+    }
+
+    /// The same until an uptime, at which they are let in again whatever happens.
+    pub fn hold_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        until: Duration,
+    ) -> Result<(), PartitionsError> {
         let store = self.container_store(database, container)?;
         let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
-        partition.set_splitting(splitting);
+        partition.hold_until(until);
         Ok(())
+    }
+
+    /// Whether [`split_partition`](Account::split_partition) would do as asked, as things are.
+    pub(crate) fn check_split(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        at: Option<&str>,
+    ) -> Result<(), PartitionsError> {
+        let at = at.map(position).transpose()?;
+        Ok(self.container_store(database, container)?.check_split(range, at.as_ref())?)
+    }
+
+    /// Whether [`merge_partitions`](Account::merge_partitions) would do as asked, as things are.
+    pub(crate) fn check_merge(
+        &self,
+        database: &str,
+        container: &str,
+        ranges: &[u32],
+    ) -> Result<(), PartitionsError> {
+        Ok(self.container_store(database, container)?.check_merge(ranges)?)
     }
 
     fn container_store(&self, database: &str, container: &str) -> Result<Arc<Container>, PartitionsError> {
@@ -80,4 +112,8 @@ impl Account {
         })?;
         Ok(Arc::clone(&found.store))
     }
+}
+
+fn position(hex: &str) -> Result<EffectivePartitionKey, PartitionsError> {
+    EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionsError::BadPosition(hex.to_owned()))
 }

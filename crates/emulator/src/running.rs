@@ -9,6 +9,7 @@ use crate::error::{Door, StartError};
 use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
 use crate::gateway::{Account, AccountSettings, Gateway};
 use crate::handlers::{self, ContainerUsage};
+use crate::operations::Operations;
 use crate::regions::{Region, RegionId, Topology};
 use crate::server::{Listeners, Server, Tls, TlsError};
 
@@ -58,6 +59,7 @@ impl Emulator {
             clock: config.clock.clone(),
             host: config.bind.host(),
             faults: faults.clone(),
+            operations: Operations::new(Arc::clone(&account), config.clock.clone()),
         };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
         let kept = ClosesOnDrop(account.disk.clone());

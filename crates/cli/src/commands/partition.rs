@@ -1,11 +1,19 @@
 //! `peri partition`: list, split, merge.
 
+use std::time::Duration;
+
+use emulator::clock::Span;
 use serde_json::{Value, json};
 
 use crate::arguments::{ContainerPath, Partition, PartitionAction};
 use crate::control::{ControlPort, escaped, list, text};
 use crate::exit::Failure;
 use crate::output::Table;
+
+/// How often a split that is held is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// No split or merge takes longer once its hold is over.
+const CHANGE_MAX: Duration = Duration::from_secs(60);
 
 /// Does what was asked and shows what came of it.
 pub(crate) fn run(partition: &Partition) -> Result<(), Failure> {
@@ -22,25 +30,42 @@ pub(crate) fn run(partition: &Partition) -> Result<(), Failure> {
             port.show(&answer, |answer| table(&answer["partitions"]).to_string());
         }
         PartitionAction::Split { container, range, at, hold } => {
-            let path = format!("{}/{range}", partitions_of(container));
-            if let Some(hold) = hold {
-                port.post(&format!("{path}/lock"), &json!({}))?;
-                std::thread::sleep(hold.0);
-            }
-            let split = port.post(&format!("{path}/split"), &json!({ "epk": at }));
-            if split.is_err() && hold.is_some() {
-                // Whatever kept it from being split, clients need not wait for it any longer.
-                let _ = port.post(&format!("{path}/unlock"), &json!({}));
-            }
-            port.show(&split?, replaced);
+            let path = format!("{}/{range}/split", partitions_of(container));
+            let body = json!({ "epk": at, "lockDurationMs": hold.map(milliseconds) });
+            carry_out(&port, &path, &body, hold.map_or(Duration::ZERO, |hold| hold.0))?;
         }
         PartitionAction::Merge { container, ranges } => {
-            let merged =
-                port.post(&format!("{}/merge", partitions_of(container)), &json!({ "ranges": ranges }))?;
-            port.show(&merged, replaced);
+            let path = format!("{}/merge", partitions_of(container));
+            carry_out(&port, &path, &json!({ "partitionIds": ranges }), Duration::ZERO)?;
         }
     }
     Ok(())
+}
+
+/// Begins a split or merge and shows what came of it. It is the server's: if this process ends, it goes on.
+fn carry_out(port: &ControlPort, path: &str, body: &Value, hold: Duration) -> Result<(), Failure> {
+    let mut operation = port.post(path, body)?;
+    let id = text(&operation["operationId"]);
+    let polls = (hold + CHANGE_MAX).as_millis().div_ceil(POLL_INTERVAL.as_millis());
+    for _ in 0..polls {
+        match operation["phase"].as_str() {
+            Some("Succeeded") => {
+                port.show(&operation, replaced);
+                return Ok(());
+            }
+            Some("Failed") => return Err(Failure::refused(&text(&operation["error"]))),
+            _ => {
+                std::thread::sleep(POLL_INTERVAL);
+                operation = port.get(&format!("/operations/{}", escaped(&id)))?;
+            }
+        }
+    }
+    Err(Failure::other(format!("operation {id} is not over yet"))
+        .hint("`peri partition list` shows what came of it"))
+}
+
+fn milliseconds(span: Span) -> u64 {
+    u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn partitions_of(path: &ContainerPath) -> String {

@@ -57,7 +57,12 @@ pub(super) fn table(regions: &Value) -> Table {
 }
 
 fn state(region: &Value) -> String {
-    let mut words = vec![if region["writes"] == true { "writes" } else { "reads" }.to_owned()];
+    let role = match (&region["removed"], &region["writes"]) {
+        (Value::Bool(true), _) => "removed",
+        (_, Value::Bool(true)) => "writes",
+        _ => "reads",
+    };
+    let mut words = vec![role.to_owned()];
     if region["paused"] == true {
         words.push("paused".to_owned());
     }
@@ -97,6 +102,8 @@ mod tests {
               "lagFrom": { "West US": "2s", "North Europe": "0s" } },
             { "name": "Gone", "endpoint": "http://localhost:8083/", "writes": false, "paused": false,
               "condition": "refused", "endsIn": "30s", "lagFrom": {} },
+            { "name": "Left", "endpoint": "http://localhost:8084/", "writes": false, "paused": false,
+              "removed": true, "condition": "draining", "lagFrom": {} },
             { "name": "Alone", "condition": "up", "endpoint": "http://localhost:1/", "writes": true, "paused": false, "lagFrom": {} },
         ]);
         let expected = "\
@@ -104,6 +111,7 @@ REGION   ENDPOINT               STATE                   LAG
 West US  http://localhost:8081  writes                  0s
 East US  http://localhost:8082  reads, paused           0s from North Europe, 2s from West US
 Gone     http://localhost:8083  reads, refused for 30s
+Left     http://localhost:8084  removed, draining
 Alone    http://localhost:1     writes";
         assert_eq!(table(&regions).to_string(), expected);
     }

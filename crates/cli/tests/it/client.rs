@@ -80,6 +80,14 @@ impl Client {
         self.send(method, path, headers, body).expect("the server answers")
     }
 
+    /// Makes a database `d` with a container `c`, whose partition key is `/pk`.
+    #[track_caller]
+    pub(crate) fn make_container(&mut self) {
+        assert_eq!(self.ask("POST", "/dbs", &[], r#"{"id":"d"}"#).status, 201);
+        let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        assert_eq!(self.ask("POST", "/dbs/d/colls", &[], body).status, 201);
+    }
+
     fn read(&mut self) -> io::Result<Answer> {
         let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let mut line = String::new();

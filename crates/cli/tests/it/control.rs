@@ -1,49 +1,17 @@
 //! The commands that look at a running account and change its shape.
 
-use std::process::Output;
-
 use serde_json::Value;
 
-use crate::binary::{Home, Up, text};
+use crate::client::Client;
+use crate::lab::Lab;
 
-/// A running one, and a way to type commands about it.
-struct Lab {
-    home: Home,
-    up: Up,
-}
-
-impl Lab {
-    fn new() -> Lab {
-        let home = Home::new();
-        let up = home.up(&["--regions", "West US,East US"]);
-        Lab { home, up }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.home.run(&[arguments, &["--control", self.up.control()]].concat())
-    }
-
-    /// What it prints.
-    #[track_caller]
-    fn says(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-        text(&output.stdout).trim_end().to_owned()
-    }
-
-    #[track_caller]
-    fn refuses(&self, arguments: &[&str], code: i32, reason: &str) {
-        let output = self.run(arguments);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(reason), "{arguments:?}: {stderr}");
-        assert_eq!(text(&output.stdout), "", "{arguments:?}");
-    }
+fn two_regions() -> Lab {
+    Lab::with(&["--regions", "West US,East US"])
 }
 
 #[test]
 fn status_shows_the_regions_and_that_there_is_nothing_yet() {
-    let lab = Lab::new();
+    let lab = two_regions();
     let status = lab.says(&["status"]);
     assert!(status.starts_with("consistency Session\n\nREGION "), "{status}");
     assert!(
@@ -56,7 +24,7 @@ fn status_shows_the_regions_and_that_there_is_nothing_yet() {
 
 #[test]
 fn regions_are_set_apart_paused_and_resumed() {
-    let lab = Lab::new();
+    let lab = two_regions();
     let lagged = lab.says(&["region", "lag", "1s..2s", "--to", "eastus"]);
     assert!(lagged.contains("reads   1s..2s"), "{lagged}");
     assert!(lab.says(&["region", "pause", "East US"]).contains("reads, paused"));
@@ -68,7 +36,7 @@ fn regions_are_set_apart_paused_and_resumed() {
 
 #[test]
 fn regions_go_down_and_come_up() {
-    let lab = Lab::new();
+    let lab = two_regions();
     for (arguments, state) in [
         (&["down", "East US", "--for", "1h"][..], "reads, refused for "),
         (&["down", "eastus", "--as", "black-hole"], "reads, blackHole"),
@@ -90,7 +58,7 @@ fn regions_go_down_and_come_up() {
 
 #[test]
 fn faults_are_made_listed_and_removed() {
-    let lab = Lab::new();
+    let lab = two_regions();
     assert!(lab.says(&["fault", "list"]).starts_with("no rules (seed "));
     let shown = lab.says(&[
         "fault",
@@ -118,9 +86,8 @@ fn faults_are_made_listed_and_removed() {
     ] {
         lab.says(&[&["fault"], arguments].concat());
     }
-    let file = lab.home.path().join("rule.json");
-    std::fs::write(&file, r#"{"id":"own","effect":{"status":503}}"#).unwrap();
-    lab.says(&["fault", "add", file.to_str().unwrap()]);
+    lab.write("rule.json", r#"{"id":"own","effect":{"status":503}}"#);
+    lab.says(&["fault", "add", "rule.json"]);
     let listed: Value = serde_json::from_str(&lab.says(&["fault", "list", "--json"])).unwrap();
     assert_eq!(listed["rules"].as_array().unwrap().len(), 8);
     assert_eq!(lab.says(&["fault", "rm", "own"]), "removed 'own'");
@@ -139,7 +106,7 @@ fn faults_are_made_listed_and_removed() {
 
 #[test]
 fn snapshots_come_and_go() {
-    let lab = Lab::new();
+    let lab = two_regions();
     assert_eq!(lab.says(&["snapshot", "save", "clean"]), "saved 'clean'");
     assert!(lab.says(&["snapshot", "list"]).contains("\nclean  "));
     assert_eq!(lab.says(&["snapshot", "restore", "clean"]), "the account is as it was in 'clean'");
@@ -149,7 +116,7 @@ fn snapshots_come_and_go() {
 
 #[test]
 fn partitions_of_containers_that_are_not_there_are_refused() {
-    let lab = Lab::new();
+    let lab = two_regions();
     assert!(lab.says(&["partition", "list"]).starts_with("CONTAINER  RANGE"));
     lab.refuses(&["partition", "list", "shop/items"], 6, "'shop'");
     lab.refuses(&["partition", "split", "shop/items", "0", "--hold", "1ms"], 6, "'items'");
@@ -158,8 +125,31 @@ fn partitions_of_containers_that_are_not_there_are_refused() {
 }
 
 #[test]
+fn a_held_split_is_carried_out_whoever_asked_for_it() {
+    let lab = two_regions();
+    let mut client = lab.client();
+    client.make_container();
+    let read = |client: &mut Client| {
+        client.ask("GET", "/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")], "")
+    };
+    let mut asked = lab.command(&["partition", "split", "d/c", "0", "--hold", "1s"]).spawn().unwrap();
+    while read(&mut client).status != 410 {
+        assert!(asked.try_wait().unwrap().is_none(), "it waits while the range is held");
+    }
+    asked.kill().unwrap();
+    asked.wait().unwrap();
+    // Until the split: 410/1007. After it: 410/1002, for good.
+    while read(&mut client).header("x-ms-substatus") == Some("1007") {}
+    assert_eq!(read(&mut client).header("x-ms-substatus"), Some("1002"));
+    assert_eq!(lab.says(&["partition", "merge", "d/c", "1", "2"]), "1, 2 → 3");
+    assert_eq!(lab.says(&["partition", "split", "d/c", "3", "--hold", "10ms"]), "3 → 4, 5");
+    lab.refuses(&["partition", "split", "d/c", "3"], 6, "'3'");
+    lab.refuses(&["partition", "split", "d/c", "4", "--at", "FF", "--hold", "1h"], 6, "cannot be split at");
+}
+
+#[test]
 fn the_last_requests_are_listed_and_narrowed() {
-    let lab = Lab::new();
+    let lab = two_regions();
     crate::binary::get(&lab.up.account()["endpoint"], "/dbs/d/colls/c/docs/1");
     let all = lab.says(&["requests"]);
     assert!(all.starts_with("TIME ") && all.contains("West US") && all.contains("401"), "{all}");
@@ -174,8 +164,8 @@ fn the_last_requests_are_listed_and_narrowed() {
 #[test]
 fn followed_requests_are_shown_as_they_come() {
     use std::io::BufRead as _;
-    let lab = Lab::new();
-    let mut command = lab.home.peri(&["requests", "--follow", "--json", "--control", lab.up.control()]);
+    let lab = two_regions();
+    let mut command = lab.command(&["requests", "--follow", "--json"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
     for path in ["/first", "/second"] {

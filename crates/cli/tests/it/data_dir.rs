@@ -18,12 +18,6 @@ fn client(up: &Up) -> Client {
     Client::new(&up.account()["endpoint"])
 }
 
-fn make_container(client: &mut Client) {
-    assert_eq!(client.ask("POST", "/dbs", &[], r#"{"id":"d"}"#).status, 201);
-    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
-    assert_eq!(client.ask("POST", "/dbs/d/colls", &[], body).status, 201);
-}
-
 fn create(client: &mut Client, id: u32, fill: usize) -> (u16, String) {
     let body = format!(r#"{{"id":"{id}","pk":"a","fill":"{}"}}"#, "x".repeat(fill));
     let answer = client.ask("POST", DOCS, &[KEY], &body);
@@ -34,7 +28,7 @@ fn create(client: &mut Client, id: u32, fill: usize) -> (u16, String) {
 fn an_account_goes_on_where_it_was_after_a_clean_end() {
     let home = Home::new();
     let first = up(&home);
-    make_container(&mut client(&first));
+    client(&first).make_container();
     assert_eq!(create(&mut client(&first), 1, 10).0, 201);
     let before = client(&first).ask("GET", &format!("{DOCS}/1"), &[KEY], "").text();
     first.signal("TERM");
@@ -91,7 +85,7 @@ fn a_directory_without_permission_says_what_to_do() {
 fn a_torn_tail_is_cut_off_and_reported() {
     let home = Home::new();
     let first = up(&home);
-    make_container(&mut client(&first));
+    client(&first).make_container();
     for id in 0..5 {
         assert_eq!(create(&mut client(&first), id, 10).0, 201);
     }
@@ -116,7 +110,7 @@ fn a_torn_tail_is_cut_off_and_reported() {
 fn damage_where_data_was_safe_is_refused() {
     let home = Home::new();
     let first = up(&home);
-    make_container(&mut client(&first));
+    client(&first).make_container();
     for id in 0..5 {
         assert_eq!(create(&mut client(&first), id, 10).0, 201);
     }
@@ -149,7 +143,7 @@ fn a_full_disk_refuses_writes_keeps_reads_and_loses_nothing() {
     command.args(["-c", &script]).current_dir(home.path()).env("PERI_HOME", home.path());
     let full = Up::start(command);
     let mut writer = client(&full);
-    make_container(&mut writer);
+    writer.make_container();
     let mut stored = 0;
     let (status, refusal) = loop {
         match create(&mut writer, stored, 1_000) {

@@ -1,11 +1,11 @@
 //! `peri import` and `peri export` against a running account.
 
 use std::collections::BTreeMap;
-use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Home, Up, text};
+use crate::binary::{Home, text};
+use crate::lab::Lab;
 
 /// Everything a file might change on its way: numbers, text that looks like something else, order,
 /// depth, absence.
@@ -31,66 +31,36 @@ fn lines(items: &[Value]) -> String {
     items.iter().map(|item| format!("{item}\n")).collect()
 }
 
-struct Lab {
-    home: Home,
-    up: Up,
+fn three_partitions() -> Lab {
+    Lab::with(&["--partitions", "3"])
 }
 
-impl Lab {
-    fn new() -> Lab {
-        let home = Home::new();
-        let up = home.up(&["--partitions", "3"]);
-        Lab { home, up }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let connection = self.up.account()["connectionString"].as_str().expect("text");
-        let mut command = self.home.peri(arguments);
-        command.env("PERI_CONNECTION_STRING", connection).output().expect("the program runs")
-    }
-
-    #[track_caller]
-    fn expect(&self, code: i32, arguments: &[&str]) -> Output {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
-        output
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        std::fs::write(self.home.path().join(name), content).expect("the file can be written");
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.home.path().join(name)).expect("the file can be read")
-    }
-
-    /// The items of a container, as `peri export` prints them.
-    fn items(&self, container: &str) -> BTreeMap<String, Value> {
-        let output = self.expect(0, &["export", container]);
-        let lines = text(&output.stdout).lines();
-        by_id(&lines.map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>())
-    }
+/// The items of a container, as `peri export` prints them.
+fn exported(lab: &Lab, container: &str) -> BTreeMap<String, Value> {
+    let output = lab.expect(0, &["export", container]);
+    let lines = text(&output.stdout).lines();
+    by_id(&lines.map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>())
 }
 
 const CREATE: [&str; 3] = ["--create", "--partition-key", "/pk"];
 
 #[test]
 fn items_survive_every_format() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     let expected = by_id(&items());
     lab.write("first.ndjson", &lines(&items()));
     let imported = lab.expect(0, &[&["import", "d/first", "first.ndjson"][..], &CREATE].concat());
     assert!(text(&imported.stderr).contains("imported 207 items into d/first"));
-    assert_eq!(lab.items("d/first"), expected);
+    assert_eq!(exported(&lab, "d/first"), expected);
     for format in ["json", "ndjson", "csv"] {
         let (file, container) = (format!("copy.{format}"), format!("d/{format}"));
-        let exported = lab.expect(0, &["export", "d/first", &file]);
-        assert!(text(&exported.stderr).contains("exported 207 items of d/first"));
+        let copied = lab.expect(0, &["export", "d/first", &file]);
+        assert!(text(&copied.stderr).contains("exported 207 items of d/first"));
         lab.expect(0, &[&["import", &container, &file][..], &CREATE].concat());
-        assert_eq!(lab.items(&container), expected, "{format}");
+        assert_eq!(exported(&lab, &container), expected, "{format}");
         // Twice is as good as once.
         lab.expect(0, &["import", &container, &file]);
-        assert_eq!(lab.items(&container).len(), expected.len(), "{format}");
+        assert_eq!(exported(&lab, &container).len(), expected.len(), "{format}");
     }
     let list: Vec<Value> = serde_json::from_str(&lab.read("copy.json")).unwrap();
     assert_eq!(by_id(&list), expected);
@@ -101,7 +71,7 @@ fn items_survive_every_format() {
 
 #[test]
 fn an_https_account_is_trusted_if_the_system_trusts_it() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     lab.write("one.json", "{\"id\":\"1\",\"pk\":\"a\"}");
     lab.expect(0, &["cert", "--out", "ca.pem"]);
     let (endpoint, key) = (&lab.up.account()["endpoint"], &lab.up.account()["key"]);
@@ -124,19 +94,19 @@ fn an_https_account_is_trusted_if_the_system_trusts_it() {
 
 #[test]
 fn a_hierarchical_key_and_an_odd_name_are_fine() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     lab.write(
         "items",
         "[{\"id\":\"1\",\"tenant\":\"t\",\"user\":{\"id\":5}},{\"id\":\"2\",\"tenant\":\"t\"}]",
     );
     let arguments = ["import", "my db/ünïcode & more", "items", "--format", "json", "--create"];
     lab.expect(0, &[&arguments[..], &["--partition-key", "/tenant,/user/id"]].concat());
-    assert_eq!(lab.items("my db/ünïcode & more").len(), 2);
+    assert_eq!(exported(&lab, "my db/ünïcode & more").len(), 2);
 }
 
 #[test]
 fn a_bad_item_is_named_and_the_others_go_on_or_not() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     let file = "{\"id\":\"1\",\"pk\":\"a\"}\n{oops}\n\n{\"pk\":\"no id\"}\n{\"id\":\"a/b\",\"pk\":\"a\"}\n{\"id\":\"2\",\"pk\":\"a\"}\n";
     lab.write("bad.ndjson", file);
     let skipped =
@@ -150,18 +120,18 @@ fn a_bad_item_is_named_and_the_others_go_on_or_not() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(lab.items("d/c").into_keys().collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(exported(&lab, "d/c").into_keys().collect::<Vec<_>>(), ["1", "2"]);
     let many = format!("{{oops}}\n{}", lines(&items()));
     lab.write("stop.ndjson", &many);
     let stop = ["import", "d/stop", "stop.ndjson", "--concurrency", "1"];
     let stopped = lab.expect(7, &[&stop[..], &CREATE].concat());
     assert!(text(&stopped.stderr).contains("what follows was left out"), "{}", text(&stopped.stderr));
-    assert!(lab.items("d/stop").is_empty());
+    assert!(exported(&lab, "d/stop").is_empty());
 }
 
 #[test]
 fn csv_has_the_columns_that_are_asked_for() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     lab.write("c.csv", "id,pk,price,name\n1,a,9.50,\"Lamp, blue\"\n2,b,,42\n");
     lab.expect(0, &[&["import", "d/c", "c.csv"][..], &CREATE].concat());
     let blue = lab.expect(0, &["export", "d/c", "--query", "SELECT * FROM c WHERE c.price > 9"]);
@@ -174,7 +144,7 @@ fn csv_has_the_columns_that_are_asked_for() {
 
 #[test]
 fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
-    let lab = Lab::new();
+    let lab = three_partitions();
     lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
     lab.write("broken.json", "[{\"id\":\"1\",\"pk\":\"a\"}, {\"id\":");
     for (code, arguments, said) in [

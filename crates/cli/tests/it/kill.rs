@@ -76,7 +76,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
         let up = home.up(&["--regions", "West US", "--data-dir", "data", "--fsync", fsync]);
         let mut client = Client::new(&up.account()["endpoint"]);
         if kill == 0 {
-            make_container(&mut client);
+            client.make_container();
         }
         let context = format!("SEED={seed}, kill {kill}, fsync {fsync}");
         check_all(&mut client, &models, &context);
@@ -98,12 +98,6 @@ fn check_all(client: &mut Client, models: &[Mutex<Model>], context: &str) {
         check(client, writer as u64, &mut model.lock().expect("no writer panicked"), context);
     }
     check_feed(client, models, context);
-}
-
-fn make_container(client: &mut Client) {
-    assert_eq!(client.ask("POST", "/dbs", &[], r#"{"id":"d"}"#).status, 201);
-    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
-    assert_eq!(client.ask("POST", "/dbs/d/colls", &[], body).status, 201);
 }
 
 fn write_until_killed(up: Up, models: &[Mutex<Model>], seeds: &[u64], life: Duration) {

@@ -9,4 +9,5 @@ mod data_dir;
 mod fixtures;
 mod help;
 mod kill;
+mod lab;
 mod up;

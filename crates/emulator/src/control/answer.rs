@@ -16,6 +16,12 @@ pub(super) fn json(body: &impl Serialize) -> Answer {
     Ok(response(StatusCode::OK, body))
 }
 
+/// Another status with `body`.
+#[expect(clippy::unnecessary_wraps, reason = "routes end with it")]
+pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> Answer {
+    Ok(response(status, body))
+}
+
 /// A refusal: `{"code","message"}`.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {

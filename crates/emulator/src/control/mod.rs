@@ -12,8 +12,11 @@ mod clock;
 mod exposition;
 mod faults;
 mod health;
+mod host;
 mod index;
+mod lifecycle;
 mod metrics;
+mod operations;
 mod partitions;
 mod regions;
 mod requests;
@@ -31,6 +34,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::gateway::Account;
+use crate::operations::Operations;
 use crate::server::Handler;
 use answer::{Answer, Problem, json};
 use ask::Ask;
@@ -40,11 +44,14 @@ use table::Route;
 const GROUPS: &[&[Route]] = &[
     index::ROUTES,
     health::ROUTES,
+    host::ROUTES,
     topology::ROUTES,
     regions::ROUTES,
     switches::ROUTES,
+    lifecycle::ROUTES,
     faults::ROUTES,
     partitions::ROUTES,
+    operations::ROUTES,
     snapshots::ROUTES,
     clock::ROUTES,
     requests::ROUTES,
@@ -62,6 +69,8 @@ pub(crate) struct Control {
     pub(crate) host: String,
     /// What goes wrong there on purpose.
     pub(crate) faults: Faults,
+    /// Its splits and merges.
+    pub(crate) operations: Operations,
 }
 
 impl Handler for Control {

@@ -1,6 +1,4 @@
-//! Partitions: which there are, and splitting and merging them.
-//!
-//! Costs of a split or merge grow with the items of the partitions concerned.
+//! Partitions: which there are, and keeping their clients waiting. `operations` splits and merges them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -10,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::Nothing;
+use super::operations::range;
 use super::requests::named_container;
 use super::table::Route;
 use super::topology::{ShownPartition, chosen, shown_partition};
 use super::{Answer, Ask, Control, Problem};
+use crate::clock::Span;
 use crate::handlers;
 use crate::partitions::{LayoutError, PartitionsError};
 use crate::regions::Topology;
@@ -27,14 +27,8 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::POST,
-        path: "/databases/{database}/containers/{container}/partitions/{range}/split",
-        about: r#"split a range in two, in the middle or at {"epk":"1F…"}"#,
-        handle: split,
-    },
-    Route {
-        method: Method::POST,
         path: "/databases/{database}/containers/{container}/partitions/{range}/lock",
-        about: "tell those who ask for a range by its id to wait (410/1007), as before a split",
+        about: "tell those who ask for a range by its id to wait (410/1007), as before a split, for a minute or {\"for\"}",
         handle: lock,
     },
     Route {
@@ -42,12 +36,6 @@ pub(super) const ROUTES: &[Route] = &[
         path: "/databases/{database}/containers/{container}/partitions/{range}/unlock",
         about: "let them in again",
         handle: unlock,
-    },
-    Route {
-        method: Method::POST,
-        path: "/databases/{database}/containers/{container}/partitions/merge",
-        about: r#"merge neighbours {"ranges":[1,2]}"#,
-        handle: merge,
     },
 ];
 
@@ -139,54 +127,31 @@ fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByR
     all
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Split {
-    #[serde(default)]
-    epk: Option<String>,
-}
-
-fn split(control: &Control, ask: &Ask) -> Answer {
-    let Split { epk } = ask.body()?;
-    let range = range(ask)?;
-    let uptime = control.clock.uptime();
-    let children =
-        control.account.split_partition(ask.segment(0), ask.segment(1), range, epk.as_deref(), uptime)?;
-    super::json(&json!({ "retired": [range], "ranges": children }))
-}
+/// How long clients are told to wait unless the request says so.
+const LOCK_DEFAULT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Merge {
-    ranges: Vec<u32>,
-}
-
-fn merge(control: &Control, ask: &Ask) -> Answer {
-    let Merge { ranges } = ask.body()?;
-    let uptime = control.clock.uptime();
-    let merged = control.account.merge_partitions(ask.segment(0), ask.segment(1), &ranges, uptime)?;
-    super::json(&json!({ "retired": ranges, "ranges": [merged] }))
+struct Lock {
+    #[serde(rename = "for", default)]
+    lasting: Option<Span>,
 }
 
 fn lock(control: &Control, ask: &Ask) -> Answer {
-    set_locked(control, ask, true)
+    let Lock { lasting } = ask.body()?;
+    let lasting = lasting.map_or(LOCK_DEFAULT, |span| span.0);
+    hold(control, ask, control.clock.uptime().saturating_add(lasting))
 }
 
 fn unlock(control: &Control, ask: &Ask) -> Answer {
-    set_locked(control, ask, false)
-}
-
-fn set_locked(control: &Control, ask: &Ask, locked: bool) -> Answer {
     let Nothing {} = ask.body()?;
-    let range = range(ask)?;
-    control.account.set_splitting(ask.segment(0), ask.segment(1), range, locked)?;
-    super::json(&json!({ "range": range, "splitting": locked }))
+    hold(control, ask, Duration::ZERO)
 }
 
-fn range(ask: &Ask) -> Result<u32, Problem> {
-    let text = ask.segment(2);
-    let expected = || format!("expected the id of a partition key range, a number, found '{text}'");
-    text.parse().map_err(|_| Problem::bad_request(expected()))
+fn hold(control: &Control, ask: &Ask, until: Duration) -> Answer {
+    let range = range(ask)?;
+    control.account.hold_partition(ask.segment(0), ask.segment(1), range, until)?;
+    super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 
 impl From<PartitionsError> for Problem {

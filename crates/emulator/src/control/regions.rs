@@ -75,7 +75,9 @@ impl From<TopologyError> for Problem {
         let message = error.to_string();
         match error {
             TopologyError::Unknown { .. } => Problem::not_found(message),
-            TopologyError::NothingToFailOver => Problem::conflict(message),
+            TopologyError::NothingToFailOver | TopologyError::Writes(_) | TopologyError::Removed(_) => {
+                Problem::conflict(message)
+            }
             _ => Problem::bad_request(message),
         }
     }

@@ -99,7 +99,7 @@ mod tests {
             (Method::GET, "/clock", 200),
             (Method::POST, "/clock/freeze", 200),
             (Method::GET, "/clock/freeze", 405),
-            (Method::GET, "/health", 404),
+            (Method::GET, "/healthy", 404),
             (Method::GET, "/health/live/now", 404),
             (Method::GET, "//", 200),
             (Method::GET, "//clock", 200),

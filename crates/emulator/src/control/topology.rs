@@ -41,6 +41,8 @@ pub(super) struct ShownRegion {
     writes: bool,
     /// Nothing new reaches it.
     paused: bool,
+    /// The account no longer lists it.
+    removed: bool,
     /// How long commits take to get there, by the region they come from.
     lag_from: BTreeMap<String, String>,
     /// What is wrong with it.
@@ -123,7 +125,7 @@ pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Proble
     Ok(chosen)
 }
 
-/// The regions, in failover order.
+/// The regions, in failover order, then those that were removed.
 pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
     let topology = control.account.regions.current();
     let mut health = control.faults.regions();
@@ -135,13 +137,16 @@ pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
             endpoint: format!("http://{}:{}/", control.host, region.port),
             writes: topology.takes_item_writes(*id),
             paused: region.paused_at.is_some(),
+            removed: !topology.is_listed(*id),
             health: health.remove(&region.name),
             lag_from: others
                 .map(|(other, from)| (from.name.clone(), topology.lag(other, *id).to_string()))
                 .collect(),
         }
     };
-    topology.failover_order().iter().map(&mut shown).collect()
+    let removed: Vec<RegionId> =
+        topology.regions().map(|(id, _)| id).filter(|id| !topology.is_listed(*id)).collect();
+    topology.failover_order().iter().chain(&removed).map(&mut shown).collect()
 }
 
 fn shown_container(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ShownContainer {
@@ -168,7 +173,7 @@ pub(super) fn shown_partition(
         min_inclusive: partition.range.min.to_string(),
         max_exclusive: partition.range.max.to_string(),
         parents: partition.parents.clone(),
-        splitting: partition.is_splitting(),
+        splitting: partition.is_held(uptime),
         items: newest.len(),
         bytes: newest.bytes(),
         lsn: lsn.collect(),

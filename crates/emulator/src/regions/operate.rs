@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Lag, RegionId, TopologyError};
+use super::{Lag, RegionId, Topology, TopologyError};
 use crate::gateway::Account;
 use crate::store;
 
@@ -14,10 +14,73 @@ impl Account {
     /// Makes `region` the one that writes. Nothing written so far is lost: it has caught up before
     /// it takes its first write.
     pub fn fail_over(&self, region: &str) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let region = topology.find(region)?;
+            topology.fail_over(region)
+        })
+    }
+
+    /// Lists `region` as writable beside the one that writes, as the service does before a failover.
+    pub fn announce_failover(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.announce_failover(region)
+        })
+    }
+
+    /// Makes `region` the one that writes while the one before, which refuses writes, is still listed as
+    /// writable.
+    pub fn begin_failover(&self, region: &str) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let region = topology.find(region)?;
+            topology.begin_failover(region)
+        })
+    }
+
+    /// Ends what [`announce_failover`](Account::announce_failover) or
+    /// [`begin_failover`](Account::begin_failover) has begun: only the region that writes is listed as
+    /// writable.
+    pub fn complete_failover(&self) {
+        let _: Result<(), TopologyError> = self.regions.update(|topology| {
+            topology.complete_failover();
+            Ok(())
+        });
+    }
+
+    /// Sets the failover order. If its first region is another one, that one writes now.
+    pub fn set_failover_order(&self, regions: &[String]) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let order: Result<Vec<RegionId>, _> = regions.iter().map(|name| topology.find(name)).collect();
+            topology.set_failover_order(order?)
+        })
+    }
+
+    /// Lists `region` no longer. What reaches it, and what it answers, is not changed by this.
+    pub fn remove_region(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.remove(region)
+        })
+    }
+
+    /// Lists `region` again, last in the failover order.
+    pub fn add_region(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.add(region);
+            Ok(())
+        })
+    }
+
+    /// Makes a change that may move the writes to another region, which catches up first.
+    fn move_writes(
+        &self,
+        change: impl FnOnce(&mut Topology) -> Result<(), TopologyError>,
+    ) -> Result<(), TopologyError> {
         let (old, new) = self.regions.update(|topology| {
-            let (old, new) = (topology.hub(), topology.find(region)?);
-            topology.fail_over(new)?;
-            Ok::<_, TopologyError>((old, new))
+            let old = topology.hub();
+            change(topology)?;
+            Ok::<_, TopologyError>((old, topology.hub()))
         })?;
         self.each_container(|container| {
             container.catch_up(old);

@@ -49,8 +49,10 @@ impl Default for Staleness {
 pub struct Topology {
     /// By [`RegionId`].
     regions: Vec<Region>,
-    /// In failover order: the first one writes.
+    /// In failover order: the first one writes. A region that was removed is not among them.
     order: Vec<RegionId>,
+    /// While a failover is announced or under way: the other region that is listed as writable.
+    also_writable: Option<RegionId>,
     multi_write: bool,
     /// What a read may miss unless it asks for less.
     pub(crate) consistency: ConsistencyLevel,
@@ -89,6 +91,15 @@ pub enum TopologyError {
         "every region of this account writes, so there is nothing to fail over; use `peri region down` instead"
     )]
     NothingToFailOver,
+    /// The region that writes cannot be taken away.
+    #[error("'{0}' is the region that writes; fail over to another one first")]
+    Writes(String),
+    /// A region that was removed.
+    #[error("'{0}' was removed from the account; add it again first")]
+    Removed(String),
+    /// An order that leaves a region out, or names one twice.
+    #[error("an order names every region of the account once: {0}")]
+    Order(String),
 }
 
 impl Topology {
@@ -117,7 +128,8 @@ impl Topology {
         }
         let order = ids(regions.len()).collect();
         let lags = vec![lag; regions.len() * regions.len()];
-        Ok(Topology { regions, order, multi_write, consistency, staleness: Staleness::default(), lags })
+        let staleness = Staleness::default();
+        Ok(Topology { regions, order, also_writable: None, multi_write, consistency, staleness, lags })
     }
 
     /// How many regions there are.
@@ -139,9 +151,14 @@ impl Topology {
     pub(crate) fn find(&self, name: &str) -> Result<RegionId, TopologyError> {
         let found = self.regions().find(|(_, region)| normal(&region.name) == normal(name));
         found.map(|(id, _)| id).ok_or_else(|| {
-            let known: Vec<String> = self.regions.iter().map(|region| format!("'{}'", region.name)).collect();
-            TopologyError::Unknown { name: name.to_owned(), known: known.join(", ") }
+            let all: Vec<RegionId> = ids(self.regions.len()).collect();
+            TopologyError::Unknown { name: name.to_owned(), known: self.names(&all) }
         })
+    }
+
+    fn names(&self, ids: &[RegionId]) -> String {
+        let names: Vec<String> = ids.iter().map(|id| format!("'{}'", self.region(*id).name)).collect();
+        names.join(", ")
     }
 
     /// In failover order, the hub first.
@@ -175,13 +192,83 @@ impl Topology {
         self.lags[from.index() * regions + to.index()] = lag;
     }
 
+    /// Whether it is one of the account's regions, and was not removed.
+    pub(crate) fn is_listed(&self, region: RegionId) -> bool {
+        self.order.contains(&region)
+    }
+
+    /// The other region that is listed as writable, while a failover is announced or under way.
+    pub(crate) fn also_writable(&self) -> Option<RegionId> {
+        self.also_writable
+    }
+
     /// Makes `region` the one that writes; the others keep their order.
     pub(crate) fn fail_over(&mut self, region: RegionId) -> Result<(), TopologyError> {
+        self.check_failover(region)?;
+        self.order.retain(|other| *other != region);
+        self.order.insert(0, region);
+        self.also_writable = None;
+        Ok(())
+    }
+
+    /// Lists `region` as writable beside the one that writes, which goes on to.
+    pub(crate) fn announce_failover(&mut self, region: RegionId) -> Result<(), TopologyError> {
+        self.check_failover(region)?;
+        self.also_writable = Some(region).filter(|region| *region != self.hub());
+        Ok(())
+    }
+
+    /// Makes `region` the one that writes, and still lists the one before as writable.
+    pub(crate) fn begin_failover(&mut self, region: RegionId) -> Result<(), TopologyError> {
+        let before = self.hub();
+        self.fail_over(region)?;
+        self.also_writable = Some(before).filter(|before| *before != region);
+        Ok(())
+    }
+
+    /// Lists no region as writable that is not.
+    pub(crate) fn complete_failover(&mut self) {
+        self.also_writable = None;
+    }
+
+    /// Sets the failover order; another first region is a failover.
+    pub(crate) fn set_failover_order(&mut self, order: Vec<RegionId>) -> Result<(), TopologyError> {
+        let mut sorted = [order.clone(), self.order.clone()];
+        sorted.iter_mut().for_each(|order| order.sort_unstable());
+        if sorted[0] != sorted[1] {
+            return Err(TopologyError::Order(self.names(&self.order)));
+        }
+        if order[0] != self.hub() {
+            self.fail_over(order[0])?;
+        }
+        self.order = order;
+        Ok(())
+    }
+
+    /// Lists `region` no longer.
+    pub(crate) fn remove(&mut self, region: RegionId) -> Result<(), TopologyError> {
+        if region == self.hub() {
+            return Err(TopologyError::Writes(self.region(region).name.clone()));
+        }
+        self.order.retain(|other| *other != region);
+        self.also_writable = self.also_writable.filter(|other| *other != region);
+        Ok(())
+    }
+
+    /// Lists `region` again, as the last one.
+    pub(crate) fn add(&mut self, region: RegionId) {
+        if !self.is_listed(region) {
+            self.order.push(region);
+        }
+    }
+
+    fn check_failover(&self, region: RegionId) -> Result<(), TopologyError> {
         if self.multi_write {
             return Err(TopologyError::NothingToFailOver);
         }
-        self.order.retain(|other| *other != region);
-        self.order.insert(0, region);
+        if !self.is_listed(region) {
+            return Err(TopologyError::Removed(self.region(region).name.clone()));
+        }
         Ok(())
     }
 

@@ -109,16 +109,7 @@ impl Container {
         uptime: Duration,
     ) -> Result<[u32; 2], LayoutError> {
         let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
-        let parent = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
-        let schema = self.schema();
-        let at = match at {
-            Some(at) => at.clone(),
-            None => split_point(&schema.partition_key, &parent.range).ok_or(LayoutError::Indivisible(id))?,
-        };
-        if at <= parent.range.min || at >= parent.range.max {
-            let (min, max) = (parent.range.min.to_hex(), parent.range.max.to_hex());
-            return Err(LayoutError::Outside { id, at: at.to_hex(), min, max });
-        }
+        let (parent, at) = self.divided(id, at)?;
         let ids = [layout.new_id(), layout.new_id()];
         let ranges = [
             EpkRange::new(parent.range.min.clone(), at.clone()),
@@ -145,15 +136,54 @@ impl Container {
     /// Merges neighbouring ranges into one. Says which range came of it.
     pub(crate) fn merge(&self, ids: &[u32], uptime: Duration) -> Result<u32, LayoutError> {
         let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        let parents = self.neighbours(ids)?;
+        let range = EpkRange::new(parents[0].range.min.clone(), parents[parents.len() - 1].range.max.clone());
+        let id = layout.new_id();
+        let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
+        // Two histories became one: tokens of before no longer compare.
+        let token_version = version + 1;
+        let exchange = Exchange { old: parents, new: vec![(id, range)], token_version, uptime };
+        self.exchange(&mut layout, exchange)?;
+        Ok(id)
+    }
+
+    /// Whether a split would do as asked, as things are.
+    pub(crate) fn check_split(&self, id: u32, at: Option<&EffectivePartitionKey>) -> Result<(), LayoutError> {
+        self.divided(id, at).map(|_| ())
+    }
+
+    /// Whether a merge would do as asked, as things are.
+    pub(crate) fn check_merge(&self, ids: &[u32]) -> Result<(), LayoutError> {
+        self.neighbours(ids).map(|_| ())
+    }
+
+    /// The range to split, and where.
+    fn divided(
+        &self,
+        id: u32,
+        at: Option<&EffectivePartitionKey>,
+    ) -> Result<(Arc<Partition>, EffectivePartitionKey), LayoutError> {
+        let parent = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
+        let at = match at {
+            Some(at) => at.clone(),
+            None => split_point(&self.schema().partition_key, &parent.range)
+                .ok_or(LayoutError::Indivisible(id))?,
+        };
+        if at <= parent.range.min || at >= parent.range.max {
+            let (min, max) = (parent.range.min.to_hex(), parent.range.max.to_hex());
+            return Err(LayoutError::Outside { id, at: at.to_hex(), min, max });
+        }
+        Ok((parent, at))
+    }
+
+    /// The ranges to merge, in the order of the ring: two at least.
+    fn neighbours(&self, ids: &[u32]) -> Result<Vec<Arc<Partition>>, LayoutError> {
         let mut parents = Vec::with_capacity(ids.len());
         for id in ids {
             parents.push(self.partition_numbered(*id).ok_or(LayoutError::Unknown(*id))?);
         }
         parents.sort_by(|a, b| a.range.min.cmp(&b.range.min));
         parents.dedup_by_key(|partition| partition.identity.id);
-        let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
-            return Err(LayoutError::TooFew);
-        };
         if parents.len() < 2 {
             return Err(LayoutError::TooFew);
         }
@@ -161,18 +191,10 @@ impl Container {
             let named: Vec<String> = ids.iter().map(u32::to_string).collect();
             return Err(LayoutError::Apart(named.join(", ")));
         }
-        if let Some((_, region)) =
-            self.surroundings.regions.current().regions().find(|(_, there)| there.paused_at.is_some())
-        {
-            return Err(LayoutError::Paused(region.name.clone()));
+        let topology = self.surroundings.regions.current();
+        match topology.regions().find(|(_, there)| there.paused_at.is_some()) {
+            Some((_, region)) => Err(LayoutError::Paused(region.name.clone())),
+            None => Ok(parents),
         }
-        let id = layout.new_id();
-        let range = EpkRange::new(first.range.min.clone(), last.range.max.clone());
-        let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
-        // Two histories became one: tokens of before no longer compare.
-        let token_version = version + 1;
-        let exchange = Exchange { old: parents, new: vec![(id, range)], token_version, uptime };
-        self.exchange(&mut layout, exchange)?;
-        Ok(id)
     }
 }

@@ -4,7 +4,7 @@
 //! view of it; where all write, each has a line. Which state a request gets is decided by its
 //! [`Vantage`].
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,8 +44,9 @@ pub(crate) struct Partition {
     pub(crate) parents: Vec<u32>,
     /// What it may spend and has spent.
     pub(crate) meter: Meter,
-    /// Whether those who ask for it by its id are told to wait: it is about to be replaced.
-    splitting: AtomicBool,
+    /// Until when, in milliseconds of uptime, those who ask for it by its id are told to wait: it is
+    /// about to be replaced.
+    held_until_ms: AtomicU64,
     copies: Copies,
     surroundings: Surroundings,
 }
@@ -146,18 +147,20 @@ impl Partition {
             Copies::Viewed(Viewed::new(contents, topology.len()))
         };
         drop(topology);
-        let (meter, splitting) = (Meter::default(), AtomicBool::new(false));
-        Partition { identity, range, parents, meter, splitting, copies, surroundings }
+        let (meter, held_until_ms) = (Meter::default(), AtomicU64::new(0));
+        Partition { identity, range, parents, meter, held_until_ms, copies, surroundings }
     }
 
     /// Whether it is about to be replaced by others.
-    pub(crate) fn is_splitting(&self) -> bool {
-        self.splitting.load(Ordering::Acquire)
+    pub(crate) fn is_held(&self, uptime: Duration) -> bool {
+        let until_ms = self.held_until_ms.load(Ordering::Acquire);
+        until_ms != 0 && uptime.as_millis() < u128::from(until_ms)
     }
 
-    /// Says that it is about to be replaced, or that it is not after all.
-    pub(crate) fn set_splitting(&self, splitting: bool) {
-        self.splitting.store(splitting, Ordering::Release);
+    /// Says that it is about to be replaced, which ends by itself at this uptime. Zero: it is not.
+    pub(crate) fn hold_until(&self, uptime: Duration) {
+        let until_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
+        self.held_until_ms.store(until_ms, Ordering::Release);
     }
 
     /// The items by identity as seen from `vantage`. Never waits for long.

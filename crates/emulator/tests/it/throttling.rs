@@ -299,7 +299,7 @@ async fn a_split_divides_the_throughput() {
     let first = write(&account, "c", "a", &[]).await.expect(201);
     assert_eq!(first.header("x-ms-documentdb-partitionkeyrangeid"), "0");
     let split = "/databases/d/containers/c/partitions/0/split";
-    account.control(http::Method::POST, split, "").await.expect(200);
+    account.control(http::Method::POST, split, "").await.expect(202);
     let (spent, throttled) = exhaust(&account, "c", "a").await;
     assert_about(spent, 200.0);
     let hot = throttled.header("x-ms-documentdb-partitionkeyrangeid").to_owned();

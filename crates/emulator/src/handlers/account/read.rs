@@ -17,6 +17,10 @@ pub(crate) fn read(call: &Call<'_>) -> Reply {
     if topology.is_multi_write() {
         body.writable_locations.clone_from(&body.readable_locations);
         body.enable_multiple_write_locations = true;
+    } else if let Some(also) = topology.also_writable() {
+        let name = &topology.region(also).name;
+        body.writable_locations
+            .extend(body.readable_locations.iter().find(|there| there.name == *name).cloned());
     }
     Reply::ok(serde_json::to_vec(&body).expect("strings and numbers always serialise").into())
 }

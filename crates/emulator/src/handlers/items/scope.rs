@@ -39,7 +39,7 @@ pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Targe
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        if partition.is_splitting() {
+        if partition.is_held(vantage.uptime) {
             return Err(range_splitting(id));
         }
         return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), vantage)));

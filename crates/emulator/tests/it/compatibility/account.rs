@@ -1,11 +1,13 @@
 //! Who asks, and what account they find.
 
+use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::authorization::{Key, sign};
 use serde_json::json;
 
 use super::lab::{DOCS, KEY, Lab};
 use super::{Answer, Probe, Probes, ignored, refused, supported};
+use crate::live::Account;
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -27,7 +29,7 @@ pub(super) fn probes() -> Probes {
         ("direct-mode", refused!(direct_mode, "direct mode")),
         ("tentative-writes", Probe::IgnoredHeader("x-ms-cosmos-allow-tentative-writes", "true")),
         ("hub-region", Probe::IgnoredHeader("x-ms-cosmos-hub-region-processing-only", "true")),
-        ("management-surface", refused!(management_surface, "/regions")),
+        ("management-surface", supported!(management_surface)),
         ("consistency-level", supported!(consistency_level)),
         ("consistency-stronger", supported!(consistency_stronger)),
         ("read-consistency-strategy", supported!(read_consistency_strategy)),
@@ -160,8 +162,20 @@ async fn direct_mode(lab: &Lab) -> Answer {
     lab.account.get("/addresses", &[]).await
 }
 
-async fn management_surface(lab: &Lab) -> Answer {
-    lab.account.post("/regions/West%20US/offline", &[], json!({})).await
+async fn management_surface(lab: &Lab) {
+    lab.account.post("/regions/West%20US/offline", &[], json!({})).await.expect(404);
+    let capabilities = lab.account.control(Method::GET, "/capabilities", "").await.expect(200).body;
+    assert_eq!(capabilities["apiVersion"], 1);
+    let told = lab.account.control(Method::GET, "/account", "").await.expect(200).body;
+    assert_eq!(told["writeRegion"], told["regions"][0]["name"]);
+    let account = Account::with_container(1, json!({})).await;
+    let split = "/databases/d/containers/c/partitions/0/split";
+    let begun = account.control(Method::POST, split, r#"{"progressionMode":"manual"}"#).await.expect(202);
+    assert_eq!(begun.body["phase"], "Preparing");
+    let advance = format!("/operations/{}/advance", begun.body["operationId"].as_str().unwrap());
+    assert_eq!(account.control(Method::POST, &advance, "").await.expect(200).body["phase"], "Swapping");
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+    assert_eq!(account.get(DOCS, &[range]).await.expect(410).sub_status(), "1007");
 }
 
 async fn consistency_level(lab: &Lab) {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::live::Account;
 
-const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
+pub(super) const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
 
 /// Two regions, and one item in one container.
-async fn two_regions() -> Account {
+pub(super) async fn two_regions() -> Account {
     let mut config = EmulatorConfig::default();
     config.regions = vec!["West US".to_owned(), "East US".to_owned()];
     let account = Account::start(config).await;
@@ -94,46 +94,6 @@ async fn lag_is_set_between_all_regions_or_one_way() {
     ] {
         account.tell("/regions/lag", body).await.expect(status);
     }
-}
-
-#[tokio::test]
-async fn partitions_split_and_merge_and_say_what_replaced_what() {
-    let account = two_regions().await;
-    let partitions = "/databases/d/containers/c/partitions";
-    let split = account.tell(&format!("{partitions}/0/split"), json!({})).await.expect(200).body;
-    assert_eq!(split, json!({ "retired": [0], "ranges": [1, 2] }));
-    let listed = account.ask("/partitions?container=c").await.expect(200).body;
-    assert_eq!(listed["partitions"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        (&listed["partitions"][0]["range"], &listed["partitions"][0]["parents"]),
-        (&json!(1), &json!([0]))
-    );
-    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
-    let merged =
-        account.tell(&format!("{partitions}/merge"), json!({ "ranges": [1, 2] })).await.expect(200).body;
-    assert_eq!(merged, json!({ "retired": [1, 2], "ranges": [3] }));
-    for (path, body, status) in [
-        (format!("{partitions}/0/split"), json!({}), 404),
-        (format!("{partitions}/x/split"), json!({}), 400),
-        (format!("{partitions}/3/split"), json!({ "epk": "zz" }), 400),
-        (format!("{partitions}/merge"), json!({ "ranges": [3] }), 400),
-        ("/databases/d/containers/other/partitions/0/split".to_owned(), json!({}), 404),
-    ] {
-        account.tell(&path, body.clone()).await.expect(status);
-    }
-}
-
-#[tokio::test]
-async fn clients_of_a_locked_range_are_told_to_wait() {
-    let account = two_regions().await;
-    let range = "/databases/d/containers/c/partitions/0";
-    let read = || account.get("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")]);
-    account.tell(&format!("{range}/lock"), json!({})).await.expect(200);
-    assert_eq!(read().await.expect(410).sub_status(), "1007");
-    account.tell(&format!("{range}/unlock"), json!({})).await.expect(200);
-    read().await.expect(200);
-    account.tell(&format!("{range}/split"), json!({})).await.expect(200);
-    assert_eq!(read().await.expect(410).sub_status(), "1002");
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 mod account;
 mod clock;
 mod frame;
+mod lifecycle;
+mod operations;
 mod sight;
 
 use http::Method;

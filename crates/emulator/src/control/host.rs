@@ -1,0 +1,72 @@
+//! `/account`, `/capabilities` and `/health`: what test suites that script an account ask first.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::table::Route;
+use super::{Answer, Ask, Control};
+
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        method: Method::GET,
+        path: "/account",
+        about: "its regions, which of them writes, and which are listed as writable",
+        handle: account,
+    },
+    Route {
+        method: Method::GET,
+        path: "/capabilities",
+        about: "what the account and this port can do, by name",
+        handle: capabilities,
+    },
+    Route { method: Method::GET, path: "/health", about: "the account answers", handle: health },
+];
+
+/// What a client can do with the account.
+const DATA_PLANE: &[&str] =
+    &["database", "container", "item", "patch", "query", "changeFeed", "transactionalBatch", "bulk"];
+/// What can be done to it on this port.
+const MANAGEMENT: &[&str] =
+    &["regionLifecycle", "writeRegionFailover", "replicationPauseResume", "partitionSplit", "partitionMerge"];
+
+fn account(control: &Control, ask: &Ask) -> Answer {
+    ask.only(&[])?;
+    let topology = control.account.regions.current();
+    let regions = topology.failover_order().iter().map(|id| {
+        let region = topology.region(*id);
+        let writable = topology.takes_item_writes(*id) || topology.also_writable() == Some(*id);
+        json!({
+            "name": region.name,
+            "endpoint": format!("http://{}:{}/", control.host, region.port),
+            "writable": writable,
+        })
+    });
+    super::json(&json!({
+        "id": control.account.name,
+        "consistency": topology.consistency.word(),
+        "writeMode": if topology.is_multi_write() { "multi" } else { "single" },
+        "writeRegion": topology.region(topology.hub()).name,
+        "regions": regions.collect::<Vec<Value>>(),
+    }))
+}
+
+fn capabilities(_: &Control, ask: &Ask) -> Answer {
+    ask.only(&[])?;
+    super::json(&json!({
+        "apiVersion": 1,
+        "emulatorVersion": env!("CARGO_PKG_VERSION"),
+        "protocols": { "gatewayV1": true, "gatewayV2": false },
+        "dataPlane": DATA_PLANE,
+        "managementActions": MANAGEMENT,
+    }))
+}
+
+fn health(_: &Control, ask: &Ask) -> Answer {
+    ask.only(&[])?;
+    super::json(&json!({
+        "status": "ready",
+        "gateway20Enabled": false,
+        "connectivityProbes": 0,
+        "gateway20Requests": 0,
+    }))
+}

@@ -1,0 +1,182 @@
+//! Splits and merges: at once, after a hold, and step by step.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::account::{KEY, two_regions};
+use crate::live::{Account, Answer};
+
+const PARTITIONS: &str = "/databases/d/containers/c/partitions";
+/// Whoever waits for something that happens at once need not wait longer.
+const SOON: Duration = Duration::from_secs(30);
+
+/// An account whose clock stands still, with one item in one container.
+async fn standing_still() -> Account {
+    let account = Account::with(|_| {}).await;
+    account.create_container(json!({})).await;
+    account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
+    account
+}
+
+async fn read_range(account: &Account) -> Answer {
+    account.get("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")]).await
+}
+
+fn id(operation: &Answer) -> String {
+    operation.body["operationId"].as_str().unwrap().to_owned()
+}
+
+/// How it ends.
+async fn end_of(account: &Account, id: &str) -> Value {
+    let ended = async {
+        loop {
+            let operation = account.ask(&format!("/operations/{id}")).await.expect(200).body;
+            if operation["status"] != "Running" {
+                return operation;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, ended).await.expect("it ends")
+}
+
+#[tokio::test]
+async fn partitions_split_and_merge_and_say_what_replaced_what() {
+    let account = two_regions().await;
+    let split = account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202).body;
+    let expected = json!({
+        "operationId": "1", "kind": "split", "status": "Succeeded", "phase": "Succeeded", "database": "d",
+        "container": "c", "retired": [0], "ranges": [1, 2], "children": [1, 2], "into": null, "error": null,
+    });
+    assert_eq!(split, expected);
+    let listed = account.ask("/partitions?container=c").await.expect(200).body;
+    assert_eq!(listed["partitions"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&listed["partitions"][0]["range"], &listed["partitions"][0]["parents"]),
+        (&json!(1), &json!([0]))
+    );
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    for (member, made) in [("ranges", 3), ("partitionIds", 6)] {
+        let neighbours: Vec<Value> = account.ask("/partitions").await.body["partitions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|partition| partition["range"].clone())
+            .collect();
+        let merge = json!({ member: neighbours });
+        let merged = account.tell(&format!("{PARTITIONS}/merge"), merge).await.expect(202).body;
+        assert_eq!((&merged["retired"], &merged["into"]), (&json!(neighbours), &json!(made)));
+        account.tell(&format!("{PARTITIONS}/{made}/split"), json!({ "mode": "midpoint" })).await.expect(202);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_refused_at_once() {
+    let account = two_regions().await;
+    let split = |range: &str| format!("{PARTITIONS}/{range}/split");
+    for (path, body, status) in [
+        (split("9"), json!({}), 404),
+        (split("9"), json!({ "progressionMode": "manual" }), 404),
+        (split("x"), json!({}), 400),
+        (split("0"), json!({ "epk": "zz" }), 400),
+        (split("0"), json!({ "epk": "FF", "lockDurationMs": 1000 }), 400),
+        (split("0"), json!({ "mode": "epk" }), 400),
+        (split("0"), json!({ "mode": "midpoint", "epk": "1F" }), 400),
+        (split("0"), json!({ "mode": "thirds" }), 400),
+        (split("0"), json!({ "progressionMode": "slow" }), 400),
+        (format!("{PARTITIONS}/merge"), json!({ "ranges": [0] }), 400),
+        (format!("{PARTITIONS}/merge"), json!({}), 400),
+        ("/databases/d/containers/other/partitions/0/split".to_owned(), json!({}), 404),
+        ("/operations/7/advance".to_owned(), json!({}), 404),
+        ("/operations/x/cancel".to_owned(), json!({}), 404),
+    ] {
+        account.tell(&path, body.clone()).await.expect(status);
+    }
+    account.ask("/operations/1").await.expect(404);
+}
+
+#[tokio::test]
+async fn clients_of_a_locked_range_are_told_to_wait_and_not_for_ever() {
+    let account = standing_still().await;
+    let range = format!("{PARTITIONS}/0");
+    account.tell(&format!("{range}/lock"), json!({})).await.expect(200);
+    assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    account.tell(&format!("{range}/unlock"), json!({})).await.expect(200);
+    read_range(&account).await.expect(200);
+    for (body, seconds) in [(json!({}), 60), (json!({ "for": "5s" }), 5)] {
+        account.tell(&format!("{range}/lock"), body).await.expect(200);
+        account.advance(seconds - 1);
+        assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
+        account.advance(1);
+        read_range(&account).await.expect(200);
+    }
+}
+
+/// Whoever began it may have been killed meanwhile.
+#[tokio::test]
+async fn a_held_split_goes_on_by_itself() {
+    let account = standing_still().await;
+    let begun = account.tell(&format!("{PARTITIONS}/0/split"), json!({ "lockDurationMs": 5000 })).await;
+    assert_eq!((&begun.body["phase"], begun.status), (&json!("Swapping"), 202));
+    assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
+    let taken = account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(409);
+    assert!(taken.message().contains("operation '1'"), "{}", taken.message());
+    let advanced = account.tell("/operations/1/advance", json!({})).await.expect(409);
+    assert!(advanced.message().contains("by itself"), "{}", advanced.message());
+    account.advance(5);
+    let ended = end_of(&account, &id(&begun)).await;
+    assert_eq!((&ended["phase"], &ended["children"]), (&json!("Succeeded"), &json!([1, 2])));
+    assert_eq!(read_range(&account).await.expect(410).sub_status(), "1002");
+}
+
+#[tokio::test]
+async fn a_manual_split_waits_for_each_step() {
+    let account = standing_still().await;
+    let manual = json!({ "progressionMode": "manual" });
+    let begun = account.tell(&format!("{PARTITIONS}/0/split"), manual).await.expect(202);
+    let id = id(&begun);
+    assert_eq!((&begun.body["phase"], &begun.body["status"]), (&json!("Preparing"), &json!("Running")));
+    read_range(&account).await.expect(200);
+    let swapping = account.tell(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
+    assert_eq!(swapping.body["phase"], "Swapping");
+    assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
+    let last = account.tell(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
+    assert_eq!(last.body["phase"], "Swapping", "the end comes a moment later");
+    let ended = end_of(&account, &id).await;
+    assert_eq!((&ended["phase"], &ended["retired"]), (&json!("Succeeded"), &json!([0])));
+    for step in ["advance", "cancel"] {
+        account.tell(&format!("/operations/{id}/{step}"), json!({})).await.expect(409);
+    }
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_cancelled_operation_and_one_that_nobody_carries_on_leave_everything_as_it_was() {
+    let account = standing_still().await;
+    let begin = |body: Value| {
+        let account = &account;
+        async move { id(&account.tell(&format!("{PARTITIONS}/0/split"), body).await.expect(202)) }
+    };
+    let manual = json!({ "progressionMode": "manual" });
+    let cancelled = begin(manual.clone()).await;
+    account.tell(&format!("/operations/{cancelled}/advance"), json!({})).await.expect(200);
+    let failed = account.tell(&format!("/operations/{cancelled}/cancel"), json!({})).await.expect(200).body;
+    assert_eq!((&failed["phase"], &failed["error"]), (&json!("Failed"), &json!("it was cancelled")));
+    read_range(&account).await.expect(200);
+
+    let held = begin(json!({ "lockDurationMs": 5000 })).await;
+    account.tell(&format!("/operations/{held}/cancel"), json!({})).await.expect(200);
+    account.advance(5);
+    assert_eq!(end_of(&account, &held).await["phase"], "Failed");
+
+    let forgotten = begin(manual).await;
+    account.tell(&format!("/operations/{forgotten}/advance"), json!({})).await.expect(200);
+    account.advance(60);
+    read_range(&account).await.expect(200);
+    let failed = account.ask(&format!("/operations/{forgotten}")).await.expect(200).body;
+    assert_eq!(failed["phase"], "Failed");
+    assert!(failed["error"].as_str().unwrap().contains("nobody advanced it for 1m"), "{failed}");
+    account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202);
+}
