@@ -5,12 +5,12 @@ use std::time::Instant;
 
 /// What time it is, on a clock that never goes back: tokio's, which tests can pause.
 #[cfg(feature = "client")]
-pub fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 /// What time it is, on a clock that never goes back.
 #[cfg(not(feature = "client"))]
-pub fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

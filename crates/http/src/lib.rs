@@ -29,11 +29,47 @@ pub mod authority;
 pub mod pool;
 
 // New connections.
+#[cfg(feature = "client")]
+mod connect;
+#[cfg(feature = "client")]
+mod connection;
+
+#[cfg(feature = "client")]
+pub use connect::dns::{Resolve, Resolving, SystemResolver};
+#[cfg(feature = "client")]
+pub use connect::proxy::{BadProxy, Proxy};
 
 // Requests.
+#[cfg(feature = "client")]
+mod azure;
+#[cfg(feature = "client")]
+mod call;
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "client")]
+mod client_builder;
+#[cfg(feature = "client")]
+mod host;
+#[cfg(feature = "client")]
+mod request;
+#[cfg(feature = "client")]
+mod response;
+#[cfg(feature = "client")]
+mod settings;
+
+#[cfg(feature = "client")]
+pub use client::Client;
+#[cfg(feature = "client")]
+pub use client_builder::{BuildError, ClientBuilder};
+#[cfg(feature = "client")]
+pub use request::RequestBody;
+#[cfg(feature = "client")]
+pub use response::ResponseBody;
 
 // Time.
 #[cfg(any(test, feature = "client"))]
-pub mod clock;
+pub(crate) mod clock;
+#[cfg(feature = "client")]
+mod deadline;
 #[cfg(feature = "client")]
 mod sync;

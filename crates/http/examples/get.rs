@@ -1,0 +1,80 @@
+//! Gets a URL, twice, and prints what happened to each request, step by step.
+//!
+//! ```text
+//! cargo run -p perihelion-http --example get -- http://localhost:8081/
+//! cargo run -p perihelion-http --example get -- https://localhost:8081/ --accept-invalid-certificates
+//! ```
+
+#![expect(clippy::print_stdout, reason = "printing is what this example is for")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use perihelion_http::exchange::Exchange;
+use perihelion_http::{Client, RequestBody};
+
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (flags, urls): (Vec<&String>, Vec<_>) = arguments.iter().partition(|a| a.starts_with("--"));
+    let [url] = urls[..] else {
+        return Err("usage: get URL [--accept-invalid-certificates]".into());
+    };
+    let mut client = Client::builder().call_timeout(Some(Duration::from_secs(30)));
+    if flags.iter().any(|flag| *flag == "--accept-invalid-certificates") {
+        client = client.danger_accept_invalid_certificates();
+    }
+    let client = client.build()?;
+
+    for round in ["first", "second"] {
+        println!("the {round} request");
+        let request = http::Request::get(url.as_str()).body(RequestBody::empty())?;
+        match client.send(request).await {
+            Ok(response) => {
+                let status = response.status();
+                let mut body = response.into_body();
+                let mut length = 0;
+                while let Some(piece) = body.piece().await {
+                    length += piece?.len();
+                    if length > BODY_BYTES_MAX {
+                        return Err("the body is too long".into());
+                    }
+                }
+                print_steps(body.exchange());
+                println!("  {status}, {length} bytes\n");
+            }
+            Err(error) => {
+                print_steps(error.exchange());
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_steps(exchange: &Exchange) {
+    if let (Some(connection), Some(reuse), Some(protocol)) =
+        (exchange.connection, exchange.reuse, exchange.protocol)
+    {
+        println!("  connection {connection}, {reuse}, {protocol}");
+    }
+    if let (Some(local), Some(remote)) = (exchange.local, exchange.remote) {
+        println!("  {local} -> {remote}");
+    }
+    let mut before = Duration::ZERO;
+    for (step, over) in exchange.steps() {
+        println!(
+            "  {:>10} {:<26} (+{:?})",
+            format!("{over:?}"),
+            step.to_string(),
+            over.saturating_sub(before)
+        );
+        before = over;
+    }
+    println!("  the request was {}", exchange.sent);
+    if let Some(step) = exchange.failed {
+        println!("  failed while {step}");
+    }
+}

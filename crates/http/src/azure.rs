@@ -1,0 +1,277 @@
+//! `azure_core`'s trait: its requests to ours, our responses to its.
+//!
+//! Both directions are on the path of every request, so both avoid the obvious allocations. A request's path and
+//! header values are written into one buffer and cut from it. Header names are interned: a process uses the
+//! same few dozen over and over.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+
+use arc_swap::ArcSwap;
+use azure_core::http::headers::{HeaderName as AzureName, HeaderValue as AzureValue, Headers};
+use azure_core::http::response::PinnedStream;
+use azure_core::http::{AsyncRawResponse, HttpClient, Method as AzureMethod, Request as AzureRequest, Url};
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+
+use crate::authority::{AuthorityRef, BadAuthority, Scheme};
+use crate::call::{Call, Cause, Failure};
+use crate::client::Client;
+use crate::error::{Error, ErrorKind};
+use crate::exchange::Step;
+use crate::request::RequestBody;
+use crate::response::ResponseBody;
+
+/// No more header names than this are remembered; what a peer invents beyond that costs it allocations.
+const NAMES_MAX: usize = 512;
+/// Longer names are not remembered.
+const NAME_BYTES_MAX: usize = 64;
+
+#[async_trait::async_trait]
+impl HttpClient for Client {
+    async fn execute_request(&self, request: &AzureRequest) -> azure_core::Result<AsyncRawResponse> {
+        let mut call = Call::begin(self.call_timeout());
+        let prepared = authority(request.url())
+            .map_err(Cause::from)
+            .and_then(|authority| self.host(&authority).map_err(Cause::from))
+            .and_then(|host| Ok((host, to_http(request)?)));
+        let (host, prepared) = match prepared {
+            Ok(prepared) => prepared,
+            Err(bad) => {
+                let failure = Failure::new(ErrorKind::Invalid, Step::Prepare).because(bad);
+                return Err(call.fail(failure, request.url()).into());
+            }
+        };
+        let response = self.run(&host, prepared, &mut call).await?;
+        Ok(to_azure(response))
+    }
+}
+
+/// Where a URL leads, without building a string.
+fn authority(url: &Url) -> Result<AuthorityRef<'_>, BadAuthority> {
+    let scheme = match url.scheme() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return Err(BadAuthority::Scheme),
+    };
+    let host = url.host_str().ok_or(BadAuthority::Host)?;
+    Ok(AuthorityRef { scheme, host, port: url.port().unwrap_or(scheme.default_port()) })
+}
+
+/// A request whose URL is a path: scheme and host are known by then.
+fn to_http(request: &AzureRequest) -> Result<Request<RequestBody>, Cause> {
+    let url = request.url();
+    let (path, query) = (url.path(), url.query());
+    let headers = request.headers();
+    let (mut count, mut bytes) = (0, path.len() + query.map_or(0, |query| query.len() + 1));
+    for (_, value) in headers.iter() {
+        count += 1;
+        bytes += value.as_str().len();
+    }
+
+    let mut buffer = BytesMut::with_capacity(bytes);
+    buffer.extend_from_slice(path.as_bytes());
+    if let Some(query) = query {
+        buffer.extend_from_slice(b"?");
+        buffer.extend_from_slice(query.as_bytes());
+    }
+    let path_end = buffer.len();
+    for (_, value) in headers.iter() {
+        buffer.extend_from_slice(value.as_str().as_bytes());
+    }
+    let mut buffer = buffer.freeze();
+    let path = PathAndQuery::from_maybe_shared(buffer.split_to(path_end))?;
+
+    let names = NAMES.load();
+    // One more for `Host`.
+    let mut map = HeaderMap::with_capacity(count + 1);
+    for (name, value) in headers.iter() {
+        let value = HeaderValue::from_maybe_shared(buffer.split_to(value.as_str().len()))?;
+        map.insert(http_name(&names, name.as_str())?, value);
+    }
+
+    let mut prepared = Request::new(RequestBody::from(request.body()));
+    *prepared.method_mut() = to_method(request.method())?;
+    *prepared.uri_mut() = Uri::from(path);
+    *prepared.headers_mut() = map;
+    Ok(prepared)
+}
+
+fn to_method(method: AzureMethod) -> Result<Method, http::method::InvalidMethod> {
+    Ok(match method {
+        AzureMethod::Delete => Method::DELETE,
+        AzureMethod::Get => Method::GET,
+        AzureMethod::Head => Method::HEAD,
+        AzureMethod::Patch => Method::PATCH,
+        AzureMethod::Post => Method::POST,
+        AzureMethod::Put => Method::PUT,
+        other => Method::from_bytes(other.as_ref().as_bytes())?,
+    })
+}
+
+fn to_azure(response: Response<ResponseBody>) -> AsyncRawResponse {
+    let (parts, mut body) = response.into_parts();
+    let status = parts.status.as_u16().into();
+    let headers = to_headers(&parts.headers);
+    match body.take_complete() {
+        Some(bytes) => AsyncRawResponse::from_bytes(status, headers, bytes),
+        None => {
+            let stream: PinnedStream = Box::pin(AzureBody(body));
+            AsyncRawResponse::new(status, headers, stream)
+        }
+    }
+}
+
+/// Values that are not text are left out, with a warning: the trait has no place for them.
+fn to_headers(map: &HeaderMap) -> Headers {
+    let names = NAMES.load();
+    let mut headers = HashMap::with_capacity(map.len());
+    for (name, value) in map {
+        match value.to_str() {
+            Ok(value) => {
+                headers.insert(azure_name(&names, name), AzureValue::from(value.to_owned()));
+            }
+            Err(_) => tracing::warn!(%name, "a header of the response is left out: its value is not text"),
+        }
+    }
+    Headers::from(headers)
+}
+
+struct AzureBody(ResponseBody);
+
+impl Stream for AzureBody {
+    type Item = azure_core::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_piece(cx).map(|piece| piece.map(|piece| piece.map_err(Error::into)))
+    }
+}
+
+/// A header name that was seen before, in both vocabularies.
+#[derive(Clone)]
+struct Name {
+    http: HeaderName,
+    azure: &'static str,
+}
+
+type Names = HashMap<&'static str, Name, foldhash::fast::RandomState>;
+
+/// All names that were seen before. Read with every request, written when a name is seen for the first time.
+static NAMES: LazyLock<ArcSwap<Names>> = LazyLock::new(|| ArcSwap::from_pointee(Names::default()));
+
+fn http_name(names: &Names, name: &str) -> Result<HeaderName, http::header::InvalidHeaderName> {
+    match names.get(name) {
+        Some(known) => Ok(known.http.clone()),
+        None => {
+            let new = HeaderName::from_bytes(name.as_bytes())?;
+            learn(&new);
+            Ok(new)
+        }
+    }
+}
+
+fn azure_name(names: &Names, name: &HeaderName) -> AzureName {
+    match names.get(name.as_str()) {
+        // Checks for upper case, as a constant does.
+        Some(known) => AzureName::from_static(known.azure),
+        None => {
+            learn(name);
+            AzureName::from(name.as_str().to_owned())
+        }
+    }
+}
+
+/// Remembers a name for the life of the process, unless there are too many already.
+fn learn(name: &HeaderName) {
+    if name.as_str().len() > NAME_BYTES_MAX || NAMES.load().len() >= NAMES_MAX {
+        return;
+    }
+    NAMES.rcu(|names| {
+        if names.len() >= NAMES_MAX || names.contains_key(name.as_str()) {
+            return Arc::clone(names);
+        }
+        let mut more = Names::clone(names);
+        // Leaked on purpose: at most 512 short names, which then cost nothing to hand out.
+        let text: &'static str = String::leak(name.as_str().to_owned());
+        more.insert(text, Name { http: HeaderName::from_static(text), azure: text });
+        Arc::new(more)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str) -> AzureRequest {
+        AzureRequest::new(Url::parse(url).expect("a URL"), AzureMethod::Post)
+    }
+
+    #[test]
+    fn a_request_keeps_its_path_headers_and_body() {
+        let mut given = request("https://host:8081/dbs/a%20b?x=1&y=%C3%A4");
+        given.insert_header("x-ms-date", "Mon, 01 Jan 2024 00:00:00 GMT");
+        given.insert_header("x-ms-version", "2020-07-15");
+        given.insert_header("x-empty", "");
+        given.set_body("hello");
+        // The second time, the names are known.
+        for _ in 0..2 {
+            let prepared = to_http(&given).expect("it is valid");
+            assert_eq!(prepared.method(), Method::POST);
+            assert_eq!(prepared.uri(), "/dbs/a%20b?x=1&y=%C3%A4");
+            assert_eq!(prepared.headers()["x-ms-date"], "Mon, 01 Jan 2024 00:00:00 GMT");
+            assert_eq!(prepared.headers()["x-ms-version"], "2020-07-15");
+            assert_eq!(prepared.headers()["x-empty"], "");
+            assert_eq!(prepared.body().len(), Some(5));
+        }
+    }
+
+    #[test]
+    fn a_url_leads_where_it_says() {
+        for (url, expected) in [
+            ("https://HOST/", (Scheme::Https, "host", 443)),
+            ("http://host:81/a", (Scheme::Http, "host", 81)),
+            ("http://[::1]/", (Scheme::Http, "[::1]", 80)),
+        ] {
+            let given = request(url);
+            let found = authority(given.url()).expect("it leads somewhere");
+            assert_eq!((found.scheme, found.host, found.port), expected, "{url}");
+        }
+        assert!(authority(request("ftp://host/").url()).is_err());
+    }
+
+    #[test]
+    fn a_value_no_header_may_have_is_refused() {
+        let mut given = request("http://host/");
+        given.insert_header("x-split", "a\r\nb: c");
+        assert!(to_http(&given).is_err());
+        let mut given = request("http://host/");
+        given.insert_header("x split", "a");
+        assert!(to_http(&given).is_err());
+    }
+
+    #[test]
+    fn names_are_known_the_second_time() {
+        let mut map = HeaderMap::new();
+        map.insert("x-ms-request-charge", HeaderValue::from_static("1"));
+        let first = to_headers(&map);
+        let second = to_headers(&map);
+        assert_eq!(first, second);
+        assert!(NAMES.load().contains_key("x-ms-request-charge"));
+        let long = HeaderName::from_bytes(&[b'x'; NAME_BYTES_MAX + 1]).expect("it is valid");
+        learn(&long);
+        assert!(!NAMES.load().contains_key(long.as_str()));
+    }
+
+    #[test]
+    fn a_header_that_is_not_text_is_left_out() {
+        let mut map = HeaderMap::new();
+        map.insert("x-odd", HeaderValue::from_bytes(b"\xff").expect("a header may hold it"));
+        map.insert("x-even", HeaderValue::from_static("2"));
+        let headers = to_headers(&map);
+        assert_eq!(headers.iter().count(), 1);
+    }
+}

@@ -1,0 +1,193 @@
+//! The client: finds a connection, sends, and hands the answer back as it arrives.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::{InvalidUri, PathAndQuery, Uri};
+use http::{Request, Response};
+
+use crate::authority::AuthorityRef;
+use crate::call::{Call, Cause, Failure};
+use crate::client_builder::ClientBuilder;
+use crate::clock;
+use crate::connect::Connector;
+use crate::connection::{Unsent, http1};
+use crate::error::{Error, ErrorKind};
+use crate::exchange::{Exchange, Reuse, Sent, Step};
+use crate::host::{Host, Hosts, Place};
+use crate::pool::PoolMetrics;
+use crate::request::RequestBody;
+use crate::response::ResponseBody;
+use crate::settings::Settings;
+
+/// An HTTP client that reuses connections and says what happened. Cheap to clone; clones share connections.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use perihelion_http::Client;
+///
+/// let client = Client::new();
+/// let response = client.send(http::Request::get("http://localhost:8081/").body(())?).await?;
+/// println!("{} over a {} connection", response.status(), response.body().exchange().reuse.unwrap());
+/// let body = response.into_body().bytes(1024 * 1024).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    connector: Connector,
+    hosts: Hosts,
+}
+
+impl Client {
+    /// A client with the defaults.
+    ///
+    /// Unlike [`builder`](Client::builder) it cannot fail: proxies that the environment names but that are not
+    /// understood are reported and left out.
+    pub fn new() -> Self {
+        ClientBuilder::new().build_leniently()
+    }
+
+    /// A client to be configured.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    pub(crate) fn from_parts(settings: Settings, connector: Connector, hosts: Hosts) -> Self {
+        Client { inner: Arc::new(Inner { settings, connector, hosts }) }
+    }
+
+    /// Another client with the same settings and connections of its own. They share the configuration of TLS
+    /// and its sessions.
+    pub fn sibling(&self) -> Self {
+        let Inner { settings, connector, hosts } = &*self.inner;
+        Client::from_parts(settings.clone(), connector.clone(), Hosts::new(hosts.pool().config().clone()))
+    }
+
+    /// Sends a request to the host its URL names, and waits for status and headers of the response.
+    ///
+    /// Dropped before its end, the call leaves nothing behind: an HTTP/1.1 connection is closed, an HTTP/2
+    /// stream is reset.
+    pub async fn send<B: Into<RequestBody>>(
+        &self,
+        request: Request<B>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let mut call = Call::begin(self.inner.settings.call);
+        let (mut parts, body) = request.into_parts();
+        let host = AuthorityRef::of(&parts.uri)
+            .map_err(Cause::from)
+            .and_then(|authority| self.host(&authority).map_err(Cause::from));
+        let host = match host {
+            Ok(host) => host,
+            Err(bad) => {
+                let failure = Failure::new(ErrorKind::Invalid, Step::Prepare).because(bad);
+                return Err(call.fail(failure, &parts.uri));
+            }
+        };
+        // Scheme and authority are the host's, and put back where the protocol wants them.
+        parts.uri = path_only(parts.uri);
+        self.run(&host, Request::from_parts(parts, body.into()), &mut call).await
+    }
+
+    /// How long a call may take, unless the scope around it wants less.
+    pub(crate) fn call_timeout(&self) -> Option<Duration> {
+        self.inner.settings.call
+    }
+
+    /// A host, by its authority.
+    pub(crate) fn host(&self, authority: &AuthorityRef<'_>) -> Result<Arc<Host>, InvalidUri> {
+        self.inner.hosts.get(authority)
+    }
+
+    /// Takes a request, whose URL is a path, to a host.
+    pub(crate) async fn run(
+        &self,
+        host: &Host,
+        mut request: Request<RequestBody>,
+        call: &mut Call,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let Inner { settings, connector, .. } = &*self.inner;
+        loop {
+            call.record.attempts += 1;
+            let fresh = call.record.attempts > 1;
+            let place = match host.place(connector, settings, call, fresh).await {
+                Ok(place) => place,
+                Err(failure) => return Err(call.fail(failure, host.authority())),
+            };
+            let sent = match place {
+                Place::Http1(lease) => http1::send(lease, request, &host.header, call, settings).await,
+            };
+            let Unsent { request: unsent, failure } = match sent {
+                Ok(response) => return Ok(response),
+                Err(unsent) => unsent,
+            };
+            match unsent {
+                // The connection had been closed while it waited, which is nobody's fault.
+                Some(unsent) if may_repeat(&call.record, failure.kind) => request = unsent,
+                _ => return Err(call.fail(failure, host.authority())),
+            }
+        }
+    }
+
+    /// What happened to the connections that wait for HTTP/1.1 requests, per host.
+    pub fn pool_metrics(&self) -> PoolMetrics {
+        self.inner.hosts.pool().metrics(clock::now())
+    }
+
+    /// Closes the waiting connections that have waited for too long or were closed by the peer, and says how
+    /// many that were. To be called now and then where many hosts are met; a host that is asked regularly is
+    /// looked after on the way.
+    pub fn cleanup_stale(&self) -> usize {
+        self.inner.hosts.pool().cleanup_stale(clock::now())
+    }
+
+    /// Closes all connections that wait, and says how many that were.
+    pub fn clear(&self) -> usize {
+        self.inner.hosts.pool().clear()
+    }
+}
+
+/// Whether a request that failed may be sent again, once, without asking anybody: only if the connection was a
+/// reused one and provably nothing left.
+fn may_repeat(record: &Exchange, kind: ErrorKind) -> bool {
+    record.attempts < 2
+        && record.reuse == Some(Reuse::Reused)
+        && record.sent == Sent::NotSent
+        && kind == ErrorKind::Closed
+}
+
+fn path_only(uri: Uri) -> Uri {
+    let mut parts = uri.into_parts();
+    parts.scheme = None;
+    parts.authority = None;
+    let path = parts.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+    if path.as_str().is_empty() {
+        *path = PathAndQuery::from_static("/");
+    }
+    Uri::from_parts(parts).unwrap_or_default()
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Client::new()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { settings, connector, hosts } = &*self.inner;
+        f.debug_struct("Client")
+            .field("settings", settings)
+            .field("connector", connector)
+            .field("pool", hosts.pool())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
