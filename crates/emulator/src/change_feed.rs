@@ -112,8 +112,11 @@ pub(crate) fn read_changes(
     limit: usize,
     now: u64,
 ) -> Result<FeedPage, Forgotten> {
-    let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> =
-        scope.partitions.iter().map(|partition| places(start, partition)).collect();
+    let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> = scope
+        .partitions
+        .iter()
+        .map(|partition| places(start, partition, &scope.part_of(partition).0))
+        .collect();
     let mut found = None;
     for (places, partition) in read_to.iter_mut().zip(&scope.partitions) {
         let (within, _) = scope.part_of(partition);
@@ -146,18 +149,17 @@ pub(crate) fn read_changes(
     })
 }
 
-/// How far each part of a partition has been read: more than one part where partitions merged that
-/// were not equally far.
-fn places(start: &FeedStart, partition: &Replica) -> Vec<(EffectivePartitionKey, Lsn)> {
-    let first = |lsn| (partition.range.min.clone(), lsn);
+/// How far each part of what is asked for of a partition has been read: more than one part where
+/// partitions merged that were not equally far.
+fn places(start: &FeedStart, partition: &Replica, within: &EpkRange) -> Vec<(EffectivePartitionKey, Lsn)> {
+    let first = |lsn| (within.min.clone(), lsn);
     match start {
         FeedStart::Beginning | FeedStart::Since(_) => vec![first(Lsn(0))],
         FeedStart::Now => vec![first(partition.peek().lsn)],
         FeedStart::After(position) => {
-            let mut places = vec![first(position.at(&partition.range.min))];
+            let mut places = vec![first(position.at(&within.min))];
             if let FeedPosition::PerRange(parts) = position {
-                let inside =
-                    |epk: &EffectivePartitionKey| *epk > partition.range.min && partition.range.contains(epk);
+                let inside = |epk: &EffectivePartitionKey| *epk > within.min && within.contains(epk);
                 places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
             }
             places

@@ -225,7 +225,7 @@ async fn open_account(settings: AccountSettings, data: DataDir) -> Result<Accoun
 fn make_indexes(account: &Arc<Account>) {
     if account.disk.is_some() {
         let account = Arc::clone(account);
-        tokio::task::spawn_blocking(move || account.catalog.make_indexes());
+        tokio::task::spawn_blocking(move || account.make_indexes());
     }
 }
 

@@ -45,6 +45,12 @@ impl Faults {
         Faults { account, set, doors, clock }
     }
 
+    /// The faults of an account that is asked without sockets. Rules about ports have nothing to close.
+    pub fn without_ports(account: &Arc<Account>, clock: &Clock) -> Faults {
+        let doors = Doors::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
+        Faults::new(Arc::clone(account), Arc::new(doors), clock.clone())
+    }
+
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
     ///
     /// A rule that refuses connections has closed the port when this returns.

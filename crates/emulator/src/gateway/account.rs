@@ -108,6 +108,12 @@ impl Account {
         Ok(account)
     }
 
+    /// Makes the indexes of an account that was opened: queries and feeds wait for them, writes and point
+    /// reads do not. Takes as long as that, so it belongs on a thread that has the time.
+    pub fn make_indexes(&self) {
+        self.catalog.make_indexes();
+    }
+
     /// How many regions it is in.
     pub fn region_count(&self) -> usize {
         self.regions.current().len()

@@ -8,7 +8,7 @@ use perihelion_emulator::RequestUnits;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::gateway::{Account, AccountSettings, Gateway};
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
-use perihelion_emulator::server::Handler;
+use perihelion_emulator::server::{Conduct, Handler};
 use protocol::account::ConsistencyLevel;
 use protocol::authorization::{EMULATOR_KEY, Key, sign};
 use protocol::resource_path::ResourcePath;
@@ -37,6 +37,9 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// What becomes of the connection, where that is not the usual.
+    #[allow(dead_code, reason = "the simulation, which shares this file, loses answers")]
+    pub(crate) conduct: Option<Conduct>,
 }
 
 impl TestAccount {
@@ -45,18 +48,27 @@ impl TestAccount {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut AccountSettings)) -> TestAccount {
-        let key = Key::from_base64(EMULATOR_KEY).unwrap();
-        let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
-        let mut settings = AccountSettings {
-            key: key.clone(),
+        let mut settings = TestAccount::settings();
+        change(&mut settings);
+        TestAccount::over(Account::new(settings), Clock::manual(Ticks(NOW_SECONDS * 10_000_000)))
+    }
+
+    /// What a test's account is made of unless it says otherwise.
+    pub(crate) fn settings() -> AccountSettings {
+        AccountSettings {
+            key: Key::from_base64(EMULATOR_KEY).unwrap(),
             topology: topology(&[("West US", 8081)]),
             partitions: None,
             partition_bytes_max: u64::MAX,
             request_units: RequestUnits::Account,
             seed: 1,
-        };
-        change(&mut settings);
-        let account = Arc::new(Account::new(settings));
+        }
+    }
+
+    /// A client of an account, which lives by `clock`.
+    pub(crate) fn over(account: Account, clock: Clock) -> TestAccount {
+        let key = Key::from_base64(EMULATOR_KEY).unwrap();
+        let account = Arc::new(account);
         let gateways = (0..account.region_count() as u8)
             .map(|region| Gateway::new(Arc::clone(&account), RegionId(region), clock.clone()))
             .collect();
@@ -169,7 +181,8 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> 
 impl From<Response<Bytes>> for Answer {
     fn from(response: Response<Bytes>) -> Answer {
         let (parts, body) = response.into_parts();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        let conduct = parts.extensions.get().copied();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body, conduct }
     }
 }
 

@@ -199,6 +199,28 @@ async fn a_change_feed_goes_on_through_splits_and_merges() {
 }
 
 #[tokio::test]
+async fn a_feed_of_a_part_of_the_ring_goes_on_when_the_part_is_within_a_merged_range() {
+    let account = TestAccount::with(|settings| settings.partitions = std::num::NonZeroU32::new(2));
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#).await;
+    let part = [
+        ("a-im", "Full-Fidelity Feed"),
+        ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+        ("x-ms-start-epk", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"),
+        ("x-ms-end-epk", "FF"),
+    ];
+    let now = account.send(Method::GET, DOCS, &[&part[..], &[("if-none-match", "*")]].concat(), "").await;
+    let [_, left] = split(&account, 0);
+    let [right, rightmost] = split(&account, 1);
+    // The position lists both halves, and nothing before them.
+    let from = now.expect(304).header("etag").unwrap().to_owned();
+    let halves =
+        account.send(Method::GET, DOCS, &[&part[..], &[("if-none-match", &from)]].concat(), "").await;
+    let from = halves.expect(304).header("etag").unwrap().to_owned();
+    merge(&account, &[left, right, rightmost]);
+    account.send(Method::GET, DOCS, &[&part[..], &[("if-none-match", &from)]].concat(), "").await.expect(304);
+}
+
+#[tokio::test]
 async fn changes_with_the_same_lsn_survive_merging_again_and_again() {
     let account = TestAccount::with(|settings| settings.partitions = std::num::NonZeroU32::new(2));
     account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;

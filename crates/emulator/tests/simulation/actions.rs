@@ -4,6 +4,7 @@ use crate::dice::Dice;
 use crate::failure::Failure;
 use crate::operation::Write;
 use crate::run::Play;
+use crate::trouble::Time;
 use crate::world::World;
 
 /// One step.
@@ -29,6 +30,8 @@ enum Action {
     ToggleSplitting,
     SaveSnapshot,
     RestoreSnapshot,
+    Trouble,
+    Restart,
 }
 
 /// How often each happens, in relation to the others.
@@ -57,6 +60,8 @@ const ACTIONS: &[(usize, Action)] = &[
     (2, Action::ToggleSplitting),
     (2, Action::SaveSnapshot),
     (1, Action::RestoreSnapshot),
+    (4, Action::Trouble),
+    (3, Action::Restart),
 ];
 
 impl Play for World {
@@ -87,18 +92,14 @@ impl Play for World {
             Action::ToggleSplitting => self.toggle_splitting(dice),
             Action::SaveSnapshot => self.save_snapshot(dice),
             Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
+            Action::Trouble => self.make_trouble(Time::MayPass, dice),
+            Action::Restart => self.end_and_begin(dice).await?,
         }
         Ok(())
     }
 
     async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        self.tell("everything arrives, and everything is asked for".to_owned());
-        let told = self.told.len();
-        let outcome = self.ask_for_everything(dice).await;
-        // What went well does not help to understand what did not.
-        let well = self.told.len().saturating_sub(2).max(told);
-        self.told.drain(told..well);
-        outcome
+        self.ask_for_everything(dice).await
     }
 
     fn told(&mut self) -> &mut Vec<String> {
@@ -109,6 +110,7 @@ impl Play for World {
 impl World {
     /// Of every region, in every session.
     async fn ask_for_everything(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        self.end_trouble();
         if self.splitting.is_some() {
             self.toggle_splitting(dice);
         }

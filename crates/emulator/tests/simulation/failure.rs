@@ -18,6 +18,7 @@ pub(crate) enum Promise {
     Layout,
     Convergence,
     NothingLost,
+    Kept,
     Answer,
     NoPanic,
 }
@@ -37,6 +38,7 @@ impl Promise {
             Promise::Layout => "partition key ranges cover the ring without gaps",
             Promise::Convergence => "regions agree when everything has arrived",
             Promise::NothingLost => "an acknowledged write gives way only to one that did not know it",
+            Promise::Kept => "what was acknowledged is there when the account is opened again",
             Promise::Answer => "a request is answered with a status it may have",
             Promise::NoPanic => "nothing panics",
         }

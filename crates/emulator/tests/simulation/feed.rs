@@ -10,13 +10,13 @@ use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::{Change, History, plain};
 use crate::ring::{Lease, Place};
-use crate::stage::{DOCS, lsn_of};
+use crate::stage::{DOCS, Stage, lsn_of};
 use crate::world::World;
 use crate::writes::shown;
 
 const READERS_MAX: usize = 5;
 /// More pages than a feed can have.
-const PAGES_MAX: usize = 400;
+pub(crate) const PAGES_MAX: usize = 400;
 
 /// Which changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +100,78 @@ fn matches(row: &Value, change: &Change) -> bool {
 }
 
 /// The partition key that a row is about.
-fn key_of(mode: Mode, row: &Value) -> &str {
+pub(crate) fn key_of(mode: Mode, row: &Value) -> &str {
     let key = match mode {
         Mode::Latest => &row["pk"],
         Mode::All if row["metadata"]["operationType"] == "delete" => &row["metadata"]["partitionKey"]["pk"],
         Mode::All => &row["current"]["pk"],
     };
     key.as_str().unwrap_or_default()
+}
+
+/// What came of asking for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// Changes, and the place to go on from.
+    Changes,
+    /// The end, for now.
+    End,
+    /// Nothing: the range is another by now, or about to be.
+    Later,
+}
+
+impl Stage {
+    /// What another reader reads.
+    pub(crate) fn draw_leases(&self, dice: &mut Dice) -> Vec<Lease> {
+        match dice.below(4) {
+            0 => vec![Lease::new(Place::Everywhere)],
+            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
+            2 => vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))],
+            _ => Lease::per_range(&self.ranges),
+        }
+    }
+
+    /// Asks for a page after `position`.
+    pub(crate) async fn ask_feed(
+        &self,
+        mode: Mode,
+        lease: &Lease,
+        (region, page_size): (u8, usize),
+        position: Option<&str>,
+    ) -> Answer {
+        let mut headers = lease.headers();
+        let mode = match mode {
+            Mode::Latest => "Incremental Feed",
+            Mode::All => "Full-Fidelity Feed",
+        };
+        headers.push(("a-im", mode.to_owned()));
+        headers.push(("x-ms-max-item-count", page_size.to_string()));
+        headers.extend(position.map(|position| ("if-none-match", position.to_owned())));
+        self.send(region, Method::GET, DOCS, &headers, "").await
+    }
+
+    /// Goes on from a page: its place, or the ranges that took over.
+    pub(crate) async fn turn_page(
+        &mut self,
+        leases: &mut Vec<Lease>,
+        at: usize,
+        answer: &Answer,
+    ) -> Result<Page, Failure> {
+        match (answer.status, answer.header("x-ms-substatus")) {
+            (410, Some("1002")) => {
+                let ranges = self.read_ranges().await?;
+                let gone = leases.remove(at);
+                leases.extend(gone.relocate(&ranges));
+                Ok(Page::Later)
+            }
+            (410, Some("1007")) => Ok(Page::Later),
+            (200 | 304, _) => {
+                leases[at].position = answer.header("etag").map(str::to_owned);
+                Ok(if answer.status == 200 { Page::Changes } else { Page::End })
+            }
+            _ => Err(Failure { promise: Promise::Answer, details: shown(answer) }),
+        }
+    }
 }
 
 impl World {
@@ -117,12 +182,7 @@ impl World {
         }
         let mode = *dice.pick(&[Mode::Latest, Mode::All]);
         let region = self.region(dice);
-        let leases = match dice.below(4) {
-            0 => vec![Lease::new(Place::Everywhere)],
-            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
-            2 => vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))],
-            _ => Lease::per_range(&self.ranges),
-        };
+        let leases = self.draw_leases(dice);
         let from_now = mode == Mode::All || dice.chance(30);
         let start = if from_now { self.probe(region).await? } else { BTreeMap::new() };
         let line = format!("feed {}: {mode:?} in {region}, from {start:?}, {leases:?}", self.feeds.len());
@@ -131,12 +191,17 @@ impl World {
             FeedReader { mode, leases, page_size: dice.between(1, 6), start, told: Told::default() };
         if from_now {
             for at in 0..reader.leases.len() {
-                let answer = self.ask_feed(&reader, at, region, Some("*")).await;
+                let answer =
+                    self.ask_feed(mode, &reader.leases[at], (region, reader.page_size), Some("*")).await;
                 if answer.status == 410 {
                     return Ok(());
                 }
                 ensure(answer.status == 304, Promise::Answer, || format!("from now: {}", shown(&answer)))?;
                 reader.leases[at].position = answer.header("etag").map(str::to_owned);
+            }
+            // Somebody was held up, and it is not known where it begins.
+            if self.probe(region).await? != reader.start {
+                return Ok(());
             }
         }
         self.feeds.push(reader);
@@ -161,7 +226,9 @@ impl World {
     async fn read_feed_page(&mut self, at: usize, lease: usize, region: u8) -> Result<bool, Failure> {
         let mut reader = self.feeds.remove(at);
         let position = reader.leases[lease].position.clone();
-        let answer = self.ask_feed(&reader, lease, region, position.as_deref()).await;
+        let answer = self
+            .ask_feed(reader.mode, &reader.leases[lease], (region, reader.page_size), position.as_deref())
+            .await;
         let more = self.take_feed_page(&mut reader, lease, &answer).await;
         let etag = answer.header("etag").unwrap_or("-");
         self.tell(format!(
@@ -174,44 +241,16 @@ impl World {
         more
     }
 
-    async fn ask_feed(
-        &self,
-        reader: &FeedReader,
-        lease: usize,
-        region: u8,
-        position: Option<&str>,
-    ) -> Answer {
-        let mut headers = reader.leases[lease].headers();
-        let mode = match reader.mode {
-            Mode::Latest => "Incremental Feed",
-            Mode::All => "Full-Fidelity Feed",
-        };
-        headers.push(("a-im", mode.to_owned()));
-        headers.push(("x-ms-max-item-count", reader.page_size.to_string()));
-        headers.extend(position.map(|position| ("if-none-match", position.to_owned())));
-        self.send(region, Method::GET, DOCS, &headers, "").await
-    }
-
     async fn take_feed_page(
         &mut self,
         reader: &mut FeedReader,
         lease: usize,
         answer: &Answer,
     ) -> Result<bool, Failure> {
-        match (answer.status, answer.header("x-ms-substatus")) {
-            (410, Some("1002")) => {
-                let ranges = self.read_ranges().await?;
-                let gone = reader.leases.remove(lease);
-                reader.leases.extend(gone.relocate(&ranges));
-                return Ok(true);
-            }
-            (410, Some("1007")) => return Ok(true),
-            (200 | 304, _) => {}
-            _ => return Err(Failure { promise: Promise::Answer, details: shown(answer) }),
-        }
-        reader.leases[lease].position = answer.header("etag").map(str::to_owned);
-        if answer.status == 304 {
-            return Ok(false);
+        match self.turn_page(&mut reader.leases, lease, answer).await? {
+            Page::Changes => {}
+            Page::End => return Ok(false),
+            Page::Later => return Ok(true),
         }
         let lsn = lsn_of(answer);
         let mut last = 0;

@@ -1,5 +1,6 @@
 //! A seeded workload against a model: clients that read, write, query and follow the change feed while
-//! replication lags, regions stop and fail over, partitions split and merge, and snapshots come back.
+//! replication lags, regions stop and fail over, partitions split and merge, snapshots come back, requests
+//! fail, and the account ends and is opened again.
 //! `world` is an account where one region writes, `mesh` one where all of them do.
 //!
 //! Everything happens in one thread per seed, with a clock that only the seed moves: a seed that fails
@@ -12,6 +13,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod actions;
+mod ask;
 #[allow(dead_code, reason = "shared with the tests of single behaviours, which need more of it")]
 #[path = "../it/client.rs"]
 mod client;
@@ -20,15 +22,19 @@ mod dice;
 mod failure;
 mod feed;
 mod mesh;
+mod mesh_feed;
 mod model;
 mod operation;
 mod operator;
+mod order;
 mod query;
 mod reads;
+mod restart;
 mod ring;
 mod run;
 mod session;
 mod stage;
+mod trouble;
 mod world;
 mod writes;
 

@@ -9,26 +9,27 @@ use protocol::account::ConsistencyLevel;
 use protocol::session_token::{PartitionToken, SessionToken};
 use serde_json::{Value, json};
 
+use crate::ask::Heard;
 use crate::client::Answer;
 use crate::descent::{Descent, ItemName};
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
+use crate::mesh_feed::MeshReader;
 use crate::model::{Items, Version, plain};
-use crate::operation::{Decision, Operation, Write, decide_batch};
-use crate::ring::{Key, Lease, Place};
+use crate::operation::{Decision, Operation, Write};
+use crate::order::Order;
+use crate::ring::Key;
 use crate::run::Play;
 use crate::stage::{DOCS, Scenery, Stage, lsn_of};
+use crate::trouble::Time;
 use crate::writes::shown;
-
-const READERS_MAX: usize = 4;
-const PAGES_MAX: usize = 400;
 
 /// Everything a step works with.
 pub(crate) struct Mesh {
     stage: Stage,
-    descent: Descent,
+    pub(crate) descent: Descent,
     clients: Vec<Client>,
-    feeds: Vec<Reader>,
+    pub(crate) feeds: Vec<MeshReader>,
     /// By region and partition key, the LSN of the last answer.
     progress: BTreeMap<(u8, String), u64>,
 }
@@ -38,14 +39,6 @@ pub(crate) struct Mesh {
 struct Client {
     token: SessionToken,
     seen: BTreeMap<ItemName, u64>,
-}
-
-/// A reader of the change feed of one region.
-struct Reader {
-    region: u8,
-    leases: Vec<Lease>,
-    page_size: usize,
-    told: BTreeMap<ItemName, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +55,7 @@ enum Action {
     Resume,
     Split,
     Merge,
+    Trouble,
 }
 
 const ACTIONS: &[(usize, Action)] = &[
@@ -81,6 +75,7 @@ const ACTIONS: &[(usize, Action)] = &[
     (4, Action::Resume),
     (3, Action::Split),
     (2, Action::Merge),
+    (4, Action::Trouble),
 ];
 
 impl Deref for Mesh {
@@ -103,6 +98,7 @@ impl Play for Mesh {
             regions: dice.between(2, 3),
             multi_write: true,
             level: dice.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
+            kept: false,
         };
         Mesh {
             stage: Stage::new(scenery, dice).await,
@@ -134,7 +130,7 @@ impl Play for Mesh {
                 let line = format!("in {region}: {} has {shown:?}", key.name);
                 self.tell(line);
             }
-            Action::BeginFeed => self.begin_feed(dice),
+            Action::BeginFeed => self.begin_feed(dice).await?,
             Action::ReadFeed => self.read_feed(dice).await?,
             Action::TimePasses => self.let_time_pass(dice),
             Action::Lag => self.change_lag(dice),
@@ -142,21 +138,18 @@ impl Play for Mesh {
             Action::Resume => self.resume(dice),
             Action::Split => self.split(dice).await?,
             Action::Merge => self.merge(dice).await?,
+            Action::Trouble => self.make_trouble(Time::StandsStill, dice),
         }
         Ok(())
     }
 
     async fn settle(&mut self, _: &mut Dice) -> Result<(), Failure> {
-        self.tell("everything arrives, and everything is asked for".to_owned());
+        self.end_trouble();
         for at in 0..self.regions.len() {
             self.resume_region(at);
         }
         self.wait(Duration::from_secs(10));
-        let told = self.told.len();
-        let outcome = self.agree().await;
-        let well = self.told.len().saturating_sub(2).max(told);
-        self.told.drain(told..well);
-        outcome
+        self.agree().await
     }
 
     fn told(&mut self) -> &mut Vec<String> {
@@ -166,7 +159,7 @@ impl Play for Mesh {
 
 impl Mesh {
     /// What a region has of a partition key, by a query.
-    async fn items(&mut self, region: u8, key: &Key) -> Result<Items, Failure> {
+    pub(crate) async fn items(&mut self, region: u8, key: &Key) -> Result<Items, Failure> {
         let headers = [
             ("x-ms-documentdb-partitionkey", key.header.clone()),
             ("x-ms-documentdb-isquery", "true".to_owned()),
@@ -205,40 +198,38 @@ impl Mesh {
             let if_match = if dice.chance(20) { known } else { None };
             operations.push(Operation::draw(*write, &key, (id, v), if_match, dice));
         }
-        let words: Vec<String> = operations.iter().map(Operation::words).collect();
-        let key_header = ("x-ms-documentdb-partitionkey", key.header.clone());
-        let (answer, decisions) = if let [operation] = operations.as_slice() {
-            let (method, path, mut headers, body) = operation.request();
-            headers.push(key_header);
-            let decision = operation.decide(&there);
-            let answer = self.send(region, method, &path, &headers, &body).await;
-            ensure(answer.status == decision.status, Promise::WriteOutcome, || {
-                format!("{} instead of {}: {words:?} where {there:?}", shown(&answer), decision.status)
-            })?;
-            (answer, vec![decision])
-        } else {
-            let headers = [key_header, ("x-ms-cosmos-is-batch-request", "true".to_owned())];
-            let (decisions, _) = decide_batch(&operations, &there);
-            let body = Value::Array(operations.iter().map(Operation::in_batch).collect()).to_string();
-            let answer = self.send(region, Method::POST, DOCS, &headers, &body).await;
-            let statuses = answer.json();
-            let statuses: Vec<&Value> =
-                statuses.as_array().unwrap().iter().map(|result| &result["statusCode"]).collect();
-            let expected: Vec<Value> = decisions.iter().map(|decision| decision.status.into()).collect();
-            ensure(statuses.iter().copied().eq(&expected), Promise::WriteOutcome, || {
-                format!("{statuses:?} instead of {expected:?}: {words:?} where {there:?}")
-            })?;
-            (answer, decisions)
+        let order = match <[Operation; 1]>::try_from(operations) {
+            Ok([operation]) => Order::One(operation),
+            Err(operations) => Order::Batch(operations),
         };
-        let line =
-            format!("client {client} in {region}: {} {} → {}", key.name, words.join("; "), shown(&answer));
+        let decisions = order.decide(&there);
+        // Who leaves does so at once: what a region has changes with time.
+        let patience = dice.chance(10).then_some(Duration::ZERO);
+        let before = self.progress[&(region, key.name.clone())];
+        let heard = self.hear(&order.ask(&key, region), patience).await;
+        let line = format!("client {client} in {region}: {} {} → {}", key.name, order.words(), heard.shown());
         self.tell(line);
-        self.committed(&key, client, &there, &decisions);
-        self.saw_token(client, &answer);
+        match heard {
+            Heard::Answer(answer) => {
+                order.check(&answer, &decisions, &there)?;
+                self.committed(&key, Some(client), &there, &decisions);
+                self.saw_token(client, &answer);
+            }
+            Heard::Refusal(_) => {}
+            Heard::Nothing => {
+                self.items(region, &key).await?;
+                let happened = self.progress[&(region, key.name.clone())] > before;
+                self.tell(format!("  it {}", if happened { "happened" } else { "did not happen" }));
+                if happened {
+                    self.committed(&key, None, &there, &decisions);
+                }
+            }
+        }
         Ok(())
     }
 
-    fn committed(&mut self, key: &Key, client: usize, there: &Items, decisions: &[Decision]) {
+    /// Remembers what was carried out, and who has heard of it.
+    fn committed(&mut self, key: &Key, client: Option<usize>, there: &Items, decisions: &[Decision]) {
         let v_of = |body: &Value| body["v"].as_u64().unwrap();
         let mut now: BTreeMap<String, Option<u64>> =
             there.iter().map(|(id, version)| (id.clone(), Some(v_of(&version.body)))).collect();
@@ -248,7 +239,9 @@ impl Mesh {
             let v = effect.body.as_ref().map(v_of);
             let number = v.unwrap_or_else(|| self.new_v());
             self.descent.record(number, item.clone(), base, v.is_none());
-            self.clients[client].seen.insert(item, number);
+            if let Some(client) = client {
+                self.clients[client].seen.insert(item, number);
+            }
             now.insert(effect.id, v);
         }
     }
@@ -289,72 +282,6 @@ impl Mesh {
         Ok(false)
     }
 
-    fn begin_feed(&mut self, dice: &mut Dice) {
-        if self.feeds.len() >= READERS_MAX {
-            return;
-        }
-        let region = self.region(dice);
-        let leases = match dice.below(3) {
-            0 => vec![Lease::new(Place::Everywhere)],
-            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
-            _ => Lease::per_range(&self.ranges),
-        };
-        let line = format!("feed {} in {region}: {leases:?}", self.feeds.len());
-        self.tell(line);
-        self.feeds.push(Reader { region, leases, page_size: dice.between(1, 5), told: BTreeMap::new() });
-    }
-
-    async fn read_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        if self.feeds.is_empty() {
-            return Ok(());
-        }
-        let at = dice.below(self.feeds.len());
-        let lease = dice.below(self.feeds[at].leases.len());
-        self.read_feed_page(at, lease).await.map(drop)
-    }
-
-    async fn read_feed_page(&mut self, at: usize, lease: usize) -> Result<bool, Failure> {
-        let reader = &self.feeds[at];
-        let mut headers = reader.leases[lease].headers();
-        headers.push(("a-im", "Incremental Feed".to_owned()));
-        headers.push(("x-ms-max-item-count", reader.page_size.to_string()));
-        headers.extend(reader.leases[lease].position.clone().map(|position| ("if-none-match", position)));
-        let answer = self.send(reader.region, Method::GET, DOCS, &headers, "").await;
-        let etag = answer.header("etag").map(str::to_owned);
-        let mut versions = Vec::new();
-        if answer.status == 200 {
-            for row in answer.json()["Documents"].as_array().unwrap() {
-                let name = |member: &str| row[member].as_str().unwrap().to_owned();
-                versions.push(((name("pk"), name("id")), row["v"].as_u64().unwrap()));
-            }
-        }
-        let line = format!(
-            "feed {at} in {}: {:?} → {} to {etag:?}: {versions:?}",
-            reader.region,
-            reader.leases[lease],
-            shown(&answer)
-        );
-        self.tell(line);
-        match (answer.status, answer.header("x-ms-substatus")) {
-            (200 | 304, _) => self.feeds[at].leases[lease].position = etag,
-            (410, Some("1002")) => {
-                let ranges = self.read_ranges().await?;
-                let reader = &mut self.feeds[at];
-                let gone = reader.leases.remove(lease);
-                reader.leases.extend(gone.relocate(&ranges));
-                return Ok(true);
-            }
-            _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
-        }
-        for (item, v) in versions {
-            ensure(self.descent.knows(&item, v), Promise::FeedOrder, || {
-                format!("nobody wrote {v} of {item:?}")
-            })?;
-            self.feeds[at].told.insert(item, v);
-        }
-        Ok(answer.status == 200)
-    }
-
     /// When everything has arrived: all regions are equal, nothing is lost, no session has to wait, and
     /// feeds have told the last version of everything.
     async fn agree(&mut self) -> Result<(), Failure> {
@@ -383,27 +310,6 @@ impl Mesh {
                 })?;
             }
         }
-        for at in 0..self.feeds.len() {
-            let (mut lease, mut pages) = (0, 0);
-            while lease < self.feeds[at].leases.len() {
-                let more = self.read_feed_page(at, lease).await?;
-                lease += usize::from(!more);
-                pages += 1;
-                ensure(pages < PAGES_MAX, Promise::FeedComplete, || "the feed has no end".to_owned())?;
-            }
-            let reader = &self.feeds[at];
-            let covered = |item: &ItemName| {
-                let key = self.keys.iter().find(|key| key.name == item.0);
-                key.is_some_and(|key| reader.leases.iter().any(|lease| lease.covers(key)))
-            };
-            let missing = last.iter().find(|(item, v)| covered(item) && reader.told.get(*item) != Some(*v));
-            ensure(missing.is_none(), Promise::FeedComplete, || {
-                format!(
-                    "feed {at} has not told {missing:?}, but {:?}",
-                    missing.map(|(item, _)| reader.told.get(item))
-                )
-            })?;
-        }
-        Ok(())
+        self.drain_feeds(&last).await
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use perihelion_emulator::snapshots::SnapshotError;
+
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::Items;
@@ -118,7 +120,10 @@ impl World {
         }
         let name = dice.pick(&names).clone();
         self.tell(format!("snapshot {name} is restored"));
-        self.operate().restore_snapshot(&name).unwrap();
+        match self.operate().restore_snapshot(&name) {
+            Err(SnapshotError::Kept) => return Ok(()),
+            restored => restored.unwrap(),
+        }
         self.layout_changed().await?;
         let lsns = self.probe(self.hub).await?;
         for (key, lsn) in lsns {
@@ -128,6 +133,19 @@ impl World {
         // What was undone is not told, so whoever reads changes or pages begins anew.
         self.feeds.clear();
         self.cursors.clear();
+        Ok(())
+    }
+
+    /// Everything acknowledged is there when the account is opened again; snapshots are not.
+    pub(crate) async fn end_and_begin(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        if !self.restart(dice).await? {
+            return Ok(());
+        }
+        self.snapshots.clear();
+        for (key, lsn) in self.probe(self.hub).await? {
+            let newest = self.history(&key).lsn();
+            ensure(lsn >= newest, Promise::Kept, || format!("{key} is at LSN {lsn}, and was at {newest}"))?;
+        }
         Ok(())
     }
 }

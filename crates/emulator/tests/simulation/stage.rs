@@ -1,29 +1,31 @@
 //! The stage of every play: an account in several regions, its partition keys and ranges, and time.
+//! How it is asked is in `ask`, how it ends and begins anew in `restart`.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use http::Method;
-use perihelion_emulator::clock::Ticks;
-use perihelion_emulator::gateway::Account;
-use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
+use perihelion_emulator::clock::{Clock, Ticks};
+use perihelion_emulator::gateway::{Account, AccountSettings};
+use perihelion_emulator::regions::{Lag, Region, Topology};
 use protocol::account::ConsistencyLevel;
 use protocol::container::PartitionKeyDefinition;
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{Answer, NOW_SECONDS, TestAccount};
 use crate::dice::Dice;
-use crate::failure::Failure;
-use crate::ring::{Key, Range, read_ranges};
+use crate::restart::Scratch;
+use crate::ring::{Key, Range};
 
 pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
-const RANGES: &str = "/dbs/d/colls/c/pkranges";
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
-/// Account time that passes at the most while one request waits: more than any lag.
-const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// An account with one container.
 pub(crate) struct Stage {
-    account: TestAccount,
+    pub(crate) account: TestAccount,
+    pub(crate) settings: AccountSettings,
+    /// Where it is kept, if anywhere.
+    pub(crate) kept: Option<Scratch>,
+    /// How long it ran before it was opened again.
+    pub(crate) ran: Duration,
     pub(crate) level: ConsistencyLevel,
     pub(crate) regions: Vec<RegionState>,
     /// The region that writes, or settles what others write.
@@ -50,20 +52,29 @@ pub(crate) struct Scenery {
     pub(crate) regions: usize,
     pub(crate) multi_write: bool,
     pub(crate) level: ConsistencyLevel,
+    pub(crate) kept: bool,
 }
-
-type Headers<'a> = &'a [(&'a str, String)];
 
 impl Stage {
     /// An account as the dice say, with an empty container.
     pub(crate) async fn new(scenery: Scenery, dice: &mut Dice) -> Stage {
-        let Scenery { regions, multi_write, level } = scenery;
+        let Scenery { regions, multi_write, level, kept } = scenery;
         let lag = lag(dice);
-        let account = TestAccount::with(|settings| {
-            let regions = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
-            settings.topology = Topology::new(regions, multi_write, level, lag).unwrap();
-            settings.partitions = NonZeroU32::new(dice.between(1, 3) as u32);
-        });
+        let places = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
+        let settings = AccountSettings {
+            topology: Topology::new(places, multi_write, level, lag).unwrap(),
+            partitions: NonZeroU32::new(dice.between(1, 3) as u32),
+            ..TestAccount::settings()
+        };
+        let kept = kept.then(Scratch::new);
+        let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
+        let account = TestAccount::over(
+            match &kept {
+                Some(scratch) => scratch.open(&settings).unwrap(),
+                None => Account::new(settings.clone()),
+            },
+            clock,
+        );
         account
             .create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#)
             .await;
@@ -73,6 +84,9 @@ impl Stage {
             (0..dice.between(3, 8)).map(|at| Key::new(format!("k{at}"), &definition)).collect();
         let mut stage = Stage {
             account,
+            settings,
+            kept,
+            ran: Duration::ZERO,
             level,
             regions: NAMES[..regions].iter().map(|name| RegionState { name, paused: false }).collect(),
             hub: 0,
@@ -95,6 +109,11 @@ impl Stage {
 
     pub(crate) fn uptime(&self) -> Duration {
         self.account.clock.uptime()
+    }
+
+    /// The same, with the time before it was opened again.
+    pub(crate) fn age(&self) -> Duration {
+        self.ran + self.uptime()
     }
 
     pub(crate) fn wait(&self, time: Duration) {
@@ -122,43 +141,6 @@ impl Stage {
 
     pub(crate) fn region(&self, dice: &mut Dice) -> u8 {
         dice.below(self.regions.len()) as u8
-    }
-
-    /// Sends a request. Account time passes for as long as the answer is waited for.
-    pub(crate) async fn send(
-        &self,
-        region: u8,
-        method: Method,
-        path: &str,
-        headers: Headers<'_>,
-        body: &str,
-    ) -> Answer {
-        let headers: Vec<(&str, &str)> =
-            headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let answer = self.account.send_in(RegionId(region), method, path, &headers, body);
-        tokio::pin!(answer);
-        let mut waited = Duration::ZERO;
-        let step = Duration::from_millis(1);
-        loop {
-            // The runtime's time is paused as well: it jumps to the next timer.
-            tokio::select! {
-                biased;
-                answer = &mut answer => return answer,
-                () = tokio::time::sleep(step) => {
-                    if waited < WAIT_MAX {
-                        self.wait(step);
-                        waited += step;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads the ranges anew.
-    pub(crate) async fn read_ranges(&mut self) -> Result<Vec<Range>, Failure> {
-        let answer = self.send(self.hub, Method::GET, RANGES, &[], "").await;
-        self.ranges = read_ranges(&answer.json())?;
-        Ok(self.ranges.clone())
     }
 
     /// The partition keys within one range.

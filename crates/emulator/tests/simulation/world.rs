@@ -59,7 +59,8 @@ impl World {
             (1, ConsistencyLevel::ConsistentPrefix),
             (1, ConsistencyLevel::Eventual),
         ]);
-        let stage = Stage::new(Scenery { regions, multi_write: false, level }, dice).await;
+        let stage =
+            Stage::new(Scenery { regions, multi_write: false, level, kept: dice.chance(25) }, dice).await;
         World {
             histories: stage.keys.iter().map(|key| (key.name.clone(), History::default())).collect(),
             stage,
@@ -103,7 +104,7 @@ impl World {
             format!("region {region} answers about {key} at LSN {lsn}; LSN {newest} was acknowledged")
         })?;
         if level == ConsistencyLevel::BoundedStaleness && !self.regions[usize::from(region)].paused {
-            let now = self.uptime();
+            let now = self.age();
             let missing = self.histories[key].changes_after(lsn).find(|change| change.at + STALENESS < now);
             ensure(missing.is_none(), Promise::Staleness, || {
                 format!("region {region} at LSN {lsn} misses {missing:?} of {key}")

@@ -1,13 +1,18 @@
 //! Steps that write: single requests and batches, each answered as the model says or not at all.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use http::Method;
 use serde_json::Value;
 
+use crate::ask::Heard;
 use crate::client::Answer;
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::{Change, Version, plain};
-use crate::operation::{Decision, Operation, Write, decide_batch};
+use crate::operation::{Decision, Operation, Write};
+use crate::order::Order;
 use crate::ring::Key;
 use crate::stage::{DOCS, lsn_of};
 use crate::world::World;
@@ -16,87 +21,56 @@ impl World {
     /// One write of one item, sometimes in a region that may not write.
     pub(crate) async fn write(&mut self, write: Write, dice: &mut Dice) -> Result<(), Failure> {
         let key = self.key(dice);
-        let operation = self.operation(write, &key, dice);
+        let order = Order::One(self.operation(write, &key, dice));
         let region = if dice.chance(5) { self.region(dice) } else { self.hub };
-        let session = dice.below(self.sessions.len());
-        let (method, path, mut headers, body) = operation.request();
-        headers.push(("x-ms-documentdb-partitionkey", key.header.clone()));
-        let expected = operation.decide(self.history(&key.name).newest());
-        let answer = self.send(region, method, &path, &headers, &body).await;
-        self.tell(format!(
-            "client {session} in {region}: {} {} → {}",
-            key.name,
-            operation.words(),
-            shown(&answer)
-        ));
-        if region != self.hub {
-            return self.expect_write_forbidden(&answer);
-        }
-        if answer.status == 408 {
-            return self.find_out(&key, &[expected]).await;
-        }
-        self.expect_status(&answer, expected.status, &key)?;
-        if expected.effect.is_some() {
-            let etag = answer.header("etag").map(str::to_owned).unwrap_or_default();
-            if let Some(body) = expected.effect.as_ref().and_then(|effect| effect.body.as_ref()) {
-                expect_body(&answer.json(), body)?;
-                ensure(answer.text("_etag") == etag, Promise::Answer, || "two entity tags".to_owned())?;
-            }
-            self.committed(&key, &expected, &etag, lsn_of(&answer))?;
-        }
-        self.session_saw(session, &answer);
-        Ok(())
+        self.carry_out(&order, &key, region, dice).await
     }
 
     /// Several operations on one partition key, all or nothing.
     pub(crate) async fn write_batch(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         let key = self.key(dice);
-        let operations: Vec<Operation> = (0..dice.between(1, 6))
-            .map(|_| {
-                if dice.chance(10) {
-                    return Operation::Read { id: self.some_id(&key, dice) };
-                }
-                let kinds = [
-                    (2, Write::Create),
-                    (5, Write::Upsert),
-                    (2, Write::Replace),
-                    (2, Write::Patch),
-                    (1, Write::Delete),
-                ];
-                let write = dice.weighted(&kinds);
-                self.operation(write, &key, dice)
-            })
-            .collect();
-        let session = dice.below(self.sessions.len());
-        let headers = [
-            ("x-ms-documentdb-partitionkey", key.header.clone()),
-            ("x-ms-cosmos-is-batch-request", "true".to_owned()),
-            ("x-ms-cosmos-batch-atomic", "true".to_owned()),
+        let kinds = [
+            (2, Write::Create),
+            (5, Write::Upsert),
+            (2, Write::Replace),
+            (2, Write::Patch),
+            (1, Write::Delete),
         ];
-        let (decisions, succeeds) = decide_batch(&operations, self.history(&key.name).newest());
-        let body = Value::Array(operations.iter().map(Operation::in_batch).collect()).to_string();
-        let answer = self.send(self.hub, Method::POST, DOCS, &headers, &body).await;
-        let words: Vec<String> = operations.iter().map(Operation::words).collect();
-        self.tell(format!(
-            "client {session}: {} batch [{}] → {}",
-            key.name,
-            words.join("; "),
-            shown(&answer)
-        ));
-        if answer.status == 408 {
-            return self.find_out(&key, &decisions).await;
-        }
-        self.expect_status(&answer, if succeeds { 200 } else { 207 }, &key)?;
-        let results = answer.json();
-        let statuses: Vec<u64> =
-            results.as_array().unwrap().iter().map(|result| result["statusCode"].as_u64().unwrap()).collect();
-        let expected: Vec<u64> = decisions.iter().map(|decision| decision.status.into()).collect();
-        ensure(statuses == expected, Promise::WriteOutcome, || {
-            format!("{statuses:?} instead of {expected:?}")
-        })?;
-        for (decision, result) in decisions.iter().zip(results.as_array().unwrap()) {
-            let etag = result["eTag"].as_str().unwrap_or_default();
-            self.committed(&key, decision, etag, lsn_of(&answer))?;
+        let operations = (0..dice.between(1, 6)).map(|_| {
+            if dice.chance(10) {
+                return Operation::Read { id: self.some_id(&key, dice) };
+            }
+            let write = dice.weighted(&kinds);
+            self.operation(write, &key, dice)
+        });
+        let order = Order::Batch(operations.collect());
+        self.carry_out(&order, &key, self.hub, dice).await
+    }
+
+    async fn carry_out(
+        &mut self,
+        order: &Order,
+        key: &Key,
+        region: u8,
+        dice: &mut Dice,
+    ) -> Result<(), Failure> {
+        let session = dice.below(self.sessions.len());
+        let decisions = order.decide(self.history(&key.name).newest());
+        // Nothing else tells whether an order was carried out that leaves everything as it was.
+        let before = if self.net_effect(key, &decisions).is_none() { self.hub_lsn(key).await } else { 0 };
+        let heard = self.hear(&order.ask(key, region), patience(dice)).await;
+        let words = format!("client {session} in {region}: {} {}", key.name, order.words());
+        self.tell(format!("{words} → {}", heard.shown()));
+        let answer = match heard {
+            Heard::Refusal(_) => return Ok(()),
+            Heard::Nothing if region != self.hub => return Ok(()),
+            Heard::Answer(answer) if region != self.hub => return self.expect_write_forbidden(&answer),
+            Heard::Answer(answer) if answer.status != 408 => answer,
+            Heard::Answer(_) | Heard::Nothing => return self.find_out(key, &decisions, before).await,
+        };
+        let etags = order.check(&answer, &decisions, self.history(&key.name).newest())?;
+        for (decision, etag) in decisions.iter().zip(&etags) {
+            self.committed(key, decision, etag, lsn_of(&answer))?;
         }
         self.session_saw(session, &answer);
         Ok(())
@@ -133,39 +107,53 @@ impl World {
         if version.is_some() {
             self.tags.push((key.name.clone(), effect.id.clone(), etag.to_owned()));
         }
-        self.record(&key.name, Change { lsn, id: effect.id, kind: effect.kind, version, at: self.uptime() })
+        self.record(&key.name, Change { lsn, id: effect.id, kind: effect.kind, version, at: self.age() })
     }
 
-    /// After an answer that does not say: whether it happened, which is all or nothing.
-    async fn find_out(&mut self, key: &Key, decisions: &[Decision]) -> Result<(), Failure> {
-        let Some(last) = decisions.iter().rev().find_map(|decision| decision.effect.as_ref()) else {
-            return Err(Failure { promise: Promise::Answer, details: "nothing to wait for".to_owned() });
+    /// After an answer that does not say: whether it happened, which is all or nothing. `before` is the
+    /// LSN there was, where nothing but that can tell.
+    async fn find_out(&mut self, key: &Key, decisions: &[Decision], before: u64) -> Result<(), Failure> {
+        let happened = match self.net_effect(key, decisions) {
+            Some((id, body)) => self.newest_item(key, &id).await.1.as_ref().map(plain) == body,
+            None => self.hub_lsn(key).await > before,
         };
-        let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
-        let path = format!("{DOCS}/{}", last.id);
-        let answer = self.send(self.hub, Method::GET, &path, &headers, "").await;
-        let there = (answer.status == 200).then(|| plain(&answer.json()));
-        if there != last.body {
+        if !happened {
             self.tell("  it did not happen".to_owned());
             return Ok(());
         }
         self.tell("  it happened".to_owned());
-        let lsn = lsn_of(&answer);
+        let lsn = self.hub_lsn(key).await;
         for decision in decisions {
             let Some(effect) = &decision.effect else { continue };
-            let path = format!("{DOCS}/{}", effect.id);
-            let answer = self.send(self.hub, Method::GET, &path, &headers, "").await;
-            let etag = answer.header("etag").map(str::to_owned).unwrap_or_default();
+            let (etag, _) = self.newest_item(key, &effect.id).await;
             self.committed(key, decision, &etag, lsn)?;
         }
         Ok(())
     }
 
-    fn expect_status(&self, answer: &Answer, expected: u16, key: &Key) -> Result<(), Failure> {
-        ensure(answer.status == expected, Promise::WriteOutcome, || {
-            let items = self.history(&key.name).newest();
-            format!("{} instead of {expected}: {}\n  there should be {items:?}", answer.status, shown(answer))
-        })
+    /// An item that is not the same before and after, and how it is afterwards.
+    fn net_effect(&self, key: &Key, decisions: &[Decision]) -> Option<(String, Option<Value>)> {
+        let effects = decisions.iter().filter_map(|decision| decision.effect.as_ref());
+        let after: BTreeMap<&String, &Option<Value>> =
+            effects.map(|effect| (&effect.id, &effect.body)).collect();
+        let before = self.history(&key.name).newest();
+        let differs = |(id, body): &(&String, &Option<Value>)| {
+            before.get(*id).map(|version| &version.body) != body.as_ref()
+        };
+        after.into_iter().find(differs).map(|(id, body)| (id.clone(), body.clone()))
+    }
+
+    /// Entity tag and text of an item where it is written.
+    async fn newest_item(&self, key: &Key, id: &str) -> (String, Option<Value>) {
+        let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
+        let answer = self.send(self.hub, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        let etag = answer.header("etag").map(str::to_owned).unwrap_or_default();
+        (etag, (answer.status == 200).then(|| answer.json()))
+    }
+
+    async fn hub_lsn(&self, key: &Key) -> u64 {
+        let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
+        lsn_of(&self.send(self.hub, Method::GET, &format!("{DOCS}/nobody"), &headers, "").await)
     }
 
     /// 403/3, and no effect: every later check would show one.
@@ -175,8 +163,9 @@ impl World {
     }
 }
 
-pub(crate) fn expect_body(found: &Value, expected: &Value) -> Result<(), Failure> {
-    ensure(plain(found) == *expected, Promise::WriteOutcome, || format!("{found} instead of {expected}"))
+/// How long a client waits: seldom not long enough.
+fn patience(dice: &mut Dice) -> Option<Duration> {
+    dice.chance(10).then(|| Duration::from_millis(dice.below(20) as u64))
 }
 
 /// An answer in a few words.
