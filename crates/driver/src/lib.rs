@@ -20,6 +20,7 @@ pub mod operation;
 pub mod options;
 
 // 2. The loop over regions, and the race of two of them.
+#[allow(dead_code, reason = "the loop that calls it follows")]
 mod hedging;
 #[allow(dead_code, reason = "the loop that calls it follows")]
 mod pipeline;

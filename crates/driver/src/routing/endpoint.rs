@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use azure_core::http::Url;
 
+use crate::hedging::threshold::Latencies;
+
 /// A region by its name. `West US`, `west us` and `westus` are one region; it is shown as it was written.
 #[derive(Clone)]
 pub struct Region(Arc<str>);
@@ -77,6 +79,7 @@ struct Parts {
     url: Url,
     authority: String,
     kind: EndpointKind,
+    latencies: Latencies,
 }
 
 impl Endpoint {
@@ -95,7 +98,7 @@ impl Endpoint {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let authority = format!("{host}:{port}");
-        Endpoint(Arc::new(Parts { region, url, authority, kind }))
+        Endpoint(Arc::new(Parts { region, url, authority, kind, latencies: Latencies::default() }))
     }
 
     /// The region behind it.
@@ -111,6 +114,11 @@ impl Endpoint {
     /// Host and port: what connections are kept by.
     pub fn authority(&self) -> &str {
         &self.0.authority
+    }
+
+    /// How fast it has been lately.
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.0.latencies
     }
 
     /// One region's, or the account's.

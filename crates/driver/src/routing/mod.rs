@@ -20,6 +20,9 @@ pub(crate) use partition_state::look_every;
 pub use partition_state::{Breaker, BreakerState, PartitionId, PartitionRegion, PartitionState};
 pub use state_cell::StateCell;
 
+#[cfg(test)]
+pub(crate) use account_state::tests as test_accounts;
+
 /// What a route is needed for.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'a> {

@@ -1,0 +1,283 @@
+//! Operation, route and session → what the transport sends. Pure.
+//!
+//! Cost: one map of headers, one URL, and one string per value that is not known beforehand.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use azure_core::http::Url;
+use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
+use protocol::headers as names;
+
+use super::location::Location;
+use crate::operation::{Operation, OperationKind, Precondition, Scope};
+use crate::options::OperationSettings;
+use crate::routing::{AccountState, Endpoint};
+use crate::session::sends_token;
+use crate::transport::request::{ExecutionContext, TransportRequest};
+
+/// Room for the headers of nearly every request, those of the transport included.
+const HEADERS_USUAL: usize = 24;
+
+const TRUE: HeaderValue = HeaderValue::from_static("true");
+
+/// What a request is made of, besides where it goes and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    /// What is wanted.
+    pub(crate) operation: &'a Operation,
+    /// How.
+    pub(crate) settings: &'a OperationSettings,
+    /// In which partition.
+    pub(crate) location: Option<&'a Location>,
+    /// Of which account.
+    pub(crate) account: &'a AccountState,
+    /// Until when.
+    pub(crate) deadline: Instant,
+}
+
+impl<'a> Parts<'a> {
+    /// The request of one attempt.
+    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> TransportRequest<'a> {
+        TransportRequest {
+            operation: self.operation,
+            endpoint,
+            url: url(endpoint, self.operation.target().path()),
+            headers: self.headers(),
+            context,
+            deadline: self.deadline,
+        }
+    }
+
+    fn headers(&self) -> Headers {
+        let operation = self.operation;
+        let mut headers = Headers::from(HashMap::with_capacity(HEADERS_USUAL));
+        let mut set =
+            |name: &'static str, value: HeaderValue| headers.insert(HeaderName::from_static(name), value);
+        match operation.scope() {
+            Scope::Whole => {}
+            Scope::Key(key) => set(names::PARTITION_KEY, HeaderValue::from(key.to_header())),
+            Scope::Range(_) | Scope::Partition(_) => {
+                if let Some(id) = self.location.and_then(Location::range) {
+                    set(names::PARTITION_KEY_RANGE_ID, HeaderValue::from(id.to_string()));
+                }
+            }
+        }
+        if let Some(location) = self.location {
+            if let Some(bounds) = &location.bounds {
+                set(names::READ_KEY_TYPE, HeaderValue::from_static(names::READ_KEY_TYPE_RANGE));
+                set(names::START_EPK, HeaderValue::from(bounds.min.to_hex()));
+                set(names::END_EPK, HeaderValue::from(bounds.max.to_hex()));
+            }
+            if let Scope::Key(_) = operation.scope() {
+                set(names::INTENDED_COLLECTION_RID, HeaderValue::from(location.container.rid().to_owned()));
+            }
+        }
+        if let Some(token) = self.session_token() {
+            set(names::SESSION_TOKEN, HeaderValue::from(token));
+        }
+        if operation.is_read_only() {
+            if let Some(strategy) = self.settings.consistency.read_strategy.header_value() {
+                set(names::READ_CONSISTENCY_STRATEGY, HeaderValue::from_static(strategy));
+            }
+        } else if self.account.is_multi_write() {
+            set(names::ALLOW_TENTATIVE_WRITES, TRUE);
+        }
+        match operation.precondition() {
+            Precondition::None => {}
+            Precondition::IfMatch(etag) => set(names::IF_MATCH, HeaderValue::from(etag.clone())),
+            Precondition::IfNoneMatch(etag) => set(names::IF_NONE_MATCH, HeaderValue::from(etag.clone())),
+        }
+        if let Some((name, value)) = of_kind(operation.kind()) {
+            set(name, value);
+        }
+        if let Some(content_type) = content_type(operation) {
+            set(names::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        for (name, value) in operation.headers() {
+            headers.insert(name.clone(), value.clone());
+        }
+        headers
+    }
+
+    /// The caller's token, or what this driver has seen.
+    fn session_token(&self) -> Option<String> {
+        if let Some(token) = self.operation.session_token() {
+            return Some(token.to_owned());
+        }
+        let (account, consistency) = (self.account, &self.settings.consistency);
+        let is_read = self.operation.is_read_only();
+        let location = self.location?;
+        sends_token(consistency, account.consistency(), is_read, account.is_multi_write())
+            .then(|| location.container.session().token(location.session_scope()))?
+    }
+}
+
+fn of_kind(kind: OperationKind) -> Option<(&'static str, HeaderValue)> {
+    match kind {
+        OperationKind::Upsert => Some((names::IS_UPSERT, TRUE)),
+        OperationKind::Batch => Some((names::IS_BATCH_REQUEST, TRUE)),
+        OperationKind::Query => Some((names::IS_QUERY, TRUE)),
+        OperationKind::QueryPlan => Some((names::IS_QUERY_PLAN_REQUEST, TRUE)),
+        OperationKind::Create
+        | OperationKind::Read
+        | OperationKind::ReadFeed
+        | OperationKind::Replace
+        | OperationKind::Delete
+        | OperationKind::Patch
+        | OperationKind::Execute => None,
+    }
+}
+
+fn content_type(operation: &Operation) -> Option<&'static str> {
+    match operation.kind() {
+        OperationKind::Query | OperationKind::QueryPlan => Some(names::CONTENT_TYPE_QUERY),
+        OperationKind::Patch => Some("application/json_patch+json"),
+        _ if operation.body().is_empty() => None,
+        _ => Some(names::CONTENT_TYPE_JSON),
+    }
+}
+
+/// The URL of a path below an endpoint.
+fn url(endpoint: &Endpoint, path: &str) -> Url {
+    let mut url = endpoint.url().clone();
+    url.set_path(path);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use protocol::container::PartitionKeyDefinition;
+    use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey};
+    use protocol::partition_range::RangeId;
+
+    use super::*;
+    use crate::cache::{Container, ContainerDefinition};
+    use crate::clock::Clock;
+    use crate::operation::{ContainerName, Target};
+    use crate::options::{ConsistencyOptions, DriverSettings, OperationOptions, ReadConsistencyStrategy};
+    use crate::routing::PartitionId;
+    use crate::routing::test_accounts::account;
+
+    fn location(bounds: Option<EpkRange>) -> Location {
+        let partition_key = PartitionKeyDefinition::hash("/pk").expect("a path");
+        let definition = ContainerDefinition { rid: "rid==".into(), partition_key };
+        let container = Arc::new(Container::new(ContainerName::new("d", "c"), definition));
+        container.session().record("0:-1#7");
+        let partition = PartitionId { container: Arc::from("rid=="), range: RangeId(0) };
+        Location { container, ranges: None, partition: Some(partition), bounds }
+    }
+
+    fn sent(operation: &Operation, location: Option<&Location>, multi_write: bool) -> Vec<(String, String)> {
+        let writes: &[&str] = if multi_write { &["A", "B"] } else { &["A"] };
+        let account = account(writes, &["A", "B"]);
+        let settings = OperationSettings::default();
+        let deadline = Clock::machine().now();
+        let parts = Parts { operation, settings: &settings, location, account: &account, deadline };
+        let request = parts.request(account.hub(), ExecutionContext::Initial);
+        assert_eq!(request.url.as_str(), format!("http://a.example/{}", operation.target().path()));
+        let pairs =
+            request.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()));
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort();
+        pairs
+    }
+
+    #[track_caller]
+    fn check(
+        operation: &Operation,
+        location: Option<&Location>,
+        multi_write: bool,
+        expected: &[(&str, &str)],
+    ) {
+        let sent = sent(operation, location, multi_write);
+        let sent: Vec<_> = sent.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(sent, expected);
+    }
+
+    #[test]
+    fn requests_carry_what_their_operation_needs_and_nothing_else() {
+        let name = ContainerName::new("d", "c");
+        let key = || PartitionKey::single("k");
+        let here = location(None);
+        check(
+            &Operation::read_item(&name, key(), "a/b"),
+            Some(&here),
+            false,
+            &[
+                ("x-ms-cosmos-intended-collection-rid", "rid=="),
+                ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+                ("x-ms-session-token", "0:-1#7"),
+            ],
+        );
+        check(
+            &Operation::upsert_item(&name, key(), "{}").with_precondition(Precondition::IfMatch("e".into())),
+            Some(&here),
+            false,
+            &[
+                ("content-type", "application/json"),
+                ("if-match", "e"),
+                ("x-ms-cosmos-intended-collection-rid", "rid=="),
+                ("x-ms-documentdb-is-upsert", "true"),
+                ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+            ],
+        );
+        check(
+            &Operation::delete_item(&name, key(), "i"),
+            Some(&here),
+            true,
+            &[
+                ("x-ms-cosmos-allow-tentative-writes", "true"),
+                ("x-ms-cosmos-intended-collection-rid", "rid=="),
+                ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+                ("x-ms-session-token", "0:-1#7"),
+            ],
+        );
+        let bounds =
+            EpkRange::new(EffectivePartitionKey::MIN, EffectivePartitionKey::from_hex("3F").expect("hex"));
+        check(
+            &Operation::new(OperationKind::Query, Target::items(&name))
+                .with_scope(Scope::Range(bounds.clone()))
+                .with_body("{}")
+                .with_session_token("0:-1#9")
+                .with_header("x-ms-max-item-count", "10"),
+            Some(&location(Some(bounds))),
+            false,
+            &[
+                ("content-type", "application/query+json"),
+                ("x-ms-documentdb-isquery", "true"),
+                ("x-ms-documentdb-partitionkeyrangeid", "0"),
+                ("x-ms-end-epk", "3F"),
+                ("x-ms-max-item-count", "10"),
+                ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+                ("x-ms-session-token", "0:-1#9"),
+                ("x-ms-start-epk", ""),
+            ],
+        );
+        check(&Operation::new(OperationKind::ReadFeed, Target::databases()), None, true, &[]);
+    }
+
+    #[test]
+    fn a_read_strategy_is_asked_for_by_name_and_needs_no_session() {
+        let strategy = ConsistencyOptions::new().with_read_strategy(ReadConsistencyStrategy::LatestCommitted);
+        let driver = DriverSettings::default();
+        let options = OperationOptions::new().with_consistency(strategy);
+        let settings = driver.for_operation(Some(&options)).expect("valid");
+        let operation = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single("k"), "i");
+        let (account, here) = (account(&["A"], &["A"]), location(None));
+        let deadline = Clock::machine().now();
+        let parts = Parts {
+            operation: &operation,
+            settings: &settings,
+            location: Some(&here),
+            account: &account,
+            deadline,
+        };
+        let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
+        let value = |name| headers.get_optional_str(&HeaderName::from_static(name));
+        assert_eq!(value(names::READ_CONSISTENCY_STRATEGY), Some("LatestCommitted"));
+        assert_eq!(value(names::SESSION_TOKEN), None);
+    }
+}

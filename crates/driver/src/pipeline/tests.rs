@@ -1,0 +1,483 @@
+//! The loop, over a script: regions that answer what they are told, after as long as they are told, in time
+//! that moves only when everybody waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use azure_core::http::headers::Headers;
+use bytes::Bytes;
+use futures::FutureExt;
+use perihelion_http::exchange::Exchange;
+use protocol::container::PartitionKeyDefinition;
+use protocol::partition::PartitionKey;
+use protocol::partition_range::RangeId;
+
+use super::*;
+use crate::cache::{Container, ContainerDefinition};
+use crate::clock::{Clock, ManualTime};
+use crate::error::ErrorKind;
+use crate::hedging::budget::Budget;
+use crate::operation::{ContainerName, OperationKind, Precondition, Target};
+use crate::options::{CircuitBreakerConfig, DriverSettings, OperationOptions, TimeoutOptions};
+use crate::routing::test_accounts::{account, properties};
+use crate::routing::{PartitionId, StateCell};
+use crate::transport::outcome::Sent;
+use crate::transport::request::TransportRequest;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What a region does with one request.
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    /// Answers.
+    Answer(u16, u32),
+    /// Loses the connection.
+    Lost(Sent),
+}
+
+/// A region's behaviour: replies in turn, the last one for ever, each after a while.
+#[derive(Clone, Debug)]
+struct Script {
+    after: Duration,
+    replies: VecDeque<Reply>,
+}
+
+struct World {
+    time: ManualTime,
+    clock: Clock,
+    account: StateCell<AccountState>,
+    partitions: StateCell<PartitionState>,
+    budget: Budget,
+    scripts: Mutex<HashMap<String, Script>>,
+    /// Where requests went, and why.
+    sent: Mutex<Vec<(String, ExecutionContext)>>,
+    /// What was asked for besides.
+    asked: Mutex<Vec<&'static str>>,
+    /// The write region an account that is asked again names.
+    new_hub: Option<&'static str>,
+    container: Arc<Container>,
+}
+
+impl World {
+    fn new(writes: &[&str], scripts: &[(&str, Duration, &[Reply])]) -> World {
+        let time = ManualTime::new();
+        let partition_key = PartitionKeyDefinition::hash("/pk").expect("a path");
+        let definition = ContainerDefinition { rid: "rid".into(), partition_key };
+        let script = |(region, after, replies): &(&str, Duration, &[Reply])| {
+            ((*region).to_owned(), Script { after: *after, replies: replies.iter().copied().collect() })
+        };
+        World {
+            clock: time.clock(),
+            time,
+            account: StateCell::new(account(writes, &["A", "B", "C"])),
+            partitions: StateCell::new(PartitionState::new(CircuitBreakerConfig::default())),
+            budget: Budget::default(),
+            scripts: Mutex::new(scripts.iter().map(script).collect()),
+            sent: Mutex::default(),
+            asked: Mutex::default(),
+            new_hub: None,
+            container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
+        }
+    }
+
+    /// Carries out an operation, moving time to the next wait whenever nothing else can happen.
+    fn run(&self, operation: &Operation, options: OperationOptions) -> (Result<Response>, Duration) {
+        let driver = DriverSettings::default();
+        let settings = driver.for_operation(Some(&options)).expect("valid");
+        let before = self.time.elapsed();
+        let mut execution = Box::pin(execute(self, operation, &settings));
+        loop {
+            match (&mut execution).now_or_never() {
+                Some(result) => return (result, self.time.elapsed() - before),
+                None => assert!(self.time.advance_to_next().is_some(), "the operation waits for nothing"),
+            }
+        }
+    }
+
+    fn regions(&self) -> Vec<String> {
+        self.sent.lock().expect("unpoisoned").iter().map(|(region, _)| region.clone()).collect()
+    }
+
+    fn contexts(&self) -> Vec<ExecutionContext> {
+        self.sent.lock().expect("unpoisoned").iter().map(|(_, context)| *context).collect()
+    }
+
+    fn asked(&self) -> Vec<&'static str> {
+        self.asked.lock().expect("unpoisoned").clone()
+    }
+
+    fn reply(&self, region: &str) -> (Duration, Reply) {
+        let mut scripts = self.scripts.lock().expect("unpoisoned");
+        let script =
+            scripts.get_mut(region).unwrap_or_else(|| panic!("{region} was not expected to be asked"));
+        let reply = if script.replies.len() > 1 {
+            script.replies.pop_front()
+        } else {
+            script.replies.front().copied()
+        };
+        (script.after, reply.expect("a script has a reply"))
+    }
+}
+
+impl Surroundings for World {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn draw(&self) -> f64 {
+        1.0
+    }
+
+    fn account(&self) -> &StateCell<AccountState> {
+        &self.account
+    }
+
+    fn partitions(&self) -> &StateCell<PartitionState> {
+        &self.partitions
+    }
+
+    fn hedges(&self) -> &Budget {
+        &self.budget
+    }
+
+    async fn send(&self, request: TransportRequest<'_>) -> TransportResult {
+        let region = request.endpoint.region().as_str().to_owned();
+        self.sent.lock().expect("unpoisoned").push((region.clone(), request.context));
+        let (after, reply) = self.reply(&region);
+        let started = self.clock.now();
+        let until = (started + after).min(request.deadline);
+        self.clock.sleep_until(until).await;
+        let outcome = match reply {
+            _ if started + after > request.deadline => {
+                TransportOutcome::DeadlineExceeded { sent: Sent::Sent }
+            }
+            Reply::Answer(status, sub_status) => {
+                let mut headers = Headers::new();
+                headers.insert(names::SUB_STATUS, sub_status.to_string());
+                headers.insert(names::SESSION_TOKEN, "0:-1#5");
+                let answer = Answer::new(Status(status), headers, Bytes::new());
+                if answer.status.is_success() {
+                    TransportOutcome::Success(answer)
+                } else {
+                    TransportOutcome::ServiceError(answer)
+                }
+            }
+            Reply::Lost(sent) => {
+                let error =
+                    azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "connection reset");
+                TransportOutcome::NoAnswer { error, sent }
+            }
+        };
+        let record = SendRecord {
+            started,
+            took: after,
+            status: None,
+            charge: 1.0,
+            sent: Sent::Sent,
+            shard: None,
+            waited: Duration::ZERO,
+            exchange: Exchange::begun(),
+        };
+        TransportResult { outcome, last: Some(record), earlier: Vec::new() }
+    }
+
+    async fn locate(&self, operation: &Operation, _: Instant) -> Result<Option<Location>> {
+        let partition = PartitionId { container: Arc::from("rid"), range: RangeId(0) };
+        let location = Location {
+            container: Arc::clone(&self.container),
+            ranges: None,
+            partition: Some(partition),
+            bounds: None,
+        };
+        Ok(operation.target().container_name().map(|_| location))
+    }
+
+    async fn refresh_account(&self, _: Instant) {
+        self.asked.lock().expect("unpoisoned").push("account");
+        if let Some(hub) = self.new_hub {
+            self.account
+                .update(|account| account.with_properties(&properties(&[hub], &["A", "B", "C"]), &[]));
+        }
+    }
+
+    async fn refresh_partitions(&self, _: &Location, _: Instant) {
+        self.asked.lock().expect("unpoisoned").push("partitions");
+    }
+
+    fn forget_container(&self, _: &Arc<Container>) {
+        self.asked.lock().expect("unpoisoned").push("forget");
+    }
+}
+
+fn key() -> PartitionKey {
+    PartitionKey::single("k")
+}
+
+fn read() -> Operation {
+    Operation::read_item(&ContainerName::new("d", "c"), key(), "i")
+}
+
+fn create() -> Operation {
+    Operation::create_item(&ContainerName::new("d", "c"), key(), "{}")
+}
+
+fn within(timeout: Duration) -> OperationOptions {
+    OperationOptions::new().with_timeouts(TimeoutOptions::new().with_end_to_end(timeout))
+}
+
+fn usual() -> OperationOptions {
+    within(Duration::from_secs(60))
+}
+
+#[track_caller]
+fn failed(result: Result<Response>) -> ErrorKind {
+    result.expect_err("it should have failed").kind()
+}
+
+#[test]
+fn an_answer_ends_the_operation_and_is_learnt_from() {
+    let world = World::new(&["A"], &[("A", 3 * MS, &[Reply::Answer(200, 0)])]);
+    let (result, took) = world.run(&read(), usual());
+    let response = result.expect("an answer");
+    assert_eq!((response.status(), took), (Status::OK, 3 * MS));
+    assert_eq!(world.contexts(), [ExecutionContext::Initial]);
+    assert_eq!(response.diagnostics().totals().attempts, 1);
+    assert!(world.container.session().token(crate::session::SessionScope::Unknown).is_some());
+}
+
+#[test]
+fn a_read_goes_on_in_the_next_region_and_the_partition_is_remembered() {
+    let world =
+        World::new(&["A"], &[("A", MS, &[Reply::Answer(503, 0)]), ("B", MS, &[Reply::Answer(200, 0)])]);
+    for _ in 0..2 {
+        let (result, took) = world.run(&read(), usual());
+        assert_eq!((result.expect("an answer").status(), took), (Status::OK, 2 * MS));
+    }
+    assert_eq!(world.regions(), ["A", "B", "A", "B"]);
+    // Two failed reads opened the breaker.
+    let (result, _) = world.run(&read(), usual());
+    assert!(result.is_ok());
+    assert_eq!(world.regions()[4..], ["B"]);
+    use ExecutionContext::{Failover, Initial};
+    assert_eq!(world.contexts(), [Initial, Failover, Initial, Failover, Initial]);
+}
+
+#[test]
+fn a_region_that_cannot_be_reached_is_left_by_everybody() {
+    let world =
+        World::new(&["A"], &[("A", MS, &[Reply::Lost(Sent::NotSent)]), ("B", MS, &[Reply::Answer(200, 0)])]);
+    assert!(world.run(&read(), usual()).0.is_ok());
+    assert!(world.run(&read(), usual()).0.is_ok());
+    assert_eq!(world.regions(), ["A", "B", "B"]);
+}
+
+#[test]
+fn a_write_follows_the_account_to_its_new_region() {
+    let mut world =
+        World::new(&["A"], &[("A", MS, &[Reply::Answer(403, 3)]), ("B", MS, &[Reply::Answer(201, 0)])]);
+    world.new_hub = Some("B");
+    let (result, took) = world.run(&create(), usual());
+    assert!(result.is_ok());
+    assert_eq!(took, 2 * MS, "the first retry is at once");
+    assert_eq!((world.regions(), world.asked()), (vec!["A".to_owned(), "B".to_owned()], vec!["account"]));
+}
+
+#[test]
+fn a_write_that_no_region_takes_waits_five_seconds_in_all() {
+    let world =
+        World::new(&["A"], &[("A", Duration::ZERO, &[Reply::Answer(403, 3), Reply::Answer(403, 1008)])]);
+    let (result, took) = world.run(&create(), usual());
+    assert_eq!(failed(result), ErrorKind::Unavailable);
+    assert!(took > Duration::from_secs(4) && took <= Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn a_read_behind_its_session_goes_to_the_region_that_has_every_write() {
+    let world =
+        World::new(&["C"], &[("A", MS, &[Reply::Answer(404, 1002)]), ("C", MS, &[Reply::Answer(200, 0)])]);
+    assert!(world.run(&read(), usual()).0.is_ok());
+    assert_eq!(world.regions(), ["A", "C"]);
+}
+
+#[test]
+fn where_several_regions_write_each_is_asked_once_before_any_is_asked_twice() {
+    let behind = &[Reply::Answer(404, 1002)][..];
+    let world = World::new(&["A", "B", "C"], &[("A", MS, behind), ("B", MS, behind), ("C", MS, behind)]);
+    let (result, _) = world.run(&read(), usual());
+    assert_eq!(failed(result), ErrorKind::SessionUnavailable);
+    assert_eq!(world.regions(), ["A", "B", "C", "A", "B"]);
+}
+
+#[test]
+fn a_write_that_may_have_been_received_is_undecided_after_one_attempt() {
+    for reply in
+        [Reply::Lost(Sent::MaybeSent), Reply::Lost(Sent::Sent), Reply::Answer(500, 0), Reply::Answer(408, 0)]
+    {
+        let world = World::new(&["A", "B", "C"], &[("A", MS, &[reply])]);
+        let (result, _) = world.run(&create(), usual());
+        assert_eq!(failed(result), ErrorKind::Undecided, "{reply:?}");
+        assert_eq!(world.regions(), ["A"]);
+    }
+}
+
+#[test]
+fn what_a_repeated_write_may_have_caused_itself_is_not_called_a_conflict() {
+    let world = World::new(
+        &["A", "B", "C"],
+        &[("A", MS, &[Reply::Lost(Sent::Sent)]), ("B", MS, &[Reply::Answer(409, 0)])],
+    );
+    let (result, _) = world.run(&create().repeatable(), usual());
+    assert_eq!(failed(result), ErrorKind::Undecided);
+}
+
+#[test]
+fn ranges_are_listed_again_after_a_split_and_containers_forgotten_after_a_recreation() {
+    for ((status, sub_status), asked) in [
+        ((410, 1002), "partitions"),
+        ((410, 1007), "partitions"),
+        ((410, 1000), "forget"),
+        ((400, 1024), "forget"),
+    ] {
+        let replies = &[Reply::Answer(status, sub_status), Reply::Answer(200, 0)];
+        let world = World::new(&["A"], &[("A", MS, replies)]);
+        let (result, took) = world.run(&read(), usual());
+        assert!(result.is_ok());
+        assert_eq!((world.asked(), took), (vec![asked], 2 * MS));
+    }
+}
+
+#[test]
+fn no_wait_reaches_beyond_the_deadline() {
+    for (reply, operation) in [
+        (Reply::Answer(449, 0), create()),
+        (Reply::Answer(503, 0), create()),
+        (Reply::Answer(403, 3), create()),
+        (Reply::Answer(404, 1002), read()),
+        (Reply::Lost(Sent::NotSent), create()),
+    ] {
+        for timeout in [20 * MS, 150 * MS, 333 * MS] {
+            let replies = &[reply][..];
+            let world = World::new(&["A"], &[("A", MS, replies), ("B", MS, replies), ("C", MS, replies)]);
+            let (result, took) = world.run(&operation, within(timeout));
+            let kind = failed(result);
+            // Some give up before: four tries behind a session, three at a region that cannot be reached.
+            let gave_up =
+                timeout > 20 * MS && matches!(kind, ErrorKind::SessionUnavailable | ErrorKind::Unavailable);
+            assert!(kind == ErrorKind::DeadlineExceeded || gave_up, "{reply:?} {timeout:?}: {kind:?}");
+            assert!(took <= timeout, "{reply:?}: {took:?} of {timeout:?}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_answer_ends_at_the_deadline_in_the_terms_of_the_operation() {
+    for (operation, kind) in [(read(), ErrorKind::DeadlineExceeded), (create(), ErrorKind::Undecided)] {
+        let slow = &[Reply::Answer(200, 0)][..];
+        let minute = Duration::from_secs(60);
+        let world = World::new(&["A"], &[("A", minute, slow), ("B", minute, slow)]);
+        let (result, took) = world.run(&operation, within(Duration::from_secs(1)));
+        assert_eq!((failed(result), took), (kind, Duration::from_secs(1)));
+    }
+}
+
+#[test]
+fn a_slow_read_is_raced_and_both_attempts_are_shown() {
+    let world = World::new(
+        &["A"],
+        &[("A", Duration::from_secs(30), &[Reply::Answer(200, 0)]), ("B", 7 * MS, &[Reply::Answer(200, 0)])],
+    );
+    let (result, took) = world.run(&read(), usual());
+    let response = result.expect("an answer");
+    assert_eq!(took, 507 * MS, "nothing is known yet, so the second begins after half a second");
+    use ExecutionContext::{Hedging, Initial};
+    assert_eq!(world.contexts(), [Initial, Hedging]);
+    let totals = response.diagnostics().totals();
+    assert_eq!((totals.attempts, totals.hedges, totals.abandoned), (2, 1, 1));
+    assert_eq!(world.budget.open(), 0);
+}
+
+#[test]
+fn the_threshold_follows_what_was_measured_and_not_what_was_abandoned() {
+    let world =
+        World::new(&["A"], &[("A", 2 * MS, &[Reply::Answer(200, 0)]), ("B", MS, &[Reply::Answer(200, 0)])]);
+    for _ in 0..60 {
+        assert!(world.run(&read(), usual()).0.is_ok());
+    }
+    world.scripts.lock().expect("unpoisoned").get_mut("A").expect("there").after = Duration::from_secs(3);
+    for _ in 0..20 {
+        assert_eq!(world.run(&read(), usual()).1, 51 * MS, "a brown-out does not move the threshold");
+    }
+}
+
+#[test]
+fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
+    let (fast, slow) = (MS, Duration::from_secs(2));
+    let conditional = Operation::replace_item(&ContainerName::new("d", "c"), key(), "i", "{}")
+        .with_precondition(Precondition::IfMatch("\"e\"".into()));
+    let delete = Operation::delete_item(&ContainerName::new("d", "c"), key(), "i");
+    for (operation, done, twin) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
+        // The first was carried out, is slow to say so, and its write has reached the second region.
+        let world = World::new(
+            &["A", "B", "C"],
+            &[("A", slow, &[Reply::Answer(done, 0)]), ("B", fast, &[Reply::Answer(twin, 0)])],
+        );
+        let (result, took) = world.run(&operation, usual());
+        assert_eq!((result.expect("its own write").status(), took), (Status(done), slow));
+        // The same, and nobody hears of the first again.
+        for lost in [Reply::Lost(Sent::Sent), Reply::Answer(500, 0)] {
+            let world =
+                World::new(&["A", "B", "C"], &[("A", slow, &[lost]), ("B", fast, &[Reply::Answer(twin, 0)])]);
+            let (result, _) = world.run(&operation, usual());
+            assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {twin}");
+        }
+        // Both were refused: somebody else was there first.
+        let refused = &[Reply::Answer(twin, 0)][..];
+        let world = World::new(&["A", "B", "C"], &[("A", slow, refused), ("B", fast, refused)]);
+        let error = world.run(&operation, usual()).0.expect_err("refused");
+        assert_eq!(error.status(), Some(Status(twin)));
+        assert_ne!(error.kind(), ErrorKind::Undecided);
+    }
+}
+
+#[test]
+fn patches_batches_and_writes_of_one_region_are_never_raced() {
+    let slow = &[Reply::Answer(200, 0)][..];
+    let target = Target::item(&ContainerName::new("d", "c"), "i");
+    for (writes, kind) in [
+        (&["A", "B", "C"][..], OperationKind::Patch),
+        (&["A", "B", "C"], OperationKind::Batch),
+        (&["A"], OperationKind::Upsert),
+    ] {
+        let world = World::new(writes, &[("A", Duration::from_secs(9), slow)]);
+        assert!(world.run(&Operation::new(kind, target.clone()), usual()).0.is_ok());
+        assert_eq!(world.regions(), ["A"]);
+    }
+}
+
+#[test]
+fn dropped_at_any_moment_nothing_is_left_behind() {
+    let scripts: &[(&str, Duration, &[Reply])] = &[
+        ("A", Duration::from_secs(1), &[Reply::Answer(503, 0)]),
+        ("B", Duration::from_secs(1), &[Reply::Answer(503, 0)]),
+        ("C", MS, &[Reply::Answer(503, 0)]),
+    ];
+    let driver = DriverSettings::default();
+    let settings = driver.for_operation(None).expect("valid");
+    let mut most = 0;
+    for steps in 0..40 {
+        let world = World::new(&["A"], scripts);
+        let operation = read();
+        let mut execution = Box::pin(execute(&world, &operation, &settings));
+        for step in 0..steps {
+            if (&mut execution).now_or_never().is_some() {
+                break;
+            }
+            most = most.max(step);
+            world.time.advance_to_next();
+        }
+        drop(execution);
+        assert_eq!((world.time.sleepers(), world.budget.open()), (0, 0), "after {steps} steps");
+    }
+    assert!(most >= 8, "the operation was dropped in many places: {most}");
+}
