@@ -80,7 +80,7 @@ fn list(control: &Control, ask: &Ask) -> Answer {
             path: seen.path(),
             database,
             container,
-            range: seen.range,
+            range: seen.range(),
             status: seen.status,
             sub_status: seen.sub_status,
             charge: seen.charge,

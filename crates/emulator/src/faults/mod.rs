@@ -16,8 +16,6 @@ mod rule;
 mod set;
 mod switch;
 
-use smol_str::SmolStr;
-
 pub use delay::{Between, DELAY_MAX, Delay, Percentiles, Shape};
 pub use doors::PortTaken;
 pub use effect::{ConnectionEffect, Delayed, Effect};
@@ -33,7 +31,3 @@ pub(crate) use set::{Doorway, FaultSet, Strike};
 
 /// On every answer that a rule gave in the service's place: the rule's id.
 pub const FAULT_HEADER: &str = "x-ms-perihelion-fault";
-
-/// In the extensions of every response that rules touched: their ids, in the order in which they struck.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TouchedBy(pub Vec<SmolStr>);

@@ -15,6 +15,7 @@ use protocol::status::{Status, SubStatus};
 use sql::SqlError;
 
 use super::reply::Reply;
+use crate::sight::Answerer;
 
 /// A refusal, as the service would phrase it.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +141,7 @@ impl ServiceError {
             reply = reply.header(name::RETRY_AFTER_MS, HeaderValue::from(millis));
         }
         if let Some(headers) = self.headers {
+            reply.answerer = Answerer::named_in(&headers);
             reply.headers.extend(*headers);
         }
         reply

@@ -41,25 +41,32 @@ pub(crate) use route::{
     Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, Written,
 };
 
-use crate::clock::{Clock, Stopwatch, Ticks};
+use crate::clock::{Clock, Ticks};
 use crate::disk::Ticket;
 use crate::handlers;
 use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
-use crate::sight::Outcome;
+use crate::sight::{Arrival, Seen};
 use activity::activity_id;
 use reply::Stamp;
+
+/// What is asked for by a request that was refused before anybody looked.
+const UNKNOWN: &str = "unknown";
 
 /// How long a strongly consistent write waits for most regions.
 const QUORUM_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// In the extensions of an answer that has to wait: the uptime at which most regions have the write.
-#[derive(Clone, Copy, Debug)]
-struct QuorumAt(Duration);
-
-/// In the extensions of an answer that has to wait for the disk.
-#[derive(Clone, Copy, Debug)]
-struct KeptBy(Ticket);
+/// An answer on its way out, and what is to be known about it.
+struct Answer {
+    response: Response<Bytes>,
+    seen: Seen,
+    /// The uptime at which it was ready.
+    ready_at: Duration,
+    /// The uptime at which most regions have what was written; zero if nobody waits for them.
+    quorum_at: Duration,
+    /// What has to be on the disk first.
+    ticket: Option<Ticket>,
+}
 
 /// Answers every request to one region of an account.
 #[derive(Debug)]
@@ -101,78 +108,80 @@ impl Gateway {
     }
 
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
-    /// would carry every state of every operation along, and move it, in each answer.
-    fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let watch = Stopwatch::start();
+    /// would carry every state of every operation along, and move it, in each answer. `uptime` is now.
+    fn answer(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
         let (parts, body) = request.into_parts();
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
-        let mut operation = "unknown";
-        let reply = match self.respond(&parts, headers, body, &mut operation) {
+        let mut operation = UNKNOWN;
+        let reply = match self.respond(&parts, headers, body, uptime, &mut operation) {
             Ok(reply) => reply,
             Err(refusal) => {
                 let shown = String::from_utf8_lossy(activity.as_bytes());
                 refusal.into_reply(&shown, parts.uri.path())
             }
         };
-        let (quorum_at, ticket) = (reply.quorum_at, reply.ticket);
-        let outcome = Outcome { operation, sub_status: reply.sub_status.0, charge: reply.charge };
-        let mut response = self.stamp.finish(reply, activity, watch.elapsed());
-        response.extensions_mut().insert(outcome);
-        if !quorum_at.is_zero() {
-            response.extensions_mut().insert(QuorumAt(quorum_at));
-        }
-        if let Some(ticket) = ticket {
-            response.extensions_mut().insert(KeptBy(ticket));
-        }
-        response
+        self.finish(reply, activity, operation, uptime)
+    }
+
+    /// The answer a reply comes to, to a request that began at `began`.
+    fn finish(
+        &self,
+        mut reply: Reply,
+        activity: HeaderValue,
+        operation: &'static str,
+        began: Duration,
+    ) -> Answer {
+        let ready_at = self.clock.uptime();
+        let seen = Seen {
+            operation,
+            status: reply.status.0,
+            sub_status: reply.sub_status.0,
+            charge: reply.charge,
+            activity: activity.clone(),
+            answerer: reply.answerer.take(),
+            rules: Vec::new(),
+        };
+        let (quorum_at, ticket) = (reply.quorum_at, reply.ticket.take());
+        let response = self.stamp.finish(reply, activity, ready_at.saturating_sub(began));
+        Answer { response, seen, ready_at, quorum_at, ticket }
     }
 
     /// Answers when the answer may be given: when what was written is as safe as was promised, and a
-    /// strong write's when most regions have it.
-    async fn answer_in_time(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let mut response = self.answer(request);
-        if let Some(KeptBy(ticket)) = response.extensions_mut().remove() {
-            response = self.hold_for_disk(response, ticket).await;
+    /// strong write's when most regions have it. `uptime` is now.
+    async fn answer_in_time(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
+        let answer = self.answer(request, uptime);
+        if answer.ticket.is_none() && answer.quorum_at.is_zero() {
+            return answer;
         }
-        match response.extensions().get::<QuorumAt>() {
-            None => response,
-            Some(QuorumAt(quorum_at)) => {
-                let quorum_at = *quorum_at;
-                self.hold(response, quorum_at).await
-            }
-        }
+        Box::pin(self.hold(answer, uptime)).await
     }
 
     /// Holds the answer to a write until what was written is as safe as was promised.
-    async fn hold_for_disk(&self, response: Response<Bytes>, ticket: Ticket) -> Response<Bytes> {
-        let Some(disk) = &self.account.disk else { return response };
-        match disk.kept(ticket).await {
-            Ok(()) => response,
-            Err(error) => self.instead(&response, error.into()),
+    async fn hold(&self, mut answer: Answer, began: Duration) -> Answer {
+        if let (Some(ticket), Some(disk)) = (answer.ticket.take(), &self.account.disk)
+            && let Err(error) = disk.kept(ticket).await
+        {
+            return self.instead(&answer, error.into(), began);
         }
+        if !answer.quorum_at.is_zero() {
+            let reached = self.clock.reached(answer.quorum_at);
+            if tokio::time::timeout(QUORUM_WAIT_MAX, reached).await.is_err() {
+                let message = "The write was made, but did not reach most regions in time; whether it will is \
+                               not known.";
+                let refusal = ServiceError::listed(Status::REQUEST_TIMEOUT, message);
+                return self.instead(&answer, refusal, began);
+            }
+        }
+        answer.ready_at = self.clock.uptime();
+        answer
     }
 
     /// A refusal in the place of an answer that was made too early.
-    fn instead(&self, response: &Response<Bytes>, refusal: ServiceError) -> Response<Bytes> {
-        let activity = response.headers().get(name::ACTIVITY_ID).cloned();
-        let activity = activity.unwrap_or(HeaderValue::from_static(""));
+    fn instead(&self, answer: &Answer, refusal: ServiceError, began: Duration) -> Answer {
+        let activity = answer.seen.activity.clone();
         let shown = String::from_utf8_lossy(activity.as_bytes()).into_owned();
-        self.stamp.finish(refusal.into_reply(&shown, ""), activity, Duration::ZERO)
-    }
-
-    /// Holds the answer to a write until most regions have what was written.
-    async fn hold(&self, response: Response<Bytes>, quorum_at: Duration) -> Response<Bytes> {
-        if tokio::time::timeout(QUORUM_WAIT_MAX, self.clock.reached(quorum_at)).await.is_ok() {
-            return response;
-        }
-        let message =
-            "The write was made, but did not reach most regions in time; whether it will is not known.";
-        let activity = response.headers().get(name::ACTIVITY_ID).cloned();
-        let activity = activity.unwrap_or(HeaderValue::from_static(""));
-        let shown = String::from_utf8_lossy(activity.as_bytes()).into_owned();
-        let refusal = ServiceError::listed(Status::REQUEST_TIMEOUT, message).into_reply(&shown, "");
-        self.stamp.finish(refusal, activity, QUORUM_WAIT_MAX)
+        self.finish(refusal.into_reply(&shown, ""), activity, answer.seen.operation, began)
     }
 
     fn respond(
@@ -180,10 +189,11 @@ impl Gateway {
         parts: &Parts,
         headers: RequestHeaders<'_>,
         body: Bytes,
+        uptime: Duration,
         label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
-        let (times, uptime) = (self.clock.times(), self.clock.uptime());
+        let times = self.clock.times();
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, times)?;
         let operation = route::route(&parts.method, &path, &headers)?;
@@ -234,14 +244,14 @@ impl Gateway {
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let sight = &self.account.sight;
-        let arrival = sight.arrived(&request, self.clock.uptime());
-        let response = if self.account.faults.is_quiet() {
-            self.answer_in_time(request).await
+        let uptime = self.clock.uptime();
+        let arrival = Arrival::of(&request, uptime);
+        let answer = if self.account.faults.is_quiet() {
+            self.answer_in_time(request, uptime).await
         } else {
-            Box::pin(self.answer_under_faults(request)).await
+            Box::pin(self.answer_under_faults(request, uptime)).await
         };
-        sight.answered(self.region, arrival, &response, self.clock.uptime());
-        response
+        self.account.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
+        answer.response
     }
 }

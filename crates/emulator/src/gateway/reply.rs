@@ -16,6 +16,7 @@ use protocol::status::{Status, SubStatus};
 
 use super::figures;
 use crate::disk::Ticket;
+use crate::sight::Answerer;
 use crate::store::Reach;
 
 /// Room for every header of a point read and some more, so that the map's index never grows.
@@ -104,6 +105,8 @@ pub(crate) struct Reply {
     pub(crate) quorum_at: Duration,
     /// What has to be on the disk before it may be sent.
     pub(crate) ticket: Option<Ticket>,
+    /// Who answered, for those who count.
+    pub(crate) answerer: Option<Answerer>,
 }
 
 /// Which physical partition answered, for which container, and how far it was.
@@ -141,6 +144,7 @@ impl Reply {
             body: Bytes::new(),
             quorum_at: Duration::ZERO,
             ticket: None,
+            answerer: None,
         }
     }
 
@@ -223,6 +227,7 @@ impl Reply {
             body: body.unwrap_or_default(),
             quorum_at: Duration::ZERO,
             ticket: None,
+            answerer: None,
         }
     }
 
@@ -255,6 +260,8 @@ impl Reply {
             (ALT_CONTENT_PATH, served.alt_content_path.clone()),
         ];
         put(&mut self.headers, SERVED_AT, values);
+        let container = served.alt_content_path.clone();
+        self.answerer = Some(Answerer { container, range: served.range_id });
         self
     }
 

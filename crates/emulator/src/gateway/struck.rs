@@ -2,61 +2,63 @@
 //! spoil what comes back.
 //!
 //! In: a request, before anything has been asked of it (a region that is down does not check
-//! signatures). Out: a response, which may carry the [`Conduct`] that `server` is to show and always
-//! names the rules that touched it, in its extensions as [`TouchedBy`].
+//! signatures). Out: an answer that names the rules that touched it, and whose response may carry the
+//! [`Conduct`] that `server` is to show in its extensions.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response};
+use http::{HeaderName, HeaderValue, Request};
 use protocol::status::{Status, SubStatus};
 use serde_json::json;
 
 use super::activity::activity_id;
 use super::facts::Known;
-use super::{Gateway, Reply, RequestHeaders, ServiceError};
-use crate::clock::Stopwatch;
-use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike, TouchedBy};
+use super::{Answer, Gateway, Reply, RequestHeaders, ServiceError, UNKNOWN};
+use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike};
 use crate::server::Conduct;
-use crate::sight::Outcome;
 
 /// What a throttled client is told to wait when the rule does not say.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Gateway {
     /// Answers while there are rules, whether or not one strikes.
-    pub(super) async fn answer_under_faults(&self, request: Request<Bytes>) -> Response<Bytes> {
+    pub(super) async fn answer_under_faults(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
         let (parts, body) = request.into_parts();
         let (strike, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let known = Known::about(&parts, &headers, &self.account);
-            let strike = self.account.faults.strike(&known.facts(&parts, self.region), self.clock.uptime());
-            (strike, known.label)
+            let strike = self.account.faults.strike(&known.facts(&parts, self.region), uptime);
+            (strike, known.label.unwrap_or(UNKNOWN))
         };
         let request = Request::from_parts(parts, body);
         if strike.by.is_empty() {
-            return self.answer_in_time(request).await;
+            return self.answer_in_time(request, uptime).await;
         }
         // A client that leaves takes this future along, and with it the wait and what would follow.
         self.wait(strike.before).await;
-        let mut response = match strike.outcome.as_deref() {
-            Some(effect) if effect.status.is_some() => self.refuse(effect, &strike, &request),
-            Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
-                Response::new(Bytes::new())
+        let mut answer = match strike.outcome.as_deref() {
+            Some(effect) if effect.status.is_some() => {
+                let (reply, activity) = self.refuse(effect, &strike, &request);
+                self.finish(reply, activity, label, uptime)
             }
-            Some(_) | None => self.answer_in_time(request).await,
+            Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
+                let activity = activity_id(RequestHeaders::scan(request.headers()).activity_id);
+                self.finish(Reply::no_content().charge(0.0), activity, label, uptime)
+            }
+            Some(_) | None => self.answer_in_time(request, self.clock.uptime()).await,
         };
         self.wait(strike.after).await;
         let conduct = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
         if let Some(conduct) = conduct {
-            response.extensions_mut().insert(conduct);
+            answer.response.extensions_mut().insert(conduct);
         }
-        if let (Some(operation), None) = (label, response.extensions().get::<Outcome>()) {
-            let outcome = Outcome::of_refusal(operation, response.headers());
-            response.extensions_mut().insert(outcome);
+        if conduct == Some(Conduct::Close) {
+            answer.seen.status = 0;
         }
-        response.extensions_mut().insert(TouchedBy(strike.by));
-        response
+        answer.seen.rules = strike.by;
+        answer.ready_at = self.clock.uptime();
+        answer
     }
 
     /// Waits, and is seen to.
@@ -68,8 +70,7 @@ impl Gateway {
     }
 
     /// The answer a rule gives in the service's place.
-    fn refuse(&self, effect: &Effect, strike: &Strike, request: &Request<Bytes>) -> Response<Bytes> {
-        let watch = Stopwatch::start();
+    fn refuse(&self, effect: &Effect, strike: &Strike, request: &Request<Bytes>) -> (Reply, HeaderValue) {
         let headers = RequestHeaders::scan(request.headers());
         let activity = activity_id(headers.activity_id);
         let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -86,7 +87,7 @@ impl Gateway {
         if let Ok(rule) = HeaderValue::try_from(rule) {
             reply = reply.header(FAULT_HEADER, rule);
         }
-        self.stamp.finish(reply, activity, watch.elapsed())
+        (reply, activity)
     }
 
     /// What a region says that the account is leaving: the account, without any regions.

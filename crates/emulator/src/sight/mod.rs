@@ -16,11 +16,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-
 pub(crate) use histogram::Histogram;
-pub(crate) use request::{Arrival, Outcome, Sighting};
+pub(crate) use request::{Answerer, Arrival, Seen, Sighting};
 #[cfg(test)]
 pub(crate) use shard::OperationKey;
 pub(crate) use shard::{Counts, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
@@ -66,20 +63,9 @@ impl Sight {
         self.kept.store(requests.min(REQUESTS_KEPT_MAX), Ordering::Relaxed);
     }
 
-    /// What to remember of a request until it is answered. `uptime` is now.
-    pub(crate) fn arrived(&self, request: &Request<Bytes>, uptime: Duration) -> Arrival {
-        Arrival::of(request, uptime)
-    }
-
     /// Writes down a request and its answer. `uptime` is now.
-    pub(crate) fn answered(
-        &self,
-        region: RegionId,
-        arrival: Arrival,
-        response: &Response<Bytes>,
-        uptime: Duration,
-    ) {
-        let sighting = Sighting::of(region, arrival, response, uptime);
+    pub(crate) fn answered(&self, region: RegionId, arrival: Arrival, seen: Seen, uptime: Duration) {
+        let sighting = Sighting::new(region, arrival, seen, uptime);
         let kept = self.kept.load(Ordering::Relaxed);
         let mut shard = lock(&self.shards[own_shard()]);
         shard.write_down(sighting, &self.next, kept);
@@ -135,20 +121,26 @@ fn own_shard() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::{HeaderValue, Request};
+
     use super::*;
 
     fn see(sight: &Sight, path: &str, status: u16, milliseconds: u64) {
         let request = Request::builder().uri(path).body(Bytes::new()).unwrap();
-        let arrival = sight.arrived(&request, Duration::from_secs(1));
-        let mut response = Response::builder()
-            .status(status)
-            .header("x-ms-alt-content-path", "dbs/d/colls/c")
-            .header("x-ms-documentdb-partitionkeyrangeid", "3")
-            .body(Bytes::new())
-            .unwrap();
-        response.extensions_mut().insert(Outcome { operation: "read_item", sub_status: 0, charge: 1.5 });
+        let arrival = Arrival::of(&request, Duration::from_secs(1));
+        let container = HeaderValue::from_static("dbs/d/colls/c");
+        let seen = Seen {
+            operation: "read_item",
+            status,
+            sub_status: 0,
+            charge: 1.5,
+            activity: HeaderValue::from_static("an-id"),
+            answerer: Some(Answerer { container, range: 3 }),
+            rules: Vec::new(),
+        };
         let uptime = Duration::from_secs(1) + Duration::from_millis(milliseconds);
-        sight.answered(RegionId(0), arrival, &response, uptime);
+        sight.answered(RegionId(0), arrival, seen, uptime);
     }
 
     #[test]

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue, Method, Request};
 use protocol::headers as name;
 use smol_str::SmolStr;
 
 use super::text::Text;
-use crate::faults::TouchedBy;
 use crate::regions::RegionId;
-use crate::server::Conduct;
 
 /// Bytes of a user agent that are kept.
 const AGENT_KEPT: usize = 256;
@@ -26,13 +25,35 @@ pub(crate) struct Arrival {
     user_agent: Arc<str>,
 }
 
-/// In the extensions of an answer: what the gateway knows better than its headers say.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
-    /// What was asked for.
+/// What is known about an answer without reading it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// What was asked for; `unknown` when it was refused before anybody looked.
     pub(crate) operation: &'static str,
+    /// Zero when the connection was closed instead.
+    pub(crate) status: u16,
     pub(crate) sub_status: u32,
     pub(crate) charge: f64,
+    pub(crate) activity: HeaderValue,
+    pub(crate) answerer: Option<Answerer>,
+    /// The fault rules that touched it, in order.
+    pub(crate) rules: Vec<SmolStr>,
+}
+
+/// The partition that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answerer {
+    /// `dbs/{database}/colls/{container}`.
+    pub(crate) container: HeaderValue,
+    pub(crate) range: u32,
+}
+
+impl Answerer {
+    /// Who answered, by headers that say so.
+    pub(crate) fn named_in(headers: &HeaderMap) -> Option<Answerer> {
+        let range = headers.get(name::PARTITION_KEY_RANGE_ID)?.to_str().ok()?.parse().ok()?;
+        Some(Answerer { container: headers.get(name::ALT_CONTENT_PATH)?.clone(), range })
+    }
 }
 
 /// A request and its answer.
@@ -45,37 +66,20 @@ pub(crate) struct Sighting {
     pub(crate) took: Duration,
     pub(crate) region: RegionId,
     pub(crate) method: Method,
-    /// `unknown` when it was refused before anybody looked.
     pub(crate) operation: &'static str,
-    /// Zero when the connection was closed instead.
     pub(crate) status: u16,
     pub(crate) sub_status: u32,
     pub(crate) charge: f64,
-    /// The fault rules that touched it, in order.
-    pub(crate) rules: Box<[SmolStr]>,
-    /// Which partition answered.
-    pub(crate) range: Option<u32>,
+    pub(crate) rules: Vec<SmolStr>,
+    pub(crate) answerer: Option<Answerer>,
     pub(crate) user_agent: Arc<str>,
     path: Text,
-    /// `dbs/{database}/colls/{container}` where a partition answered, otherwise nothing.
-    container: Text,
     activity: Text,
 }
 
-impl Outcome {
-    /// What the headers of an answer say, where the gateway's own word is missing.
-    pub(crate) fn of_refusal(operation: &'static str, headers: &HeaderMap) -> Outcome {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        Outcome {
-            operation,
-            sub_status: text(name::SUB_STATUS).parse().unwrap_or_default(),
-            charge: text(name::REQUEST_CHARGE).parse().unwrap_or_default(),
-        }
-    }
-}
-
 impl Arrival {
-    pub(super) fn of(request: &Request<Bytes>, uptime: Duration) -> Arrival {
+    /// What to remember of a request. `uptime` is now.
+    pub(crate) fn of(request: &Request<Bytes>, uptime: Duration) -> Arrival {
         Arrival {
             uptime,
             method: request.method().clone(),
@@ -86,36 +90,23 @@ impl Arrival {
 }
 
 impl Sighting {
-    pub(super) fn of(
-        region: RegionId,
-        arrival: Arrival,
-        response: &Response<Bytes>,
-        uptime: Duration,
-    ) -> Sighting {
-        let headers = response.headers();
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let extensions = response.extensions();
-        let outcome = extensions.get().copied().unwrap_or_else(|| Outcome::of_refusal("unknown", headers));
-        let status = match extensions.get() {
-            Some(Conduct::Close) => 0,
-            _ => response.status().as_u16(),
-        };
+    pub(super) fn new(region: RegionId, arrival: Arrival, seen: Seen, uptime: Duration) -> Sighting {
         Sighting {
             number: 0,
             uptime,
             took: uptime.saturating_sub(arrival.uptime),
             region,
             method: arrival.method,
-            operation: outcome.operation,
-            status,
-            sub_status: outcome.sub_status,
-            charge: outcome.charge,
-            range: text(name::PARTITION_KEY_RANGE_ID).parse().ok(),
+            operation: seen.operation,
+            status: seen.status,
+            sub_status: seen.sub_status,
+            charge: seen.charge,
+            rules: seen.rules,
+            answerer: seen.answerer,
             user_agent: arrival.user_agent,
             path: arrival.path,
-            container: Text::new(text(name::ALT_CONTENT_PATH)),
-            activity: Text::new(text(name::ACTIVITY_ID)),
-            rules: extensions.get().map(|TouchedBy(rules)| rules.as_slice().into()).unwrap_or_default(),
+            // A copy: the value itself may hold the buffer its request was read into.
+            activity: Text::new(seen.activity.to_str().unwrap_or_default()),
         }
     }
 
@@ -127,9 +118,14 @@ impl Sighting {
         self.activity.as_str()
     }
 
+    /// Which range answered.
+    pub(crate) fn range(&self) -> Option<u32> {
+        self.answerer.as_ref().map(|answerer| answerer.range)
+    }
+
     /// `dbs/{database}/colls/{container}` of the partition that answered.
     pub(crate) fn served_by(&self) -> Option<&str> {
-        Some(self.container.as_str()).filter(|path| !path.is_empty())
+        self.answerer.as_ref().and_then(|answerer| answerer.container.to_str().ok())
     }
 }
 
@@ -138,7 +134,7 @@ fn user_agent(headers: &HeaderMap) -> Arc<str> {
     thread_local! {
         static LAST: RefCell<Arc<str>> = RefCell::new(Arc::from(""));
     }
-    let value = headers.get(name::USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
+    let value = headers.get(USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
     let value = &value[..value.len().min(AGENT_KEPT)];
     LAST.with_borrow_mut(|last| {
         if last.as_bytes() != value {

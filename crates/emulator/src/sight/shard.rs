@@ -79,7 +79,7 @@ impl Shard {
         counts.latency.observe(sighting.took);
         counts.charge += sighting.charge;
         add_status(&mut counts.statuses, (sighting.status, sighting.sub_status), 1);
-        if let (Some(container), Some(range)) = (sighting.served_by(), sighting.range) {
+        if let (Some(container), Some(range)) = (sighting.served_by(), sighting.range()) {
             let counts = self.partition(container, sighting.region, range);
             counts.latency.observe(sighting.took);
             counts.charge += sighting.charge;
