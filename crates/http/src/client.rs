@@ -12,7 +12,7 @@ use crate::call::{Call, Cause, Failure};
 use crate::client_builder::ClientBuilder;
 use crate::clock;
 use crate::connect::Connector;
-use crate::connection::{Unsent, http1};
+use crate::connection::{Unsent, http1, http2};
 use crate::error::{Error, ErrorKind};
 use crate::exchange::{Exchange, Reuse, Sent, Step};
 use crate::host::{Host, Hosts, Place};
@@ -120,7 +120,8 @@ impl Client {
                 Err(failure) => return Err(call.fail(failure, host.authority())),
             };
             let sent = match place {
-                Place::Http1(lease) => http1::send(lease, request, &host.header, call, settings).await,
+                Place::Http1(lease) => http1::send(lease, request, host, call, settings).await,
+                Place::Http2(place) => http2::send(place, request, host, call, settings).await,
             };
             let Unsent { request: unsent, failure } = match sent {
                 Ok(response) => return Ok(response),
@@ -146,9 +147,9 @@ impl Client {
         self.inner.hosts.pool().cleanup_stale(clock::now())
     }
 
-    /// Closes all connections that wait, and says how many that were.
+    /// Closes all connections that no request is on, and says how many that were.
     pub fn clear(&self) -> usize {
-        self.inner.hosts.pool().clear()
+        self.inner.hosts.clear()
     }
 }
 

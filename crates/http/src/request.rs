@@ -76,7 +76,6 @@ impl RequestBody {
     }
 
     /// All of it, if it is bytes.
-    #[allow(dead_code, reason = "for HTTP/2, which comes next")]
     pub(crate) fn take_bytes(&mut self) -> Option<Bytes> {
         match &mut self.content {
             Content::Bytes(bytes) => Some(std::mem::take(bytes)),
@@ -239,7 +238,7 @@ mod tests {
             (stream(&["a", "b"], Some(2)), 2),
             (stream(&["a", "b"], None), 3),
         ] {
-            let wire = Arc::new(Wire::default());
+            let wire = Arc::new(Wire::new(crate::clock::now()));
             body.tell_end(&wire);
             for piece in 0..pieces {
                 assert_eq!(wire.request_end(), None, "{body:?} before piece {piece}");

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::connection::http1;
+use crate::connection::{http1, http2};
 use crate::error::{Error, ErrorKind};
 use crate::exchange::Exchange;
 
@@ -25,6 +25,7 @@ enum State {
     /// All that is left of it.
     Complete(Bytes),
     Http1(Box<http1::Receiving>),
+    Http2(Box<http2::Receiving>),
 }
 
 impl ResponseBody {
@@ -37,11 +38,17 @@ impl ResponseBody {
         ResponseBody { state: State::Http1(Box::new(receiving)), record }
     }
 
+    pub(crate) fn http2(receiving: http2::Receiving) -> Self {
+        let record = receiving.call.record;
+        ResponseBody { state: State::Http2(Box::new(receiving)), record }
+    }
+
     /// What happened to the request so far.
     pub fn exchange(&self) -> &Exchange {
         match &self.state {
             State::Complete(_) => &self.record,
             State::Http1(receiving) => &receiving.call.record,
+            State::Http2(receiving) => &receiving.call.record,
         }
     }
 
@@ -79,7 +86,7 @@ impl ResponseBody {
     pub(crate) fn take_complete(&mut self) -> Option<Bytes> {
         match &mut self.state {
             State::Complete(bytes) => Some(std::mem::take(bytes)),
-            State::Http1(_) => None,
+            State::Http1(_) | State::Http2(_) => None,
         }
     }
 
@@ -88,6 +95,7 @@ impl ResponseBody {
             State::Complete(bytes) if bytes.is_empty() => Poll::Ready(None),
             State::Complete(bytes) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
             State::Http1(receiving) => receiving.poll_piece(cx),
+            State::Http2(receiving) => receiving.poll_piece(cx),
         }
     }
 
@@ -114,6 +122,7 @@ impl Body for ResponseBody {
         match &self.state {
             State::Complete(bytes) => bytes.is_empty(),
             State::Http1(receiving) => receiving.is_over(),
+            State::Http2(receiving) => receiving.is_over(),
         }
     }
 
@@ -121,6 +130,7 @@ impl Body for ResponseBody {
         match &self.state {
             State::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
             State::Http1(receiving) => receiving.size_hint(),
+            State::Http2(receiving) => receiving.size_hint(),
         }
     }
 }

@@ -24,7 +24,6 @@ pub(crate) struct Settings {
 
 /// What applies to HTTP/2 only.
 #[derive(Clone, Debug)]
-#[allow(dead_code, reason = "for HTTP/2, which comes next")]
 pub(crate) struct Http2Settings {
     /// Connections per host.
     pub(crate) connections_max: usize,

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use azure_core::http::{HttpClient, Method, Request as AzureRequest, Url};
 use bytes::Bytes;
@@ -13,9 +14,50 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::Client;
-use crate::exchange::{Protocol, Reuse, Sent, observe};
+use crate::exchange::{Protocol, Reuse, Sent, Step, observe};
 use crate::request::RequestBody;
+use crate::{Client, ClientBuilder, ErrorKind};
+
+/// As the services this is for.
+const STREAMS_MAX: u32 = 20;
+
+/// A server's TLS for `localhost`, and the certificate to trust.
+fn tls(protocols: &[&str]) -> (tokio_rustls::TlsAcceptor, rustls::pki_types::CertificateDer<'static>) {
+    let made =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate can be made");
+    let certificate = made.cert.der().clone();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider knows them")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key.into())
+        .expect("they belong together");
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), certificate)
+}
+
+/// As [`echo`], over TLS; the address is a URL's.
+async fn echo_tls(protocols: &[&str]) -> (String, ClientBuilder, JoinSet<()>) {
+    let (acceptor, certificate) = tls(protocols);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            connections.spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let mut serve = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                serve.http2().max_concurrent_streams(STREAMS_MAX);
+                let _ = serve.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+            });
+        }
+    });
+    (format!("https://localhost:{port}"), Client::builder().trust_only([certificate]), tasks)
+}
 
 /// Answers with method, path, the header `x-ask` and the body it was asked with. Ends with its guard.
 async fn echo() -> (SocketAddr, JoinSet<()>) {
@@ -149,4 +191,149 @@ async fn a_call_that_is_dropped_closes_its_connection() {
     assert_eq!(end.unwrap_or(0), 0, "the connection is closed");
     let metrics = client.pool_metrics().total;
     assert_eq!((metrics.idle, metrics.active, metrics.discards), (0, 0, 1));
+}
+
+#[tokio::test]
+async fn alpn_decides_unless_the_caller_does() {
+    let http1 = Some(Protocol::Http1);
+    let http2 = Some(Protocol::Http2);
+    for (offered, wanted, expected) in [
+        (&["h2", "http/1.1"][..], None, Ok(Protocol::Http2)),
+        (&["http/1.1"], None, Ok(Protocol::Http1)),
+        (&[], None, Ok(Protocol::Http1)),
+        (&["h2", "http/1.1"], http1, Ok(Protocol::Http1)),
+        (&["h2"], http2, Ok(Protocol::Http2)),
+        (&["http/1.1"], http2, Err(Step::Tls)),
+        (&[], http2, Err(Step::Tls)),
+    ] {
+        let (url, builder, _server) = echo_tls(offered).await;
+        let client = builder.build().expect("it is valid");
+        for round in 0..2 {
+            let request = Request::get(format!("{url}/a")).body(()).expect("it is valid");
+            let mut sent = observe(client.send(request));
+            if let Some(wanted) = wanted {
+                sent = sent.over(wanted);
+            }
+            let (record, response) = sent.await;
+            let found = response.as_ref().map(|_| record.protocol.expect("it was spoken"));
+            let found = found.map_err(|error| (error.step(), error.sent()));
+            let expected = expected.map_err(|step| (step, Sent::NotSent));
+            assert_eq!(found, expected, "{offered:?} offered, {wanted:?} wanted, round {round}");
+            let reuse = if round == 0 { Reuse::New } else { Reuse::Reused };
+            if let Ok(response) = response {
+                assert_eq!(record.reuse, Some(reuse));
+                assert_eq!(record.tls.is_some(), round == 0);
+                let body = response.into_body().bytes(100).await.expect("it arrives");
+                assert_eq!(body, "GET /a - ");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_requests_share_one_connection_within_what_the_peer_allows() {
+    let (url, builder, _server) = echo_tls(&["h2"]).await;
+    let client = builder.build().expect("it is valid");
+    let requests = (0..10 * STREAMS_MAX).map(|_| async {
+        let request =
+            Request::post(format!("{url}/b")).header("x-ask", "me").body("hello").expect("it is valid");
+        let response = client.send(request).await.expect("none is refused");
+        let connection = response.body().exchange().connection;
+        assert_eq!(response.into_body().bytes(100).await.expect("it arrives"), "POST /b me hello");
+        connection
+    });
+    let mut connections = futures::future::join_all(requests).await;
+    connections.dedup();
+    assert_eq!(connections.len(), 1, "{connections:?}");
+}
+
+#[tokio::test]
+async fn more_connections_are_shared_if_the_builder_says_so() {
+    let (url, builder, _server) = echo_tls(&["h2"]).await;
+    let client = builder.http2_connections(3).build().expect("it is valid");
+    let requests = (0..3 * STREAMS_MAX).map(|_| async {
+        let request = Request::get(format!("{url}/held")).body(()).expect("it is valid");
+        client.send(request).await.expect("it is answered").into_body().exchange().connection
+    });
+    let mut connections = futures::future::join_all(requests).await;
+    connections.sort_unstable();
+    connections.dedup();
+    assert!((2..=3).contains(&connections.len()), "{connections:?}");
+}
+
+#[tokio::test]
+async fn bodies_go_both_ways_over_http2() {
+    let (url, builder, _server) = echo_tls(&["h2"]).await;
+    let client = builder.build().expect("it is valid");
+    let long = "x".repeat(3_000_000);
+    let pieces = |text: &str| {
+        let pieces: Vec<Result<Bytes, Infallible>> =
+            text.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        futures::stream::iter(pieces)
+    };
+    for (body, expected) in [
+        (RequestBody::empty(), ""),
+        (RequestBody::from("short"), "short"),
+        (RequestBody::from(long.clone()), &*long),
+        (RequestBody::stream(pieces(&long), None), &*long),
+        (RequestBody::stream(pieces(&long), Some(3_000_000)), &*long),
+        (RequestBody::stream(pieces(""), Some(0)), ""),
+        (RequestBody::stream(pieces(""), None), ""),
+    ] {
+        let what = format!("{body:?}");
+        let request = Request::put(format!("{url}/b")).body(body).expect("it is valid");
+        let response = client.send(request).await.expect("it is answered");
+        let body = response.into_body().bytes(4_000_000).await.expect("it arrives");
+        assert!(body == format!("PUT /b - {expected}"), "{what}: {} bytes came back", body.len());
+    }
+}
+
+#[tokio::test]
+async fn plain_http2_is_spoken_where_it_is_known_to_be() {
+    let (address, _server) = echo().await;
+    let client = Client::builder().protocol(Protocol::Http2).build().expect("it is valid");
+    let response = client.send(get(address)).await.expect("it is answered");
+    assert_eq!(response.body().exchange().protocol, Some(Protocol::Http2));
+    assert_eq!(response.version(), http::Version::HTTP_2);
+}
+
+#[tokio::test]
+async fn a_certificate_nobody_vouches_for_is_not_trusted() {
+    let (url, _, _server) = echo_tls(&["h2"]).await;
+    let request = || Request::get(format!("{url}/")).body(()).expect("it is valid");
+    let (_, stranger) = tls(&[]);
+    let client = Client::builder().trust_only([stranger]).build().expect("it is valid");
+    let error = client.send(request()).await.expect_err("it is not trusted");
+    assert_eq!((error.kind(), error.step(), error.sent()), (ErrorKind::Untrusted, Step::Tls, Sent::NotSent));
+
+    let loud = Client::builder().danger_accept_invalid_certificates().build().expect("it is valid");
+    loud.send(request()).await.expect("anybody is trusted");
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_not_trusted() {
+    let (url, builder, _server) = echo_tls(&["http/1.1"]).await;
+    let client = builder.build().expect("it is valid");
+    let url = url.replace("localhost", "127.0.0.1");
+    let error =
+        client.send(Request::get(url).body(()).expect("it is valid")).await.expect_err("not its name");
+    assert_eq!((error.kind(), error.step(), error.sent()), (ErrorKind::Untrusted, Step::Tls, Sent::NotSent));
+}
+
+#[tokio::test]
+async fn a_client_leaves_no_task_behind() {
+    let (url, builder, _server) = echo_tls(&["h2"]).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let client = builder.build().expect("it is valid");
+    let response =
+        client.send(Request::get(&url).body(()).expect("it is valid")).await.expect("it is answered");
+    drop(response);
+    let driver = client.clone();
+    drop(client);
+    let with_driver = tasks();
+    drop(driver);
+    // The driver ends, and with it the server's side of the connection, when they are next polled.
+    while tasks() + 1 > with_driver {
+        tokio::task::yield_now().await;
+    }
 }

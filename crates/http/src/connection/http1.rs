@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response, header};
 use http_body::{Body, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -28,6 +28,7 @@ use crate::clock;
 use crate::deadline::{self, Alarm, Passed};
 use crate::error::{Error, ErrorKind};
 use crate::exchange::{Protocol, Reuse, Sent, Step};
+use crate::host::Host;
 use crate::pool::{HostPool, Lease, Origin, Pooled};
 use crate::request::RequestBody;
 use crate::response::ResponseBody;
@@ -105,13 +106,13 @@ pub(crate) fn checkout(host: &HostPool<Box<Http1>>, now: Instant) -> Option<Leas
 pub(crate) async fn send(
     mut lease: Lease<Box<Http1>>,
     mut request: Request<RequestBody>,
-    host_header: &HeaderValue,
+    host: &Host,
     call: &mut Call,
     settings: &Settings,
 ) -> Result<Response<ResponseBody>, Unsent> {
     *request.version_mut() = http::Version::HTTP_11;
     if !request.headers().contains_key(header::HOST) {
-        request.headers_mut().insert(header::HOST, host_header.clone());
+        request.headers_mut().insert(header::HOST, host.header.clone());
     }
     let reuse = match lease.origin() {
         Origin::New => Reuse::New,
@@ -154,7 +155,7 @@ fn note_progress(call: &mut Call, progress: &mut Progress, wire: &Wire) {
     progress.ended(wire.request_end());
     call.record.sent = progress.sent(wire);
     if call.record.sent == Sent::Sent {
-        call.record.request_sent = Some(call.offset(clock::now()));
+        call.record.request_sent = Some(call.offset(wire.flushed_at()));
     }
     call.report();
 }

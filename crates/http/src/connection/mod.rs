@@ -1,6 +1,7 @@
 //! One live connection: what it is, and how a request goes over it.
 
 pub(crate) mod http1;
+pub(crate) mod http2;
 mod wire;
 
 use std::net::SocketAddr;

@@ -5,22 +5,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::clock;
 use crate::exchange::Sent;
 
 /// What was handed to a socket. The socket writes it, the exchanges on the connection read it.
 ///
 /// The counters are hints to nobody but this connection's own exchanges, each of which compares them with
 /// what it saw when it began; no other memory is published by them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Wire {
+    since: Instant,
+    received: AtomicU64,
     written: AtomicU64,
     flushes: AtomicU64,
+    /// What had been written when it was last flushed, and when that was, in nanoseconds after `since`.
+    flushed: AtomicU64,
+    flushed_after: AtomicU64,
     probe: AtomicBool,
     /// Where requests take turns: 1 + the flushes that will have been completed when the current one has
     /// left; 0 while there is more of it to come.
@@ -28,6 +35,38 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    pub(crate) fn new(since: Instant) -> Self {
+        Wire {
+            since,
+            received: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            flushed_after: AtomicU64::new(0),
+            probe: AtomicBool::new(false),
+            request_end: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes that came in so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// When everything that had been written was last flushed.
+    pub(crate) fn flushed_at(&self) -> Instant {
+        self.since + Duration::from_nanos(self.flushed_after.load(Ordering::Acquire))
+    }
+
+    fn note_flush(&self) {
+        let written = self.written();
+        if written != self.flushed.swap(written, Ordering::Relaxed) {
+            let after = clock::now().saturating_duration_since(self.since).as_nanos();
+            self.flushed_after.store(after as u64, Ordering::Release);
+        }
+        self.flushes.fetch_add(1, Ordering::Release);
+    }
+
     /// Bytes taken by the socket so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
@@ -78,6 +117,11 @@ impl Progress {
         self.flushes_until_sent = flushes;
     }
 
+    /// Whether the end of the request was handed over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.flushes_until_sent.is_some()
+    }
+
     /// How much has left by now.
     pub(crate) fn sent(&self, wire: &Wire) -> Sent {
         if wire.written() == self.written_before {
@@ -99,7 +143,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(tcp: TcpStream) -> Self {
-        Socket { tcp, wire: Arc::default() }
+        Socket { tcp, wire: Arc::new(Wire::new(clock::now())) }
     }
 
     pub(crate) fn wire(&self) -> &Arc<Wire> {
@@ -130,7 +174,10 @@ impl AsyncRead for Socket {
                 done => return Poll::Ready(done),
             }
         }
-        Pin::new(&mut self.tcp).poll_read(cx, buf)
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
+        self.wire.received.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -157,7 +204,7 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.tcp).poll_flush(cx))?;
-        self.wire.flushes.fetch_add(1, Ordering::Release);
+        self.wire.note_flush();
         Poll::Ready(Ok(()))
     }
 
@@ -238,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_told_by_bytes_and_flushes() {
-        let wire = Wire::default();
+        let wire = Wire::new(clock::now());
         wire.written.store(100, Ordering::Release);
         let mut progress = Progress::begin(&wire);
         assert_eq!(progress.sent(&wire), Sent::NotSent);
