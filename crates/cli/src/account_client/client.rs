@@ -13,15 +13,14 @@ use hyper_util::rt::TokioExecutor;
 use protocol::authorization::sign;
 use protocol::container::PartitionKeyDefinition;
 use protocol::headers as name;
-use protocol::partition::PartitionKey;
 use protocol::status::{Status, SubStatus};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::ConnectionString;
 use super::retry::{Outcome, Step, WAITING_MAX, next_step};
+use super::{ConnectionString, Upsert};
 use crate::arguments::ContainerPath;
 use crate::control::escaped;
 
@@ -66,19 +65,29 @@ pub(crate) struct Page {
 }
 
 /// What is asked, apart from where.
-struct Ask<'a> {
+pub(super) struct Ask<'a> {
     method: Method,
     /// Of the signature: the kind of resource, and the link to it or its parent.
     target: (&'a str, String),
     path: String,
-    headers: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(&'static str, String)>,
     body: Bytes,
+    /// Whether 410 says something that trying again does not change.
+    pub(super) gone_is_final: bool,
 }
 
-struct Answer {
-    status: Status,
+pub(super) struct Answer {
+    pub(super) status: Status,
     headers: HeaderMap,
-    body: Bytes,
+    pub(super) body: Bytes,
+}
+
+impl Answer {
+    /// Where the next page is; nothing after the last one.
+    pub(super) fn continuation(&self) -> Option<String> {
+        let text = self.headers.get(name::CONTINUATION)?.to_str().ok()?;
+        Some(text).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
 }
 
 impl AccountClient {
@@ -132,6 +141,7 @@ impl AccountClient {
             path: "/dbs".to_owned(),
             headers: Vec::new(),
             body: json!({ "id": database }).to_string().into(),
+            gone_is_final: false,
         };
         let container_ask = Ask {
             method: Method::POST,
@@ -139,6 +149,7 @@ impl AccountClient {
             path: format!("/dbs/{}/colls", escaped(database)),
             headers: Vec::new(),
             body: json!({ "id": container, "partitionKey": key }).to_string().into(),
+            gone_is_final: false,
         };
         for ask in [database_ask, container_ask] {
             let answer = self.send(ask).await?;
@@ -150,10 +161,10 @@ impl AccountClient {
     }
 
     /// Stores an item, whether or not there is one of its id.
-    pub(crate) async fn upsert(&self, key: &PartitionKey, item: String) -> Result<(), AccountError> {
-        let mut ask = self.ask(Method::POST, "docs", item.into());
+    pub(crate) async fn upsert(&self, item: &Upsert) -> Result<(), AccountError> {
+        let mut ask = self.ask(Method::POST, "docs", item.text.clone().into());
         ask.headers = vec![
-            (name::PARTITION_KEY, key.to_header()),
+            (name::PARTITION_KEY, item.key.clone()),
             (name::IS_UPSERT, "true".to_owned()),
             (name::PREFER, "return=minimal".to_owned()),
         ];
@@ -181,23 +192,21 @@ impl AccountClient {
         let answer = self.send(ask).await?;
         let answer = self.accept(answer)?;
         let rows: Rows = self.read(&answer.body)?;
-        let continuation = answer.headers.get(name::CONTINUATION).and_then(|value| value.to_str().ok());
-        let continuation = continuation.filter(|text| !text.is_empty()).map(str::to_owned);
-        Ok(Page { items: rows.documents, continuation })
+        Ok(Page { items: rows.documents, continuation: answer.continuation() })
     }
 
     /// A request about the container or, by its kind, what is in it.
-    fn ask(&self, method: Method, kind: &'static str, body: Bytes) -> Ask<'static> {
+    pub(super) fn ask(&self, method: Method, kind: &'static str, body: Bytes) -> Ask<'static> {
         let ContainerPath { database, container } = &self.container;
         let mut path = format!("/dbs/{}/colls/{}", escaped(database), escaped(container));
         if kind != "colls" {
             path = format!("{path}/{kind}");
         }
         let target = (kind, format!("dbs/{database}/colls/{container}"));
-        Ask { method, target, path, headers: Vec::new(), body }
+        Ask { method, target, path, headers: Vec::new(), body, gone_is_final: false }
     }
 
-    async fn send(&self, ask: Ask<'_>) -> Result<Answer, AccountError> {
+    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, AccountError> {
         let (mut attempt, mut waited) = (1, Duration::ZERO);
         loop {
             let result = self.attempt(&ask).await;
@@ -207,6 +216,9 @@ impl AccountClient {
                 }
                 Err(_) => Outcome::Lost,
             };
+            if ask.gone_is_final && matches!(outcome, Outcome::Answered { status: Status::GONE, .. }) {
+                return result.map_err(|reason| self.unreachable(reason));
+            }
             match next_step(outcome, attempt, waited) {
                 Step::Finish => return result.map_err(|reason| self.unreachable(reason)),
                 Step::RetryAfter(delay) => {
@@ -248,7 +260,7 @@ impl AccountClient {
         }
     }
 
-    fn accept(&self, answer: Answer) -> Result<Answer, AccountError> {
+    pub(super) fn accept(&self, answer: Answer) -> Result<Answer, AccountError> {
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -266,9 +278,14 @@ impl AccountClient {
         Err(AccountError::Refused { status: answer.status.0, sub_status, message })
     }
 
-    fn read<'a, T: Deserialize<'a>>(&self, body: &'a [u8]) -> Result<T, AccountError> {
+    pub(super) fn read<'a, T: Deserialize<'a>>(&self, body: &'a [u8]) -> Result<T, AccountError> {
         serde_json::from_slice(body)
             .map_err(|error| AccountError::Nonsense(self.account.endpoint.clone(), error.to_string()))
+    }
+
+    /// Where the account is.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.account.endpoint
     }
 
     fn unreachable(&self, reason: String) -> AccountError {

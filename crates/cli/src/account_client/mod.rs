@@ -5,9 +5,11 @@
 //! endpoint it is given, whatever regions the account has: choosing among them is a driver's work,
 //! and a driver may stand in for this module behind [`AccountClient`].
 
+mod bulk; // many items in one request
 mod client; // requests and answers
 mod connection_string; // where, and with which key
 mod retry; // what follows an attempt; pure
 
+pub(crate) use bulk::{Fate, Ranges, Upsert};
 pub(crate) use client::{AccountClient, AccountError};
 pub(crate) use connection_string::ConnectionString;

@@ -44,8 +44,8 @@ pub(crate) struct Import {
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) on_error: OnError,
 
-    /// How many items are on their way at a time
-    #[arg(long, default_value = "32", value_name = "N")]
+    /// How many requests are on their way at a time, of up to 100 items each
+    #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) concurrency: NonZeroUsize,
 
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) struct Import {
 /// What to do about an item that cannot be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OnError {
-    /// Begin no other one
+    /// Read no further
     Stop,
     /// Say so and go on
     Skip,

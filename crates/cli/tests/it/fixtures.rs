@@ -178,3 +178,46 @@ fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn a_quote_that_is_not_closed_is_named_with_its_line() {
+    let lab = three_partitions();
+    lab.write("open.csv", "id,pk,text\n1,a,fine\n2,b,\"never closed\n3,c,lost\n");
+    let import = [&["import", "d/c", "open.csv", "--on-error", "skip"][..], &CREATE].concat();
+    let said = lab.expect(7, &import);
+    let said = text(&said.stderr);
+    assert!(said.contains("open.csv:3: the quote that is opened in line 3 is not closed"), "{said}");
+    assert_eq!(exported(&lab, "d/c").into_keys().collect::<Vec<_>>(), ["1"]);
+}
+
+#[test]
+fn items_arrive_although_partitions_split_and_merge_and_requests_are_throttled() {
+    use std::io::Write as _;
+    let lab = three_partitions();
+    lab.client().make_container();
+    let all = items();
+    let (first, rest) = all.split_at(100);
+    let mut importing = lab.command(&["import", "d/c", "-", "--format", "ndjson"]);
+    let mut importing = importing
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut file = importing.stdin.take().expect("piped");
+    file.write_all(lines(first).as_bytes()).expect("it reads");
+    file.flush().expect("it reads");
+    while exported(&lab, "d/c").len() < first.len() {}
+    // It knows of three ranges, and none of them is left.
+    lab.says(&["partition", "merge", "d/c", "0", "1"]);
+    lab.says(&["partition", "split", "d/c", "2"]);
+    lab.says(&["fault", "status", "429", "--sub-status", "3200", "--retry-after", "5ms", "--count", "3"]);
+    file.write_all(lines(rest).as_bytes()).expect("it reads");
+    drop(file);
+    let output = importing.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(exported(&lab, "d/c"), by_id(&all));
+    let asked: Value = serde_json::from_str(&lab.says(&["requests", "--json", "--limit", "1000"])).unwrap();
+    let statuses: Vec<&Value> =
+        asked["requests"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert!(statuses.contains(&&json!(410)) && statuses.contains(&&json!(429)), "{statuses:?}");
+}

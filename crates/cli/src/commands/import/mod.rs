@@ -1,23 +1,33 @@
-//! `peri import`: a thread reads the file, tasks send what it reads, and one loop counts.
+//! `peri import`: a thread reads the file, one loop puts items of the same partition together and counts,
+//! tasks send them.
 
+mod batches;
+mod send;
+
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use protocol::container::PartitionKeyDefinition;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::account_client::{AccountClient, AccountError};
+use crate::account_client::{AccountClient, AccountError, Upsert};
 use crate::arguments::{Import, OnError};
 use crate::exit::Failure;
 use crate::fixtures::{Entry, Format, Item, Reader};
 use crate::output::{self, Progress};
+use batches::{Batch, Batches, Numbered};
+use send::{Sender, Sent};
 
 /// Items that are read ahead of being sent.
 const READ_AHEAD: usize = 64;
+/// How long an item waits for others of its partition when the file gives no more.
+const LINGER: Duration = Duration::from_millis(50);
 const FILE_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Sends every item of the file.
@@ -29,7 +39,8 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let runtime = super::runtime()?;
     let outcome = runtime.block_on(async {
         let key = container_key(&client, import).await?;
-        send_all(import, source, format, &client, Arc::new(key)).await
+        let sender = Sender::new(client).await?;
+        send_all(import, source, format, &sender, &key).await
     });
     // The reader may be waiting for more of stdin.
     runtime.shutdown_background();
@@ -122,54 +133,66 @@ struct Outcome {
     unread: bool,
 }
 
-/// What became of one item: where it was, and why it failed.
-type Sent = (u64, Result<(), Refusal>);
-
-enum Refusal {
-    /// Something about this item.
-    Item(String),
-    /// Something that will not be better for the next one.
-    Account(AccountError),
-}
-
 async fn send_all(
     import: &Import,
     source: Source,
     format: Format,
-    client: &AccountClient,
-    key: Arc<PartitionKeyDefinition>,
+    sender: &Sender,
+    key: &PartitionKeyDefinition,
 ) -> Result<Outcome, Failure> {
     let (name, read) = (source.name.clone(), Arc::clone(&source.read));
     let mut progress = Progress::new("imported", source.length);
     let (entries_in, mut entries) = mpsc::channel(READ_AHEAD);
     let reading = tokio::task::spawn_blocking(move || read_all(source, format, &entries_in));
-    let mut sending: JoinSet<Sent> = JoinSet::new();
+    let mut sending: JoinSet<Result<Vec<Sent>, AccountError>> = JoinSet::new();
+    let mut batches = Batches::default();
+    let mut ready: VecDeque<Batch> = VecDeque::new();
     let mut outcome = Outcome::default();
     let mut at_end = false;
     loop {
-        let wants_more = !at_end && !outcome.unread && sending.len() < import.concurrency.get();
+        let wants_more = !at_end && !outcome.unread;
+        if !wants_more && ready.is_empty() {
+            ready.extend(batches.take_largest());
+        }
+        while sending.len() < import.concurrency.get()
+            && let Some(batch) = ready.pop_front()
+        {
+            sending.spawn(sender.clone().send(batch));
+        }
         let sent = tokio::select! {
             // A slow file does not keep results waiting.
             biased;
-            Some(sent) = sending.join_next() => sent,
-            entry = entries.recv(), if wants_more => {
+            Some(sent) = sending.join_next() => sent.expect("sending does not panic")?,
+            entry = tokio::time::timeout(LINGER, entries.recv()), if wants_more && ready.is_empty() => {
                 match entry {
-                    Some(entry) => {
-                        sending.spawn(send(client.clone(), Arc::clone(&key), entry));
+                    Ok(Some(Entry { line, text })) => match upsert(text, key) {
+                        Ok(item) => {
+                            ready.extend(batches.add(Numbered { line, item }, &sender.ranges()));
+                            continue;
+                        }
+                        Err(reason) => vec![(line, Err(reason))],
+                    },
+                    Ok(None) => {
+                        at_end = true;
+                        continue;
                     }
-                    None => at_end = true,
+                    // Nothing more for a moment: what is there need not wait for it.
+                    Err(_) => {
+                        ready.extend(batches.take_largest());
+                        continue;
+                    }
                 }
-                continue;
             }
             else => break,
         };
-        match sent.expect("sending does not panic") {
-            (_, Ok(())) => progress.step(Some(read.load(Ordering::Relaxed))),
-            (_, Err(Refusal::Account(error))) => return Err(error.into()),
-            (line, Err(Refusal::Item(reason))) => {
-                progress.line(&format!("{name}:{line}: {reason}"));
-                outcome.failed += 1;
-                outcome.unread = import.on_error == OnError::Stop;
+        for (line, result) in sent {
+            match result {
+                Ok(()) => progress.step(Some(read.load(Ordering::Relaxed))),
+                Err(reason) => {
+                    progress.line(&format!("{name}:{line}: {reason}"));
+                    outcome.failed += 1;
+                    outcome.unread = import.on_error == OnError::Stop;
+                }
             }
         }
     }
@@ -193,20 +216,11 @@ fn read_all(source: Source, format: Format, entries: &mpsc::Sender<Entry>) -> st
     Ok(())
 }
 
-async fn send(client: AccountClient, key: Arc<PartitionKeyDefinition>, entry: Entry) -> Sent {
-    let Entry { line, text } = entry;
-    let ready = text.and_then(|text| {
-        let item = Item::parse(&text)?;
-        item.check()?;
-        Ok((item.partition_key(&key), text))
-    });
-    let result = match ready {
-        Ok((key, text)) => client.upsert(&key, text).await.map_err(|error| match error {
-            // Too large, a unique key, a bad property: other items may be good.
-            AccountError::Refused { status: 400 | 409 | 413, .. } => Refusal::Item(error.to_string()),
-            error => Refusal::Account(error),
-        }),
-        Err(reason) => Err(Refusal::Item(reason)),
-    };
-    (line, result)
+/// An entry as it is sent, if it can be.
+fn upsert(text: Result<String, String>, key: &PartitionKeyDefinition) -> Result<Upsert, String> {
+    let text = text?;
+    let item = Item::parse(&text)?;
+    item.check()?;
+    let own = item.partition_key(key);
+    Ok(Upsert::new(&own, key, text))
 }
