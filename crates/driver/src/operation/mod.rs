@@ -15,7 +15,7 @@ use protocol::partition_range::RangeId;
 
 pub use self::kind::{OperationKind, Plane};
 pub use self::response::Response;
-pub(crate) use self::response::{header, sub_status};
+pub(crate) use self::response::{charge, header, sub_status};
 pub use self::target::{ContainerName, Target};
 
 /// Which part of a container an operation is about.

@@ -1,0 +1,110 @@
+//! The background task of sharding: looks after health and numbers, and gets ready what will be needed.
+//!
+//! It runs every [`health_check_interval`](super::ShardingConfig::health_check_interval), and at once when a
+//! request finds the shards nearly full, so that the next connection is being made before anybody needs it.
+//! It ends with the transport.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use azure_core::http::Url;
+use futures::future::{Either, select};
+use futures::task::AtomicWaker;
+
+use super::Inner;
+use super::client_factory::SharedClient;
+use super::processor;
+
+/// Runs until the transport is gone.
+pub(super) async fn run(transport: Weak<Inner>) {
+    let Some((clock, interval)) = transport.upgrade().map(|inner| (inner.clock.clone(), inner.interval()))
+    else {
+        return;
+    };
+    let mut used_before = None;
+    let mut next_look = clock.now() + interval;
+    loop {
+        let Some(common) = transport.upgrade().map(|inner| Arc::clone(&inner.common)) else { return };
+        let asked = std::pin::pin!(common.wake.asked());
+        let look = match select(clock.sleep_until(next_look), asked).await {
+            Either::Left(_) => true,
+            Either::Right(_) => false,
+        };
+        let Some(inner) = transport.upgrade() else { return };
+        if look {
+            let used = processor::read(inner.now());
+            let share =
+                used_before.zip(used).and_then(|(then, now)| processor::share(then, now, processor::count()));
+            used_before = used;
+            inner.sweep(share).await;
+            next_look = clock.now() + interval;
+        } else {
+            inner.grow().await;
+        }
+    }
+}
+
+impl Inner {
+    fn interval(&self) -> Duration {
+        self.common.config.health_check_interval
+    }
+
+    /// One look at every endpoint; `processor` is the share of the machine in use, if known.
+    pub(super) async fn sweep(&self, processor: Option<f64>) {
+        for shards in self.endpoints() {
+            let plan = shards.sweep(self.now(), processor);
+            shards.add(plan.add, self.now(), |client, url| self.connect(client, url)).await;
+        }
+    }
+
+    /// Adds the shards that the load of the moment calls for.
+    pub(super) async fn grow(&self) {
+        for shards in self.endpoints() {
+            let missing = shards.missing();
+            if missing > 0 {
+                shards.add(missing, self.now(), |client, url| self.connect(client, url)).await;
+            }
+        }
+    }
+
+    /// Whether a connection stands, or the client makes its own with the first request.
+    async fn connect(&self, client: Arc<SharedClient>, url: Url) -> bool {
+        let deadline = self.clock.now() + self.common.clients.config().connect_timeout;
+        match self.clock.within(Some(deadline), client.connect_ahead(&url)).await {
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
+                tracing::debug!(endpoint = url.as_str(), %error, "could not connect ahead");
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+/// A bell that wakes the background task. Ringing it again before it was heard changes nothing.
+#[derive(Debug, Default)]
+pub(super) struct Wake {
+    rung: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Wake {
+    pub(super) fn ask(&self) {
+        // Requests ask for as long as the answer takes; most find the bell rung and only read.
+        if !self.rung.load(Ordering::Relaxed) && !self.rung.swap(true, Ordering::AcqRel) {
+            self.waker.wake();
+        }
+    }
+
+    /// Ends when somebody asks, or has asked.
+    async fn asked(&self) {
+        poll_fn(|context| {
+            self.waker.register(context.waker());
+            if self.rung.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,228 @@
+//! What a request without an answer means: whether it left, and whether another connection is worth a try.
+//! Pure.
+//!
+//! In: the client's error and its record of the exchange. Out: a [`Failure`], and a decision.
+
+use std::error::Error as StdError;
+use std::io;
+use std::iter::successors;
+use std::time::Duration;
+
+use azure_core::error::ErrorKind;
+use perihelion_http::exchange::{Exchange, Step};
+
+use super::outcome::Sent;
+
+/// Tries on other shards within one attempt. Beyond them it is the region that is in trouble, and that is
+/// for the operation to decide.
+pub const OTHER_SHARDS_MAX: u32 = 2;
+
+/// What took longer than this is not repeated in the same place more than once: the time is better spent in
+/// another region.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Whether the service may have acted on the request.
+    pub sent: Sent,
+    /// What kind of trouble it was.
+    pub trouble: Trouble,
+}
+
+/// Kinds of trouble, by what helps against them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No connection could be made.
+    Unreachable,
+    /// A connection failed, or the peer refused to look at the request.
+    Broken,
+    /// Nothing came back in time.
+    TimedOut,
+    /// The request or the answer is not valid: another connection would carry the same.
+    Invalid,
+}
+
+impl Failure {
+    /// Reads the error and the record. A client that reports is believed; of any other only what its error
+    /// says for certain counts, and everything else may have been sent.
+    pub fn of(error: &azure_core::Error, exchange: &Exchange) -> Failure {
+        let ours = perihelion_http::Error::of(error);
+        let reported =
+            if *exchange != Exchange::default() { Some(exchange) } else { ours.map(|e| e.exchange()) };
+        let sent = match reported {
+            // What the peer did not look at has had no effect, though it left.
+            Some(record) if record.safe_to_repeat() => Sent::NotSent,
+            Some(record) => record.sent,
+            None => guess_sent(error),
+        };
+        let trouble = match ours.map(perihelion_http::Error::kind) {
+            Some(kind) => trouble_of(kind),
+            None => guess_trouble(error, reported),
+        };
+        Failure { sent, trouble }
+    }
+}
+
+fn trouble_of(kind: perihelion_http::ErrorKind) -> Trouble {
+    use perihelion_http::ErrorKind as Kind;
+    match kind {
+        Kind::Unreachable => Trouble::Unreachable,
+        Kind::TimedOut => Trouble::TimedOut,
+        Kind::Closed | Kind::Refused => Trouble::Broken,
+        Kind::Invalid | Kind::Untrusted | Kind::Malformed | Kind::RequestBody => Trouble::Invalid,
+        // A kind of tomorrow: a connection failed in some way.
+        _ => Trouble::Broken,
+    }
+}
+
+/// A foreign client's error: its kind, and the error of the operating system if there is one inside.
+fn guess_sent(error: &azure_core::Error) -> Sent {
+    match error.kind() {
+        ErrorKind::Connection | ErrorKind::Credential => Sent::NotSent,
+        _ if is_before_connecting(error) => Sent::NotSent,
+        _ => Sent::MaybeSent,
+    }
+}
+
+fn guess_trouble(error: &azure_core::Error, reported: Option<&Exchange>) -> Trouble {
+    let before_sending = |step| matches!(step, Step::Dns | Step::Connect | Step::Tls);
+    match error.kind() {
+        ErrorKind::Connection => Trouble::Unreachable,
+        _ if reported.and_then(|record| record.failed).is_some_and(before_sending) => Trouble::Unreachable,
+        _ if is_before_connecting(error) => Trouble::Unreachable,
+        ErrorKind::Io if io_kind(error) == Some(io::ErrorKind::TimedOut) => Trouble::TimedOut,
+        ErrorKind::Io => Trouble::Broken,
+        _ => Trouble::Invalid,
+    }
+}
+
+/// Errors of the operating system that only connecting gives.
+fn is_before_connecting(error: &azure_core::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        io_kind(error),
+        Some(
+            Kind::ConnectionRefused
+                | Kind::AddrNotAvailable
+                | Kind::HostUnreachable
+                | Kind::NetworkUnreachable
+        )
+    )
+}
+
+fn io_kind(error: &azure_core::Error) -> Option<io::ErrorKind> {
+    successors(Some(error as &(dyn StdError + 'static)), |error: &&(dyn StdError + 'static)| {
+        let error: &(dyn StdError + 'static) = *error;
+        error.source()
+    })
+    .find_map(|error| error.downcast_ref::<io::Error>())
+    .map(io::Error::kind)
+}
+
+/// Whether to send the request again over another shard at once, `tries` of them having been made, the last
+/// of which took `took`.
+pub fn try_another_shard(failure: Failure, idempotent: bool, tries: u32, took: Duration) -> bool {
+    let safe = idempotent || failure.sent == Sent::NotSent;
+    let tries_max = match failure.trouble {
+        Trouble::Invalid => 0,
+        // Connecting failed for one shard, so it will for the next, unless the endpoint has several fronts.
+        Trouble::Unreachable | Trouble::TimedOut => 1,
+        Trouble::Broken => OTHER_SHARDS_MAX,
+    };
+    let tries_max = if took > SLOW { tries_max.min(1) } else { tries_max };
+    safe && tries < tries_max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreign(kind: ErrorKind) -> azure_core::Error {
+        azure_core::Error::with_message(kind, "as a foreign client puts it")
+    }
+
+    fn system(kind: io::ErrorKind) -> azure_core::Error {
+        azure_core::Error::new(ErrorKind::Io, io::Error::from(kind)).with_context("sending")
+    }
+
+    fn ours(kind: perihelion_http::ErrorKind, sent: Sent) -> (azure_core::Error, Exchange) {
+        let mut record = Exchange::begun();
+        record.sent = sent;
+        (perihelion_http::Error::new(kind, "https://one.example", record).into(), record)
+    }
+
+    #[test]
+    fn a_foreign_client_is_believed_only_where_its_error_leaves_no_doubt() {
+        let cases = [
+            (foreign(ErrorKind::Connection), Sent::NotSent, Trouble::Unreachable),
+            (foreign(ErrorKind::Io), Sent::MaybeSent, Trouble::Broken),
+            (foreign(ErrorKind::DataConversion), Sent::MaybeSent, Trouble::Invalid),
+            (foreign(ErrorKind::Other), Sent::MaybeSent, Trouble::Invalid),
+            (system(io::ErrorKind::ConnectionRefused), Sent::NotSent, Trouble::Unreachable),
+            (system(io::ErrorKind::NetworkUnreachable), Sent::NotSent, Trouble::Unreachable),
+            (system(io::ErrorKind::ConnectionReset), Sent::MaybeSent, Trouble::Broken),
+            (system(io::ErrorKind::BrokenPipe), Sent::MaybeSent, Trouble::Broken),
+            (system(io::ErrorKind::TimedOut), Sent::MaybeSent, Trouble::TimedOut),
+        ];
+        for (error, sent, trouble) in cases {
+            assert_eq!(Failure::of(&error, &Exchange::default()), Failure { sent, trouble }, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_reports_is_believed() {
+        use perihelion_http::ErrorKind as Kind;
+        for (kind, trouble) in [
+            (Kind::Unreachable, Trouble::Unreachable),
+            (Kind::Closed, Trouble::Broken),
+            (Kind::Refused, Trouble::Broken),
+            (Kind::TimedOut, Trouble::TimedOut),
+            (Kind::Malformed, Trouble::Invalid),
+            (Kind::Untrusted, Trouble::Invalid),
+        ] {
+            for sent in [Sent::NotSent, Sent::MaybeSent, Sent::Sent] {
+                let (error, record) = ours(kind, sent);
+                assert_eq!(Failure::of(&error, &record), Failure { sent, trouble }, "{kind:?}");
+                let unobserved = Failure::of(&error, &Exchange::default());
+                assert_eq!(unobserved, Failure { sent, trouble }, "its error says the same: {kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_peer_refused_to_look_at_counts_as_not_sent() {
+        let (error, mut record) = ours(perihelion_http::ErrorKind::Refused, Sent::Sent);
+        record.refused = true;
+        assert_eq!(Failure::of(&error, &record).sent, Sent::NotSent);
+    }
+
+    #[test]
+    fn another_shard_is_tried_where_that_is_safe_and_may_help() {
+        const QUICK: Duration = Duration::from_millis(5);
+        const LONG: Duration = Duration::from_secs(6);
+        use Trouble::{Broken, Invalid, TimedOut, Unreachable};
+        // sent, trouble, idempotent, tries, took, again
+        let cases = [
+            (Sent::NotSent, Broken, false, 0, QUICK, true),
+            (Sent::NotSent, Broken, false, 1, QUICK, true),
+            (Sent::NotSent, Broken, false, 2, QUICK, false),
+            (Sent::MaybeSent, Broken, false, 0, QUICK, false),
+            (Sent::Sent, Broken, false, 0, QUICK, false),
+            (Sent::MaybeSent, Broken, true, 0, QUICK, true),
+            (Sent::Sent, Broken, true, 1, QUICK, true),
+            (Sent::Sent, Broken, true, 1, LONG, false),
+            (Sent::NotSent, Unreachable, true, 0, QUICK, true),
+            (Sent::NotSent, Unreachable, true, 1, QUICK, false),
+            (Sent::Sent, TimedOut, true, 0, LONG, true),
+            (Sent::Sent, TimedOut, true, 1, LONG, false),
+            (Sent::Sent, TimedOut, false, 0, LONG, false),
+            (Sent::NotSent, Invalid, true, 0, QUICK, false),
+        ];
+        for (sent, trouble, idempotent, tries, took, again) in cases {
+            let failure = Failure { sent, trouble };
+            let decided = try_another_shard(failure, idempotent, tries, took);
+            assert_eq!(decided, again, "{failure:?} idempotent: {idempotent}, {tries} tries, {took:?}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Attempts over scripted clients, in time that the test moves.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU32;
+
+use azure_core::error::ErrorKind;
+use azure_core::http::Url;
+use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::partition::PartitionKey;
+use protocol::status::Status;
+
+use super::request::ExecutionContext;
+use super::*;
+use crate::clock::ManualTime;
+use crate::operation::{ContainerName, Operation, header};
+use crate::routing::{Endpoint, Region};
+use crate::sharding::testing::{Factory, Reply};
+use crate::sharding::{HttpClientConfig, ShardingConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A transport over scripted clients.
+struct World {
+    time: ManualTime,
+    factory: Factory,
+    transport: Arc<Transport>,
+    endpoint: Endpoint,
+}
+
+impl World {
+    fn new(factory: Factory) -> World {
+        World::with_sharding(factory, ShardingConfig::default())
+    }
+
+    fn with_sharding(factory: Factory, sharding: ShardingConfig) -> World {
+        let time = ManualTime::new();
+        let client = HttpClientConfig::default();
+        let adaptive = AdaptiveTransport::new(Arc::new(factory.clone()), client, sharding, time.clock());
+        let adaptive = Arc::new(adaptive.expect("a valid configuration"));
+        let url = Url::parse("https://one.example/").expect("a URL");
+        let key = Credential::Key(Key::from_base64(EMULATOR_KEY).expect("a key"));
+        let transport = Transport::new(adaptive, key, &url, None, time.clock());
+        let endpoint = Endpoint::regional(Region::new("West US"), url);
+        World { time, factory, transport: Arc::new(transport), endpoint }
+    }
+
+    /// Carries an operation out, moving time on whenever nothing else can happen.
+    async fn execute(&self, operation: &Operation, within: Duration) -> TransportResult {
+        let mut attempt = std::pin::pin!(self.attempt(operation, within));
+        loop {
+            if let std::task::Poll::Ready(result) = futures::poll!(attempt.as_mut()) {
+                return result;
+            }
+            tokio::task::yield_now().await;
+            self.time.advance_to_next();
+        }
+    }
+
+    async fn attempt(&self, operation: &Operation, within: Duration) -> TransportResult {
+        let path = operation.target().path();
+        let request = TransportRequest {
+            operation,
+            endpoint: &self.endpoint,
+            url: self.endpoint.url().join(path).expect("a path"),
+            headers: headers::with_room(),
+            context: ExecutionContext::Initial,
+            deadline: self.time.clock().now() + within,
+        };
+        let limits = AttemptLimits::of(&OperationSettings::default(), operation.plane());
+        self.transport.execute(request, &limits).await
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.transport.adaptive().gateway(&self.endpoint).shards().in_flight()
+    }
+}
+
+fn read() -> Operation {
+    Operation::read_item(&ContainerName::new("d", "c"), key(), "1")
+}
+
+fn create() -> Operation {
+    Operation::create_item(&ContainerName::new("d", "c"), key(), r#"{"id":"1"}"#)
+}
+
+/// Replies in turn; the last one stays.
+fn in_turn(replies: Vec<Reply>) -> Factory {
+    let next = AtomicU32::new(0);
+    Factory::new(move |_, _| {
+        let turn = next.fetch_add(1, Ordering::Relaxed) as usize;
+        replies[turn.min(replies.len() - 1)].clone()
+    })
+}
+
+fn throttled(sub_status: u32, hint: u64) -> Reply {
+    let headers = vec![("x-ms-substatus", sub_status.to_string()), ("x-ms-retry-after-ms", hint.to_string())];
+    Reply::Answer(429, headers, "{}")
+}
+
+#[tokio::test]
+async fn an_answer_comes_back_with_its_record() {
+    let headers = vec![("x-ms-request-charge", "2.5".to_owned()), ("x-ms-substatus", "0".to_owned())];
+    let world = World::new(in_turn(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
+    let result = world.execute(&read(), SECOND).await;
+    let TransportOutcome::Success(answer) = &result.outcome else { panic!("{result:?}") };
+    assert_eq!((answer.status, &answer.body[..]), (Status::OK, &br#"{"id":"1"}"#[..]));
+    let record = result.last.expect("one request");
+    assert_eq!((record.charge, record.sent, record.shard), (2.5, Sent::Sent, Some(0)));
+    assert!(result.earlier.is_empty());
+}
+
+#[tokio::test]
+async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits() {
+    let world = World::new(Factory::default());
+    world.execute(&create(), SECOND).await;
+    let (_, sent) = world.factory.requests().remove(0);
+    let of = |name| header(sent.headers(), name).unwrap_or_else(|| panic!("{name} is missing"));
+    let key = Key::from_base64(EMULATOR_KEY).expect("a key");
+    let expected = protocol::authorization::sign(&key, "post", "docs", "dbs/d/colls/c", of("x-ms-date"));
+    assert_eq!(of("authorization"), expected);
+    assert_eq!(of("content-type"), "application/json");
+    assert_eq!(of("x-ms-version"), "2020-07-15");
+    assert_eq!(sent.url().path(), "/dbs/d/colls/c/docs");
+    assert_eq!(of("x-ms-activity-id").len(), 36);
+}
+
+#[tokio::test]
+async fn what_an_answer_is_called() {
+    for (status, is_success) in
+        [(200, true), (201, true), (204, true), (304, true), (404, false), (412, false), (503, false)]
+    {
+        let world = World::new(in_turn(vec![Reply::Answer(status, vec![], "")]));
+        let result = world.execute(&read(), SECOND).await;
+        assert_eq!(matches!(result.outcome, TransportOutcome::Success(_)), is_success, "{status}");
+        assert_eq!(world.factory.requests().len(), 1, "{status} is for the operation to decide");
+    }
+}
+
+#[tokio::test]
+async fn throttling_waits_as_long_as_the_service_asks_and_signs_anew() {
+    let world = World::new(in_turn(vec![throttled(3200, 1500), throttled(3200, 10), Reply::ok()]));
+    let result = world.execute(&create(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::Success(_)));
+    assert_eq!(result.earlier.len(), 2);
+    let waited = world.time.elapsed();
+    assert!(waited >= Duration::from_millis(1510) && waited < Duration::from_millis(1700), "{waited:?}");
+    assert!(result.earlier[1].waited >= Duration::from_millis(1500), "the record says so");
+    let dates: HashSet<String> = world
+        .factory
+        .requests()
+        .iter()
+        .map(|(_, request)| header(request.headers(), "x-ms-date").expect("a date").to_owned())
+        .collect();
+    assert_eq!(dates.len(), 2, "a second passed, so the date is another one");
+}
+
+#[tokio::test]
+async fn throttling_ends_after_nine_repeats_or_thirty_seconds() {
+    for (hint, requests) in [(1, 10), (20_000, 2), (40_000, 1)] {
+        let world = World::new(in_turn(vec![throttled(3200, hint)]));
+        let result = world.execute(&read(), 300 * SECOND).await;
+        let TransportOutcome::ServiceError(answer) = &result.outcome else { panic!("{result:?}") };
+        assert_eq!(answer.status, Status::TOO_MANY_REQUESTS);
+        assert_eq!(world.factory.requests().len(), requests, "a hint of {hint} ms");
+        assert!(world.time.elapsed() <= 30 * SECOND);
+    }
+}
+
+#[tokio::test]
+async fn a_machine_out_of_resources_is_for_another_region() {
+    let world = World::new(in_turn(vec![throttled(3092, 10)]));
+    let result = world.execute(&read(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::ServiceError(_)));
+    assert_eq!(world.factory.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_tried_again_over_another_shard() {
+    let world = World::new(Factory::new(|client, _| match client {
+        0 => Reply::Fail(Sent::MaybeSent),
+        _ => Reply::ok(),
+    }));
+    let result = world.execute(&read(), SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::Success(_)));
+    assert_ne!(result.earlier[0].shard, result.last.expect("one").shard);
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_been_received_is_never_sent_twice() {
+    // What the client knows, whether the operation may be repeated, and how often it is then sent.
+    let cases = [
+        (Reply::Fail(Sent::NotSent), create(), 3, Sent::NotSent),
+        (Reply::Fail(Sent::MaybeSent), create(), 1, Sent::MaybeSent),
+        (Reply::Fail(Sent::Sent), create(), 1, Sent::Sent),
+        (Reply::Fail(Sent::Sent), create().repeatable(), 3, Sent::Sent),
+        (Reply::Fail(Sent::MaybeSent), read(), 3, Sent::MaybeSent),
+        (Reply::FailSilently(ErrorKind::Io), create(), 1, Sent::MaybeSent),
+        (Reply::FailSilently(ErrorKind::Connection), create(), 2, Sent::NotSent),
+    ];
+    for (reply, operation, requests, expected) in cases {
+        let world = World::new(in_turn(vec![reply.clone()]));
+        let result = world.execute(&operation, SECOND).await;
+        let TransportOutcome::NoAnswer { sent, .. } = result.outcome else { panic!("{reply:?}: {result:?}") };
+        assert_eq!((world.factory.requests().len(), sent), (requests, expected), "{reply:?}");
+        assert_eq!(result.earlier.len() + 1, requests, "every request is on record");
+    }
+}
+
+#[tokio::test]
+async fn what_was_once_maybe_sent_stays_so() {
+    let world = World::new(in_turn(vec![Reply::Fail(Sent::Sent), Reply::Fail(Sent::NotSent)]));
+    let result = world.execute(&read(), SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::NoAnswer { sent: Sent::Sent, .. }), "{result:?}");
+}
+
+#[tokio::test]
+async fn nothing_goes_on_beyond_the_deadline() {
+    let never = World::new(in_turn(vec![Reply::Never]));
+    let result = never.execute(&create(), 3 * SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::DeadlineExceeded { sent: Sent::Sent }), "{result:?}");
+    assert_eq!(never.time.elapsed(), 3 * SECOND);
+    assert_eq!(never.in_flight(), 0);
+
+    let result = never.execute(&create(), Duration::ZERO).await;
+    assert!(matches!(result.outcome, TransportOutcome::DeadlineExceeded { sent: Sent::NotSent }));
+    assert!(result.last.is_none(), "nothing was sent");
+    assert_eq!(never.factory.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn one_request_has_a_limit_of_its_own_and_a_read_then_tries_elsewhere() {
+    let attempt = OperationSettings::default().timeouts.attempt;
+    let world = World::new(Factory::new(|client, _| if client == 0 { Reply::Never } else { Reply::ok() }));
+    let result = world.execute(&read(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, TransportOutcome::Success(_)), "{result:?}");
+    assert_eq!(world.time.elapsed(), attempt);
+
+    let world = World::new(in_turn(vec![Reply::Never]));
+    let result = world.execute(&create(), 60 * SECOND).await;
+    let TransportOutcome::NoAnswer { error, sent } = result.outcome else { panic!("{result:?}") };
+    assert_eq!((world.factory.requests().len(), sent), (1, Sent::Sent));
+    assert!(error.to_string().contains("one.example:443"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_no_count_behind() {
+    let world = World::new(in_turn(vec![Reply::Never]));
+    let operation = read();
+    {
+        let mut calls: Vec<_> = (0..40).map(|_| Box::pin(world.attempt(&operation, SECOND))).collect();
+        for call in &mut calls {
+            assert!(futures::poll!(call.as_mut()).is_pending());
+        }
+        assert_eq!(world.in_flight(), 40);
+        calls.truncate(10);
+        assert_eq!(world.in_flight(), 10);
+    }
+    assert_eq!(world.in_flight(), 0);
+    assert!(world.time.sleepers() <= 1, "the background task's, and no other");
+}
+
+#[tokio::test]
+async fn a_busy_process_does_not_blame_its_connections() {
+    let sharding = ShardingConfig { min_clients_per_endpoint: 2, ..ShardingConfig::default() };
+    let world = World::with_sharding(
+        Factory::new(|client, _| if client == 0 { Reply::Fail(Sent::Sent) } else { Reply::ok() }),
+        sharding,
+    );
+    for _ in 0..5 {
+        world.execute(&read(), SECOND).await;
+    }
+    world.time.advance(3 * SECOND);
+    world.execute(&read(), SECOND).await;
+    let adaptive = world.transport.adaptive();
+    adaptive.sweep(Some(0.95)).await;
+    assert_eq!(world.factory.created(), 2, "at 95 % of the processors nothing is evicted");
+    adaptive.sweep(Some(0.5)).await;
+    assert_eq!(world.factory.created(), 3, "with processors to spare the failing one is replaced");
+}
+
+#[tokio::test]
+async fn an_http1_gateway_gets_one_client_and_no_shards() {
+    use perihelion_http::exchange::Protocol;
+    let world = World::new(Factory::default().speaking(Some(Protocol::Http1)));
+    let first = world.execute(&read(), SECOND).await;
+    assert_eq!(first.last.expect("one").shard, Some(0), "nothing was known yet");
+    for _ in 0..50 {
+        let next = world.execute(&read(), SECOND).await;
+        assert_eq!(next.last.expect("one").shard, None);
+    }
+    assert_eq!(world.factory.created(), 1);
+}
+
+#[tokio::test]
+async fn a_body_in_pieces_comes_together_and_one_that_breaks_off_is_no_answer() {
+    use azure_core::http::headers::Headers;
+    use azure_core::http::{AsyncRawResponse, StatusCode};
+    let pieces = |broken: bool| {
+        let mut pieces: Vec<azure_core::Result<Bytes>> =
+            ["ab", "", "cd", "e"].map(|p| Ok(Bytes::from(p))).into();
+        if broken {
+            pieces.push(Err(azure_core::Error::with_message(ErrorKind::Io, "reset")));
+        }
+        AsyncRawResponse::new(StatusCode::Ok, Headers::new(), Box::pin(futures::stream::iter(pieces)))
+    };
+    use bytes::Bytes;
+    let answer = adaptive::collect(pieces(false)).await.expect("whole");
+    assert_eq!(&answer.body[..], b"abcde");
+    assert!(adaptive::collect(pieces(true)).await.is_err());
+}
+
+fn key() -> PartitionKey {
+    PartitionKey::from(vec![protocol::partition::PartitionKeyComponent::from("k")])
+}
