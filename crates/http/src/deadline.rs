@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tokio::task::coop;
 use tokio::time::Sleep;
 
 use crate::clock;
@@ -56,6 +57,10 @@ impl Alarm {
             }
             sleep.as_mut().reset(deadline);
         }
+        // A peer that never stops sending uses up what the task may do in one go, and then no timer rings.
+        if !coop::has_budget_remaining() && deadline.into_std() <= clock::now() {
+            return Poll::Ready(Passed);
+        }
         Poll::Pending
     }
 }
@@ -93,6 +98,21 @@ mod tests {
             let late = clock::now().duration_since(deadline);
             assert!(late < Duration::from_millis(5), "{seconds} s: late by {late:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_rings_for_a_task_that_has_used_up_its_turn() {
+        let (mut alarm, deadline) = (Alarm::default(), clock::now() + Duration::from_secs(1));
+        let first = poll_fn(|cx| Poll::Ready(alarm.poll_until(Some(deadline), cx)));
+        assert!(first.await.is_pending());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let rang = poll_fn(|cx| {
+            while let Poll::Ready(turn) = coop::poll_proceed(cx) {
+                turn.made_progress();
+            }
+            Poll::Ready(alarm.poll_until(Some(deadline), cx))
+        });
+        assert!(rang.await.is_ready());
     }
 
     #[tokio::test(start_paused = true)]

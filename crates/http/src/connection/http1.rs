@@ -8,7 +8,9 @@
 //! polled with a waker that does nothing, right after.
 
 use std::collections::VecDeque;
+use std::error::Error as StdError;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -332,7 +334,7 @@ impl Receiving {
 
 /// What hyper's error means.
 fn failed(error: hyper::Error, step: Step) -> Failure {
-    let kind = if error.is_parse() {
+    let kind = if error.is_parse() || is_malformed_body(&error) {
         ErrorKind::Malformed
     } else if error.is_user() {
         ErrorKind::RequestBody
@@ -340,4 +342,12 @@ fn failed(error: hyper::Error, step: Step) -> Failure {
         ErrorKind::Closed
     };
     Failure::new(kind, step).because(error)
+}
+
+/// Whether a body's own framing is broken: hyper says so with an error of the kind that decoders have.
+fn is_malformed_body(error: &hyper::Error) -> bool {
+    let source = StdError::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| {
+        matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+    })
 }

@@ -1,0 +1,62 @@
+//! Certificates for servers on loopback, made for the occasion.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// An authority that a client can be told to trust.
+pub(crate) struct Authority {
+    root: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let key = KeyPair::generate().expect("a key can be made");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names, none wrong");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = params.self_signed(&key).expect("it signs itself").der().clone();
+        Authority { root, issuer: Issuer::new(params, key) }
+    }
+
+    pub(crate) fn root(&self) -> CertificateDer<'static> {
+        self.root.clone()
+    }
+
+    /// A server whose certificate is for `name`, and that offers these protocols.
+    pub(crate) fn server(&self, name: &str, protocols: &[&str]) -> TlsAcceptor {
+        self.sign(params(name), protocols)
+    }
+
+    /// A server whose certificate was for `name` once.
+    pub(crate) fn expired_server(&self, name: &str) -> TlsAcceptor {
+        let mut params = params(name);
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 1, 1);
+        self.sign(params, &[])
+    }
+
+    fn sign(&self, params: CertificateParams, protocols: &[&str]) -> TlsAcceptor {
+        let key = KeyPair::generate().expect("a key can be made");
+        let certificate = params.signed_by(&key, &self.issuer).expect("the authority signs");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider knows them")
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).expect("the key is one"),
+            )
+            .expect("key and certificate match");
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+fn params(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).expect("the name is one")
+}

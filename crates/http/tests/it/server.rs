@@ -1,0 +1,335 @@
+//! A server on loopback that does what a script says, byte by byte, and remembers what it saw.
+//!
+//! It has a thread and a runtime of its own, so that what a test counts on its runtime is the client's alone.
+
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// Longer than anything here takes, on any machine. Whoever waits for so long waits for ever.
+pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+
+/// What the server does next on a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Reads one request, its announced body included.
+    Read,
+    /// Reads this many bytes.
+    ReadBytes(usize),
+    /// Writes these bytes at once.
+    Write(Vec<u8>),
+    /// Writes these bytes one by one, each on its own.
+    Trickle(Vec<u8>),
+    /// Writes these bytes again and again, until the client hangs up.
+    Forever(Vec<u8>),
+    /// Does nothing until the client hangs up.
+    Wait,
+    /// Closes with a reset, in the middle of whatever is going on.
+    Reset,
+}
+
+pub(crate) fn write(text: &str) -> Act {
+    Act::Write(text.as_bytes().to_vec())
+}
+
+/// A right answer with a body of two bytes, after which the connection may be used again.
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// Answers this many requests as they should be answered, and then does nothing more.
+pub(crate) fn well(requests: usize) -> Vec<Act> {
+    let mut script = Vec::new();
+    for _ in 0..requests {
+        script.extend([Act::Read, write(OK)]);
+    }
+    script.push(Act::Wait);
+    script
+}
+
+/// How and when a connection ends, whatever its script says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// So many bytes are sent, those of TLS included.
+    pub(crate) after: usize,
+    /// With a reset, or properly.
+    pub(crate) reset: bool,
+}
+
+/// The script of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) cut: Option<Cut>,
+}
+
+impl From<Vec<Act>> for Script {
+    fn from(acts: Vec<Act>) -> Script {
+        Script { acts, cut: None }
+    }
+}
+
+/// What the server saw.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Connections that were accepted.
+    pub(crate) accepted: usize,
+    /// Connections that are over.
+    pub(crate) ended: usize,
+    /// The heads of all requests, each with the number of its connection.
+    pub(crate) requests: Vec<(usize, String)>,
+}
+
+/// A server that runs until it is dropped.
+pub(crate) struct Server {
+    address: SocketAddr,
+    scheme: &'static str,
+    seen: watch::Receiver<Seen>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Plain TCP; the script is asked for by the number of the connection, from 0.
+    pub(crate) fn plain(script: impl Fn(usize) -> Script + Send + 'static) -> Server {
+        Server::scripted(None, script)
+    }
+
+    /// TLS.
+    pub(crate) fn tls(tls: TlsAcceptor, script: impl Fn(usize) -> Script + Send + 'static) -> Server {
+        Server::scripted(Some(tls), script)
+    }
+
+    fn scripted(tls: Option<TlsAcceptor>, script: impl Fn(usize) -> Script + Send + 'static) -> Server {
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        Server::start(scheme, move |number, stream, seen| {
+            let (script, tls) = (script(number), tls.clone());
+            async move { play(number, stream, tls, script, &seen).await }
+        })
+    }
+
+    /// A server that does as `serve` does with each connection.
+    pub(crate) fn start<F>(
+        scheme: &'static str,
+        serve: impl Fn(usize, TcpStream, watch::Sender<Seen>) -> F + Send + 'static,
+    ) -> Server
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let (tell, seen) = watch::channel(Seen::default());
+        let (stop, stopped) = oneshot::channel();
+        let (ready, listening) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime can be had");
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, async move {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
+                ready.send(listener.local_addr().expect("it has one")).expect("the test waits");
+                tokio::select! {
+                    _ = stopped => {}
+                    () = accept(listener, tell, serve) => {}
+                }
+            });
+        });
+        let address = listening.recv().expect("the server starts");
+        Server { address, scheme, seen, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://127.0.0.1:port` and the path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme, self.address)
+    }
+
+    /// The same by name, which certificates are for.
+    pub(crate) fn url_by_name(&self, name: &str, path: &str) -> String {
+        format!("{}://{name}:{}{path}", self.scheme, self.address.port())
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until the server has seen what `enough` wants.
+    pub(crate) async fn until(&self, what: &str, enough: impl FnMut(&Seen) -> bool) -> Seen {
+        let mut seen = self.seen.clone();
+        let waited = tokio::time::timeout(FOREVER, seen.wait_for(enough)).await;
+        let Ok(Ok(found)) = waited else { panic!("{what}: never, {:?}", self.seen()) };
+        found.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(Err(panic)) = self.thread.take().map(|thread| thread.join())
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+async fn accept<F>(
+    listener: TcpListener,
+    tell: watch::Sender<Seen>,
+    serve: impl Fn(usize, TcpStream, watch::Sender<Seen>) -> F,
+) where
+    F: Future<Output = ()> + 'static,
+{
+    loop {
+        let (stream, _) = listener.accept().await.expect("loopback accepts");
+        stream.set_nodelay(true).expect("loopback has it");
+        let number = tell.borrow().accepted;
+        tell.send_modify(|seen| seen.accepted += 1);
+        let served = serve(number, stream, tell.clone());
+        let tell = tell.clone();
+        tokio::task::spawn_local(async move {
+            served.await;
+            tell.send_modify(|seen| seen.ended += 1);
+        });
+    }
+}
+
+/// Plays a script. Whatever the client does meanwhile is no concern of the script's.
+async fn play(
+    number: usize,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    script: Script,
+    tell: &watch::Sender<Seen>,
+) {
+    // A second handle of the same socket: what it is told holds when the last one is closed.
+    let control = socket2::SockRef::from(&stream).try_clone().expect("handles are to be had");
+    let resets = script.cut.is_some_and(|cut| cut.reset);
+    let left = script.cut.map_or(usize::MAX, |cut| cut.after);
+    let stream = Cutting { stream, left };
+    let ending = match tls {
+        None => act(number, stream, script.acts, tell).await,
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => act(number, stream, script.acts, tell).await,
+            Err(_) if resets => Ending::Reset,
+            Err(_) => Ending::Close,
+        },
+    };
+    if resets || matches!(ending, Ending::Reset) {
+        control.set_linger(Some(Duration::ZERO)).expect("loopback has it");
+    }
+}
+
+enum Ending {
+    Close,
+    Reset,
+}
+
+async fn act(
+    number: usize,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    acts: Vec<Act>,
+    tell: &watch::Sender<Seen>,
+) -> Ending {
+    for act in acts {
+        let done = match act {
+            Act::Read => match read_request(&mut stream).await {
+                Some(head) => {
+                    tell.send_modify(|seen| seen.requests.push((number, head)));
+                    true
+                }
+                None => false,
+            },
+            Act::ReadBytes(count) => stream.read_exact(&mut vec![0; count]).await.is_ok(),
+            Act::Write(bytes) => written(stream.write_all(&bytes).await, &mut stream).await,
+            Act::Trickle(bytes) => {
+                let mut open = true;
+                for byte in bytes {
+                    open = open && written(stream.write_all(&[byte]).await, &mut stream).await;
+                    // Lets the client look before the next one.
+                    tokio::task::yield_now().await;
+                }
+                open
+            }
+            Act::Forever(bytes) => {
+                while written(stream.write_all(&bytes).await, &mut stream).await {}
+                false
+            }
+            Act::Wait => {
+                while stream.read(&mut [0; 1024]).await.is_ok_and(|count| count > 0) {}
+                false
+            }
+            Act::Reset => return Ending::Reset,
+        };
+        if !done {
+            break;
+        }
+    }
+    Ending::Close
+}
+
+async fn written(result: std::io::Result<()>, stream: &mut (impl AsyncWrite + Unpin)) -> bool {
+    result.is_ok() && stream.flush().await.is_ok()
+}
+
+/// The head of one request; its body, if it announces one, is read and forgotten.
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).expect("our requests are text");
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().expect("a number"))
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(head)
+}
+
+/// A stream that fails after so many bytes were written.
+struct Cutting {
+    stream: TcpStream,
+    left: usize,
+}
+
+impl AsyncRead for Cutting {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Cutting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        let allowed = bytes.len().min(self.left);
+        if allowed == 0 && !bytes.is_empty() {
+            return Poll::Ready(Err(std::io::ErrorKind::BrokenPipe.into()));
+        }
+        let written = std::task::ready!(Pin::new(&mut self.stream).poll_write(cx, &bytes[..allowed]))?;
+        self.left -= written;
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
