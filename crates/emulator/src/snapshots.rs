@@ -2,7 +2,8 @@
 //!
 //! A test that needs a clean start saves one and restores it as often as it likes. Taking and restoring
 //! one costs the same whatever the account holds, because what is stored never changes: it is written
-//! beside. A copy keeps what it refers to in memory until it is removed.
+//! beside. A copy keeps what it refers to in memory until it is removed, and is gone with the process,
+//! also where the account is kept in a directory: there, what a restore makes of the account is kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 use crate::catalog;
 use crate::clock::Ticks;
+use crate::disk::DiskError;
 use crate::gateway::Account;
 use crate::store::SavedContainer;
 
@@ -29,17 +31,20 @@ pub enum SnapshotError {
     /// Too many.
     #[error("there are {SNAPSHOTS_MAX} snapshots already; remove one with `peri snapshot rm NAME`")]
     TooMany,
-    /// An account that is kept in a directory stays as it is kept.
-    #[error(
-        "an account that is kept in a directory cannot be made as it was: start `peri up` without \
-         --data-dir to go back to snapshots"
-    )]
-    Kept,
+    /// It could not be written down, and was not done.
+    #[error("{0}")]
+    NotKept(String),
     /// Not a name.
     #[error(
         "a snapshot's name has 1 to {NAME_LENGTH_MAX} characters, none of them '/' or a control character"
     )]
     BadName,
+}
+
+impl From<DiskError> for SnapshotError {
+    fn from(error: DiskError) -> SnapshotError {
+        SnapshotError::NotKept(error.to_string())
+    }
 }
 
 /// A copy, in short.
@@ -98,8 +103,7 @@ impl Account {
         {
             return Err(SnapshotError::BadName);
         }
-        let catalog = Arc::clone(&self.catalog.snapshot());
-        let containers = catalog.containers().map(|entry| (entry.rid, entry.store.save())).collect();
+        let (catalog, containers) = self.catalog.save()?;
         let mut snapshots = self.snapshots.lock();
         if snapshots.len() >= SNAPSHOTS_MAX && !snapshots.contains_key(name) {
             return Err(SnapshotError::TooMany);
@@ -108,19 +112,16 @@ impl Account {
         Ok(())
     }
 
-    /// Makes the whole account as it was.
+    /// Makes the whole account as it was, as one: nobody sees a part of it, and a process that is killed
+    /// meanwhile finds all of it when it opens its directory again, or nothing.
+    ///
+    /// Costs the same whatever the account holds, unless it is kept in a directory. There, what was
+    /// written since the copy was taken is written again as it was; a container that was deleted or whose
+    /// partitions have split or merged since, whole. It is with the operating system when this returns;
+    /// the control port answers when it is as safe as `--fsync` promises.
     pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let saved = self.snapshots.get(name)?;
-        if self.disk.is_some() {
-            return Err(SnapshotError::Kept);
-        }
-        self.catalog.restore(&saved.catalog);
-        for entry in saved.catalog.containers() {
-            if let Some(contents) = saved.container(entry.rid) {
-                entry.store.restore(contents);
-            }
-        }
-        Ok(())
+        Ok(self.catalog.restore(&saved.catalog, |rid| saved.container(rid))?)
     }
 
     /// Forgets the copy under `name`.

@@ -10,7 +10,8 @@ Examples:
   peri snapshot rm clean
 
 Saving and restoring take no time, whatever the account holds. A snapshot is in memory: it ends with
-the process, and keeps what it refers to from being freed until it is removed.";
+the process, and keeps what it refers to from being freed until it is removed. With --data-dir, what
+was restored is there after kill -9 as a whole, and restoring writes what had changed since.";
 
 /// Keep copies of the whole account, and come back to them
 #[derive(Debug, clap::Args)]

@@ -79,6 +79,7 @@ fn database(batch: &mut Batch, old: Option<&DatabaseEntry>, new: Option<&Databas
                 }
                 (Some(old), None) => {
                     batch.remove(Space::Catalog, &CatalogKey::Layout(old.rid).to_bytes());
+                    batch.remove_contents(old.rid);
                 }
                 _ => {}
             }
@@ -213,7 +214,7 @@ fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Mal
         .collect();
     // Owners before what they own.
     let rank = |key: &CatalogKey| match key {
-        CatalogKey::Allocator | CatalogKey::Settled | CatalogKey::Layout(_) => 0,
+        CatalogKey::Allocator | CatalogKey::Settled | CatalogKey::Regions | CatalogKey::Layout(_) => 0,
         CatalogKey::Offer(_) | CatalogKey::Database(_) => 1,
         CatalogKey::Container(_) | CatalogKey::User(_) => 2,
         CatalogKey::Permission(_) => 3,
@@ -223,7 +224,7 @@ fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Mal
     for (key, value) in entries {
         let mut reader = Reader::new(value);
         match *key {
-            CatalogKey::Settled | CatalogKey::Layout(_) => continue,
+            CatalogKey::Settled | CatalogKey::Regions | CatalogKey::Layout(_) => continue,
             CatalogKey::Allocator => {
                 let mut numbers = [0; 5];
                 for number in &mut numbers {
@@ -244,7 +245,7 @@ fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Mal
             }
             CatalogKey::Container(rid) => {
                 let layout = KeptLayout::read(layouts.get(&rid).ok_or(Malformed)?)?;
-                let kept = (layout, containers.remove(&rid).unwrap_or_default());
+                let kept = (layout, containers.remove(&rid).ok_or(Malformed)?);
                 let mut database = owner(&snapshot, rid.database)?;
                 let entry = restore_container(rid, &database.id, &mut reader, place, kept)?;
                 database.put_container(Arc::new(entry));
@@ -289,7 +290,7 @@ fn restore_container(
     let offer = read_offer(reader)?;
     let properties: ContainerProperties = read_json(reader)?;
     let system: SystemProperties = read_json(reader)?;
-    let store = store::Container::restored(rid, &properties, place, kept);
+    let store = store::Container::restored(rid, &properties, place, kept)?;
     Ok(ContainerEntry {
         id: properties.id.as_str().into(),
         rid,

@@ -16,10 +16,12 @@ mod snapshot;
 mod tests;
 mod user;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use protocol::resource_id::ContainerRid;
 use serde::Serialize;
 
 pub(crate) use container::{ContainerEntry, NewContainer};
@@ -29,6 +31,7 @@ pub(crate) use snapshot::Snapshot;
 pub(crate) use user::{PermissionEntry, UserAddress, UserEntry};
 
 use crate::disk::{Disk, DiskError};
+use crate::store::{Held, Restoring, SavedContainer};
 use identity::Allocator;
 
 /// The account's resources.
@@ -69,10 +72,44 @@ impl Catalog {
         self.current.load()
     }
 
-    /// Makes everything as it was in `snapshot`. Ids given out since are not given out again.
-    pub(crate) fn restore(&self, snapshot: &Arc<Snapshot>) {
+    /// Everything as it is now, and what is in each container. Costs the same whatever they hold.
+    pub(crate) fn save(&self) -> Result<(Arc<Snapshot>, HashMap<ContainerRid, SavedContainer>), DiskError> {
+        // No container gets other rules meanwhile.
         let _turn = self.lock();
+        let snapshot = self.current.load_full();
+        let saved = snapshot.containers().map(|entry| Ok((entry.rid, entry.store.save()?)));
+        let saved = saved.collect::<Result<_, DiskError>>()?;
+        Ok((snapshot, saved))
+    }
+
+    /// Makes everything as it was in `snapshot`, and what is in each container as `saved` has it: as one,
+    /// or not at all. Ids given out since are not given out again. Costs what [`Restoring::put`] says where
+    /// it has to be written down, and nothing that grows with the items elsewhere.
+    pub(crate) fn restore<'a>(
+        &self,
+        snapshot: &'a Arc<Snapshot>,
+        saved: impl Fn(ContainerRid) -> Option<&'a SavedContainer>,
+    ) -> Result<(), DiskError> {
+        let allocator = self.lock();
+        let current = self.current.load_full();
+        let batch = self.disk.as_ref().map(|_| kept::difference(&current, snapshot, &allocator));
+        let exists = |rid: ContainerRid| {
+            let database = current.database_by_rid(rid.database);
+            database.is_some_and(|database| database.container(&rid.to_string()).is_some())
+        };
+        // Every range and every writer waits until all of it is done, so that nobody sees a part of it.
+        let holds = snapshot
+            .containers()
+            .filter_map(|entry| saved(entry.rid).map(|saved| entry.store.hold(saved, exists(entry.rid))));
+        let mut holds: Vec<Held<'_>> = holds.collect();
+        let restoring: Vec<Restoring<'_>> = holds.iter_mut().map(Held::begin).collect::<Result<_, _>>()?;
+        if let (Some(disk), Some(mut batch)) = (&self.disk, batch) {
+            restoring.iter().for_each(|container| container.put(&mut batch));
+            disk.append(batch)?;
+        }
         self.current.store(Arc::clone(snapshot));
+        restoring.into_iter().for_each(Restoring::finish);
+        Ok(())
     }
 
     /// Applies `change` to the newest snapshot and publishes the result, unless it is refused.

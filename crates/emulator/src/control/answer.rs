@@ -53,6 +53,11 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, "Conflict", message)
     }
 
+    /// 503: it could not be done now.
+    pub(super) fn unavailable(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
     /// 405 with the methods there are.
     pub(super) fn method_not_allowed(allowed: &str) -> Problem {
         let message = format!("this route answers {allowed}");

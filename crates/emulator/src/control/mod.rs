@@ -28,7 +28,7 @@ mod topology;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::clock::Clock;
@@ -81,7 +81,20 @@ impl Handler for Control {
             let ask = Ask::new(segments, parts.uri.query(), body)?;
             off_the_reactor(|| (route.handle)(self, &ask))
         });
+        let answer = match answer {
+            Ok(answer) if parts.method != Method::GET => self.kept().await.map(|()| answer),
+            answer => answer,
+        };
         answer.unwrap_or_else(Problem::into_response)
+    }
+}
+
+impl Control {
+    /// Waits until what was just done is as safe as `--fsync` promises.
+    async fn kept(&self) -> Result<(), Problem> {
+        let Some(disk) = &self.account.disk else { return Ok(()) };
+        let Some(ticket) = disk.ticket() else { return Ok(()) };
+        disk.kept(ticket).await.map_err(|error| Problem::unavailable(error.to_string()))
     }
 }
 

@@ -78,6 +78,7 @@ impl From<TopologyError> for Problem {
             TopologyError::NothingToFailOver | TopologyError::Writes(_) | TopologyError::Removed(_) => {
                 Problem::conflict(message)
             }
+            TopologyError::NotKept(_) => Problem::unavailable(message),
             _ => Problem::bad_request(message),
         }
     }

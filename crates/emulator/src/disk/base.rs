@@ -26,7 +26,7 @@ pub(super) type Entry = (Bytes, Option<Bytes>);
 /// The trees. They are made when there is something to put into them.
 pub(super) struct Base {
     folder: PathBuf,
-    trees: OnceLock<[Tree; 3]>,
+    trees: OnceLock<[Tree; 4]>,
 }
 
 struct Tree {
@@ -52,20 +52,21 @@ impl Base {
         Ok(base)
     }
 
-    fn trees(&self) -> Result<&[Tree; 3], OpenError> {
+    fn trees(&self) -> Result<&[Tree; 4], OpenError> {
         if let Some(trees) = self.trees.get() {
             return Ok(trees);
         }
         let open = |space: Space| Tree::open(self.folder.join(space.name()));
-        let trees = [open(Space::Items)?, open(Space::Log)?, open(Space::Catalog)?];
+        let trees = [open(Space::Items)?, open(Space::Log)?, open(Space::Mesh)?, open(Space::Catalog)?];
         Ok(self.trees.get_or_init(|| trees))
     }
 
     fn existing(&self, space: Space) -> Option<&Tree> {
-        let [items, log, catalog] = self.trees.get()?;
+        let [items, log, mesh, catalog] = self.trees.get()?;
         Some(match space {
             Space::Items => items,
             Space::Log => log,
+            Space::Mesh => mesh,
             Space::Catalog => catalog,
         })
     }

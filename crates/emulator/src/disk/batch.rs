@@ -1,7 +1,7 @@
 //! What one commit changes on disk: keys that get values, and keys that go.
 //!
-//! A batch is the payload of one journal record, so it happens as a whole or not at all. Keys live in
-//! three spaces, each a tree of its own once it leaves the journal.
+//! A batch is the payload of one journal record, so it happens as a whole or not at all, in the order in
+//! which it was put together. Keys live in four spaces, each a tree of its own once it leaves the journal.
 
 use bytes::Bytes;
 
@@ -17,11 +17,13 @@ pub(crate) enum Space {
     Items,
     /// What happened, by LSN, with the versions that are no longer the newest.
     Log,
+    /// Where every region writes: what is on its way between them, how far each is, and what lost.
+    Mesh,
 }
 
 impl Space {
     /// All of them.
-    pub(crate) const ALL: [Space; 3] = [Space::Catalog, Space::Items, Space::Log];
+    pub(crate) const ALL: [Space; 4] = [Space::Catalog, Space::Items, Space::Log, Space::Mesh];
 
     /// The folder of its tree.
     pub(super) fn name(self) -> &'static str {
@@ -29,17 +31,28 @@ impl Space {
             Space::Catalog => "catalog",
             Space::Items => "items",
             Space::Log => "log",
+            Space::Mesh => "mesh",
         }
     }
 }
 
-/// One key's fate.
+/// The fate of one key, or of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) space: Space,
     pub(super) key: Bytes,
-    /// The new value, or `None` when the key goes.
-    pub(super) value: Option<Bytes>,
+    pub(super) fate: Fate,
+}
+
+/// What becomes of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It gets this value.
+    Put(Bytes),
+    /// It goes.
+    Removed,
+    /// It goes, and so does every key between it and this one, which stays.
+    RemovedUpTo(Bytes),
 }
 
 /// What a journal record says.
@@ -55,6 +68,8 @@ const KIND_CHANGES: u8 = 1;
 const KIND_SYNCED: u8 = 2;
 /// Set in the byte that names the space when the key goes.
 const REMOVED: u8 = 0x80;
+/// The same when others go with it.
+const REMOVED_UP_TO: u8 = 0x40;
 
 /// A commit being written down.
 #[derive(Debug)]
@@ -86,6 +101,13 @@ impl Batch {
     pub(crate) fn remove(&mut self, space: Space, key: &[u8]) {
         self.frame.push(space as u8 | REMOVED);
         put_bytes(&mut self.frame, key);
+    }
+
+    /// Takes every key in `[from, to)` away.
+    pub(crate) fn remove_range(&mut self, space: Space, from: &[u8], to: &[u8]) {
+        self.frame.push(space as u8 | REMOVED_UP_TO);
+        put_bytes(&mut self.frame, from);
+        put_bytes(&mut self.frame, to);
     }
 
     /// Whether it changes nothing.
@@ -124,10 +146,16 @@ fn read_changes(payload: &Bytes, mut reader: Reader<'_>) -> Result<Vec<Change>, 
     let mut changes = Vec::new();
     while reader.left() > 0 {
         let tag = reader.byte()?;
-        let space = *Space::ALL.get(usize::from(tag & !REMOVED)).ok_or(Malformed)?;
+        let space = usize::from(tag & !(REMOVED | REMOVED_UP_TO));
+        let space = *Space::ALL.get(space).ok_or(Malformed)?;
         let key = payload.slice_ref(reader.bytes()?);
-        let value = if tag & REMOVED == 0 { Some(payload.slice_ref(reader.long_bytes()?)) } else { None };
-        changes.push(Change { space, key, value });
+        let fate = match tag & (REMOVED | REMOVED_UP_TO) {
+            0 => Fate::Put(payload.slice_ref(reader.long_bytes()?)),
+            REMOVED => Fate::Removed,
+            REMOVED_UP_TO => Fate::RemovedUpTo(payload.slice_ref(reader.bytes()?)),
+            _ => return Err(Malformed),
+        };
+        changes.push(Change { space, key, fate });
     }
     Ok(changes)
 }
@@ -144,24 +172,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_batch_is_read_back(wanted: Vec<(u8, Vec<u8>, Option<Vec<u8>>)>) {
+        fn a_batch_is_read_back(wanted: Vec<(u8, Vec<u8>, u8, Vec<u8>)>) {
             let mut batch = Batch::new(0);
             prop_assert!(batch.is_empty());
-            for (space, key, value) in &wanted {
-                let space = Space::ALL[usize::from(space % 3)];
-                match value {
-                    Some(value) => batch.put(space, key, |to| to.extend_from_slice(value)),
-                    None => batch.remove(space, key),
+            let space = |space: &u8| Space::ALL[usize::from(space % 4)];
+            for (of, key, fate, value) in &wanted {
+                match fate % 3 {
+                    0 => batch.put(space(of), key, |to| to.extend_from_slice(value)),
+                    1 => batch.remove(space(of), key),
+                    _ => batch.remove_range(space(of), key, value),
                 }
             }
             let Ok(Payload::Changes(changes)) = read(&payload_of(&batch.into_frame())) else {
                 panic!("a batch is changes");
             };
             prop_assert_eq!(changes.len(), wanted.len());
-            for (change, (space, key, value)) in changes.into_iter().zip(wanted) {
-                prop_assert_eq!(change.space, Space::ALL[usize::from(space % 3)]);
-                prop_assert_eq!(&change.key[..], &key[..]);
-                prop_assert_eq!(change.value.map(|value| value.to_vec()), value);
+            for (change, (of, key, fate, value)) in changes.into_iter().zip(wanted) {
+                let expected = match fate % 3 {
+                    0 => Fate::Put(value.into()),
+                    1 => Fate::Removed,
+                    _ => Fate::RemovedUpTo(value.into()),
+                };
+                prop_assert_eq!(change, Change { space: space(&of), key: key.into(), fate: expected });
             }
         }
 

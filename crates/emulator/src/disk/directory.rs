@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 
-/// The version of the format this program reads and writes.
-pub(super) const FORMAT_VERSION: u32 = 1;
+/// The version of the format this program writes.
+pub(super) const FORMAT_VERSION: u32 = 2;
+/// The oldest one that it reads: all that is in it means the same in the newest.
+const FORMAT_VERSION_OLDEST: u32 = 1;
 const FORMAT_FILE: &str = "format";
 const FORMAT_NAME: &str = "perihelion data directory, format ";
 const LOCK_FILE: &str = "lock";
@@ -36,6 +38,8 @@ enum Sight {
     Empty,
     /// A data directory of this version.
     Ours,
+    /// One of an older version, which can be read.
+    Older,
 }
 
 impl Directory {
@@ -58,6 +62,14 @@ impl Directory {
         Ok(Directory { path: path.to_owned(), _lock: lock })
     }
 
+    /// Says that it is of the newest version from now on. Not before all of it has been read.
+    pub(super) fn renew(&self) -> Result<(), OpenError> {
+        match look(&self.path)? {
+            Sight::Older => write_format(&self.path),
+            Sight::Empty | Sight::Ours => Ok(()),
+        }
+    }
+
     pub(super) fn journal(&self) -> PathBuf {
         self.path.join("journal")
     }
@@ -69,7 +81,7 @@ impl Directory {
 
 fn look(path: &Path) -> Result<Sight, OpenError> {
     match fs::read_to_string(path.join(FORMAT_FILE)) {
-        Ok(text) => return check_format(path, &text).map(|()| Sight::Ours),
+        Ok(text) => return check_format(path, &text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             return Err(not_ours(path, FORMAT_FILE));
@@ -97,13 +109,16 @@ fn not_ours(path: &Path, example: &str) -> OpenError {
     OpenError::NotOurs { path: path.to_owned(), example: example.to_owned() }
 }
 
-fn check_format(path: &Path, text: &str) -> Result<(), OpenError> {
+fn check_format(path: &Path, text: &str) -> Result<Sight, OpenError> {
     let found = text.trim_end().strip_prefix(FORMAT_NAME).ok_or_else(|| not_ours(path, FORMAT_FILE))?;
-    if found == FORMAT_VERSION.to_string() {
-        return Ok(());
+    match found.parse() {
+        Ok(FORMAT_VERSION) => Ok(Sight::Ours),
+        Ok(FORMAT_VERSION_OLDEST..FORMAT_VERSION) => Ok(Sight::Older),
+        _ => {
+            let found: String = found.chars().take(20).collect();
+            Err(OpenError::OtherVersion { path: path.to_owned(), found, expected: FORMAT_VERSION })
+        }
     }
-    let found: String = found.chars().take(20).collect();
-    Err(OpenError::OtherVersion { path: path.to_owned(), found, expected: FORMAT_VERSION })
 }
 
 fn write_format(path: &Path) -> Result<(), OpenError> {
@@ -189,8 +204,8 @@ mod tests {
             ("format", "something else", |error| matches!(error, OpenError::NotOurs { .. })),
             (
                 "format",
-                "perihelion data directory, format 2\n",
-                |error| matches!(error, OpenError::OtherVersion { found, .. } if found == "2"),
+                "perihelion data directory, format 3\n",
+                |error| matches!(error, OpenError::OtherVersion { found, .. } if found == "3"),
             ),
             ("format", "perihelion data directory, format one", |error| {
                 matches!(error, OpenError::OtherVersion { .. })
@@ -204,6 +219,17 @@ mod tests {
             assert_eq!(names(scratch.path()), [name], "nothing was added");
             assert_eq!(fs::read_to_string(scratch.path().join(name)).unwrap(), content);
         }
+    }
+
+    #[test]
+    fn an_older_version_is_taken_and_becomes_the_newest_when_it_was_read() {
+        let scratch = Scratch::new();
+        let format = scratch.path().join("format");
+        fs::write(&format, "perihelion data directory, format 1\n").unwrap();
+        let directory = Directory::open(scratch.path()).unwrap();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "perihelion data directory, format 1\n");
+        directory.renew().unwrap();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "perihelion data directory, format 2\n");
     }
 
     #[test]

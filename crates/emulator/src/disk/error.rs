@@ -47,9 +47,16 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// An account whose regions all write has no one order to keep.
-    #[error("an account whose regions all write cannot be kept in a directory yet")]
-    MultiWrite,
+    /// It holds an account in which other regions write, so that it has other sequences of commits.
+    #[error("{} holds an account {}", path.display(), writers_text(regions, *multi_write))]
+    OtherRegions {
+        /// The directory.
+        path: PathBuf,
+        /// The names of its regions, separated by commas.
+        regions: String,
+        /// Whether all of them write.
+        multi_write: bool,
+    },
     /// Data that had been safe is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Damaged {
@@ -81,7 +88,12 @@ impl OpenError {
                 }
                 _ => "check the path and the disk, or choose another directory with --data-dir",
             },
-            OpenError::MultiWrite => "leave out --multi-write, or leave out --data-dir",
+            OpenError::OtherRegions { multi_write: true, .. } => {
+                "start it with --multi-write and the same --regions, or choose another directory with --data-dir"
+            }
+            OpenError::OtherRegions { .. } => {
+                "leave out --multi-write, or choose another directory with --data-dir"
+            }
             OpenError::Damaged { .. } => {
                 "put back a copy of the directory, or move it away and start with an empty one; nothing in it \
                  was changed"
@@ -99,6 +111,13 @@ impl OpenError {
 
     pub(super) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
         OpenError::Damaged { path: path.into(), detail: detail.to_string() }
+    }
+}
+
+fn writers_text(regions: &str, multi_write: bool) -> String {
+    match multi_write {
+        true => format!("whose regions all write: {regions}"),
+        false => "in which one region writes".to_owned(),
     }
 }
 

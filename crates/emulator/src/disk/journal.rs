@@ -132,6 +132,13 @@ impl Journal {
         self.lock().committed
     }
 
+    /// Bytes of all files there are.
+    #[cfg(test)]
+    pub(super) fn bytes_written(&self) -> u64 {
+        let state = self.lock();
+        state.position + state.sealed.iter().map(|file| file.bytes).sum::<u64>()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics under the lock but a bug, and then the file is where `position` says or
         // behind it, which the next write puts right.

@@ -55,6 +55,14 @@ pub(super) fn read_item(key: &[u8]) -> Result<(ContainerRid, u8, Ordinal), Malfo
     Ok((read_container(key), key[8], Ordinal(read_u64(&key[9..]))))
 }
 
+/// Whatever belongs to one line of a container begins with this, items and log alike.
+pub(super) fn container_line_prefix(container: ContainerRid, line: u8) -> [u8; 9] {
+    let mut key = [0; 9];
+    key[..8].copy_from_slice(&container_prefix(container));
+    key[8] = line;
+    key
+}
+
 /// Everything that happened in a line.
 pub(super) fn line_prefix(line: LineKey) -> [u8; 13] {
     let mut key = [0; 13];
@@ -79,6 +87,61 @@ pub(super) fn read_log(key: &[u8]) -> Result<(LineKey, Lsn), Malformed> {
     Ok((line, Lsn(read_u64(&key[13..]))))
 }
 
+/// What is kept of a partition where every region writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MeshKey {
+    pub(crate) container: ContainerRid,
+    /// The range id.
+    pub(crate) partition: u32,
+    pub(crate) what: MeshEntry,
+}
+
+/// One of the things that are kept there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MeshEntry {
+    /// How far a region's copy is.
+    Copy(u8),
+    /// Something on its way: from which region, and its number among those.
+    Letter(u8, u64),
+    /// A version that lost, by its number.
+    Conflict(u64),
+}
+
+/// Everything that is kept of one partition where every region writes.
+pub(super) fn mesh_prefix(container: ContainerRid, partition: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&container_prefix(container));
+    key[8..].copy_from_slice(&partition.to_be_bytes());
+    key
+}
+
+impl MeshKey {
+    pub(crate) fn to_bytes(self) -> [u8; 22] {
+        let (kind, region, number) = match self.what {
+            MeshEntry::Copy(region) => (b'c', region, 0),
+            MeshEntry::Letter(from, number) => (b'l', from, number),
+            MeshEntry::Conflict(number) => (b'x', 0, number),
+        };
+        let mut key = [0; 22];
+        key[..12].copy_from_slice(&mesh_prefix(self.container, self.partition));
+        (key[12], key[13]) = (kind, region);
+        key[14..].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    pub(super) fn read(key: &[u8]) -> Result<MeshKey, Malformed> {
+        let key: &[u8; 22] = key.try_into().map_err(|_| Malformed)?;
+        let (region, number) = (key[13], read_u64(&key[14..]));
+        let what = match key[12] {
+            b'c' => MeshEntry::Copy(region),
+            b'l' => MeshEntry::Letter(region, number),
+            b'x' => MeshEntry::Conflict(number),
+            _ => return Err(Malformed),
+        };
+        Ok(MeshKey { container: read_container(key), partition: read_u32(&key[8..12]), what })
+    }
+}
+
 /// What the catalog's keys stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CatalogKey {
@@ -93,6 +156,8 @@ pub(crate) enum CatalogKey {
     Permission(PermissionRid),
     /// The newest journal record that is in the base.
     Settled,
+    /// The account's regions, and what was set between them.
+    Regions,
 }
 
 impl CatalogKey {
@@ -109,6 +174,7 @@ impl CatalogKey {
                 (b'p', &[rid.user.database.0, rid.user.user, high, low])
             }
             CatalogKey::Settled => (b's', &[]),
+            CatalogKey::Regions => (b'r', &[]),
         };
         let mut key = vec![tag];
         numbers.iter().for_each(|number| key.extend_from_slice(&number.to_be_bytes()));
@@ -122,6 +188,7 @@ impl CatalogKey {
         Ok(match (tag, &numbers[..]) {
             (b'a', []) => CatalogKey::Allocator,
             (b's', []) => CatalogKey::Settled,
+            (b'r', []) => CatalogKey::Regions,
             (b'd', [rid]) => CatalogKey::Database(DatabaseRid(*rid)),
             (b'c', [database, container]) => CatalogKey::Container(container_rid(*database, *container)),
             (b'l', [database, container]) => CatalogKey::Layout(container_rid(*database, *container)),
@@ -169,10 +236,16 @@ mod tests {
             let line = LineKey { container: rid, line, partition };
             prop_assert_eq!(read_log(&log(line, Lsn(n))), Ok((line, Lsn(n))));
             prop_assert!(log(line, Lsn(n / 2)) <= log(line, Lsn(n)));
+            for what in [MeshEntry::Copy(line.line), MeshEntry::Letter(line.line, n), MeshEntry::Conflict(n)] {
+                let key = MeshKey { container: rid, partition, what };
+                prop_assert_eq!(MeshKey::read(&key.to_bytes()), Ok(key));
+                prop_assert!(key.to_bytes().starts_with(&mesh_prefix(rid, partition)));
+            }
             let user = UserRid { database: DatabaseRid(database), user: partition };
             for key in [
                 CatalogKey::Allocator,
                 CatalogKey::Settled,
+                CatalogKey::Regions,
                 CatalogKey::Database(DatabaseRid(database)),
                 CatalogKey::Container(rid),
                 CatalogKey::Layout(rid),
@@ -186,7 +259,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_reading_a_key_panic(bytes: Vec<u8>) {
-            let _ = (read_item(&bytes), read_log(&bytes), CatalogKey::read(&bytes));
+            let _ = (read_item(&bytes), read_log(&bytes), CatalogKey::read(&bytes), MeshKey::read(&bytes));
         }
 
         #[test]

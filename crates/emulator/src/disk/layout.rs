@@ -10,6 +10,8 @@ use super::coding::{Malformed, Reader, put_bytes, put_number};
 pub(crate) struct KeptLayout {
     /// The id the next range gets.
     pub(crate) next_range_id: u32,
+    /// The ordinal the next item got, when this was written.
+    pub(crate) next_ordinal: u64,
     /// In the order of the ring.
     pub(crate) partitions: Vec<KeptPartition>,
 }
@@ -22,10 +24,26 @@ pub(crate) struct KeptPartition {
     pub(crate) range: EpkRange,
     /// The ranges it came from, oldest first.
     pub(crate) parents: Vec<u32>,
-    /// Its LSN when it was made.
+    /// How each of its lines began.
+    pub(crate) births: Vec<Birth>,
+}
+
+/// How a line began: when its partition was made, or made as it had been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Birth {
+    /// Its LSN then.
     pub(crate) born: Lsn,
-    /// Changes up to here were no longer known when it was made.
+    /// Changes up to here were no longer known then.
     pub(crate) forgotten: Lsn,
+}
+
+impl KeptPartition {
+    /// How one of its lines began.
+    pub(crate) fn birth(&self, line: u8) -> Birth {
+        let first = self.births.first().copied();
+        let birth = self.births.get(usize::from(line)).copied().or(first);
+        birth.unwrap_or(Birth { born: Lsn(0), forgotten: Lsn(0) })
+    }
 }
 
 impl KeptLayout {
@@ -40,8 +58,13 @@ impl KeptLayout {
             put_bytes(to, partition.range.max.as_bytes());
             put_number(to, partition.parents.len() as u64);
             partition.parents.iter().for_each(|parent| put_number(to, (*parent).into()));
-            put_number(to, partition.born.0);
-            put_number(to, partition.forgotten.0);
+            partition.birth(0).put(to);
+        }
+        // The first version of the format ended here.
+        put_number(to, self.next_ordinal);
+        for partition in &self.partitions {
+            put_number(to, partition.births.len().saturating_sub(1) as u64);
+            partition.births.iter().skip(1).for_each(|birth| birth.put(to));
         }
     }
 
@@ -60,15 +83,35 @@ impl KeptLayout {
             for _ in 0..count {
                 parents.push(reader.small()?);
             }
-            let (born, forgotten) = (Lsn(reader.number()?), Lsn(reader.number()?));
-            let range = EpkRange::new(min, max);
-            partitions.push(KeptPartition { id, token_version, range, parents, born, forgotten });
+            let (births, range) = (vec![Birth::read(&mut reader)?], EpkRange::new(min, max));
+            partitions.push(KeptPartition { id, token_version, range, parents, births });
+        }
+        let mut next_ordinal = 0;
+        if reader.left() > 0 {
+            next_ordinal = reader.number()?;
+            for partition in &mut partitions {
+                let count: usize = reader.small()?;
+                for _ in 0..count {
+                    partition.births.push(Birth::read(&mut reader)?);
+                }
+            }
         }
         reader.end()?;
         let whole = partitions.first().is_some_and(|first| first.range.min == EpkRange::FULL.min)
             && partitions.last().is_some_and(|last| last.range.max == EpkRange::FULL.max)
             && partitions.windows(2).all(|pair| pair[0].range.max == pair[1].range.min);
-        if whole { Ok(KeptLayout { next_range_id, partitions }) } else { Err(Malformed) }
+        if whole { Ok(KeptLayout { next_range_id, next_ordinal, partitions }) } else { Err(Malformed) }
+    }
+}
+
+impl Birth {
+    fn put(self, to: &mut Vec<u8>) {
+        put_number(to, self.born.0);
+        put_number(to, self.forgotten.0);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Birth, Malformed> {
+        Ok(Birth { born: Lsn(reader.number()?), forgotten: Lsn(reader.number()?) })
     }
 }
 
@@ -83,9 +126,12 @@ mod tests {
             token_version: i64::from(id) - 1,
             range: EpkRange::new(at(min), at(max)),
             parents: parents.to_vec(),
-            born: Lsn(u64::from(id) + 1),
-            forgotten: Lsn(u64::from(id)),
+            births: (0..=id % 3).map(|line| birth(id + line)).collect(),
         }
+    }
+
+    fn birth(number: u32) -> Birth {
+        Birth { born: Lsn(u64::from(number) + 1), forgotten: Lsn(u64::from(number)) }
     }
 
     #[test]
@@ -98,11 +144,22 @@ mod tests {
             (vec![], false),
         ];
         for (partitions, good) in cases {
-            let layout = KeptLayout { next_range_id: 5, partitions };
+            let layout = KeptLayout { next_range_id: 5, next_ordinal: 300, partitions };
             let mut bytes = Vec::new();
             layout.put(&mut bytes);
             assert_eq!(KeptLayout::read(&bytes).ok(), good.then_some(layout));
             assert_eq!(KeptLayout::read(&bytes[..bytes.len() - 1]), Err(Malformed));
         }
+    }
+
+    #[test]
+    fn a_layout_of_the_first_version_is_read_without_what_it_lacks() {
+        let layout =
+            KeptLayout { next_range_id: 1, next_ordinal: 7, partitions: vec![partition(0, "", "FF", &[])] };
+        let mut bytes = Vec::new();
+        layout.put(&mut bytes);
+        // The ordinal, and no other lines.
+        bytes.truncate(bytes.len() - 2);
+        assert_eq!(KeptLayout::read(&bytes), Ok(KeptLayout { next_ordinal: 0, ..layout }));
     }
 }

@@ -3,7 +3,7 @@
 //! The base and the journal are one sorted sequence here, in which the journal wins. Items are read in
 //! parts on every core, because they are most of it; what belongs where is sorted out by the store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,13 +11,17 @@ use protocol::lsn::Lsn;
 use protocol::resource_id::ContainerRid;
 
 use super::base::{Base, Entry};
-use super::batch::{Change as DiskChange, Space};
+use super::batch::{Batch, Change as DiskChange, Space};
 use super::coding::{Malformed, Reader};
 use super::error::OpenError;
-use super::keys::{self, CatalogKey};
+use super::history;
+use super::keys::{self, CatalogKey, LineKey, MeshEntry, MeshKey};
+use super::layout::KeptLayout;
+use super::newest::{Newest, newest};
+use super::regions::KeptRegions;
 use super::replay::in_parallel;
 use super::values;
-use crate::store::{Change, ChangeKind, Item, Ordinal};
+use crate::store::{Change, Item, Ordinal};
 
 /// Items that are read in one go.
 const PART: u64 = 16 * 1024;
@@ -31,18 +35,64 @@ pub(crate) struct Opened {
     pub(crate) containers: HashMap<ContainerRid, ItemsRead>,
 }
 
+impl Opened {
+    /// What was kept of the account's regions.
+    pub(crate) fn regions(&self) -> Option<KeptRegions> {
+        let (_, value) = self.catalog.iter().find(|(key, _)| *key == CatalogKey::Regions)?;
+        // Looked at when it was opened.
+        serde_json::from_slice(value).ok()
+    }
+
+    /// Takes away what nobody can ask for any more: the changes of ranges that are no more, as far as
+    /// those that came from them have forgotten theirs.
+    pub(super) fn tidying(&self) -> Result<Batch, Malformed> {
+        let mut batch = Batch::new(0);
+        let outlived = self
+            .containers
+            .iter()
+            .filter(|(_, read)| read.lines.iter().any(|line| !line.outlived.is_empty()));
+        for (rid, read) in outlived {
+            for (number, line) in (0..).zip(&read.lines) {
+                for (partition, until) in &line.outlived {
+                    let line = LineKey { container: *rid, line: number, partition: *partition };
+                    let (from, to) =
+                        (keys::log(line, Lsn(0)), keys::log(line, Lsn(until.0.saturating_add(1))));
+                    batch.remove_range(Space::Log, &from, &to);
+                }
+            }
+            // Which ordinal comes next may have been known only there.
+            let key = CatalogKey::Layout(*rid);
+            if let Some((_, layout)) = self.catalog.iter().find(|(other, _)| *other == key) {
+                let layout = KeptLayout { next_ordinal: read.next_ordinal, ..KeptLayout::read(layout)? };
+                batch.put(Space::Catalog, &key.to_bytes(), |to| layout.put(to));
+            }
+        }
+        Ok(batch)
+    }
+}
+
 /// The contents of one container.
 #[derive(Debug, Default)]
 pub(crate) struct ItemsRead {
+    /// One, or one for each region where all of them write.
+    pub(crate) lines: Vec<LineRead>,
+    /// What is kept of each partition where every region writes.
+    pub(crate) mesh: HashMap<u32, Vec<(MeshEntry, Bytes)>>,
+    /// The ordinal the next item gets.
+    pub(crate) next_ordinal: u64,
+}
+
+/// The contents of one container, as one writing region has them.
+#[derive(Debug, Default)]
+pub(crate) struct LineRead {
     /// In order of creation.
     pub(crate) items: Vec<Arc<Item>>,
     /// In order of LSN; those of one partition in the order they happened.
     pub(crate) log: Vec<LoggedAt>,
-    /// For each partition that anything was written to: the newest LSN, and up to where its changes
-    /// are no longer known.
+    /// For each partition there is: the newest LSN, and up to where its changes are no longer known.
     pub(crate) ends: HashMap<u32, (Lsn, Lsn)>,
-    /// The ordinal the next item gets.
-    pub(crate) next_ordinal: u64,
+    /// For each partition there was whose changes nobody can ask for any more: up to which LSN.
+    pub(crate) outlived: Vec<(u32, Lsn)>,
 }
 
 /// One change, and where it happened.
@@ -66,55 +116,57 @@ pub(super) fn settled(base: &Base) -> Result<u64, OpenError> {
     }
 }
 
-/// Reads everything in `base`, as `changes` left it.
-pub(super) fn load(base: &Base, changes: Vec<DiskChange>) -> Result<Opened, OpenError> {
-    let source = Source { base, newer: newest(changes) };
+/// The resources in `base`, as the changes in `source` left them.
+pub(super) fn catalog(source: &Source<'_>) -> Result<Vec<(CatalogKey, Bytes)>, OpenError> {
     let mut catalog = Vec::new();
     source.each(Space::Catalog, &[], &[0xFF], |key, value| {
         catalog.push((CatalogKey::read(key)?, Bytes::copy_from_slice(value)));
         Ok(())
     })?;
-    let containers = catalog.iter().filter_map(|(key, _)| match key {
-        CatalogKey::Container(rid) => Some(*rid),
+    Ok(catalog)
+}
+
+/// Reads everything else: `lines` of each container in `catalog`.
+pub(super) fn load(
+    source: &Source<'_>,
+    catalog: Vec<(CatalogKey, Bytes)>,
+    lines: u8,
+) -> Result<Opened, OpenError> {
+    let layouts = catalog.iter().filter_map(|(key, value)| match key {
+        CatalogKey::Layout(rid) => Some((*rid, value)),
         _ => None,
     });
-    let containers = containers.map(|rid| Ok((rid, container(&source, rid)?)));
+    let containers = layouts.map(|(rid, layout)| {
+        let layout = KeptLayout::read(layout).map_err(|error| OpenError::damaged("base/catalog", error))?;
+        Ok((rid, container(source, rid, &layout, lines)?))
+    });
     let containers = containers.collect::<Result<_, OpenError>>()?;
     Ok(Opened { catalog, containers })
 }
 
-/// The last fate of each key, by space and in order.
-pub(super) fn newest(changes: Vec<DiskChange>) -> HashMap<Space, Vec<Entry>> {
-    let mut spaces: HashMap<Space, Vec<Entry>> = HashMap::new();
-    for DiskChange { space, key, value } in changes {
-        spaces.entry(space).or_default().push((key, value));
-    }
-    for entries in spaces.values_mut() {
-        // Stable, so that the last of several with one key is the newest.
-        entries.sort_by(|a, b| a.0.cmp(&b.0));
-        entries.reverse();
-        entries.dedup_by(|a, b| a.0 == b.0);
-        entries.reverse();
-    }
-    spaces
+/// The base, and what is newer.
+pub(super) struct Source<'a> {
+    base: &'a Base,
+    newer: HashMap<Space, Newest>,
 }
 
-/// The base, and what is newer.
-struct Source<'a> {
-    base: &'a Base,
-    newer: HashMap<Space, Vec<Entry>>,
+impl<'a> Source<'a> {
+    /// `base`, as `changes` left it.
+    pub(super) fn new(base: &'a Base, changes: Vec<DiskChange>) -> Source<'a> {
+        Source { base, newer: newest(changes) }
+    }
 }
 
 impl Source<'_> {
     fn newer(&self, space: Space, from: &[u8], to: &[u8]) -> &[Entry] {
-        let entries = self.newer.get(&space).map_or(&[][..], Vec::as_slice);
+        let entries = self.newer.get(&space).map_or(&[][..], |newer| newer.entries.as_slice());
         let start = entries.partition_point(|(key, _)| &key[..] < from);
         let end = entries.partition_point(|(key, _)| &key[..] < to);
         &entries[start..end.max(start)]
     }
 
     /// Shows `see` every key in `[from, to)` with its value, in order.
-    fn each(
+    pub(super) fn each(
         &self,
         space: Space,
         from: &[u8],
@@ -123,9 +175,13 @@ impl Source<'_> {
     ) -> Result<(), OpenError> {
         let damaged = |error: Malformed| OpenError::damaged(format!("base/{}", space.name()), error);
         let mut newer = self.newer(space, from, to);
+        let all = self.newer.get(&space).filter(|newer| !newer.removed.is_empty());
         for entry in self.base.range(space, from, to) {
             let (key, value) = entry?;
             let key = key.as_ref();
+            if all.is_some_and(|all| all.removes(key)) {
+                continue;
+            }
             let before = newer.partition_point(|(newer, _)| &newer[..] < key);
             for (key, value) in &newer[..before] {
                 value.as_ref().map_or(Ok(()), |value| see(key, value)).map_err(damaged)?;
@@ -147,18 +203,33 @@ impl Source<'_> {
     }
 }
 
-fn container(source: &Source<'_>, rid: ContainerRid) -> Result<ItemsRead, OpenError> {
-    let items = items(source, rid)?;
-    let mut read = ItemsRead { next_ordinal: 1, ..ItemsRead::default() };
-    read.next_ordinal = items.last().map_or(1, |item| item.ordinal.0 + 1);
-    log(source, rid, &items, &mut read)?;
-    read.items = items;
+fn container(
+    source: &Source<'_>,
+    rid: ContainerRid,
+    layout: &KeptLayout,
+    lines: u8,
+) -> Result<ItemsRead, OpenError> {
+    let mut read = ItemsRead { next_ordinal: layout.next_ordinal.max(1), ..ItemsRead::default() };
+    for line in 0..lines {
+        let items = items(source, rid, line)?;
+        let (mut line, next_ordinal) = history::read(source, rid, line, layout, &items)?;
+        let after_last = items.last().map_or(1, |item| item.ordinal.0 + 1);
+        read.next_ordinal = read.next_ordinal.max(next_ordinal).max(after_last);
+        line.items = items;
+        read.lines.push(line);
+    }
+    let prefix = keys::container_prefix(rid);
+    source.each(Space::Mesh, &prefix, &keys::behind(&prefix), |key, value| {
+        let MeshKey { partition, what, .. } = MeshKey::read(key)?;
+        read.mesh.entry(partition).or_default().push((what, Bytes::copy_from_slice(value)));
+        Ok(())
+    })?;
     Ok(read)
 }
 
-fn items(source: &Source<'_>, rid: ContainerRid) -> Result<Vec<Arc<Item>>, OpenError> {
-    let from = keys::item(rid, 0, Ordinal(0));
-    let behind = keys::item(rid, 0, Ordinal(u64::MAX));
+fn items(source: &Source<'_>, rid: ContainerRid, line: u8) -> Result<Vec<Arc<Item>>, OpenError> {
+    let from = keys::item(rid, line, Ordinal(0));
+    let behind = keys::item(rid, line, Ordinal(u64::MAX));
     let last = match source.last_key(Space::Items, &from, &behind)? {
         None => return Ok(Vec::new()),
         Some(key) => keys::read_item(&key).map_err(|error| OpenError::damaged("base/items", error))?.2,
@@ -166,7 +237,8 @@ fn items(source: &Source<'_>, rid: ContainerRid) -> Result<Vec<Arc<Item>>, OpenE
     let parts = usize::try_from(last.0 / PART + 1).expect("items fit into memory");
     let parts = in_parallel(parts, |part| {
         let start = part as u64 * PART;
-        let (from, to) = (keys::item(rid, 0, Ordinal(start)), keys::item(rid, 0, Ordinal(start + PART)));
+        let (from, to) =
+            (keys::item(rid, line, Ordinal(start)), keys::item(rid, line, Ordinal(start + PART)));
         let mut items = Vec::with_capacity(PART as usize);
         source.each(Space::Items, &from, &to, |key, value| {
             let (_, _, ordinal) = keys::read_item(key)?;
@@ -177,86 +249,4 @@ fn items(source: &Source<'_>, rid: ContainerRid) -> Result<Vec<Arc<Item>>, OpenE
     });
     let parts = parts.into_iter().collect::<Result<Vec<_>, OpenError>>()?;
     Ok(parts.concat())
-}
-
-/// A commit that was read, its superseded versions included.
-struct CommitRead {
-    lsn: Lsn,
-    partition: u32,
-    at: u64,
-    changes: Vec<(ChangeKind, Ordinal, Option<Arc<Item>>)>,
-}
-
-/// Reads the log of a container and finds the version each change made, walking backwards: what
-/// superseded a version held it.
-fn log(
-    source: &Source<'_>,
-    rid: ContainerRid,
-    items: &[Arc<Item>],
-    read: &mut ItemsRead,
-) -> Result<(), OpenError> {
-    let prefix = keys::container_prefix(rid);
-    let mut commits = Vec::new();
-    let mut lines: BTreeMap<u32, (Lsn, Lsn)> = BTreeMap::new();
-    let mut broken = None;
-    source.each(Space::Log, &prefix, &keys::behind(&prefix), |key, value| {
-        let (line, lsn) = keys::read_log(key)?;
-        let logged = values::read_log(value)?;
-        if let Some((newest, _)) = lines.get(&line.partition) {
-            // What was forgotten may be gone; what follows must be there.
-            if lsn.0 != newest.0 + 1 && lsn.0 > logged.forgotten.0 + 1 && broken.is_none() {
-                broken = Some((line.partition, *newest, lsn));
-            }
-        }
-        lines.insert(line.partition, (lsn, logged.forgotten));
-        read.next_ordinal = read.next_ordinal.max(logged.next_ordinal);
-        let mut changes = Vec::with_capacity(logged.changes.len());
-        for change in logged.changes {
-            let superseded = change.superseded.map(|bytes| values::read_item(change.ordinal, bytes));
-            changes.push((change.kind, change.ordinal, superseded.transpose()?.map(Arc::new)));
-        }
-        commits.push(CommitRead { lsn, partition: line.partition, at: logged.at, changes });
-        Ok(())
-    })?;
-    if let Some((partition, before, after)) = broken {
-        let detail = format!("range {partition}: changes between LSN {before} and {after} are missing");
-        return Err(OpenError::damaged("base/log", detail));
-    }
-    commits.sort_by_key(|commit| (commit.lsn, commit.partition));
-    read.ends = lines.into_iter().collect();
-    let mut older: HashMap<Ordinal, Option<Arc<Item>>> = HashMap::new();
-    let live = |ordinal: Ordinal| {
-        let found = items.binary_search_by_key(&ordinal, |item| item.ordinal);
-        found.ok().map(|at| Arc::clone(&items[at]))
-    };
-    for commit in commits.iter_mut().rev() {
-        let count = commit.changes.len() as u32;
-        let mut made = Vec::with_capacity(commit.changes.len());
-        for (operation, (kind, ordinal, superseded)) in (0..count).zip(commit.changes.drain(..)).rev() {
-            let after = older.get(&ordinal).cloned().unwrap_or_else(|| live(ordinal));
-            let (item, previous) = match (kind, superseded, after) {
-                (ChangeKind::Create, _, Some(item)) => {
-                    older.insert(ordinal, None);
-                    (item, None)
-                }
-                (ChangeKind::Replace, Some(previous), Some(item)) => {
-                    older.insert(ordinal, Some(Arc::clone(&previous)));
-                    (item, Some(previous))
-                }
-                (ChangeKind::Delete | ChangeKind::Expire, Some(item), None) => {
-                    older.insert(ordinal, Some(Arc::clone(&item)));
-                    (item, None)
-                }
-                _ => {
-                    let detail = format!("the change of item {} at LSN {} has no end", ordinal.0, commit.lsn);
-                    return Err(OpenError::damaged("base/log", detail));
-                }
-            };
-            let change = Change { lsn: commit.lsn, kind, item, previous, at: commit.at };
-            made.push(LoggedAt { partition: commit.partition, operation, change: Arc::new(change) });
-        }
-        read.log.extend(made);
-    }
-    read.log.reverse();
-    Ok(())
 }

@@ -3,9 +3,9 @@
 //! In: commits, before anybody sees them. Out: the same account when the directory is opened again.
 //! A commit is one record of the journal (`record`, `segment`, `journal`), so it is there as a whole or
 //! not at all. Behind it, `sync` brings the journal to the disk as `--fsync` promises, and `settle` moves
-//! what is old into trees (`base`). Opening reads both (`replay`, `load`). What keys and values look like
-//! is in `keys`, `values` and `catalog::kept`. The promises are in `docs/durability.md`, the reasons in
-//! `docs/decisions/003`.
+//! what is old into trees (`base`). Opening reads both (`replay`, `load`, `history`). What keys and values
+//! look like is in `keys`, `values`, `layout`, `regions`, `catalog::kept` and `store`'s `kept`. The promises
+//! are in `docs/durability.md`, the reasons in `docs/decisions/003` and `007`.
 
 mod base;
 mod batch;
@@ -13,11 +13,14 @@ mod coding;
 mod directory;
 mod error;
 mod fsync;
+mod history;
 mod journal;
 mod keys;
 mod layout;
 mod load;
+mod newest;
 mod record;
+mod regions;
 mod replay;
 mod segment;
 mod settle;
@@ -40,12 +43,16 @@ pub(crate) use coding::{Malformed, Reader, put_bytes, put_number};
 pub(crate) use error::DiskError;
 pub use error::OpenError;
 pub use fsync::Fsync;
-pub(crate) use keys::{CatalogKey, LineKey};
-pub(crate) use layout::{KeptLayout, KeptPartition};
-pub(crate) use load::{ItemsRead, LoggedAt, Opened};
+pub(crate) use keys::{CatalogKey, LineKey, MeshEntry, MeshKey};
+pub(crate) use layout::{Birth, KeptLayout, KeptPartition};
+pub(crate) use load::{ItemsRead, LineRead, LoggedAt, Opened};
+pub(crate) use regions::KeptRegions;
 pub(crate) use replay::in_parallel;
+pub(crate) use values::{put_version, read_version};
 
-use crate::store::Change;
+use protocol::resource_id::ContainerRid;
+
+use crate::store::{Change, Item, Ordinal};
 use directory::Directory;
 use journal::Journal;
 use replay::Torn;
@@ -99,6 +106,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) forgotten: Lsn,
     /// The ordinal the container's next item gets.
     pub(crate) next_ordinal: u64,
+    /// What has the LSN before it is not in this log.
+    pub(crate) after_gap: bool,
 }
 
 /// What has to be on the disk before an answer may go out.
@@ -118,12 +127,18 @@ pub(crate) struct Health {
 }
 
 impl Disk {
-    /// Opens a directory and reads what is in it. Takes its time, so it belongs on a thread that has it.
-    pub(crate) fn open(settings: &DataDir) -> Result<(Disk, Opened), OpenError> {
+    /// Opens a directory for an account in `regions`, and reads what is in it. Takes its time, so it
+    /// belongs on a thread that has it.
+    pub(crate) fn open(settings: &DataDir, regions: &KeptRegions) -> Result<(Disk, Opened), OpenError> {
         let directory = Arc::new(Directory::open(&settings.path)?);
         let base = base::Base::open(directory.base())?;
         let settled = load::settled(&base)?;
         let mut replay = replay::replay(&directory.journal(), settled)?;
+        let source = load::Source::new(&base, std::mem::take(&mut replay.changes));
+        let catalog = load::catalog(&source)?;
+        check_regions(&catalog, regions, &settings.path)?;
+        let opened = load::load(&source, catalog, regions.lines())?;
+        drop(source);
         if let Some(torn) = &replay.torn {
             tracing::warn!(
                 file = %torn.file.display(), at = torn.at, bytes = torn.bytes,
@@ -131,8 +146,13 @@ impl Disk {
             );
         }
         let torn = replay.torn.clone();
-        let opened = load::load(&base, std::mem::take(&mut replay.changes))?;
+        directory.renew()?;
         let journal = Arc::new(Journal::start(directory.journal(), &replay, settings.fsync)?);
+        let tidying = opened.tidying().map_err(|error| OpenError::damaged("base/catalog", error))?;
+        if !tidying.is_empty() {
+            // For want of room it is left for another time: nothing depends on it.
+            let _ = journal.append(tidying.into_frame());
+        }
         let settling = Arc::new(Mutex::new(None));
         let settler = settle::Settler::new(Arc::clone(&journal), base, Arc::clone(&settling), &directory);
         let syncing = sync::start(Arc::clone(&journal), directory.journal());
@@ -142,26 +162,8 @@ impl Disk {
         Ok((Disk { journal, torn, settling, threads: Mutex::new(threads), directory, path }, opened))
     }
 
-    /// Writes a commit down. When it returns, the operating system has it; when it fails, nobody does.
-    /// Called in the writer's turn, so that commits are in order.
-    pub(crate) fn commit(&self, commit: &Commit<'_>) -> Result<(), DiskError> {
-        let size: usize = commit.changes.iter().map(|change| change.item.size() + 256).sum();
-        let mut batch = Batch::new(size + 64);
-        let LineKey { container, line, .. } = commit.line;
-        for change in commit.changes {
-            let key = keys::item(container, line, change.item.ordinal);
-            if change.kind.removes() {
-                batch.remove(Space::Items, &key);
-            } else {
-                batch.put(Space::Items, &key, |to| values::put_item(to, &change.item));
-            }
-        }
-        let key = keys::log(commit.line, commit.lsn);
-        batch.put(Space::Log, &key, |to| values::put_log(to, commit));
-        self.append(batch)
-    }
-
-    /// Writes any batch down.
+    /// Writes a batch down. When it returns, the operating system has it; when it fails, nobody does.
+    /// Commits are written in the writer's turn, so that they are in order.
     pub(crate) fn append(&self, batch: Batch) -> Result<(), DiskError> {
         if batch.is_empty() {
             return Ok(());
@@ -240,6 +242,77 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+impl Batch {
+    /// Adds what a commit changes.
+    pub(crate) fn put_commit(&mut self, commit: &Commit<'_>) {
+        let LineKey { container, line, .. } = commit.line;
+        for change in commit.changes {
+            let key = keys::item(container, line, change.item.ordinal);
+            let previous = change.previous.as_ref().filter(|item| item.ordinal != change.item.ordinal);
+            if let Some(previous) = previous {
+                self.remove(Space::Items, &keys::item(container, line, previous.ordinal));
+            }
+            if change.kind.removes() {
+                self.remove(Space::Items, &key);
+            } else {
+                self.put(Space::Items, &key, |to| values::put_item(to, &change.item));
+            }
+        }
+        let key = keys::log(commit.line, commit.lsn);
+        self.put(Space::Log, &key, |to| values::put_log(to, commit));
+    }
+
+    /// Adds a version of an item, as the newest.
+    pub(crate) fn put_item(&mut self, container: ContainerRid, line: u8, item: &Item) {
+        let key = keys::item(container, line, item.ordinal);
+        self.put(Space::Items, &key, |to| values::put_item(to, item));
+    }
+
+    /// Takes an item away.
+    pub(crate) fn remove_item(&mut self, container: ContainerRid, line: u8, ordinal: Ordinal) {
+        self.remove(Space::Items, &keys::item(container, line, ordinal));
+    }
+
+    /// Takes away what happened in a line after `lsn`.
+    pub(crate) fn remove_log_after(&mut self, line: LineKey, lsn: Lsn) {
+        let from = keys::log(line, Lsn(lsn.0.saturating_add(1)));
+        self.remove_range(Space::Log, &from, &keys::behind(&keys::line_prefix(line)));
+    }
+
+    /// Takes away what happened in every line of a container whose range id is at least that of `line`.
+    pub(crate) fn remove_log_from(&mut self, line: LineKey) {
+        let behind = keys::behind(&keys::container_line_prefix(line.container, line.line));
+        self.remove_range(Space::Log, &keys::line_prefix(line), &behind);
+    }
+
+    /// Takes away what is kept of a partition where every region writes.
+    pub(crate) fn remove_mesh(&mut self, container: ContainerRid, partition: u32) {
+        let prefix = keys::mesh_prefix(container, partition);
+        self.remove_range(Space::Mesh, &prefix, &keys::behind(&prefix));
+    }
+
+    /// Takes away all that is in a container.
+    pub(crate) fn remove_contents(&mut self, container: ContainerRid) {
+        let prefix = keys::container_prefix(container);
+        for space in [Space::Items, Space::Log, Space::Mesh] {
+            self.remove_range(space, &prefix, &keys::behind(&prefix));
+        }
+    }
+}
+
+/// Refuses a directory whose containers belong to an account in which other regions write.
+fn check_regions(
+    catalog: &[(CatalogKey, bytes::Bytes)],
+    wanted: &KeptRegions,
+    path: &Path,
+) -> Result<(), OpenError> {
+    let kept = catalog.iter().find(|(key, _)| *key == CatalogKey::Regions);
+    let kept = kept.map(|(_, value)| serde_json::from_slice(value)).transpose();
+    let kept: KeptRegions = kept.map_err(|error| OpenError::damaged(path, error))?.unwrap_or_default();
+    let empty = !catalog.iter().any(|(key, _)| matches!(key, CatalogKey::Container(_)));
+    if empty { Ok(()) } else { kept.check(wanted, path) }
 }
 
 /// Closes a directory when it is dropped, whoever else still refers to it.

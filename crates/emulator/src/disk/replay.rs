@@ -83,7 +83,10 @@ pub(super) fn replay(folder: &Path, settled: u64) -> Result<Replay, OpenError> {
     let mut changes = Vec::with_capacity(files.iter().map(|file| file.scan.changes.len()).sum());
     let mut sealed = Vec::with_capacity(files.len());
     for mut file in files {
-        changes.append(&mut file.scan.changes);
+        // A file that is in the base already says nothing about what came after it.
+        if file.scan.next > settled + 1 {
+            changes.append(&mut file.scan.changes);
+        }
         sealed.push(Sealed { number: file.number, path: file.path, bytes: file.scan.whole as u64 });
     }
     Ok(Replay { changes, next, next_file, files: sealed, torn })

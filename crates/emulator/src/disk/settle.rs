@@ -21,7 +21,7 @@ use super::directory::Directory;
 use super::error::OpenError;
 use super::journal::{Journal, SEGMENT_BYTES};
 use super::keys::{self, CatalogKey, LineKey};
-use super::load::newest;
+use super::newest::{Newest, newest};
 use super::replay::Sealed;
 use super::{segment, values};
 
@@ -113,8 +113,9 @@ impl Settler {
             last = scan.next - 1;
         }
         let mut spaces = newest(changes);
-        let mut take = |space| spaces.remove(&space).unwrap_or_default();
-        let (mut items, mut log, mut catalog) = (take(Space::Items), take(Space::Log), take(Space::Catalog));
+        let mut take = |space| self.run_of(space, spaces.remove(&space).unwrap_or_default());
+        let (mut items, mut log) = (take(Space::Items)?, take(Space::Log)?);
+        let (mesh, mut catalog) = (take(Space::Mesh)?, take(Space::Catalog)?);
         for rid in removed_containers(&catalog) {
             self.remove_all(Space::Items, rid, &mut items)?;
             self.remove_all(Space::Log, rid, &mut log)?;
@@ -122,6 +123,7 @@ impl Settler {
         self.trim(&mut log)?;
         self.base.put(Space::Items, items)?;
         self.base.put(Space::Log, log)?;
+        self.base.put(Space::Mesh, mesh)?;
         let mut mark = Vec::new();
         put_number(&mut mark, last);
         catalog.push((CatalogKey::Settled.to_bytes().into(), Some(mark.into())));
@@ -133,6 +135,16 @@ impl Settler {
         }
         self.journal.forget(files);
         Space::ALL.into_iter().try_for_each(|space| self.base.compact(space))
+    }
+
+    /// What to put into a tree, with an end to every key that went with a range.
+    fn run_of(&self, space: Space, newest: Newest) -> Result<Vec<Entry>, OpenError> {
+        let Newest { entries: mut run, removed } = newest;
+        for (from, to) in removed {
+            self.base.drop_tables(space, &from, &to)?;
+            self.remove_range(space, &from, &to, &mut run)?;
+        }
+        Ok(run)
     }
 
     /// Puts an end to every key of a container that is gone.
@@ -166,6 +178,7 @@ impl Settler {
         Ok(())
     }
 
+    /// Puts an end to what the base has in `[from, to)`, but for keys that `run` says something about.
     fn remove_range(
         &self,
         space: Space,
@@ -178,7 +191,9 @@ impl Settler {
             run.push((Bytes::copy_from_slice(entry?.0.as_ref()), None));
         }
         if run.len() > before {
+            // Stable: of two with one key, what the run said stays.
             run.sort_by(|a, b| a.0.cmp(&b.0));
+            run.dedup_by(|a, b| a.0 == b.0);
         }
         Ok(())
     }

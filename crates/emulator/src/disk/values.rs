@@ -46,6 +46,30 @@ pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malforme
     Ok(Item::from_kept(Kept { ordinal, id, epk: &epk, lsn, modified_at, ttl, text, body_length }))
 }
 
+/// Appends a version of an item with its ordinal, or that there is none.
+pub(crate) fn put_version(to: &mut Vec<u8>, item: Option<&Item>) {
+    let Some(item) = item else { return put_number(to, 0) };
+    put_number(to, item.ordinal.0.saturating_add(1));
+    put_long(to, |to| put_item(to, item));
+}
+
+/// Reads what [`put_version`] wrote.
+pub(crate) fn read_version(reader: &mut Reader<'_>) -> Result<Option<Item>, Malformed> {
+    match reader.number()? {
+        0 => Ok(None),
+        number => read_item(Ordinal(number - 1), reader.long_bytes()?).map(Some),
+    }
+}
+
+/// Appends a byte string that `write` writes, its length in four bytes before it.
+fn put_long(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let at = to.len();
+    to.extend_from_slice(&[0; 4]);
+    write(to);
+    let length = (to.len() - at - 4) as u32;
+    to[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
 /// What one commit did, as the log keeps it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Logged<'a> {
@@ -56,6 +80,8 @@ pub(super) struct Logged<'a> {
     /// The ordinal the container's next item gets.
     pub(super) next_ordinal: u64,
     pub(super) changes: Vec<LoggedChange<'a>>,
+    /// What has the LSN before it is not in this log: its partition was made, or made as it had been.
+    pub(super) after_gap: bool,
 }
 
 /// One change of a commit.
@@ -63,9 +89,15 @@ pub(super) struct Logged<'a> {
 pub(super) struct LoggedChange<'a> {
     pub(super) kind: ChangeKind,
     pub(super) ordinal: Ordinal,
-    /// The version that is no longer the newest: the one replaced or removed.
-    pub(super) superseded: Option<&'a [u8]>,
+    /// The version that is no longer the newest: the one replaced or removed. Versions of one item that
+    /// were made in different regions may have different ordinals.
+    pub(super) superseded: Option<(Ordinal, &'a [u8])>,
 }
+
+/// A replacement by a version with another ordinal. Others are told by their kind.
+const REPLACE_OTHER: u8 = 5;
+/// At the end of a commit that comes after a gap.
+const AFTER_GAP: u8 = 1;
 
 /// Appends what a commit did.
 pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::Commit<'_>) {
@@ -74,16 +106,19 @@ pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::Commit<'_>) {
         put_number(to, number);
     }
     for change in commit.changes {
-        to.push(kind_byte(change.kind));
-        put_number(to, change.item.ordinal.0);
         let superseded = if change.kind.removes() { Some(&change.item) } else { change.previous.as_ref() };
-        if let Some(item) = superseded {
-            let at = to.len();
-            to.extend_from_slice(&[0; 4]);
-            put_item(to, item);
-            let length = (to.len() - at - 4) as u32;
-            to[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        let other = superseded.map(|item| item.ordinal).filter(|ordinal| *ordinal != change.item.ordinal);
+        to.push(if other.is_some() { REPLACE_OTHER } else { kind_byte(change.kind) });
+        put_number(to, change.item.ordinal.0);
+        if let Some(other) = other {
+            put_number(to, other.0);
         }
+        if let Some(item) = superseded {
+            put_long(to, |to| put_item(to, item));
+        }
+    }
+    if commit.after_gap {
+        to.push(AFTER_GAP);
     }
 }
 
@@ -97,16 +132,24 @@ pub(super) fn read_log(bytes: &[u8]) -> Result<Logged<'_>, Malformed> {
     }
     let mut changes = Vec::with_capacity(count);
     for _ in 0..count {
-        let kind = read_kind(reader.byte()?)?;
+        let byte = reader.byte()?;
+        let kind = if byte == REPLACE_OTHER { ChangeKind::Replace } else { read_kind(byte)? };
         let ordinal = Ordinal(reader.number()?);
+        let other = if byte == REPLACE_OTHER { Ordinal(reader.number()?) } else { ordinal };
         let superseded = match kind {
             ChangeKind::Create => None,
-            ChangeKind::Replace | ChangeKind::Delete | ChangeKind::Expire => Some(reader.long_bytes()?),
+            ChangeKind::Replace | ChangeKind::Delete | ChangeKind::Expire => {
+                Some((other, reader.long_bytes()?))
+            }
         };
         changes.push(LoggedChange { kind, ordinal, superseded });
     }
+    let after_gap = reader.left() > 0;
+    if after_gap && reader.byte()? != AFTER_GAP {
+        return Err(Malformed);
+    }
     reader.end()?;
-    Ok(Logged { at, forgotten, next_ordinal, changes })
+    Ok(Logged { at, forgotten, next_ordinal, changes, after_gap })
 }
 
 /// Where the log of a line now begins, which is all that trimming it needs.

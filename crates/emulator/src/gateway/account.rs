@@ -91,12 +91,13 @@ impl Account {
     /// The account that is kept in a directory, or an empty one to be kept there. Takes as long as
     /// reading it, so it belongs on a thread that has the time.
     pub fn open(settings: AccountSettings, data: &DataDir) -> Result<Account, OpenError> {
-        if settings.topology.is_multi_write() {
-            return Err(OpenError::MultiWrite);
+        let AccountSettings { seed, topology, .. } = &settings;
+        let (disk, opened) = Disk::open(data, &topology.kept())?;
+        let (disk, seed) = (Arc::new(disk), *seed);
+        let mut settings = settings;
+        if let Some(kept) = opened.regions() {
+            settings.topology.go_on(&kept);
         }
-        let seed = settings.seed;
-        let (disk, opened) = Disk::open(data)?;
-        let disk = Arc::new(disk);
         let mut account = Account::new(settings);
         let place = Place {
             regions: Arc::clone(&account.regions),
@@ -104,6 +105,12 @@ impl Account {
             bytes_max: account.partition_bytes_max,
         };
         account.catalog = Catalog::restored(&place, opened, seed)?;
+        let keep = account.regions.keep_on(&disk);
+        keep.map_err(|error| OpenError::Refused {
+            action: "write to",
+            path: data.path.clone(),
+            source: std::io::Error::other(error.to_string()),
+        })?;
         account.disk = Some(disk);
         Ok(account)
     }

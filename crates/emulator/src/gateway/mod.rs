@@ -205,12 +205,15 @@ impl Gateway {
             _ => consistency::level(&headers, topology.consistency)?,
         };
         self.check_place(&topology, &operation, &headers)?;
+        let multi_write = topology.is_multi_write();
         let vantage = topology.vantage(self.region, level, uptime);
         drop(topology);
         let origin = Origin::of(parts, &headers);
         let now = times.account;
         let call = Call { account, vantage, level, principal, origin, headers, body, now, uptime };
-        let writes = operation.writes().is_some();
+        // Where every region writes, whoever looks takes in what has arrived: what it saw settled has to
+        // stay settled.
+        let writes = operation.writes().is_some() || multi_write;
         let mut reply = handlers::handle(call, operation)?;
         if let (true, Some(disk)) = (writes, &account.disk) {
             reply.ticket = disk.ticket();

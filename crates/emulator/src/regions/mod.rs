@@ -4,18 +4,20 @@
 //! the vantage of a request: which copy it may see. What the copies hold is the `store`'s.
 
 mod conflict;
+mod kept;
 mod lag;
 mod operate;
 #[cfg(test)]
 mod tests;
 mod topology;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use protocol::account::ConsistencyLevel;
 
+use crate::disk::{Batch, CatalogKey, Disk, DiskError, Space};
 pub(crate) use conflict::{Meeting, Settlement, Verdict};
 pub use lag::{BadLag, Lag};
 pub(crate) use topology::REGIONS_MAX;
@@ -68,12 +70,23 @@ pub(crate) enum Sees {
 pub struct Regions {
     current: ArcSwap<Topology>,
     writer: Mutex<()>,
+    /// Where changes are kept, if anywhere.
+    disk: OnceLock<Arc<Disk>>,
 }
 
 impl Regions {
     /// Begins with `topology`.
     pub(crate) fn new(topology: Topology) -> Regions {
-        Regions { current: ArcSwap::from_pointee(topology), writer: Mutex::new(()) }
+        Regions { current: ArcSwap::from_pointee(topology), writer: Mutex::new(()), disk: OnceLock::new() }
+    }
+
+    /// Keeps it on `disk` from now on, as it is now and whatever becomes of it.
+    pub(crate) fn keep_on(&self, disk: &Arc<Disk>) -> Result<(), DiskError> {
+        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        keep(disk, &self.current.load())?;
+        // Once: an account has one directory.
+        let _ = self.disk.set(Arc::clone(disk));
+        Ok(())
     }
 
     /// One region, for tests about something else.
@@ -90,13 +103,27 @@ impl Regions {
     }
 
     /// Puts what `change` makes of the topology in its place; two changes never lose one.
-    pub(crate) fn update<T, E>(&self, change: impl FnOnce(&mut Topology) -> Result<T, E>) -> Result<T, E> {
+    pub(crate) fn update<T, E: From<DiskError>>(
+        &self,
+        change: impl FnOnce(&mut Topology) -> Result<T, E>,
+    ) -> Result<T, E> {
         let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Topology::clone(&self.current.load());
         let outcome = change(&mut next)?;
+        if let Some(disk) = self.disk.get() {
+            keep(disk, &next)?;
+        }
         self.current.store(Arc::new(next));
         Ok(outcome)
     }
+}
+
+/// Writes a topology down.
+fn keep(disk: &Disk, topology: &Topology) -> Result<(), DiskError> {
+    let mut batch = Batch::new(512);
+    let kept = serde_json::to_vec(&topology.kept()).expect("names and lags are text");
+    batch.put(Space::Catalog, &CatalogKey::Regions.to_bytes(), |to| to.extend_from_slice(&kept));
+    disk.append(batch)
 }
 
 impl Topology {

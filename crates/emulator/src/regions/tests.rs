@@ -69,3 +69,31 @@ fn a_lag_is_a_time_or_a_range_of_times() {
     let lag: Lag = "20ms..50ms".parse().unwrap();
     assert_eq!(lag.at(0.5), Duration::from_millis(35));
 }
+
+#[test]
+fn what_was_set_goes_on_where_the_regions_are_the_same() {
+    let mut before = three();
+    before.fail_over(RegionId(2)).unwrap();
+    before.set_lag(RegionId(0), RegionId(1), "5ms..7ms".parse().unwrap());
+    before.set_paused(RegionId(1), Some(Duration::from_secs(77)));
+    let kept = before.kept();
+    let mut after = three();
+    after.go_on(&kept);
+    assert_eq!(after.failover_order(), [RegionId(2), RegionId(0), RegionId(1)]);
+    assert_eq!(after.lag(RegionId(0), RegionId(1)).to_string(), "5ms..7ms");
+    assert_eq!(after.lag(RegionId(1), RegionId(0)), Lag::NONE);
+    assert_eq!(after.region(RegionId(1)).paused_at, Some(Duration::ZERO));
+    assert_eq!(after.kept(), kept);
+    before.remove(RegionId(0)).unwrap();
+    let mut fewer = three();
+    fewer.go_on(&before.kept());
+    assert_eq!(fewer.failover_order(), [RegionId(2), RegionId(1)]);
+    // Another lag to start with was meant; a region that is no more cannot write.
+    let regions = vec![Region::new("east us", 0), Region::new("West US", 0)];
+    let lag = "1s".parse().unwrap();
+    let mut other = Topology::new(regions, false, ConsistencyLevel::Session, lag).unwrap();
+    other.go_on(&kept);
+    assert_eq!(other.failover_order(), [RegionId(1), RegionId(0)]);
+    assert_eq!(other.lag(RegionId(1), RegionId(0)), lag);
+    assert!(other.region(RegionId(0)).paused_at.is_some());
+}

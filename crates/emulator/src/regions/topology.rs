@@ -6,6 +6,7 @@ use protocol::account::ConsistencyLevel;
 use thiserror::Error;
 
 use super::{Lag, RegionId};
+use crate::disk::DiskError;
 
 /// Regions an account may have.
 pub(crate) const REGIONS_MAX: usize = 16;
@@ -59,6 +60,8 @@ pub struct Topology {
     pub(crate) staleness: Staleness,
     /// From each region (rows) to each region (columns).
     lags: Vec<Lag>,
+    /// What they all were at first.
+    lag_at_start: Lag,
 }
 
 /// What cannot be a topology.
@@ -100,6 +103,15 @@ pub enum TopologyError {
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
     Order(String),
+    /// It could not be written down, and was not done.
+    #[error("{0}")]
+    NotKept(String),
+}
+
+impl From<DiskError> for TopologyError {
+    fn from(error: DiskError) -> TopologyError {
+        TopologyError::NotKept(error.to_string())
+    }
 }
 
 impl Topology {
@@ -129,7 +141,17 @@ impl Topology {
         let order = ids(regions.len()).collect();
         let lags = vec![lag; regions.len() * regions.len()];
         let staleness = Staleness::default();
-        Ok(Topology { regions, order, also_writable: None, multi_write, consistency, staleness, lags })
+        let (also_writable, lag_at_start) = (None, lag);
+        Ok(Topology {
+            regions,
+            order,
+            also_writable,
+            multi_write,
+            consistency,
+            staleness,
+            lags,
+            lag_at_start,
+        })
     }
 
     /// How many regions there are.
@@ -184,6 +206,11 @@ impl Topology {
     /// How long commits take from one region to another.
     pub(crate) fn lag(&self, from: RegionId, to: RegionId) -> Lag {
         self.lags[from.index() * self.regions.len() + to.index()]
+    }
+
+    /// How long they took between all regions at first.
+    pub(crate) fn lag_at_start(&self) -> Lag {
+        self.lag_at_start
     }
 
     /// Sets how long they take.

@@ -28,7 +28,7 @@ pub(crate) struct Conflict {
 #[derive(Debug, Default)]
 pub(crate) struct Conflicts {
     kept: VecDeque<Conflict>,
-    next: u64,
+    last: u64,
 }
 
 impl Conflict {
@@ -50,12 +50,33 @@ impl Conflict {
 }
 
 impl Conflicts {
+    /// Those that were kept, of which the last ever had the number `last`.
+    pub(super) fn restored(kept: Vec<Conflict>, last: u64) -> Conflicts {
+        Conflicts { kept: kept.into(), last }
+    }
+
+    /// The number of the last one there ever was.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Which one goes when another comes.
+    pub(super) fn yields(&self) -> Option<u64> {
+        let full = self.kept.len() >= CONFLICTS_MAX;
+        self.kept.front().filter(|_| full).map(|conflict| conflict.number)
+    }
+
     pub(super) fn add(&mut self, conflict: Conflict) {
-        self.next += 1;
+        self.last += 1;
         if self.kept.len() >= CONFLICTS_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(Conflict { number: self.next, ..conflict });
+        self.kept.push_back(Conflict { number: self.last, ..conflict });
+    }
+
+    /// Whether there is one with this number.
+    pub(super) fn contains(&self, number: u64) -> bool {
+        self.kept.iter().any(|conflict| conflict.number == number)
     }
 
     /// All of them.
@@ -64,7 +85,7 @@ impl Conflicts {
     }
 
     /// Forgets one; says whether it was there.
-    pub(crate) fn remove(&mut self, number: u64) -> bool {
+    pub(super) fn remove(&mut self, number: u64) -> bool {
         let before = self.kept.len();
         self.kept.retain(|conflict| conflict.number != number);
         self.kept.len() < before

@@ -20,7 +20,7 @@ use super::replica::Replica;
 use super::restore::{self, Place};
 use super::schema::Schema;
 use super::transaction::Transaction;
-use crate::disk::{Disk, DiskError, ItemsRead, KeptLayout, in_parallel};
+use crate::disk::{Disk, DiskError, ItemsRead, KeptLayout, Malformed, in_parallel};
 use crate::regions::{RegionId, Regions, Vantage};
 
 /// No range.
@@ -135,21 +135,21 @@ impl Container {
         properties: &ContainerProperties,
         place: &Place,
         kept: (KeptLayout, ItemsRead),
-    ) -> Container {
+    ) -> Result<Container, Malformed> {
         let schema = Arc::new(Schema::of(properties));
         let (layout, read) = kept;
         let ordinals = Arc::new(AtomicU64::new(read.next_ordinal));
         let Place { regions, disk, bytes_max } = place.clone();
         let surroundings = Surroundings { regions, ordinals, bytes_max, disk: Some(disk) };
-        let partitions = restore::partitions(rid, &schema, &layout, read, &surroundings);
-        Container {
+        let partitions = restore::partitions(rid, &schema, &layout, read, &surroundings)?;
+        Ok(Container {
             rid,
             schema: ArcSwap::new(schema),
             partitions: ArcSwap::from_pointee(partitions),
             layout: Mutex::new(Layout::restored(&layout)),
             surroundings,
             overfull: AtomicU64::new(NONE),
-        }
+        })
     }
 
     /// Makes the index of what was read from disk, for whoever searches. Grows with the items.

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 
 use super::container::Container;
@@ -18,7 +17,7 @@ use super::partition::{Identity, Partition};
 use super::reach::Progress;
 use super::state::State;
 use super::view::View;
-use crate::disk::{self, Batch, CatalogKey};
+use crate::disk::{self, Batch, Birth, CatalogKey};
 use crate::regions::RegionId;
 
 /// What takes the place of what.
@@ -44,28 +43,33 @@ struct Draft {
 type Turns<'a> = Vec<Vec<Turn<'a>>>;
 
 impl Container {
-    /// Carries it out. Nobody else may change the layout meanwhile.
-    pub(super) fn exchange(&self, layout: &mut Layout, exchange: Exchange) -> Result<(), LayoutError> {
+    /// Carries it out. Nobody else may change the layout meanwhile, whose ids have been given out. Says
+    /// what it is then.
+    pub(super) fn exchange(&self, layout: Layout, exchange: Exchange) -> Result<Layout, LayoutError> {
         let before: Vec<Arc<State>> = exchange.old.iter().map(|old| old.newest_snapshot()).collect();
         let mut drafts = self.drafts(&exchange, &before);
         // In the order of the ring, as everybody who takes more than one.
-        let mut turns: Turns<'_> = exchange.old.iter().map(|partition| partition.close()).collect();
+        let turns: Result<Turns<'_>, _> = exchange.old.iter().map(|partition| partition.close()).collect();
+        let mut turns = turns.map_err(|error| LayoutError::NotKept(error.to_string()))?;
         catch_up(&mut drafts, &before, &turns);
-        let births = drafts.iter().map(Draft::birth).collect();
         let parents = parents(&exchange.old);
-        let made = drafts.into_iter().map(|draft| {
+        let mut next = layout;
+        let finish = |draft: Draft| {
             let identity = Identity::new(draft.id, self.rid, exchange.token_version);
-            Arc::new(self.finished(draft, identity, &parents, &exchange.old, &turns))
-        });
+            let (partition, births) = self.finished(draft, identity, &parents, &exchange.old, &turns);
+            next.set_births(partition.identity.id, births);
+            Arc::new(partition)
+        };
+        let made: Vec<Arc<Partition>> = drafts.into_iter().map(finish).collect();
         let mut partitions = Vec::clone(&self.partitions.load());
         let first = partitions.iter().position(|partition| Arc::ptr_eq(partition, &exchange.old[0]));
         let first = first.unwrap_or(0);
-        partitions.splice(first..first + exchange.old.len(), made);
+        partitions.splice(first..first + exchange.old.len(), made.iter().cloned());
         // Within the turns: what the old ones committed comes before it, and nothing after.
-        self.keep_layout(layout, births, &partitions)?;
+        self.keep_layout(&next, &exchange.old, &made, &partitions)?;
         self.partitions.store(Arc::new(partitions));
         turns.iter_mut().flatten().for_each(Turn::retire);
-        Ok(())
+        Ok(next)
     }
 
     /// What the new ones hold, if nothing more is written.
@@ -88,7 +92,7 @@ impl Container {
         new.iter().map(draft).collect()
     }
 
-    /// What becomes of a draft that has caught up.
+    /// What becomes of a draft that has caught up, and how its lines begin.
     fn finished(
         &self,
         draft: Draft,
@@ -96,8 +100,9 @@ impl Container {
         parents: &[u32],
         old: &[Arc<Partition>],
         turns: &Turns<'_>,
-    ) -> Partition {
+    ) -> (Partition, Vec<Birth>) {
         let Draft { range, contents, paused, .. } = draft;
+        let mut births = vec![contents.state.birth()];
         let surroundings = self.surroundings.clone();
         let mut partition = Partition::new(identity, range, parents.to_vec(), contents, surroundings);
         for (region, seen) in paused {
@@ -110,37 +115,28 @@ impl Container {
             let states: Vec<Arc<State>> = turns.iter().map(|turns| owned(turns[region].state())).collect();
             let mut own = Contents::of(&states, &partition.range);
             own.head.progress = partition.newest().reach().progress;
+            births.push(own.state.birth());
             partition.set_copy(RegionId(region as u8), own);
         }
-        partition
+        (partition, births)
     }
 
     /// Writes down that `partitions` are what there is, where anything is written down.
     fn keep_layout(
         &self,
-        layout: &mut Layout,
-        births: Vec<(u32, (Lsn, Lsn))>,
+        layout: &Layout,
+        old: &[Arc<Partition>],
+        made: &[Arc<Partition>],
         partitions: &[Arc<Partition>],
     ) -> Result<(), LayoutError> {
-        let first = births.iter().map(|(id, _)| *id).min();
-        let made: Vec<u32> = births.iter().map(|(id, _)| *id).collect();
-        layout.births.extend(births);
         let Some(disk) = &self.surroundings.disk else { return Ok(()) };
         let mut batch = Batch::new(64 * partitions.len());
         let key = CatalogKey::Layout(self.rid).to_bytes();
-        batch.put(disk::Space::Catalog, &key, |to| layout.kept(partitions).put(to));
-        disk.append(batch).map(drop).map_err(|error| {
-            layout.births.retain(|id, _| !made.contains(id));
-            layout.next_range_id = first.unwrap_or(layout.next_range_id);
-            LayoutError::NotKept(error.to_string())
-        })
-    }
-}
-
-impl Draft {
-    /// Its id, its LSN, and up to where its changes are no longer known.
-    fn birth(&self) -> (u32, (Lsn, Lsn)) {
-        (self.id, (self.contents.state.lsn, self.contents.state.log.forgotten()))
+        let kept = layout.kept(partitions, self.next_ordinal());
+        batch.put(disk::Space::Catalog, &key, |to| kept.put(to));
+        old.iter().for_each(|partition| batch.remove_mesh(self.rid, partition.identity.id));
+        made.iter().for_each(|partition| partition.put_mesh(&mut batch));
+        disk.append(batch).map_err(|error| LayoutError::NotKept(error.to_string()))
     }
 }
 

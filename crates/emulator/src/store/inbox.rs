@@ -28,6 +28,8 @@ pub(super) struct Letter {
     /// Who wrote it, and as which of its commits.
     pub(super) origin: RegionId,
     pub(super) commit: u64,
+    /// Which of the letters of whoever sent it.
+    pub(super) number: u64,
     pub(super) key: Key,
     /// The entity tag of the version the writer replaced.
     pub(super) base: Option<Bytes>,
@@ -44,9 +46,12 @@ pub(super) struct Inbox {
     letters: Mutex<Letters>,
 }
 
+/// When a letter arrives, and which of those that arrive then it is.
+pub(super) type Place = (Duration, u64);
+
 #[derive(Default)]
 struct Letters {
-    by_due: BTreeMap<(Duration, u64), Letter>,
+    by_due: BTreeMap<Place, Letter>,
     sent: u64,
     /// Letters of one region arrive in the order in which they were sent.
     last_due: BTreeMap<RegionId, Duration>,
@@ -79,13 +84,18 @@ impl Inbox {
         self.note_next(&letters);
     }
 
-    /// The next letter that has arrived by `uptime`, and when it did.
-    pub(super) fn take_due(&self, uptime: Duration) -> Option<(Duration, Letter)> {
+    /// The next letter that has arrived by `uptime`, and where it lies.
+    pub(super) fn first_due(&self, uptime: Duration) -> Option<(Place, Letter)> {
+        let letters = self.letters();
+        let (place, letter) = letters.by_due.first_key_value().filter(|(place, _)| place.0 <= uptime)?;
+        Some((*place, letter.clone()))
+    }
+
+    /// Takes a letter out, once what it says has been done.
+    pub(super) fn take(&self, place: Place) {
         let mut letters = self.letters();
-        let first = letters.by_due.first_entry().filter(|entry| entry.key().0 <= uptime)?;
-        let ((due, _), letter) = first.remove_entry();
+        letters.by_due.remove(&place);
         self.note_next(&letters);
-        Some((due, letter))
     }
 
     fn note_next(&self, letters: &Letters) {

@@ -16,7 +16,7 @@ pub(crate) fn is_system_member(name: &str) -> bool {
 }
 
 /// One version of one item; never changes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) ordinal: Ordinal,
     pub(crate) id: SmolStr,

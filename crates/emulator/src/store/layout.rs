@@ -5,10 +5,10 @@
 //! with the items of the partitions concerned, so both belong on a thread that may take its time.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use protocol::lsn::Lsn;
 use protocol::partition::{EffectivePartitionKey, EpkRange, split_point};
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use super::container::Container;
 use super::exchange::Exchange;
 use super::index::{KeyRange, Space};
 use super::partition::{Identity, LSN_FIRST, Partition};
-use crate::disk::{KeptLayout, KeptPartition};
+use crate::disk::{Birth, KeptLayout, KeptPartition};
 
 /// Why partitions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,18 +57,17 @@ pub enum LayoutError {
 }
 
 /// What splits and merges take turns with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) next_range_id: u32,
-    /// For each range that others became: its LSN then, and up to where its changes were no longer
-    /// known.
-    pub(super) births: BTreeMap<u32, (Lsn, Lsn)>,
+    next_range_id: u32,
+    /// How the lines of each range began that was made of others.
+    births: BTreeMap<u32, Vec<Birth>>,
 }
 
 impl Layout {
     /// The layout that was kept.
     pub(super) fn restored(kept: &KeptLayout) -> Layout {
-        let births = kept.partitions.iter().map(|kept| (kept.id, (kept.born, kept.forgotten))).collect();
+        let births = kept.partitions.iter().map(|kept| (kept.id, kept.births.clone())).collect();
         Layout { next_range_id: kept.next_range_id, births }
     }
 
@@ -77,15 +76,26 @@ impl Layout {
     }
 
     /// What a disk keeps of it, and of `partitions`.
-    pub(super) fn kept(&self, partitions: &[Arc<Partition>]) -> KeptLayout {
+    pub(super) fn kept(&self, partitions: &[Arc<Partition>], next_ordinal: u64) -> KeptLayout {
+        let first = Birth { born: LSN_FIRST, forgotten: LSN_FIRST };
         let kept = |partition: &Arc<Partition>| {
             let Identity { id, token_version, .. } = partition.identity;
-            let (born, forgotten) = self.births.get(&id).copied().unwrap_or((LSN_FIRST, LSN_FIRST));
+            let births = self.births.get(&id).cloned().unwrap_or_else(|| vec![first]);
             let (range, parents) = (partition.range.clone(), partition.parents.clone());
-            KeptPartition { id, token_version, range, parents, born, forgotten }
+            KeptPartition { id, token_version, range, parents, births }
         };
         let partitions = partitions.iter().map(kept).collect();
-        KeptLayout { next_range_id: self.next_range_id, partitions }
+        KeptLayout { next_range_id: self.next_range_id, next_ordinal, partitions }
+    }
+
+    /// Notes how the lines of a range begin.
+    pub(super) fn set_births(&mut self, id: u32, births: Vec<Birth>) {
+        self.births.insert(id, births);
+    }
+
+    /// The id the next range gets.
+    pub(super) fn next_range_id(&self) -> u32 {
+        self.next_range_id
     }
 
     pub(super) fn new_id(&mut self) -> u32 {
@@ -98,7 +108,12 @@ impl Container {
     /// What a disk keeps of its partitions.
     pub(crate) fn kept_layout(&self) -> KeptLayout {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
-        layout.kept(&self.partitions.load())
+        layout.kept(&self.partitions.load(), self.next_ordinal())
+    }
+
+    /// The ordinal the next item gets.
+    pub(super) fn next_ordinal(&self) -> u64 {
+        self.surroundings.ordinals.load(Ordering::Relaxed)
     }
 
     /// Splits the range `id` in two, at `at` or in the middle. Says which ranges came of it.
@@ -110,7 +125,8 @@ impl Container {
     ) -> Result<[u32; 2], LayoutError> {
         let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let (parent, at) = self.divided(id, at)?;
-        let ids = [layout.new_id(), layout.new_id()];
+        let mut next = layout.clone();
+        let ids = [next.new_id(), next.new_id()];
         let ranges = [
             EpkRange::new(parent.range.min.clone(), at.clone()),
             EpkRange::new(at, parent.range.max.clone()),
@@ -118,7 +134,7 @@ impl Container {
         let new = ids.into_iter().zip(ranges).collect();
         let token_version = parent.identity.token_version;
         let exchange = Exchange { old: vec![parent], new, token_version, uptime };
-        self.exchange(&mut layout, exchange)?;
+        *layout = self.exchange(next, exchange)?;
         Ok(ids)
     }
 
@@ -138,12 +154,13 @@ impl Container {
         let mut layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let parents = self.neighbours(ids)?;
         let range = EpkRange::new(parents[0].range.min.clone(), parents[parents.len() - 1].range.max.clone());
-        let id = layout.new_id();
+        let mut next = layout.clone();
+        let id = next.new_id();
         let version = parents.iter().map(|parent| parent.identity.token_version).max().unwrap_or(-1);
         // Two histories became one: tokens of before no longer compare.
         let token_version = version + 1;
         let exchange = Exchange { old: parents, new: vec![(id, range)], token_version, uptime };
-        self.exchange(&mut layout, exchange)?;
+        *layout = self.exchange(next, exchange)?;
         Ok(id)
     }
 

@@ -63,7 +63,7 @@ impl Line {
     }
 
     /// Waits until there is an index: only right after a directory was opened there is none.
-    fn wait_for_index(&self) {
+    pub(super) fn wait_for_index(&self) {
         let lacks_index = |writer: &mut Writer| writer.state.lacks_index();
         if !lacks_index(&mut self.turn().writer) {
             return;

@@ -93,6 +93,17 @@ impl Log {
         self.forgotten
     }
 
+    /// Forgets every change up to `lsn`. Costs grow with how many those are.
+    pub(super) fn forget(&mut self, lsn: Lsn) {
+        while let Some(first) = self.entries.get_min().map(|(key, _)| *key).filter(|(first, _)| *first <= lsn)
+        {
+            if let Some(change) = self.entries.remove(&first) {
+                self.superseded_bytes -= superseded(&change);
+            }
+        }
+        self.forgotten = self.forgotten.max(lsn);
+    }
+
     pub(super) fn append(&mut self, operation: u32, change: Arc<Change>) {
         self.superseded_bytes += superseded(&change);
         let now = change.at;

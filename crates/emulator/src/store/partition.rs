@@ -9,6 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::Guard;
+use bytes::Bytes;
 use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, ItemRid};
@@ -17,16 +18,18 @@ use super::conflicts::Conflicts;
 use super::contents::Contents;
 use super::head::Head;
 use super::item::Ordinal;
+use super::kept::KeptMesh;
 use super::line::{Line, Turn};
-use super::mesh::{self, Mesh, Post, TooFarBehind};
-use super::reach::Reach;
+use super::mesh::{self, Mesh, TooFarBehind};
+use super::post::Post;
+use super::reach::{Progress, Reach};
 use super::schema::Schema;
 use super::state::State;
 use super::transaction::Transaction;
 use super::view::View;
 use super::viewed::Viewed;
 use crate::charge::Meter;
-use crate::disk::{self, Disk, DiskError, LineKey};
+use crate::disk::{Batch, Disk, DiskError, LineKey, Malformed, MeshEntry, MeshKey};
 use crate::regions::{RegionId, Regions, Vantage};
 
 /// The LSN of a partition nothing has been written to.
@@ -88,9 +91,14 @@ impl Identity {
         Identity { id, token_version, container, container_link: container.self_link() }
     }
 
-    /// The name of its commits on disk.
-    fn line_key(&self) -> LineKey {
-        LineKey { container: self.container, line: 0, partition: self.id }
+    /// The name of its commits on disk, of those in one of its lines.
+    pub(super) fn line_key(&self, line: u8) -> LineKey {
+        LineKey { container: self.container, line, partition: self.id }
+    }
+
+    /// The name of something that is kept of its copies.
+    pub(super) fn mesh_key(&self, what: MeshEntry) -> MeshKey {
+        MeshKey { container: self.container, partition: self.id, what }
     }
 
     pub(super) fn item_rid(&self, ordinal: Ordinal) -> String {
@@ -151,6 +159,34 @@ impl Partition {
         Partition { identity, range, parents, meter, held_until_ms, copies, surroundings }
     }
 
+    /// A partition that was read from disk: `contents` for each line, and what was kept of its copies
+    /// where every region writes.
+    pub(super) fn restored(
+        identity: Identity,
+        range: EpkRange,
+        parents: Vec<u32>,
+        mut contents: Vec<Contents>,
+        kept: &[(MeshEntry, Bytes)],
+        surroundings: Surroundings,
+    ) -> Result<Partition, Malformed> {
+        let topology = Guard::into_inner(surroundings.regions.current());
+        if !topology.is_multi_write() {
+            let contents = contents.pop().ok_or(Malformed)?;
+            return Ok(Partition::new(identity, range, parents, contents, surroundings));
+        }
+        let kept = KeptMesh::read(kept, topology.len())?;
+        for (region, contents) in (0..).zip(&mut contents) {
+            let known = kept.copies.get(&region).map(|copy| copy.progress.clone());
+            contents.head.progress = known.unwrap_or_else(|| Progress::none_of(topology.len()));
+        }
+        let Surroundings { ordinals, .. } = &surroundings;
+        let post =
+            Post { topology: &topology, identity: &identity, ordinals, disk: None, uptime: Duration::ZERO };
+        let copies = Copies::Mesh(Mesh::restored(&post, contents, kept));
+        let (meter, held_until_ms) = (Meter::default(), AtomicU64::new(0));
+        Ok(Partition { identity, range, parents, meter, held_until_ms, copies, surroundings })
+    }
+
     /// Whether it is about to be replaced by others.
     pub(crate) fn is_held(&self, uptime: Duration) -> bool {
         let until_ms = self.held_until_ms.load(Ordering::Acquire);
@@ -186,6 +222,16 @@ impl Partition {
         self.line().peek()
     }
 
+    /// The newest of every line.
+    #[cfg(test)]
+    pub(crate) fn every_line(&self) -> Vec<(Arc<Head>, Arc<State>)> {
+        let of = |line: &Line| (Guard::into_inner(line.peek()), line.snapshot());
+        match &self.copies {
+            Copies::Viewed(copies) => vec![of(&copies.line)],
+            Copies::Mesh(copies) => copies.lines().map(of).collect(),
+        }
+    }
+
     /// The newest state, as the region has it that decides.
     pub(crate) fn newest_snapshot(&self) -> Arc<State> {
         self.line().snapshot()
@@ -219,11 +265,10 @@ impl Partition {
         let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
             return Ok(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO });
         };
-        if let Some(disk) = &self.surroundings.disk {
-            let forgotten = turn.state().log.forgotten();
-            let next_ordinal = ordinals.load(Ordering::Relaxed);
-            let (line, lsn, changes) = (self.identity.line_key(), outcome.head.lsn, &*outcome.changes);
-            let kept = disk.commit(&disk::Commit { line, lsn, changes, forgotten, next_ordinal });
+        if self.surroundings.disk.is_some() {
+            let kept = self.with_post(moment.uptime, |post| {
+                post.keep(|batch| post.put_outcome(batch, RegionId(0), turn.state(), &outcome))
+            });
             if let Err(error) = kept {
                 let (result, reach) = (Err(error.into()), head.reach());
                 return Ok(Commit { result, reach, quorum_at: Duration::ZERO });
@@ -256,17 +301,18 @@ impl Partition {
 
     /// Takes on other rules. Regions see them at once, and with them everything written so far.
     pub(super) fn adopt(&self, schema: &Arc<Schema>) {
-        let mut turns = self.close();
+        // What cannot arrive now, for want of room on a disk, is settled under the other rules.
+        let (mut turns, _) = self.settle_and_close();
         turns.iter_mut().for_each(|turn| turn.adopt(schema));
         if let Copies::Viewed(copies) = &self.copies {
             copies.show_everywhere(&turns[0].head());
         }
     }
 
-    /// Puts something else in the place of everything it holds.
-    pub(super) fn replace(&self, turns: &mut [Turn<'_>], contents: &Contents) {
-        for turn in turns {
-            let head = turn.replace(contents.head.clone(), contents.state.clone());
+    /// Puts something else in the place of everything it holds: `contents` for each turn.
+    pub(super) fn replace(&self, turns: &mut [Turn<'_>], contents: Vec<Contents>) {
+        for (turn, contents) in turns.iter_mut().zip(contents) {
+            let head = turn.replace(contents.head, contents.state);
             if let Copies::Viewed(copies) = &self.copies {
                 copies.show_everywhere(&head);
             }
@@ -275,16 +321,49 @@ impl Partition {
 
     /// Makes the index of what was read from disk.
     pub(super) fn make_index(&self) {
-        self.line().make_index();
+        match &self.copies {
+            Copies::Viewed(copies) => copies.line.make_index(),
+            Copies::Mesh(copies) => copies.lines().for_each(Line::make_index),
+        }
+    }
+
+    /// Waits for the index of what was read from disk, which a turn does not.
+    pub(super) fn wait_for_index(&self) {
+        match &self.copies {
+            Copies::Viewed(copies) => copies.line.wait_for_index(),
+            Copies::Mesh(copies) => copies.lines().for_each(Line::wait_for_index),
+        }
     }
 
     /// Every writer's turn, the deciding one first, for what is more than a transaction. All that was
     /// on its way between regions that write has arrived.
-    pub(super) fn close(&self) -> Vec<Turn<'_>> {
+    pub(super) fn close(&self) -> Result<Vec<Turn<'_>>, DiskError> {
+        let (turns, settled) = self.settle_and_close();
+        settled.map(|()| turns)
+    }
+
+    fn settle_and_close(&self) -> (Vec<Turn<'_>>, Result<(), DiskError>) {
         match &self.copies {
-            Copies::Viewed(copies) => vec![copies.line.turn()],
+            Copies::Viewed(copies) => (vec![copies.line.turn()], Ok(())),
             // Lags do not matter: everything arrives.
             Copies::Mesh(copies) => self.with_post(Duration::ZERO, |post| copies.settle_and_close(post)),
+        }
+    }
+
+    /// Adds what is kept of its copies where every region writes, when nothing is on its way.
+    pub(super) fn put_mesh(&self, batch: &mut Batch) {
+        if let Copies::Mesh(copies) = &self.copies {
+            self.with_post(Duration::ZERO, |post| copies.put(post, batch));
+        }
+    }
+
+    /// Forgets a version that lost; says whether it was there.
+    pub(crate) fn remove_conflict(&self, number: u64) -> Result<bool, DiskError> {
+        match &self.copies {
+            Copies::Viewed(_) => Ok(false),
+            Copies::Mesh(copies) => {
+                self.with_post(Duration::ZERO, |post| copies.remove_conflict(post, number))
+            }
         }
     }
 
@@ -339,8 +418,8 @@ impl Partition {
 
     fn with_post<T>(&self, uptime: Duration, work: impl FnOnce(&Post<'_>) -> T) -> T {
         let topology = self.surroundings.regions.current();
-        let Partition { identity, surroundings: Surroundings { ordinals, .. }, .. } = self;
-        work(&Post { topology: &topology, identity, ordinals, uptime })
+        let Partition { identity, surroundings: Surroundings { ordinals, disk, .. }, .. } = self;
+        work(&Post { topology: &topology, identity, ordinals, disk: disk.as_deref(), uptime })
     }
 }
 

@@ -23,6 +23,11 @@ impl Progress {
         Progress(Some(vec![0; regions].into()))
     }
 
+    /// So many from each region.
+    pub(super) fn of_regions(commits: Vec<u64>) -> Progress {
+        Progress(Some(commits.into()).filter(|commits: &Arc<[u64]>| !commits.is_empty()))
+    }
+
     /// The further of two, region by region.
     pub(super) fn joined(self, other: Progress) -> Progress {
         match (self.0, other.0) {

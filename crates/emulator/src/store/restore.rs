@@ -4,6 +4,7 @@
 //! written to: partitions may have split and merged since. The head and the state of each partition
 //! are put together at the same time. The index is left for later: point reads do not need it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use protocol::lsn::Lsn;
@@ -17,7 +18,7 @@ use super::log::{Change, Log};
 use super::partition::{Identity, Partition, Surroundings};
 use super::schema::Schema;
 use super::state::State;
-use crate::disk::{Disk, ItemsRead, KeptLayout, LoggedAt, in_parallel};
+use crate::disk::{Disk, ItemsRead, KeptLayout, LineRead, LoggedAt, Malformed, in_parallel};
 use crate::regions::Regions;
 
 /// More than one transaction has operations; keeps apart those of several partitions with one LSN.
@@ -53,8 +54,9 @@ pub(super) fn partitions(
     layout: &KeptLayout,
     read: ItemsRead,
     surroundings: &Surroundings,
-) -> Vec<Arc<Partition>> {
-    let shares = divide(layout, read);
+) -> Result<Vec<Arc<Partition>>, Malformed> {
+    let ItemsRead { lines, mesh, .. } = read;
+    let shares: Vec<Share> = lines.into_iter().flat_map(|line| divide(layout, line)).collect();
     let halves = in_parallel(shares.len() * 2, |at| {
         let (share, schema) = (&shares[at / 2], Arc::clone(schema));
         if at % 2 == 0 {
@@ -69,24 +71,28 @@ pub(super) fn partitions(
         }
         Half::State(Box::new(state))
     });
-    let mut halves = halves.into_iter();
-    let partition = |kept: &crate::disk::KeptPartition| {
-        let (Some(Half::Head(head)), Some(Half::State(state))) = (halves.next(), halves.next()) else {
-            unreachable!("a head and a state were made for each partition, in this order");
-        };
+    let mut halves = VecDeque::from(halves);
+    let mut contents = Vec::with_capacity(shares.len());
+    while let (Some(Half::Head(head)), Some(Half::State(state))) = (halves.pop_front(), halves.pop_front()) {
+        contents.push(Some(Contents { head, state: *state }));
+    }
+    let count = layout.partitions.len();
+    let partition = |(at, kept): (usize, &crate::disk::KeptPartition)| {
+        // Line by line, and in each the partitions in order.
+        let lines = contents.iter_mut().skip(at).step_by(count).filter_map(Option::take).collect();
         let identity = Identity::new(kept.id, rid, kept.token_version);
-        let contents = Contents { head, state: *state };
         let (range, parents) = (kept.range.clone(), kept.parents.clone());
-        Arc::new(Partition::new(identity, range, parents, contents, surroundings.clone()))
+        let mesh = mesh.get(&kept.id).map_or(&[][..], Vec::as_slice);
+        Partition::restored(identity, range, parents, lines, mesh, surroundings.clone()).map(Arc::new)
     };
-    layout.partitions.iter().map(partition).collect()
+    layout.partitions.iter().enumerate().map(partition).collect()
 }
 
 /// Gives each partition what is in its range.
-fn divide(layout: &KeptLayout, read: ItemsRead) -> Vec<Share> {
+fn divide(layout: &KeptLayout, read: LineRead) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::with_capacity(layout.partitions.len());
     for kept in &layout.partitions {
-        let (lsn, forgotten) = read.ends.get(&kept.id).copied().unwrap_or((kept.born, kept.forgotten));
+        let (lsn, forgotten) = read.ends.get(&kept.id).copied().unwrap_or_default();
         shares.push(Share { lsn, forgotten, ..Share::default() });
     }
     let owner = |epk: &EffectivePartitionKey| {

@@ -15,6 +15,7 @@ use super::index::{Index, IndexKey, KeyRange, Space};
 use super::item::{Item, Ordinal};
 use super::log::{Change, Log};
 use super::schema::Schema;
+use crate::disk::Birth;
 
 /// Everything one partition holds.
 #[derive(Clone)]
@@ -48,6 +49,11 @@ impl State {
     pub(super) fn restored(schema: Arc<Schema>, lsn: Lsn, items: &[Arc<Item>], log: Log) -> State {
         let items = items.iter().map(|item| (item.ordinal, Arc::clone(item))).collect();
         State { items, unindexed: Some(Vec::new()), ..State::with_log(schema, lsn, log) }
+    }
+
+    /// How a line begins with it.
+    pub(super) fn birth(&self) -> Birth {
+        Birth { born: self.lsn, forgotten: self.log.forgotten() }
     }
 
     /// Whether the index is still to be made.

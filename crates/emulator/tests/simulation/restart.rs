@@ -68,8 +68,8 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 impl Stage {
-    /// Ends the account, one way or the other, and opens it again. The first region writes, all regions
-    /// have everything, and nothing is wrong with any of them. Says whether there was anything to open.
+    /// Ends the account, one way or the other, and opens it again. All regions have everything, also
+    /// those that stay paused. Says whether there was anything to open.
     pub(crate) async fn restart(&mut self, dice: &mut Dice) -> Result<bool, Failure> {
         let Some(kept) = self.kept.take() else { return Ok(false) };
         let killed = dice.chance(60);
@@ -89,9 +89,7 @@ impl Stage {
             opened.map_err(|error| Failure { promise: Promise::Kept, details: error.to_string() })?;
         self.account = TestAccount::over(opened, clock);
         self.kept = Some(kept);
-        self.hub = 0;
         self.splitting = None;
-        self.regions.iter_mut().for_each(|region| region.paused = false);
         let before = self.ranges.clone();
         let after = self.read_ranges().await?;
         ensure(before == after, Promise::Kept, || format!("ranges were {before:?}, and now {after:?}"))?;

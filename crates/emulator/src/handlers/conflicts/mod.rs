@@ -43,8 +43,11 @@ pub(crate) fn handle(
         }
         ConflictVerb::Delete(id) => {
             let (partition, number) = find(container, &id).ok_or_else(ServiceError::not_found)?;
-            let removed = partition.conflicts().is_some_and(|mut conflicts| conflicts.remove(number));
-            if removed { Ok(Reply::no_content()) } else { Err(ServiceError::not_found()) }
+            if partition.remove_conflict(number)? {
+                Ok(Reply::no_content())
+            } else {
+                Err(ServiceError::not_found())
+            }
         }
     }
 }

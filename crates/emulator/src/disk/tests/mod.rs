@@ -1,5 +1,8 @@
 //! A directory, from commits to what is read back.
 
+mod mesh;
+mod restore;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +22,7 @@ use crate::charge::RequestUnits;
 use crate::clock::Ticks;
 use crate::gateway::{Account, AccountSettings};
 use crate::regions::{Lag, Region, RegionId, Topology};
-use crate::store::{Document, Moment, Partitioning, Precondition, WriteError};
+use crate::store::{Document, Head, Moment, Partitioning, Precondition, State, WriteError};
 
 const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
 const PLAIN: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
@@ -29,10 +32,15 @@ fn open(path: &Path) -> Result<Account, OpenError> {
 }
 
 fn open_with(path: &Path, fsync: Fsync) -> Result<Account, OpenError> {
-    let regions = vec![Region::new("West US", 0)];
+    open_in(path, fsync, &["West US"], false)
+}
+
+fn open_in(path: &Path, fsync: Fsync, regions: &[&str], multi_write: bool) -> Result<Account, OpenError> {
+    let regions = regions.iter().map(|name| Region::new(*name, 0)).collect();
+    let lag = if multi_write { "30ms".parse().unwrap() } else { Lag::NONE };
     let settings = AccountSettings {
         key: Key::from_base64(EMULATOR_KEY).unwrap(),
-        topology: Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap(),
+        topology: Topology::new(regions, multi_write, ConsistencyLevel::Session, lag).unwrap(),
         partitions: None,
         partition_bytes_max: u64::MAX,
         request_units: RequestUnits::Off,
@@ -102,24 +110,15 @@ fn everything(account: &Account) -> Vec<String> {
                 container.alt_content_path
             ));
             seen.push(format!("{:?}", container.properties));
-            seen.push(format!("{:?}", container.store.kept_layout()));
+            let layout = container.store.kept_layout();
+            // Ordinals of writes that were refused are not given out again either.
+            seen.push(format!("{:?}", KeptLayout { next_ordinal: 0, ..layout }));
             for partition in container.store.partitions().iter() {
-                let state = partition.newest_snapshot();
-                let head = partition.newest();
-                seen.push(format!("{} {} {} {}", state.lsn, head.lsn, head.len(), head.bytes()));
-                for item in state.items_from(crate::store::Ordinal(0)) {
-                    let found = head.get(&item.epk, &item.id).expect("items by identity are the same");
-                    assert!(Arc::ptr_eq(found, item));
-                    seen.push(format!("{item:?}"));
+                for (head, state) in partition.every_line() {
+                    see_line(&head, &state, &mut seen);
                 }
-                for lsn in 0..state.lsn.0 {
-                    if let Some(changes) = state.log.after(Lsn(lsn)) {
-                        seen.push(format!("known after {lsn}"));
-                        seen.extend(changes.map(|change| format!("{change:?}")));
-                        break;
-                    }
-                }
-                assert!(state.index_is_right(), "the index is what a new one would be");
+                let conflicts = partition.conflicts();
+                seen.extend(conflicts.iter().flat_map(|it| it.all()).map(|conflict| format!("{conflict:?}")));
             }
         }
     }
@@ -129,11 +128,34 @@ fn everything(account: &Account) -> Vec<String> {
     seen
 }
 
+/// What is in one line of a partition.
+fn see_line(head: &Head, state: &State, seen: &mut Vec<String>) {
+    seen.push(format!("{} {:?} {} {}", state.lsn, head.reach(), head.len(), head.bytes()));
+    for item in state.items_from(Ordinal(0)) {
+        let found = head.get(&item.epk, &item.id).expect("items by identity are the same");
+        assert!(Arc::ptr_eq(found, item));
+        seen.push(format!("{item:?}"));
+    }
+    for lsn in 0..=state.lsn.0 {
+        if let Some(changes) = state.log.after(Lsn(lsn)) {
+            seen.push(format!("known after {lsn}"));
+            seen.extend(changes.map(|change| format!("{change:?}")));
+            break;
+        }
+    }
+    assert!(state.index_is_right(), "the index is what a new one would be");
+}
+
 #[track_caller]
 fn reopened(account: Account, path: &Path) -> Account {
+    reopened_by(account, || open(path))
+}
+
+#[track_caller]
+fn reopened_by(account: Account, open: impl FnOnce() -> Result<Account, OpenError>) -> Account {
     let before = everything(&account);
     account.disk.as_ref().unwrap().close();
-    let account = open(path).unwrap();
+    let account = open().unwrap();
     let after = everything(&account);
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(before, after);
@@ -289,15 +311,20 @@ fn killed(scratch: &Scratch, items: u32) -> PathBuf {
     for id in 0..items {
         upsert(&container, id, 10, 100).unwrap();
     }
-    // Leaves without a last sync, as a process that was killed.
     let copy = scratch.path().with_extension("killed");
-    fs::create_dir_all(copy.join("journal")).unwrap();
-    fs::create_dir_all(copy.join("base")).unwrap();
-    fs::copy(scratch.path().join("format"), copy.join("format")).unwrap();
-    for (path, bytes) in files(scratch.path()) {
-        fs::write(copy.join("journal").join(path.file_name().unwrap()), bytes).unwrap();
-    }
+    copy_killed(scratch.path(), &copy);
     copy
+}
+
+/// Copies a directory as a process that was killed leaves it: without a last sync.
+fn copy_killed(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to.join("journal")).unwrap();
+    fs::create_dir_all(to.join("base")).unwrap();
+    fs::copy(from.join("format"), to.join("format")).unwrap();
+    for (path, bytes) in files(from) {
+        fs::write(to.join("journal").join(path.file_name().unwrap()), bytes).unwrap();
+    }
 }
 
 #[test]
@@ -415,4 +442,88 @@ fn a_write_that_cannot_be_kept_is_not_made() {
     assert!(matches!(account.catalog.create_database("x", None, NOW), Err(Refusal::NotKept(_))));
     assert!(container.store.split(0, None, Duration::ZERO).is_err());
     assert_eq!(everything(&account), before);
+}
+
+#[test]
+fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
+    let scratch = Scratch::new();
+    let open = || open_in(scratch.path(), Fsync::Never, &["West US", "East US"], false);
+    let account = open().unwrap();
+    let container = with_container(&account);
+    upsert(&container, 1, 10, 100).unwrap();
+    account.fail_over("East US").unwrap();
+    account.set_lag(None, None, "3ms".parse().unwrap()).unwrap();
+    account.pause_replication("West US", Duration::from_secs(9)).unwrap();
+    let account = reopened_by(account, open);
+    let topology = Arc::clone(&account.regions.current());
+    assert_eq!(
+        (topology.hub(), topology.lag(RegionId(0), RegionId(1)).to_string()),
+        (RegionId(1), "3ms".into())
+    );
+    // The region that is paused sees what was there when it began, and nothing since.
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    upsert(&container, 2, 10, 100).unwrap();
+    let vantage = topology.vantage(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
+    let seen = |container: &ContainerEntry| -> usize {
+        container.store.partitions().iter().map(|partition| partition.peek(vantage).len()).sum()
+    };
+    assert_eq!(seen(&container), 1);
+    account.resume_replication("West US", Duration::from_secs(1)).unwrap();
+    account.fail_over("West US").unwrap();
+    let account = reopened_by(account, open);
+    let topology = Arc::clone(&account.regions.current());
+    assert_eq!((topology.hub(), topology.region(RegionId(0)).paused_at), (RegionId(0), None));
+    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    assert!(account.fail_over("East US").unwrap_err().to_string().contains("not stored"));
+    assert_eq!(account.regions.current().hub(), RegionId(0));
+}
+
+/// The ranges whose changes are on disk.
+fn ranges_on_disk(account: &Account, path: &Path) -> std::collections::BTreeSet<u32> {
+    let regions = account.regions.current().kept();
+    account.disk.as_ref().unwrap().close();
+    let directory = Directory::open(path).unwrap();
+    let base = base::Base::open(directory.base()).unwrap();
+    let mut replay = replay::replay(&directory.journal(), load::settled(&base).unwrap()).unwrap();
+    let source = load::Source::new(&base, std::mem::take(&mut replay.changes));
+    let mut ranges = std::collections::BTreeSet::new();
+    source
+        .each(Space::Log, &[], &[0xFF; 30], |key, _| {
+            ranges.insert(keys::read_log(key)?.0.partition);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(regions.lines(), 1);
+    ranges
+}
+
+#[test]
+fn what_happened_in_ranges_that_are_no_more_goes_when_it_is_forgotten() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..20 {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    let halves = container.store.split(0, None, Duration::ZERO).unwrap();
+    upsert(&container, 1, 10, 100).unwrap();
+    // Those that came from it still know what happened there.
+    let account = reopened(account, scratch.path());
+    assert!(ranges_on_disk(&account, scratch.path()).contains(&0));
+    // More than an hour later they have forgotten; also that something made there was removed.
+    let account = open(scratch.path()).unwrap();
+    let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+    for id in 0..20 {
+        delete(&container, id, 10_000);
+    }
+    for round in 0..40 {
+        (100..110).for_each(|id| upsert(&container, id, 100, 20_000 + round * 10_000).unwrap());
+    }
+    let account = reopened(account, scratch.path());
+    settled(&account);
+    let account = reopened(account, scratch.path());
+    let left = ranges_on_disk(&account, scratch.path());
+    assert!(!left.contains(&0) && halves.iter().all(|half| left.contains(half)), "{left:?}");
+    let account = open(scratch.path()).unwrap();
+    reopened(account, scratch.path());
 }

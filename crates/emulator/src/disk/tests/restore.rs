@@ -1,0 +1,220 @@
+//! Restoring a snapshot of an account that is kept: all of it is there afterwards, or nothing.
+
+use super::*;
+
+fn container_of(account: &Account, name: &str) -> Arc<ContainerEntry> {
+    Arc::clone(account.catalog.snapshot().container("d", name).unwrap())
+}
+
+fn named(name: &str) -> String {
+    PLAIN.replace("\"c\"", &format!("\"{name}\""))
+}
+
+/// An account with a container `c`, and one of this name.
+fn account_with(path: &Path, other: &str) -> Account {
+    let account = open(path).unwrap();
+    with_container(&account);
+    account.catalog.create_container(new_container(&account, "d", &named(other)), NOW).unwrap();
+    for id in 0..30 {
+        upsert(&container_of(&account, "c"), id, 10, 100).unwrap();
+        upsert(&container_of(&account, other), id, 20, 100).unwrap();
+    }
+    account
+}
+
+/// Changes everything that can be changed.
+fn change(account: &Account, now: u64) {
+    for id in 0..30 {
+        match id % 3 {
+            0 => upsert(&container_of(account, "c"), id, 33, now).unwrap(),
+            1 => delete(&container_of(account, "c"), id, now),
+            _ => upsert(&container_of(account, "c"), id + 100, 3, now).unwrap(),
+        }
+    }
+    account.catalog.create_container(new_container(account, "d", &named("new")), NOW).unwrap();
+    upsert(&container_of(account, "new"), 1, 10, now).unwrap();
+}
+
+/// What clients see, whatever the LSNs are by now: `_rid`s, entity tags, texts.
+fn items(account: &Account) -> Vec<String> {
+    let snapshot = Arc::clone(&account.catalog.snapshot());
+    let mut seen: Vec<String> = Vec::new();
+    for container in snapshot.containers() {
+        seen.push(String::from_utf8(container.json.to_vec()).unwrap());
+        let partitions = container.store.partitions();
+        let states = partitions.iter().map(|partition| partition.newest_snapshot());
+        let mut items: Vec<String> = states
+            .flat_map(|state| state.items_from(Ordinal(0)).cloned().collect::<Vec<_>>())
+            .map(|item| format!("{:?} {:?}", item.ordinal, item.body()))
+            .collect();
+        items.sort();
+        seen.extend(items);
+    }
+    seen
+}
+
+#[test]
+fn a_restored_account_is_read_back_and_goes_on_from_there() {
+    let scratch = Scratch::new();
+    let account = account_with(scratch.path(), "other");
+    account.save_snapshot("s", NOW).unwrap();
+    let saved = items(&account);
+    for round in 0..3 {
+        change(&account, 200 + round);
+        account.restore_snapshot("s").unwrap();
+        assert_eq!(items(&account), saved, "round {round}");
+    }
+    let account = reopened(account, scratch.path());
+    assert_eq!(items(&account), saved);
+    // No ordinal, LSN or entity tag twice.
+    change(&account, 300);
+    let account = reopened(account, scratch.path());
+    // What is on its way to the base, too.
+    for round in 0..60 {
+        upsert(&container_of(&account, "other"), round % 9, 300, 400).unwrap();
+    }
+    settled(&account);
+    reopened(account, scratch.path());
+}
+
+#[test]
+fn a_restore_with_a_history_before_and_after_it_is_read_back_with_it() {
+    let scratch = Scratch::new();
+    let account = account_with(scratch.path(), "other");
+    account.save_snapshot("first", NOW).unwrap();
+    change(&account, 200);
+    account.restore_snapshot("first").unwrap();
+    for id in 0..10 {
+        upsert(&container_of(&account, "c"), id, 7, 210).unwrap();
+    }
+    account.save_snapshot("second", NOW).unwrap();
+    change(&account, 220);
+    account.restore_snapshot("second").unwrap();
+    for id in 0..5 {
+        upsert(&container_of(&account, "c"), id, 8, 230).unwrap();
+    }
+    let account = reopened(account, scratch.path());
+    settled(&account);
+    reopened(account, scratch.path());
+}
+
+#[test]
+fn ranges_and_containers_that_are_others_by_now_come_back() {
+    let scratch = Scratch::new();
+    let account = account_with(scratch.path(), "other");
+    account.save_snapshot("s", NOW).unwrap();
+    let saved = items(&account);
+    let halves = container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
+    change(&account, 200);
+    account.restore_snapshot("s").unwrap();
+    assert_eq!(items(&account), saved);
+    let account = reopened(account, scratch.path());
+    assert!(container_of(&account, "c").store.partition_numbered(halves[0]).is_none());
+    account.save_snapshot("again", NOW).unwrap();
+    account.catalog.delete_container("d", "other", |_| Ok::<_, Refusal>(())).unwrap();
+    change(&account, 300);
+    account.restore_snapshot("again").unwrap();
+    assert_eq!(items(&account), saved);
+    upsert(&container_of(&account, "other"), 1, 44, 310).unwrap();
+    let account = reopened(account, scratch.path());
+    settled(&account);
+    let account = reopened(account, scratch.path());
+    upsert(&container_of(&account, "other"), 2, 44, 310).unwrap();
+    reopened(account, scratch.path());
+}
+
+#[test]
+fn a_restore_that_is_torn_never_was() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    // Few enough for one file of the journal.
+    (0..6).for_each(|id| upsert(&container, id, 10, 100).unwrap());
+    account.save_snapshot("s", NOW).unwrap();
+    let saved = items(&account);
+    upsert(&container, 1, 20, 200).unwrap();
+    delete(&container, 2, 200);
+    upsert(&container, 9, 20, 200).unwrap();
+    account.catalog.create_container(new_container(&account, "d", &named("new")), NOW).unwrap();
+    let changed = items(&account);
+    let length = |path: &Path| files(path).values().map(Vec::len).sum::<usize>();
+    let before = length(scratch.path());
+    account.restore_snapshot("s").unwrap();
+    let after = length(scratch.path());
+    let killed = Scratch::new();
+    for cut in [1, 7, (after - before) / 2, after - before - 1, after - before] {
+        copy_killed(scratch.path(), killed.path());
+        // The record is the last thing in the newest file.
+        let (name, bytes) = files(killed.path()).pop_last().unwrap();
+        fs::write(&name, &bytes[..bytes.len() - cut]).unwrap();
+        let account = open(killed.path()).unwrap();
+        assert_eq!(items(&account), changed, "cut {cut} bytes before the end");
+        assert_eq!(account.disk.as_ref().unwrap().health().torn.is_some(), cut < after - before);
+    }
+    copy_killed(scratch.path(), killed.path());
+    assert_eq!(items(&open(killed.path()).unwrap()), saved);
+}
+
+#[test]
+fn a_restore_that_cannot_be_kept_is_not_made() {
+    let scratch = Scratch::new();
+    let account = account_with(scratch.path(), "other");
+    account.save_snapshot("s", NOW).unwrap();
+    change(&account, 200);
+    container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
+    let before = everything(&account);
+    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    let error = account.restore_snapshot("s").unwrap_err().to_string();
+    assert!(error.contains("not stored"), "{error}");
+    assert_eq!(everything(&account), before);
+}
+
+#[test]
+fn restoring_writes_what_changed_and_not_what_is_there() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..200 {
+        upsert(&container, id, 1_000, 100).unwrap();
+    }
+    account.save_snapshot("s", NOW).unwrap();
+    upsert(&container, 7, 5, 100).unwrap();
+    let written = |account: &Account| account.disk.as_ref().unwrap().journal.bytes_written();
+    let before = written(&account);
+    account.restore_snapshot("s").unwrap();
+    let bytes = written(&account) - before;
+    // One item of a thousand bytes, and its neighbours in a leaf at the most.
+    assert!(bytes < 3_000, "{bytes} bytes");
+}
+
+#[test]
+fn where_every_region_writes_each_goes_back_to_what_it_had() {
+    let scratch = Scratch::new();
+    let names = ["West US", "East US"];
+    let open = || open_in(scratch.path(), Fsync::Never, &names, true);
+    let account = open().unwrap();
+    let container = with_container(&account);
+    let write = |id: u32, region: u8, fill: usize| {
+        let text = format!(r#"{{"id":"{id}","pk":"a","text":"{}"}}"#, "x".repeat(fill));
+        let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
+        let moment = Moment { region: RegionId(region), ..moment(100) };
+        let (_, commit) = container
+            .store
+            .write(&document.epk, moment, |t| t.upsert(&document, Precondition::None))
+            .unwrap();
+        commit.result.unwrap();
+    };
+    (0..10).for_each(|id| write(id, (id % 2) as u8, 5));
+    account.save_snapshot("s", NOW).unwrap();
+    let saved = items(&account);
+    (5..15).for_each(|id| write(id, (id % 2) as u8, 9));
+    account.restore_snapshot("s").unwrap();
+    assert_eq!(items(&account), saved);
+    write(1, 1, 6);
+    let account = reopened_by(account, open);
+    let split = container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
+    account.save_snapshot("t", NOW).unwrap();
+    container_of(&account, "c").store.merge(&split, Duration::ZERO).unwrap();
+    account.restore_snapshot("t").unwrap();
+    reopened_by(account, open);
+}
