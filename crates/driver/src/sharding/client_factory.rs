@@ -10,6 +10,8 @@ use std::time::Duration;
 use azure_core::http::{HttpClient, Url};
 use futures::future::BoxFuture;
 
+use crate::routing::Endpoint;
+
 /// Makes HTTP clients.
 ///
 /// Called for every shard, mostly in the background but also by a request that finds all others full, so it
@@ -18,6 +20,12 @@ use futures::future::BoxFuture;
 pub trait HttpClientFactory: Send + Sync + fmt::Debug {
     /// A new client.
     fn create(&self, config: &HttpClientConfig) -> NewClient;
+
+    /// Is told, with the feature `fault-injection`, which endpoint the next requests may go to: what is below
+    /// sees URLs, and only here is it known which region is behind one.
+    fn endpoint_in_use(&self, endpoint: &Endpoint) {
+        let _ = endpoint;
+    }
 }
 
 /// Opens a connection before the first request that needs it.
@@ -164,6 +172,12 @@ impl SharedClients {
     /// None yet.
     pub fn new(factory: Arc<dyn HttpClientFactory>, config: HttpClientConfig) -> SharedClients {
         SharedClients { factory, config, next_id: AtomicU64::new(0), known: Mutex::default() }
+    }
+
+    /// Tells the factory where requests go.
+    #[cfg(feature = "fault-injection")]
+    pub(crate) fn endpoint_in_use(&self, endpoint: &Endpoint) {
+        self.factory.endpoint_in_use(endpoint);
     }
 
     /// What clients are made with.

@@ -127,6 +127,8 @@ impl AdaptiveTransport {
         deadline: Instant,
     ) -> Delivery {
         let gateway = self.gateway(endpoint);
+        #[cfg(feature = "fault-injection")]
+        self.sharded.clients().endpoint_in_use(endpoint);
         match strategy(gateway.protocol.get(), self.elsewhere.get()) {
             Strategy::Sharded => {
                 let in_flight = gateway.shards.acquire(except, self.sharded.at(begun));

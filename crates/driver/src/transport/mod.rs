@@ -284,4 +284,6 @@ impl Dice {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

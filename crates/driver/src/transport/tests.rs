@@ -4,84 +4,14 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicU32;
 
 use azure_core::error::ErrorKind;
-use azure_core::http::Url;
 use protocol::authorization::{EMULATOR_KEY, Key};
-use protocol::partition::PartitionKey;
 use protocol::status::Status;
 
-use super::request::ExecutionContext;
+use super::testing::{SECOND, World, create, read};
 use super::*;
-use crate::clock::ManualTime;
-use crate::operation::{ContainerName, Operation, header};
-use crate::routing::{Endpoint, Region};
+use crate::operation::header;
+use crate::sharding::ShardingConfig;
 use crate::sharding::testing::{Factory, Reply};
-use crate::sharding::{HttpClientConfig, ShardingConfig};
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// A transport over scripted clients.
-struct World {
-    time: ManualTime,
-    factory: Factory,
-    transport: Arc<Transport>,
-    endpoint: Endpoint,
-}
-
-impl World {
-    fn new(factory: Factory) -> World {
-        World::with_sharding(factory, ShardingConfig::default())
-    }
-
-    fn with_sharding(factory: Factory, sharding: ShardingConfig) -> World {
-        let time = ManualTime::new();
-        let client = HttpClientConfig::default();
-        let adaptive = AdaptiveTransport::new(Arc::new(factory.clone()), client, sharding, time.clock());
-        let adaptive = Arc::new(adaptive.expect("a valid configuration"));
-        let url = Url::parse("https://one.example/").expect("a URL");
-        let key = Credential::Key(Key::from_base64(EMULATOR_KEY).expect("a key"));
-        let transport = Transport::new(adaptive, key, &url, None, time.clock());
-        let endpoint = Endpoint::regional(Region::new("West US"), url);
-        World { time, factory, transport: Arc::new(transport), endpoint }
-    }
-
-    /// Carries an operation out, moving time on whenever nothing else can happen.
-    async fn execute(&self, operation: &Operation, within: Duration) -> TransportResult {
-        let mut attempt = std::pin::pin!(self.attempt(operation, within));
-        loop {
-            if let std::task::Poll::Ready(result) = futures::poll!(attempt.as_mut()) {
-                return result;
-            }
-            tokio::task::yield_now().await;
-            self.time.advance_to_next();
-        }
-    }
-
-    async fn attempt(&self, operation: &Operation, within: Duration) -> TransportResult {
-        let path = operation.target().path();
-        let request = TransportRequest {
-            operation,
-            endpoint: &self.endpoint,
-            url: self.endpoint.url().join(path).expect("a path"),
-            headers: headers::with_room(),
-            context: ExecutionContext::Initial,
-            deadline: self.time.clock().now() + within,
-        };
-        let limits = AttemptLimits::of(&OperationSettings::default(), operation.plane());
-        self.transport.execute(request, &limits).await
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.transport.adaptive().gateway(&self.endpoint).shards().in_flight()
-    }
-}
-
-fn read() -> Operation {
-    Operation::read_item(&ContainerName::new("d", "c"), key(), "1")
-}
-
-fn create() -> Operation {
-    Operation::create_item(&ContainerName::new("d", "c"), key(), r#"{"id":"1"}"#)
-}
 
 /// Replies in turn; the last one stays.
 fn in_turn(replies: Vec<Reply>) -> Factory {
@@ -307,8 +237,4 @@ async fn a_body_in_pieces_comes_together_and_one_that_breaks_off_is_no_answer() 
     let answer = adaptive::collect(pieces(false)).await.expect("whole");
     assert_eq!(&answer.body[..], b"abcde");
     assert!(adaptive::collect(pieces(true)).await.is_err());
-}
-
-fn key() -> PartitionKey {
-    PartitionKey::from(vec![protocol::partition::PartitionKeyComponent::from("k")])
 }

@@ -1,0 +1,148 @@
+//! The client that asks the rules first, and the factory that puts it in front of every other.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use azure_core::http::headers::Headers;
+use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
+use perihelion_http::exchange::{self, Exchange, Sent, Step};
+use perihelion_http::{Error, ErrorKind};
+use protocol::headers as names;
+use protocol::status::{Status, SubStatus};
+
+use super::FaultInjector;
+use super::condition::Seen;
+use super::reaction::{Outcome, Reaction};
+use crate::routing::Endpoint;
+use crate::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
+
+/// Puts a [`FaultInjectingHttpClient`] in front of every client that another factory makes.
+#[derive(Debug)]
+pub struct FaultInjectingHttpClientFactory {
+    inner: Arc<dyn HttpClientFactory>,
+    faults: FaultInjector,
+    created: AtomicU64,
+}
+
+impl FaultInjectingHttpClientFactory {
+    /// Wraps `inner`; its clients obey the rules of `faults`, now and later.
+    pub fn new(inner: Arc<dyn HttpClientFactory>, faults: FaultInjector) -> FaultInjectingHttpClientFactory {
+        FaultInjectingHttpClientFactory { inner, faults, created: AtomicU64::new(0) }
+    }
+}
+
+impl HttpClientFactory for FaultInjectingHttpClientFactory {
+    fn create(&self, config: &HttpClientConfig) -> NewClient {
+        let number = self.created.fetch_add(1, Ordering::Relaxed);
+        let (faults, patience) = (self.faults.clone(), config.request_timeout);
+        self.inner
+            .create(config)
+            .wrapped(|inner| Arc::new(FaultInjectingHttpClient { inner, faults, number, patience }))
+    }
+
+    fn endpoint_in_use(&self, endpoint: &Endpoint) {
+        self.faults.region_is(endpoint.authority(), endpoint.region());
+        self.inner.endpoint_in_use(endpoint);
+    }
+}
+
+/// A client that asks the rules before it hands a request on.
+#[derive(Debug)]
+pub struct FaultInjectingHttpClient {
+    inner: Arc<dyn HttpClient>,
+    faults: FaultInjector,
+    number: u64,
+    /// How long a timeout takes where nobody set a deadline.
+    patience: Duration,
+}
+
+impl FaultInjectingHttpClient {
+    async fn execute(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
+        let authority = authority(request);
+        let region = self.faults.region_of(&authority);
+        let clock = self.faults.clock();
+        let reaction = Seen::of(request, &authority, region, self.number)
+            .and_then(|seen| self.faults.reaction(&seen, clock.now()));
+        let Some(Reaction { delay, outcome }) = reaction else {
+            return self.inner.execute_request(request).await;
+        };
+        if !delay.is_zero() {
+            let reporter = exchange::begin();
+            reporter.report(&Exchange::begun());
+            clock.sleep(delay).await;
+        }
+        match outcome {
+            Outcome::PassOn => self.inner.execute_request(request).await,
+            Outcome::Answer { status, sub_status, retry_after } => {
+                report(Sent::Sent, None);
+                Ok(answer(status, sub_status, retry_after))
+            }
+            Outcome::ConnectionErrorBeforeSending => {
+                Err(failure(ErrorKind::Unreachable, &authority, report(Sent::NotSent, Some(Step::Connect))))
+            }
+            Outcome::ConnectionErrorAfterSending => {
+                let answer = self.inner.execute_request(request).await?;
+                // Up to the last byte, so that the service is done with it for certain.
+                answer.try_into_raw_response().await?;
+                Err(failure(ErrorKind::Closed, &authority, report(Sent::Sent, Some(Step::FirstByte))))
+            }
+            Outcome::Timeout => {
+                let record = report(Sent::Sent, Some(Step::FirstByte));
+                match exchange::wanted().deadline {
+                    Some(deadline) => clock.sleep_until(deadline).await,
+                    None => clock.sleep(self.patience).await,
+                }
+                Err(failure(ErrorKind::TimedOut, &authority, record))
+            }
+        }
+    }
+}
+
+impl HttpClient for FaultInjectingHttpClient {
+    fn execute_request<'a, 'b, 'c>(
+        &'a self,
+        request: &'b Request,
+    ) -> Pin<Box<dyn Future<Output = azure_core::Result<AsyncRawResponse>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(self.execute(request))
+    }
+}
+
+/// Says what "happened" to whoever observes the request.
+fn report(sent: Sent, failed: Option<Step>) -> Exchange {
+    let reporter = exchange::begin();
+    let mut record = Exchange::begun();
+    (record.sent, record.failed) = (sent, failed);
+    reporter.report(&record);
+    record
+}
+
+fn failure(kind: ErrorKind, authority: &str, record: Exchange) -> azure_core::Error {
+    Error::new(kind, authority, record).because("a fault rule says so").into()
+}
+
+fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> AsyncRawResponse {
+    let mut headers = Headers::new();
+    if !sub_status.is_none() {
+        headers.insert(names::SUB_STATUS, sub_status.to_string());
+    }
+    if let Some(wait) = retry_after {
+        headers.insert(names::RETRY_AFTER_MS, wait.as_millis().to_string());
+    }
+    let body = format!(r#"{{"code":"{}","message":"a fault rule says so"}}"#, status.code_name());
+    AsyncRawResponse::from_bytes(StatusCode::from(status.0), headers, body)
+}
+
+/// Host and port, as endpoints name them.
+fn authority(request: &Request) -> String {
+    let url = request.url();
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    format!("{host}:{port}")
+}
