@@ -20,9 +20,7 @@ pub mod operation;
 pub mod options;
 
 // 2. The loop over regions, and the race of two of them.
-#[allow(dead_code, reason = "the loop that calls it follows")]
 mod hedging;
-#[allow(dead_code, reason = "the loop that calls it follows")]
 mod pipeline;
 
 // 3. Where to send.
@@ -51,8 +49,12 @@ pub mod background;
 pub mod clock;
 
 // The front door.
+mod account;
 mod driver;
 mod runtime;
 
+pub use account::Account;
+pub use driver::CosmosDriver;
 pub use error::{Error, ErrorKind, Result};
 pub use operation::{Operation, OperationKind, Response, Target};
+pub use runtime::{CosmosRuntime, CosmosRuntimeBuilder};

@@ -14,6 +14,7 @@ use super::partition_ranges::RangesCache;
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::operation::ContainerName;
+use crate::routing::ContainerIdentity;
 use crate::session::ContainerSession;
 
 /// Containers known at a time; beyond it the least recently used is forgotten.
@@ -52,7 +53,7 @@ impl ContainerDefinition {
 /// A container and all that was learnt about it.
 #[derive(Debug)]
 pub struct Container {
-    name: ContainerName,
+    identity: Arc<ContainerIdentity>,
     definition: ContainerDefinition,
     session: ContainerSession,
     ranges: RangesCache,
@@ -61,12 +62,18 @@ pub struct Container {
 impl Container {
     /// A container of which nothing but its definition is known.
     pub fn new(name: ContainerName, definition: ContainerDefinition) -> Container {
-        Container { name, definition, session: ContainerSession::new(), ranges: RangesCache::new() }
+        let identity = Arc::new(ContainerIdentity { name, rid: definition.rid.clone() });
+        Container { identity, definition, session: ContainerSession::new(), ranges: RangesCache::new() }
     }
 
     /// The name that leads to it.
     pub fn name(&self) -> &ContainerName {
-        &self.name
+        &self.identity.name
+    }
+
+    /// Its name and `_rid`, shared by what is kept about its partitions.
+    pub fn identity(&self) -> &Arc<ContainerIdentity> {
+        &self.identity
     }
 
     /// What tells it from another container of the same name.
@@ -134,9 +141,10 @@ impl ContainerCache {
     where
         F: Future<Output = Result<ContainerDefinition, Error>> + Send + 'static,
     {
-        let name = known.name.clone();
+        let name = known.identity.name.clone();
         let make = || made_of(name.clone(), Some(Arc::clone(known)), fetch());
-        let refreshed = self.0.refresh(&known.name, |current| Arc::ptr_eq(current, known), make).await;
+        let refreshed =
+            self.0.refresh(&known.identity.name, |current| Arc::ptr_eq(current, known), make).await;
         if let Err(error) = &refreshed
             && error.kind() == ErrorKind::NotFound
         {
@@ -147,7 +155,7 @@ impl ContainerCache {
 
     /// Forgets a container, unless its name has been led elsewhere since; says whether it did.
     pub fn forget(&self, known: &Arc<Container>) -> bool {
-        self.0.forget(&known.name, |current| Arc::ptr_eq(current, known))
+        self.0.forget(&known.identity.name, |current| Arc::ptr_eq(current, known))
     }
 
     /// How many are known.

@@ -57,8 +57,7 @@ mod tests {
     #[test]
     fn the_caller_and_the_account_may_forbid_it() {
         let read = Operation::new(OperationKind::Read, Target::item(&ContainerName::new("d", "c"), "i"));
-        let mut off = HedgingSettings::default();
-        off.enabled = false;
+        let off = HedgingSettings { enabled: false, ..HedgingSettings::default() };
         let regions = account(&["A"], &["A", "B"]);
         assert!(!may_be_raced(&read, &off, &regions));
         let mut forbidding = properties(&["A"], &["A", "B"]);

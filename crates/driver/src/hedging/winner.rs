@@ -12,6 +12,10 @@ use crate::transport::outcome::{Answer, TransportOutcome, TransportResult};
 
 /// What became of one of the two attempts.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "at most two live, for the end of one attempt; nearly all are done"
+)]
 pub(crate) enum Lane {
     /// It was never sent.
     Unused,

@@ -51,6 +51,8 @@ pub struct Operation {
     kind: OperationKind,
     target: Target,
     scope: Scope,
+    /// The key of the scope, as it is sent.
+    key_header: Option<String>,
     body: Bytes,
     precondition: Precondition,
     session_token: Option<String>,
@@ -65,6 +67,7 @@ impl Operation {
             kind,
             target,
             scope: Scope::Whole,
+            key_header: None,
             body: Bytes::new(),
             precondition: Precondition::None,
             session_token: None,
@@ -112,6 +115,10 @@ impl Operation {
     /// The same, in this part of the container.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Operation {
+        self.key_header = match &scope {
+            Scope::Key(key) => Some(key.to_header()),
+            Scope::Whole | Scope::Range(_) | Scope::Partition(_) => None,
+        };
         self.scope = scope;
         self
     }
@@ -165,6 +172,11 @@ impl Operation {
     /// In which part of the container.
     pub fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// The logical partition, as the header writes it.
+    pub fn key_header(&self) -> Option<&str> {
+        self.key_header.as_deref()
     }
 
     /// With which body; empty for none.

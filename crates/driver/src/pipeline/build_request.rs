@@ -56,7 +56,11 @@ impl<'a> Parts<'a> {
             |name: &'static str, value: HeaderValue| headers.insert(HeaderName::from_static(name), value);
         match operation.scope() {
             Scope::Whole => {}
-            Scope::Key(key) => set(names::PARTITION_KEY, HeaderValue::from(key.to_header())),
+            Scope::Key(_) => {
+                if let Some(key) = operation.key_header() {
+                    set(names::PARTITION_KEY, HeaderValue::from(key.to_owned()));
+                }
+            }
             Scope::Range(_) | Scope::Partition(_) => {
                 if let Some(id) = self.location.and_then(Location::range) {
                     set(names::PARTITION_KEY_RANGE_ID, HeaderValue::from(id.to_string()));
@@ -151,14 +155,12 @@ mod tests {
 
     use protocol::container::PartitionKeyDefinition;
     use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey};
-    use protocol::partition_range::RangeId;
 
     use super::*;
     use crate::cache::{Container, ContainerDefinition};
     use crate::clock::Clock;
     use crate::operation::{ContainerName, Target};
     use crate::options::{ConsistencyOptions, DriverSettings, OperationOptions, ReadConsistencyStrategy};
-    use crate::routing::PartitionId;
     use crate::routing::test_accounts::account;
 
     fn location(bounds: Option<EpkRange>) -> Location {
@@ -166,7 +168,7 @@ mod tests {
         let definition = ContainerDefinition { rid: "rid==".into(), partition_key };
         let container = Arc::new(Container::new(ContainerName::new("d", "c"), definition));
         container.session().record("0:-1#7");
-        let partition = PartitionId { container: Arc::from("rid=="), range: RangeId(0) };
+        let partition = crate::routing::test_partitions::partition(0);
         Location { container, ranges: None, partition: Some(partition), bounds }
     }
 

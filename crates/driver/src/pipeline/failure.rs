@@ -26,7 +26,8 @@ pub(crate) fn out_of_time(outcome: TransportOutcome, undecided: bool) -> Error {
     of_outcome(outcome).with_kind(kind)
 }
 
-fn of_outcome(outcome: TransportOutcome) -> Error {
+/// What an outcome says by itself.
+pub(crate) fn of_outcome(outcome: TransportOutcome) -> Error {
     match outcome {
         TransportOutcome::Success(answer) | TransportOutcome::ServiceError(answer) => of_answer(&answer),
         TransportOutcome::NoAnswer { error, .. } => {

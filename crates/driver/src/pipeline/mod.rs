@@ -22,7 +22,7 @@ use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
 
 pub(crate) use self::evaluate::may_be_own_doing;
-#[allow(unused_imports, reason = "the driver that places operations follows")]
+pub(crate) use self::failure::of_outcome as error_of;
 pub(crate) use self::location::{Location, Placed, needs_ranges, place};
 pub(crate) use self::surroundings::Surroundings;
 
@@ -160,7 +160,7 @@ impl<'a, S: Surroundings> Execution<'a, S> {
             deadline: self.deadline,
         };
         let started = clock.now();
-        let first = self.surroundings.send(parts.request(&route.endpoint, context));
+        let first = self.surroundings.send(parts.request(&route.endpoint, context), self.settings);
         let hedging = &self.settings.hedging;
         // Only the first attempt is raced: later ones already know where not to go.
         let second = (previous.is_none() && may_be_raced(operation, hedging, view.account))
@@ -176,7 +176,7 @@ impl<'a, S: Surroundings> Execution<'a, S> {
         let start = || {
             let permit = self.surroundings.hedges().take(hedging.concurrent_max.get())?;
             let request = parts.request(&second.endpoint, ExecutionContext::Hedging);
-            Some((permit, self.surroundings.send(request)))
+            Some((permit, self.surroundings.send(request, self.settings)))
         };
         let race = hedging::race(clock, after, first, start, |outcome| is_final(operation, outcome)).await;
         self.settle(race, (context, route, started), second)
@@ -315,14 +315,12 @@ impl<'a, S: Surroundings> Execution<'a, S> {
         if view.account.is_unavailable(region, is_read) {
             self.surroundings.account().update(|account| account.mark_available(region));
         }
-        if let Some(location) = view.location {
-            if !view.partitions.is_empty()
-                && let Some(partition) = location.partition.clone()
-            {
-                let key = PartitionRegion { partition, region: region.clone() };
-                if view.partitions.remembers(&key) {
-                    self.surroundings.partitions().update(|partitions| partitions.record_success(&key));
-                }
+        if !view.partitions.is_empty()
+            && let Some(partition) = view.location.and_then(|location| location.partition.clone())
+        {
+            let key = PartitionRegion { partition, region: region.clone() };
+            if view.partitions.remembers(&key) {
+                self.surroundings.partitions().update(|partitions| partitions.record_success(&key));
             }
         }
         let now = self.surroundings.clock().now();

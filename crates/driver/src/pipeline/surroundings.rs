@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::hedging::budget::Budget;
 use crate::operation::Operation;
+use crate::options::OperationSettings;
 use crate::routing::{AccountState, PartitionState, StateCell};
 use crate::transport::outcome::TransportResult;
 use crate::transport::request::TransportRequest;
@@ -32,7 +33,11 @@ pub(crate) trait Surroundings: Send + Sync {
     fn hedges(&self) -> &Budget;
 
     /// Sends one attempt. Never later than the request's deadline.
-    fn send(&self, request: TransportRequest<'_>) -> impl Future<Output = TransportResult> + Send;
+    fn send(
+        &self,
+        request: TransportRequest<'_>,
+        settings: &OperationSettings,
+    ) -> impl Future<Output = TransportResult> + Send;
 
     /// Finds the container and partition of an operation on data: from memory nearly always. None for
     /// metadata.

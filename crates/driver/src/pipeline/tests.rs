@@ -11,7 +11,6 @@ use futures::FutureExt;
 use perihelion_http::exchange::Exchange;
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::PartitionKey;
-use protocol::partition_range::RangeId;
 
 use super::*;
 use crate::cache::{Container, ContainerDefinition};
@@ -20,8 +19,8 @@ use crate::error::ErrorKind;
 use crate::hedging::budget::Budget;
 use crate::operation::{ContainerName, OperationKind, Precondition, Target};
 use crate::options::{CircuitBreakerConfig, DriverSettings, OperationOptions, TimeoutOptions};
+use crate::routing::StateCell;
 use crate::routing::test_accounts::{account, properties};
-use crate::routing::{PartitionId, StateCell};
 use crate::transport::outcome::Sent;
 use crate::transport::request::TransportRequest;
 
@@ -141,7 +140,7 @@ impl Surroundings for World {
         &self.budget
     }
 
-    async fn send(&self, request: TransportRequest<'_>) -> TransportResult {
+    async fn send(&self, request: TransportRequest<'_>, _: &OperationSettings) -> TransportResult {
         let region = request.endpoint.region().as_str().to_owned();
         self.sent.lock().expect("unpoisoned").push((region.clone(), request.context));
         let (after, reply) = self.reply(&region);
@@ -183,7 +182,7 @@ impl Surroundings for World {
     }
 
     async fn locate(&self, operation: &Operation, _: Instant) -> Result<Option<Location>> {
-        let partition = PartitionId { container: Arc::from("rid"), range: RangeId(0) };
+        let partition = crate::routing::test_partitions::partition(0);
         let location = Location {
             container: Arc::clone(&self.container),
             ranges: None,

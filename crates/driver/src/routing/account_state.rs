@@ -40,6 +40,7 @@ pub struct AccountState {
     failover_writes: Vec<Endpoint>,
     /// The account's own endpoint.
     global: Endpoint,
+    is_known: bool,
     multi_write: bool,
     partition_failover: bool,
     hedging_forbidden: bool,
@@ -55,6 +56,7 @@ impl AccountState {
             writes: vec![global.clone()],
             failover_writes: vec![global.clone()],
             global,
+            is_known: false,
             multi_write: false,
             partition_failover: false,
             hedging_forbidden: false,
@@ -84,6 +86,7 @@ impl AccountState {
             writes,
             failover_writes,
             global: self.global.clone(),
+            is_known: true,
             multi_write,
             partition_failover: properties.enable_per_partition_failover_behavior,
             hedging_forbidden: properties.disable_cross_regional_hedging,
@@ -150,6 +153,11 @@ impl AccountState {
             Some(Mark { what: Unavailable::All, .. }) => true,
             Some(Mark { what: Unavailable::Writes, .. }) => !is_read,
         }
+    }
+
+    /// Whether the account has been asked.
+    pub fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// Where reads go, best first; never empty.

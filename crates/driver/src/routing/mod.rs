@@ -6,22 +6,25 @@
 
 mod account_state;
 mod endpoint;
+pub(crate) mod failback;
 mod partition_map;
 mod partition_state;
-#[allow(dead_code, reason = "the loop that calls it follows")]
 pub(crate) mod refresh;
 mod state_cell;
 
 pub use account_state::{AccountState, UNAVAILABLE_FOR, Unavailable};
 pub use endpoint::{Endpoint, EndpointKind, Region};
 pub use partition_map::{IncompleteMap, Partition, PartitionMap};
-#[allow(unused_imports, reason = "the loop that calls it follows")]
 pub(crate) use partition_state::look_every;
-pub use partition_state::{Breaker, BreakerState, PartitionId, PartitionRegion, PartitionState};
+pub use partition_state::{
+    Breaker, BreakerState, ContainerIdentity, PartitionId, PartitionRegion, PartitionState,
+};
 pub use state_cell::StateCell;
 
 #[cfg(test)]
 pub(crate) use account_state::tests as test_accounts;
+#[cfg(test)]
+pub(crate) use partition_state::tests as test_partitions;
 
 /// What a route is needed for.
 #[derive(Clone, Copy, Debug)]
@@ -151,8 +154,6 @@ impl Against {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use protocol::partition_range::RangeId;
 
     use super::account_state::tests::{account, global, properties};
@@ -165,7 +166,7 @@ mod tests {
     }
 
     fn partition() -> PartitionId {
-        PartitionId { container: Arc::from("rid"), range: RangeId(3) }
+        super::partition_state::tests::partition(3)
     }
 
     fn healthy() -> PartitionState {

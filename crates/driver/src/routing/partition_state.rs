@@ -11,13 +11,23 @@ use imbl::HashMap;
 use protocol::partition_range::RangeId;
 
 use super::endpoint::Region;
+use crate::operation::ContainerName;
 use crate::options::CircuitBreakerConfig;
+
+/// A container by its name and by what tells it from another one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContainerIdentity {
+    /// Its name.
+    pub name: ContainerName,
+    /// Its `_rid`.
+    pub rid: String,
+}
 
 /// A physical partition of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionId {
-    /// The container's resource id: a container made again under the same name is another one.
-    pub container: Arc<str>,
+    /// The container.
+    pub container: Arc<ContainerIdentity>,
     /// Which of its partitions.
     pub range: RangeId,
 }
@@ -138,13 +148,15 @@ impl PartitionState {
         !self.breakers.is_empty() && self.breakers.contains_key(key)
     }
 
-    /// Open breakers that were not looked at for the probe delay, and the state in which they just were.
+    /// Open breakers that were not looked at for the probe delay, and the state in which they just were. A
+    /// probe reads, so it is no help where only writes failed: those wait for [`PartitionState::sweep`].
     pub fn take_probes(&self, now: Instant) -> (PartitionState, Vec<PartitionRegion>) {
         let delay = self.config.unavailability_probe_delay;
         let mut next = self.clone();
         let mut due = Vec::new();
         for (key, breaker) in &self.breakers {
             if let BreakerState::Open { since, looked } = breaker.state
+                && breaker.failed_reads > 0
                 && now.saturating_duration_since(looked) >= delay
             {
                 due.push(key.clone());
@@ -194,9 +206,10 @@ impl PartitionState {
             BreakerState::Closed | BreakerState::HalfOpen => {
                 breaker.last_failure + config.counter_reset_window
             }
-            BreakerState::Open { since, looked } => {
+            BreakerState::Open { since, looked } if breaker.failed_reads > 0 => {
                 (since + config.failback_interval).min(looked + config.unavailability_probe_delay)
             }
+            BreakerState::Open { since, .. } => since + config.failback_interval,
         };
         self.breakers.values().map(due).min()
     }
@@ -225,21 +238,25 @@ impl PartitionState {
 }
 
 /// The pause between two looks at the breakers: as often as a probe may be due, and not busily.
-#[allow(dead_code, reason = "the loop that calls it follows")]
 pub(crate) fn look_every(config: &CircuitBreakerConfig) -> Duration {
     config.unavailability_probe_delay.min(config.failback_interval).max(Duration::from_millis(100))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::clock::Clock;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn key(range: u32, region: &str) -> PartitionRegion {
-        let partition = PartitionId { container: Arc::from("rid"), range: RangeId(range) };
-        PartitionRegion { partition, region: Region::new(region) }
+        PartitionRegion { partition: partition(range), region: Region::new(region) }
+    }
+
+    /// A partition of some container.
+    pub(crate) fn partition(range: u32) -> PartitionId {
+        let container = ContainerIdentity { name: ContainerName::new("d", "c"), rid: "rid".into() };
+        PartitionId { container: Arc::new(container), range: RangeId(range) }
     }
 
     fn empty() -> PartitionState {
@@ -296,7 +313,7 @@ mod tests {
     #[test]
     fn an_open_breaker_is_probed_after_five_seconds_and_not_twice_at_once() {
         let now = Clock::machine().now();
-        let open = empty().trip(&key(0, "A"), now);
+        let open = empty().record_failure(&key(0, "A"), true, now).record_failure(&key(0, "A"), true, now);
         assert!(open.take_probes(now + 4 * SECOND).1.is_empty());
         let (state, due) = open.take_probes(now + 5 * SECOND);
         assert_eq!(due, [key(0, "A")]);
@@ -304,6 +321,9 @@ mod tests {
         assert!(state.take_probes(now + 9 * SECOND).1.is_empty());
         assert_eq!(state.take_probes(now + 10 * SECOND).1.len(), 1);
         assert_eq!(open.next_due(), Some(now + 5 * SECOND));
+        let for_writes = empty().trip(&key(0, "A"), now);
+        assert!(for_writes.take_probes(now + 60 * SECOND).1.is_empty(), "a read says nothing about writes");
+        assert_eq!(for_writes.next_due(), Some(now + 300 * SECOND));
     }
 
     #[test]

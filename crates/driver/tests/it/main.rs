@@ -1,1 +1,5 @@
 //! The driver against the emulator, over real sockets.
+
+mod items;
+mod lab;
+mod regions;

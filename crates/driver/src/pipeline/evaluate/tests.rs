@@ -1,7 +1,5 @@
 //! The table in `docs/retries.md`, row by row: what it says is what the functions do.
 
-use std::sync::Arc;
-
 use azure_core::http::headers::Headers;
 use bytes::Bytes;
 use protocol::partition::PartitionKey;
@@ -58,7 +56,7 @@ struct World {
 }
 
 fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
-    let partition = PartitionId { container: Arc::from("rid"), range: RangeId(0) };
+    let partition = crate::routing::test_partitions::partition(0);
     evaluate(
         outcome,
         &Situation {

@@ -1,0 +1,118 @@
+//! Which account, and who asks: an endpoint and a credential.
+
+use std::fmt;
+
+use azure_core::http::Url;
+use protocol::authorization::Key;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::transport::authorization::Credential;
+
+/// An account to connect to.
+#[derive(Clone)]
+pub struct Account {
+    endpoint: Url,
+    credential: Credential,
+}
+
+impl Account {
+    /// The account at `endpoint`, asked with `credential`.
+    pub fn new(endpoint: &str, credential: Credential) -> Result<Account> {
+        let bad = |problem: String| Error::new(ErrorKind::Configuration, problem);
+        let url = Url::parse(endpoint.trim())
+            .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(bad(format!(
+                "the account endpoint `{endpoint}` is not an http or https URL of a host"
+            )));
+        }
+        Ok(Account { endpoint: url, credential })
+    }
+
+    /// The account at `endpoint`, asked with an account key as the portal shows it.
+    pub fn with_key(endpoint: &str, key: &str) -> Result<Account> {
+        let key = Key::from_base64(key).map_err(|_| {
+            Error::new(ErrorKind::Configuration, "the account key is not base64; copy it whole")
+        })?;
+        Account::new(endpoint, Credential::Key(key))
+    }
+
+    /// The account of a connection string: `AccountEndpoint=https://…;AccountKey=…;`.
+    pub fn from_connection_string(text: &str) -> Result<Account> {
+        let (mut endpoint, mut key) = (None, None);
+        for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+            // Keys end in `=`, so only the first one divides.
+            match part.split_once('=') {
+                Some((name, value)) if name.eq_ignore_ascii_case("AccountEndpoint") => endpoint = Some(value),
+                Some((name, value)) if name.eq_ignore_ascii_case("AccountKey") => key = Some(value),
+                // Portals and tools add parts of their own.
+                _ => {}
+            }
+        }
+        match (endpoint, key) {
+            (Some(endpoint), Some(key)) => Account::with_key(endpoint, key),
+            (None, _) => {
+                Err(Error::new(ErrorKind::Configuration, "the connection string has no AccountEndpoint"))
+            }
+            (_, None) => Err(Error::new(ErrorKind::Configuration, "the connection string has no AccountKey")),
+        }
+    }
+
+    /// Where it is.
+    pub fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    /// Who asks.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
+    }
+}
+
+/// Never the secret.
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({}, {:?})", self.endpoint, self.credential)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_is_read_in_any_order_and_spelling() {
+        for text in [
+            "AccountEndpoint=https://a.example:443/;AccountKey=a2V5;",
+            "accountkey=a2V5; ACCOUNTENDPOINT=https://a.example/",
+            "AccountEndpoint=https://a.example/;AccountKey=a2V5==;Database=d",
+        ] {
+            match Account::from_connection_string(text) {
+                Ok(account) => assert_eq!(account.endpoint().as_str(), "https://a.example/", "{text}"),
+                Err(error) => assert!(text.contains("=="), "{text}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_connected_to_says_what_is_missing() {
+        for (text, problem) in [
+            ("", "no AccountEndpoint"),
+            ("AccountEndpoint=https://a.example/", "no AccountKey"),
+            ("AccountKey=a2V5", "no AccountEndpoint"),
+            ("AccountEndpoint=a.example;AccountKey=a2V5", "is not a URL"),
+            ("AccountEndpoint=ftp://a.example;AccountKey=a2V5", "is not an http or https URL"),
+            ("AccountEndpoint=https://a.example/;AccountKey=%%%", "is not base64"),
+        ] {
+            let error = Account::from_connection_string(text).expect_err(text);
+            assert_eq!(error.kind(), ErrorKind::Configuration);
+            assert!(error.message().contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_never_shown() {
+        let account = Account::with_key("https://a.example", "c2VjcmV0").expect("valid");
+        assert_eq!(format!("{account:?}"), "Account(https://a.example/, Key(..))");
+    }
+}

@@ -1,0 +1,69 @@
+//! Background: regions and partitions that were left are looked at again, and get their traffic back.
+
+use std::sync::Arc;
+
+use protocol::headers as names;
+use protocol::status::Status;
+
+use super::account_state::UNAVAILABLE_FOR;
+use super::partition_state::PartitionRegion;
+use crate::driver::Inner;
+use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
+use crate::transport::AttemptLimits;
+use crate::transport::headers::with_room;
+use crate::transport::outcome::TransportOutcome;
+use crate::transport::request::{ExecutionContext, TransportRequest};
+
+/// Probes under way at once.
+const PROBES_MAX: usize = 8;
+
+/// One look: forgets what is old, and probes partitions that have been left for a while.
+pub(crate) async fn look(driver: Arc<Inner>) {
+    let now = driver.clock.now();
+    if driver.account.peek(|account| account.has_expired(now, UNAVAILABLE_FOR)) {
+        driver.account.update(|account| account.expire(now, UNAVAILABLE_FOR));
+    }
+    if driver.partitions.peek(|partitions| partitions.next_due().is_none_or(|due| due > now)) {
+        return;
+    }
+    let due = driver.partitions.update_with(|partitions| partitions.sweep(now).take_probes(now));
+    for batch in due.chunks(PROBES_MAX) {
+        futures::future::join_all(batch.iter().map(|key| probe(&driver, key))).await;
+    }
+}
+
+/// Reads a little of a partition in the region it was left in.
+async fn probe(driver: &Inner, key: &PartitionRegion) {
+    let account = driver.account.snapshot();
+    let Some(endpoint) = account.all().find(|endpoint| endpoint.region() == &key.region) else { return };
+    let operation = Operation::new(OperationKind::ReadFeed, Target::items(&key.partition.container.name))
+        .with_scope(Scope::Partition(key.partition.range));
+    let limits = AttemptLimits::of(&driver.settings.operation, Plane::Data);
+    let mut url = endpoint.url().clone();
+    url.set_path(operation.target().path());
+    let mut headers = with_room();
+    headers.insert(names::PARTITION_KEY_RANGE_ID, key.partition.range.to_string());
+    headers.insert(names::MAX_ITEM_COUNT, "1");
+    let request = TransportRequest {
+        operation: &operation,
+        endpoint,
+        url,
+        headers,
+        context: ExecutionContext::Probe,
+        deadline: driver.clock.now() + limits.request_timeout,
+    };
+    match driver.transport.execute(request, &limits).await.outcome {
+        TransportOutcome::Success(_) => {
+            driver.partitions.update(|partitions| partitions.probe_succeeded(key))
+        }
+        // The partition is no more: there is nothing to come back to.
+        TransportOutcome::ServiceError(answer)
+            if matches!(answer.status, Status::GONE | Status::NOT_FOUND) =>
+        {
+            driver.partitions.update(|partitions| partitions.record_success(key));
+        }
+        TransportOutcome::ServiceError(_)
+        | TransportOutcome::NoAnswer { .. }
+        | TransportOutcome::DeadlineExceeded { .. } => {}
+    }
+}
