@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 
 use crate::authority::{AuthorityRef, BadAuthority, Scheme};
 use crate::call::{Call, Cause, Failure};
-use crate::client::Client;
+use crate::client::{Client, may_repeat};
 use crate::error::{Error, ErrorKind};
 use crate::exchange::Step;
 use crate::request::RequestBody;
@@ -46,8 +46,15 @@ impl HttpClient for Client {
                 return Err(call.fail(failure, request.url()).into());
             }
         };
-        let response = self.run(&host, prepared, &mut call).await?;
-        Ok(to_azure(response))
+        let mut sent = self.run(&host, prepared, &mut call).await;
+        // The request is still here, so what a closed connection took with it can be made once more.
+        if let Err(error) = &sent
+            && may_repeat(&call.record, error.kind())
+            && let Ok(again) = to_http(request)
+        {
+            sent = self.run(&host, again, &mut call).await;
+        }
+        Ok(to_azure(sent?))
     }
 }
 

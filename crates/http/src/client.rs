@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::uri::{InvalidUri, PathAndQuery, Uri};
 use http::{Request, Response};
+use tracing::{Instrument, Span, field};
 
 use crate::authority::AuthorityRef;
 use crate::call::{Call, Cause, Failure};
@@ -20,6 +21,9 @@ use crate::pool::PoolMetrics;
 use crate::request::RequestBody;
 use crate::response::ResponseBody;
 use crate::settings::Settings;
+
+/// Target of all spans of the client.
+pub(crate) const TARGET: &str = "perihelion_http";
 
 /// An HTTP client that reuses connections and says what happened. Cheap to clone; clones share connections.
 ///
@@ -108,12 +112,38 @@ impl Client {
     pub(crate) async fn run(
         &self,
         host: &Host,
+        request: Request<RequestBody>,
+        call: &mut Call,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let span = tracing::debug_span!(
+            target: TARGET,
+            "http.request",
+            http.request.method = %request.method(),
+            server.address = %host.authority(),
+            http.response.status_code = field::Empty,
+            connection.id = field::Empty,
+            connection.reused = field::Empty,
+            network.protocol.name = field::Empty,
+            request.sent = field::Empty,
+            error = field::Empty,
+        );
+        let result = self.attempt(host, request, call).instrument(span.clone()).await;
+        if !span.is_disabled() {
+            describe(&span, &call.record, &result);
+        }
+        result
+    }
+
+    async fn attempt(
+        &self,
+        host: &Host,
         mut request: Request<RequestBody>,
         call: &mut Call,
     ) -> Result<Response<ResponseBody>, Error> {
         let Inner { settings, connector, .. } = &*self.inner;
         loop {
             call.record.attempts += 1;
+            call.record.failed = None;
             let fresh = call.record.attempts > 1;
             let place = match host.place(connector, settings, call, fresh).await {
                 Ok(place) => place,
@@ -140,9 +170,9 @@ impl Client {
         self.inner.hosts.pool().metrics(clock::now())
     }
 
-    /// Closes the waiting connections that have waited for too long or were closed by the peer, and says how
-    /// many that were. To be called now and then where many hosts are met; a host that is asked regularly is
-    /// looked after on the way.
+    /// Closes the connections that have waited for too long, and says how many that were. To be called now and
+    /// then where many hosts are met, or none for long: nothing runs in the background while no request does.
+    /// A host that is asked regularly is looked after on the way.
     pub fn cleanup_stale(&self) -> usize {
         self.inner.hosts.pool().cleanup_stale(clock::now())
     }
@@ -155,11 +185,29 @@ impl Client {
 
 /// Whether a request that failed may be sent again, once, without asking anybody: only if the connection was a
 /// reused one and provably nothing left.
-fn may_repeat(record: &Exchange, kind: ErrorKind) -> bool {
+pub(crate) fn may_repeat(record: &Exchange, kind: ErrorKind) -> bool {
     record.attempts < 2
         && record.reuse == Some(Reuse::Reused)
         && record.sent == Sent::NotSent
         && kind == ErrorKind::Closed
+}
+
+/// Tells the span of a request what came of it.
+fn describe(span: &Span, record: &Exchange, result: &Result<Response<ResponseBody>, Error>) {
+    if let Some(connection) = record.connection {
+        span.record("connection.id", connection.get());
+    }
+    if let Some(reuse) = record.reuse {
+        span.record("connection.reused", reuse == Reuse::Reused);
+    }
+    if let Some(protocol) = record.protocol {
+        span.record("network.protocol.name", field::display(protocol));
+    }
+    span.record("request.sent", field::display(record.sent));
+    match result {
+        Ok(response) => span.record("http.response.status_code", response.status().as_u16()),
+        Err(error) => span.record("error", field::display(error)),
+    };
 }
 
 fn path_only(uri: Uri) -> Uri {

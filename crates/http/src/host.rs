@@ -9,9 +9,11 @@ use std::time::Instant;
 use http::HeaderValue;
 use http::uri;
 use tokio::sync::Notify;
+use tracing::Instrument;
 
 use crate::authority::{Authority, Key, Scheme};
 use crate::call::{Call, Failure};
+use crate::client::TARGET;
 use crate::clock;
 use crate::connect::{Connected, Connector};
 use crate::connection::http1::{self, Http1};
@@ -204,7 +206,9 @@ impl Connecting<'_> {
     /// A place on a new connection.
     async fn make(&mut self, call: &mut Call) -> Result<Place, Failure> {
         let mut step = Step::Connect;
-        let making = self.connect(call, &mut step);
+        let span =
+            tracing::debug_span!(target: TARGET, "http.connect", server.address = %self.host.authority);
+        let making = self.connect(call, &mut step).instrument(span);
         match deadline::within(self.deadline, making).await {
             Ok(made) => made,
             Err(Passed) => Err(Failure::timed_out(step)),

@@ -280,12 +280,13 @@ pub(crate) async fn send(
             // The flush that may be under way is not ours; the one after it is.
             progress.ended(Some(http2.wire.flushes() + 2));
         }
-        match Pin::new(&mut answer).poll(cx) {
-            Poll::Ready(answered) => Poll::Ready(answered.map_err(|error| failed(error, Step::FirstByte))),
-            Poll::Pending => match uploaded {
-                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
-                _ => place.poll_until(deadline, cx).map(|_| Err(Failure::timed_out(Step::FirstByte))),
-            },
+        match (Pin::new(&mut answer).poll(cx), uploaded) {
+            (Poll::Ready(Ok(response)), _) => Poll::Ready(Ok(response)),
+            (_, Poll::Ready(Err(failure))) => Poll::Ready(Err(failure)),
+            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(failed(error, Step::FirstByte))),
+            (Poll::Pending, _) => {
+                place.poll_until(deadline, cx).map(|_| Err(Failure::timed_out(Step::FirstByte)))
+            }
         }
     })
     .await;
@@ -563,3 +564,6 @@ fn failed(error: h2::Error, step: Step) -> Failure {
     };
     Failure::new(kind, step).because(error)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! Peers that speak HTTP/2 and do not always behave.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use h2::server::{self, SendResponse};
+use h2::{Reason, RecvStream};
+use http::{Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::client_builder::ClientBuilder;
+use crate::error::ErrorKind;
+use crate::exchange::{Protocol, Reuse, Sent, Step};
+use crate::request::RequestBody;
+
+type Asked = (Request<RecvStream>, SendResponse<Bytes>);
+type Connection = server::Connection<TcpStream, Bytes>;
+
+/// A server that runs `serve` for each connection, in which it is told the connection's number.
+async fn server<F>(serve: impl Fn(usize, TcpStream) -> F + Send + 'static) -> (SocketAddr, JoinSet<()>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        for number in 0.. {
+            let Ok((stream, _)) = listener.accept().await else { return };
+            connections.spawn(serve(number, stream));
+        }
+    });
+    (address, tasks)
+}
+
+async fn handshake(stream: TcpStream) -> Connection {
+    server::handshake(stream).await.expect("the client speaks HTTP/2")
+}
+
+/// Goes on with a connection until it ends.
+async fn drive(mut connection: Connection) {
+    while connection.accept().await.is_some() {}
+}
+
+fn ok(mut respond: SendResponse<Bytes>) {
+    let mut stream = respond.send_response(Response::new(()), false).expect("the stream is open");
+    stream.send_data(Bytes::from_static(b"ok"), true).expect("the stream is open");
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder().protocol(Protocol::Http2).no_proxy()
+}
+
+fn client() -> Client {
+    builder().build().expect("it is valid")
+}
+
+fn get(address: SocketAddr) -> Request<()> {
+    Request::get(format!("http://{address}/")).body(()).expect("it is valid")
+}
+
+async fn next(connection: &mut Connection) -> Asked {
+    connection.accept().await.expect("a request comes").expect("it is valid")
+}
+
+#[tokio::test]
+async fn after_goaway_requests_go_to_a_new_connection_and_those_on_their_way_finish() {
+    let (address, _server) = server(|number, stream| async move {
+        let mut connection = handshake(stream).await;
+        let (_, first) = next(&mut connection).await;
+        if number == 0 {
+            let (_, second) = next(&mut connection).await;
+            ok(first);
+            connection.graceful_shutdown();
+            // The shutdown is on its way when the second answer is.
+            ok(second);
+        } else {
+            ok(first);
+        }
+        drive(connection).await;
+    })
+    .await;
+    let client = client();
+    let (first, second) = tokio::join!(client.send(get(address)), client.send(get(address)));
+    let connection = |response: Response<crate::ResponseBody>| response.body().exchange().connection;
+    let first = connection(first.expect("it is answered"));
+    assert_eq!(first, connection(second.expect("it was on its way")));
+    // Whether or not the news has arrived, the next one is answered.
+    let third = client.send(get(address)).await.expect("it is answered");
+    let record = *third.body().exchange();
+    assert_ne!(record.connection, first);
+    assert_eq!(record.sent, Sent::Sent);
+}
+
+#[tokio::test]
+async fn a_refused_stream_may_be_repeated() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = handshake(stream).await;
+        let (_, mut first) = next(&mut connection).await;
+        first.send_reset(Reason::REFUSED_STREAM);
+        let (_, second) = next(&mut connection).await;
+        ok(second);
+        drive(connection).await;
+    })
+    .await;
+    let client = client();
+    let error = client.send(get(address)).await.expect_err("it is refused");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_ne!(error.sent(), Sent::NotSent, "it was, but nobody looked");
+    assert!(error.safe_to_repeat());
+    let response = client.send(get(address)).await.expect("the connection goes on");
+    assert_eq!(response.body().exchange().reuse, Some(Reuse::Reused));
+}
+
+#[tokio::test]
+async fn a_stream_that_goaway_leaves_out_was_refused() {
+    let (address, _server) = server(|_, mut stream| async move {
+        // By hand: settings, and once a request may be there, a GOAWAY that counts no stream in.
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        stream.write_all(&settings).await.expect("the client listens");
+        let mut seen = vec![0; 1024];
+        // Preface, settings and window update come before the headers, whose type is 1.
+        let mut length = 0;
+        while !has_headers(&seen[..length]) {
+            length += stream.read(&mut seen[length..]).await.expect("the client sends");
+        }
+        let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        stream.write_all(&goaway).await.expect("the client listens");
+        let _ = stream.read(&mut seen).await;
+    })
+    .await;
+    let error = client().send(get(address)).await.expect_err("it is left out");
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.safe_to_repeat());
+}
+
+/// Whether frames after the client's preface include HEADERS.
+fn has_headers(seen: &[u8]) -> bool {
+    let Some(mut frames) = seen.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") else { return false };
+    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
+        if *kind == 1 {
+            return true;
+        }
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        frames = rest.get(length..).unwrap_or_default();
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_reset_or_an_end_says_how_far_it_came() {
+    #[derive(Clone, Copy, Debug)]
+    enum Ends {
+        Reset,
+        ResetInBody,
+        Close,
+        CloseInBody,
+    }
+    for (ends, step) in [
+        (Ends::Reset, Step::FirstByte),
+        (Ends::ResetInBody, Step::Body),
+        (Ends::Close, Step::FirstByte),
+        (Ends::CloseInBody, Step::Body),
+    ] {
+        let (address, _server) = server(move |_, stream| async move {
+            let mut connection = handshake(stream).await;
+            let (_, mut respond) = next(&mut connection).await;
+            match ends {
+                Ends::Reset => respond.send_reset(Reason::INTERNAL_ERROR),
+                Ends::Close => return,
+                Ends::ResetInBody | Ends::CloseInBody => {
+                    let mut stream = respond.send_response(Response::new(()), false).expect("it is open");
+                    stream.send_data(Bytes::from_static(b"half"), false).expect("it is open");
+                    // Lets the half leave.
+                    for _ in 0..20 {
+                        let _ = connection.accept().now_or_never();
+                        tokio::task::yield_now().await;
+                    }
+                    match ends {
+                        Ends::ResetInBody => stream.send_reset(Reason::INTERNAL_ERROR),
+                        _ => return,
+                    }
+                }
+            }
+            drive(connection).await;
+        })
+        .await;
+        let client = client();
+        let error = match client.send(get(address)).await {
+            Err(error) => error,
+            Ok(response) => response.into_body().bytes(100).await.expect_err("it is cut off"),
+        };
+        assert_eq!((error.kind(), error.step()), (ErrorKind::Closed, step), "{ends:?}: {error}");
+        assert_eq!(error.sent(), Sent::Sent, "{ends:?}");
+        assert!(!error.safe_to_repeat(), "{ends:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_and_a_dropped_body_reset_their_stream_and_nothing_else() {
+    let (tell, mut told) = mpsc::channel(4);
+    let (address, _server) = server(move |_, stream| {
+        let tell = tell.clone();
+        async move {
+            let mut connection = handshake(stream).await;
+            let (_, mut first) = next(&mut connection).await;
+            let (_, mut second) = next(&mut connection).await;
+            let mut body = second.send_response(Response::new(()), false).expect("it is open");
+            body.send_data(Bytes::from_static(b"half"), false).expect("it is open");
+            let (_, third) = next(&mut connection).await;
+            ok(third);
+            let resets = async {
+                for reset in [
+                    std::future::poll_fn(|cx| first.poll_reset(cx)).await,
+                    std::future::poll_fn(|cx| body.poll_reset(cx)).await,
+                ] {
+                    tell.send(reset.expect("the connection is open")).await.expect("the test listens");
+                }
+                std::future::pending::<()>().await
+            };
+            tokio::select! { () = resets => {} () = drive(connection) => {} }
+        }
+    })
+    .await;
+    let client = client();
+    let mut first = Box::pin(client.send(get(address)));
+    let second = tokio::select! {
+        biased;
+        _ = &mut first => panic!("nobody answers it"),
+        second = client.send(get(address)) => second.expect("its head is there"),
+    };
+    drop(first);
+    drop(second);
+    let third = client.send(get(address)).await.expect("the connection goes on");
+    assert_eq!(third.body().exchange().reuse, Some(Reuse::Reused));
+    for _ in 0..2 {
+        assert_eq!(told.recv().await, Some(Reason::CANCEL));
+    }
+}
+
+#[tokio::test]
+async fn without_a_free_place_a_request_waits_and_was_not_sent_when_the_time_is_up() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = server::Builder::new()
+            .max_concurrent_streams(1)
+            .handshake::<_, Bytes>(stream)
+            .await
+            .expect("the client speaks HTTP/2");
+        let (_, first) = next(&mut connection).await;
+        ok(first);
+        let (_, held) = next(&mut connection).await;
+        drive(connection).await;
+        drop(held);
+    })
+    .await;
+    let client = builder().connect_timeout(Duration::from_millis(100)).build().expect("it is valid");
+    // The first one brings the peer's settings.
+    client.send(get(address)).await.expect("it is answered");
+    let held = client.send(get(address));
+    let waits = client.send(get(address));
+    let error = tokio::select! {
+        biased;
+        _ = held => panic!("nobody answers it"),
+        waits = waits => waits.expect_err("there is no place"),
+    };
+    let found = (error.kind(), error.step(), error.sent());
+    assert_eq!(found, (ErrorKind::TimedOut, Step::Wait, Sent::NotSent));
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_is_found_out_by_a_ping() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = handshake(stream).await;
+        let asked = next(&mut connection).await;
+        // Neither reads nor writes any more, and does not close.
+        std::future::pending::<()>().await;
+        drop((asked, connection));
+    })
+    .await;
+    let millis = Duration::from_millis;
+    let client = builder().http2_keepalive(millis(50), millis(50)).build().expect("it is valid");
+    let error = client.send(get(address)).await.expect_err("nobody answers");
+    assert_eq!((error.kind(), error.sent()), (ErrorKind::Closed, Sent::Sent), "{error}");
+}
+
+#[tokio::test]
+async fn a_peer_that_answers_pings_may_take_its_time() {
+    let millis = Duration::from_millis;
+    let (address, _server) = server(move |_, stream| async move {
+        let mut connection = handshake(stream).await;
+        let (_, respond) = next(&mut connection).await;
+        let late = async {
+            tokio::time::sleep(millis(300)).await;
+            ok(respond);
+            std::future::pending::<()>().await
+        };
+        tokio::select! { () = late => {} () = drive(connection) => {} }
+    })
+    .await;
+    let client = builder().http2_keepalive(millis(20), Duration::from_secs(5)).build().expect("it is valid");
+    client.send(get(address)).await.expect("it is answered late, but it is");
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_answer_is_given_up_on_at_the_first_byte_deadline() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = handshake(stream).await;
+        let asked = next(&mut connection).await;
+        drive(connection).await;
+        drop(asked);
+    })
+    .await;
+    let client = builder().first_byte_timeout(Duration::from_millis(50)).build().expect("it is valid");
+    let error = client.send(get(address)).await.expect_err("nobody answers");
+    assert_eq!((error.kind(), error.step()), (ErrorKind::TimedOut, Step::FirstByte));
+    assert_eq!(error.sent(), Sent::Sent);
+}
+
+#[tokio::test]
+async fn what_is_not_http2_is_an_error_that_says_so() {
+    let (address, _server) = server(|_, mut stream| async move {
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.expect("it listens");
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let error = client().send(get(address)).await.expect_err("it is not HTTP/2");
+    assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+}
+
+#[tokio::test]
+async fn more_headers_than_allowed_are_not_taken() {
+    for (count, length) in [(60, 1), (3, 2000)] {
+        let (address, _server) = server(move |_, stream| async move {
+            let mut connection = handshake(stream).await;
+            let (_, mut respond) = next(&mut connection).await;
+            let mut response = Response::new(());
+            for number in 0..count {
+                let name = format!("x-{number}").parse::<http::HeaderName>().expect("it is valid");
+                response.headers_mut().insert(name, "x".repeat(length).parse().expect("it is valid"));
+            }
+            respond.send_response(response, true).expect("it is open");
+            drive(connection).await;
+        })
+        .await;
+        let client = builder().header_limits(50, 4096).build().expect("it is valid");
+        let error = client.send(get(address)).await.expect_err("they are too many");
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{count} of {length}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_before_the_whole_request_counts() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = handshake(stream).await;
+        let (request, mut respond) = next(&mut connection).await;
+        drop(request);
+        let response = Response::builder().status(413).body(()).expect("it is valid");
+        respond.send_response(response, true).expect("it is open");
+        // With nobody left to read the request, h2 resets it, for no error.
+        drop(respond);
+        drive(connection).await;
+    })
+    .await;
+    let endless = futures::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[0; 16 * 1024])));
+    let request = Request::post(format!("http://{address}/")).body(RequestBody::stream(endless, None));
+    let response = client().send(request.expect("it is valid")).await.expect("it is answered");
+    assert_eq!(response.status(), 413);
+    assert_eq!(response.body().exchange().sent, Sent::MaybeSent);
+}
+
+#[tokio::test]
+async fn a_request_body_that_fails_is_the_caller_s_error() {
+    let (address, _server) = server(|_, stream| async move {
+        drive(handshake(stream).await).await;
+    })
+    .await;
+    let fails = futures::stream::iter([Ok(Bytes::from_static(b"half")), Err("no more")]);
+    let request = Request::post(format!("http://{address}/")).body(RequestBody::stream(fails, None));
+    let error = client().send(request.expect("it is valid")).await.expect_err("half is not enough");
+    assert_eq!((error.kind(), error.step()), (ErrorKind::RequestBody, Step::Send), "{error}");
+}
