@@ -80,7 +80,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long status and headers may take once there is a connection. One minute by default.
+    /// How long status and headers may take once the request was sent, and how long sending it may stand still.
+    /// One minute by default.
     pub fn first_byte_timeout(mut self, time: Duration) -> Self {
         self.settings.first_byte = Some(time);
         self

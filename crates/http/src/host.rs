@@ -122,6 +122,9 @@ impl Host {
         fresh: bool,
     ) -> Result<Place, Failure> {
         let now = clock::now();
+        if call.deadline().is_some_and(|deadline| deadline <= now) {
+            return Err(Failure::timed_out(Step::Wait));
+        }
         let wanted = call.protocol().or(settings.protocol);
         let deadline = deadline::earlier(call.deadline(), deadline::after(now, settings.connect));
         let mut connection = Connecting { host: self, connector, settings, wanted, deadline };

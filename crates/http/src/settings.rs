@@ -9,7 +9,7 @@ use crate::exchange::Protocol;
 pub(crate) struct Settings {
     /// How long a connection, or a place on one, may take to come by.
     pub(crate) connect: Option<Duration>,
-    /// How long status and headers may take, from when a connection is there.
+    /// How long status and headers may take, from when the request last moved.
     pub(crate) first_byte: Option<Duration>,
     /// How long the body may stand still.
     pub(crate) silence: Option<Duration>,

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use azure_core::http::{HttpClient, Method, Request as AzureRequest, Url};
 use bytes::Bytes;
@@ -11,12 +12,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::exchange::{Protocol, Reuse, Sent, Step, observe};
 use crate::request::RequestBody;
-use crate::{Client, ClientBuilder, ErrorKind};
+use crate::{Client, ClientBuilder, ErrorKind, Proxy, Resolve, Resolving};
 
 /// As the services this is for.
 const STREAMS_MAX: u32 = 20;
@@ -335,5 +337,143 @@ async fn a_client_leaves_no_task_behind() {
     // The driver ends, and with it the server's side of the connection, when they are next polled.
     while tasks() + 1 > with_driver {
         tokio::task::yield_now().await;
+    }
+}
+
+/// A proxy that connects its clients to `target`, whatever they ask for, and says what that was.
+async fn proxy(target: SocketAddr) -> (SocketAddr, tokio::sync::mpsc::Receiver<String>, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let (tell, told) = tokio::sync::mpsc::channel(8);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut tunnels = JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tunnels.spawn(async move {
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    let read = near.read_buf(&mut asked).await.expect("the client asks");
+                    assert_ne!(read, 0, "the client asks to the end");
+                }
+                tell.send(String::from_utf8(asked).expect("it is text")).await.expect("the test listens");
+                let mut far = tokio::net::TcpStream::connect(target).await.expect("the target listens");
+                near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.expect("it listens");
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    (address, told, tasks)
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_the_way_to_plain_and_secure_hosts() {
+    let (plain, _plain_server) = echo().await;
+    let (secure, builder, _secure_server) = echo_tls(&["h2"]).await;
+    let secure_port: u16 = secure.rsplit_once(':').expect("it has a port").1.parse().expect("it is a number");
+    for (url, target, protocol) in [
+        (format!("http://localhost:{}/a", plain.port()), plain, Protocol::Http1),
+        (format!("{secure}/a"), SocketAddr::from(([127, 0, 0, 1], secure_port)), Protocol::Http2),
+    ] {
+        let (proxy, mut asked, _proxy) = proxy(target).await;
+        let proxy_url = format!("http://me:secret@{proxy}");
+        let client = builder.clone().proxy(Proxy::new(&proxy_url).expect("it is valid"));
+        let client = client.build().expect("it is valid");
+        for round in 0..2 {
+            let request = Request::get(&url).body(()).expect("it is valid");
+            let response = client.send(request).await.expect("the proxy knows the way");
+            let record = *response.body().exchange();
+            assert_eq!((record.remote, record.protocol), (Some(proxy), Some(protocol)), "{url}");
+            assert_eq!(record.reuse == Some(Reuse::Reused), round == 1, "{url}");
+            assert_eq!(response.into_body().bytes(100).await.expect("it arrives"), "GET /a - ");
+        }
+        let question = asked.recv().await.expect("it was asked");
+        assert!(
+            question.starts_with(&format!("CONNECT localhost:{} HTTP/1.1\r\n", target.port())),
+            "{question}"
+        );
+        assert!(question.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), "{question}");
+        assert!(asked.try_recv().is_err(), "the second request took the first one's tunnel");
+    }
+}
+
+/// Answers with these addresses, or never.
+#[derive(Debug)]
+struct Resolver(Option<Vec<SocketAddr>>);
+
+impl Resolve for Resolver {
+    fn resolve<'a>(&'a self, host: &'a str, _port: u16) -> Resolving<'a> {
+        assert_eq!(host, "account.example");
+        Box::pin(async move {
+            match &self.0 {
+                Some(addresses) => Ok(addresses.clone()),
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn names_are_resolved_by_whom_the_builder_says() {
+    let (address, _server) = echo().await;
+    let nobody =
+        TcpListener::bind("127.0.0.1:0").await.expect("it is free").local_addr().expect("it is bound");
+    let request = || Request::get("http://Account.example/a").body(()).expect("it is valid");
+    let client = Client::builder().no_proxy().resolver(Resolver(Some(vec![nobody, address])));
+    let response =
+        client.build().expect("it is valid").send(request()).await.expect("the second one answers");
+    let record = response.body().exchange();
+    assert!(record.dns.is_some() && record.dns <= record.connect);
+    assert_eq!(record.remote, Some(address));
+
+    for (resolver, kind, step) in [
+        (Resolver(Some(vec![])), ErrorKind::Unreachable, Step::Connect),
+        (Resolver(Some(vec![nobody])), ErrorKind::Unreachable, Step::Connect),
+        (Resolver(None), ErrorKind::TimedOut, Step::Dns),
+    ] {
+        let what = format!("{resolver:?}");
+        let client =
+            Client::builder().no_proxy().resolver(resolver).connect_timeout(Duration::from_millis(50));
+        let error = client.build().expect("it is valid").send(request()).await.expect_err("nobody is there");
+        assert_eq!((error.kind(), error.step(), error.sent()), (kind, step, Sent::NotSent), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_time_was_up_before_it_began_is_not_sent() {
+    let (address, _server) = echo().await;
+    let client = Client::new();
+    // So that a connection waits.
+    client.send(get(address)).await.expect("it is answered");
+    let (record, sent) = observe(client.send(get(address))).until(crate::clock::now()).await;
+    let error = sent.expect_err("the time is up");
+    assert_eq!((error.kind(), error.sent()), (ErrorKind::TimedOut, Sent::NotSent));
+    assert_eq!(record, *error.exchange());
+    assert_eq!(client.pool_metrics().total.idle, 1, "the connection still waits");
+}
+
+#[tokio::test]
+async fn siblings_have_connections_of_their_own() {
+    let (url, builder, _server) = echo_tls(&["h2"]).await;
+    let client = builder.build().expect("it is valid");
+    let mut connections = Vec::new();
+    for client in [&client, &client.sibling(), &client.clone()] {
+        let request = Request::get(&url).body(()).expect("it is valid");
+        connections.push(client.send(request).await.expect("it is answered").body().exchange().connection);
+    }
+    assert_ne!(connections[0], connections[1]);
+    assert_eq!(connections[0], connections[2]);
+}
+
+#[tokio::test]
+async fn requests_nobody_could_send_are_refused_with_a_reason() {
+    let client = Client::new();
+    for uri in ["/path/alone", "ftp://host/", "http://host:99999/"] {
+        let Ok(request) = Request::get(uri).body(()) else { continue };
+        let error = client.send(request).await.expect_err("it leads nowhere");
+        assert_eq!(
+            (error.kind(), error.step(), error.sent()),
+            (ErrorKind::Invalid, Step::Prepare, Sent::NotSent)
+        );
     }
 }

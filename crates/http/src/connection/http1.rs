@@ -121,11 +121,11 @@ pub(crate) async fn send(
         Origin::Pooled => Reuse::Reused,
     };
     let http1 = &mut **lease;
-    call.record.connection_ready = Some(call.offset(clock::now()));
+    let handed_over = clock::now();
+    call.record.connection_ready = Some(call.offset(handed_over));
     http1.info.describe(Protocol::Http1, reuse, &mut call.record);
     request.body_mut().tell_end(&http1.wire);
     let mut progress = Progress::begin(&http1.wire);
-    let deadline = deadline::earlier(call.deadline(), deadline::after(clock::now(), settings.first_byte));
     let mut answer = pin!(http1.sender.try_send_request(request));
     let answered = poll_fn(|cx| {
         http1.drive(cx);
@@ -134,7 +134,13 @@ pub(crate) async fn send(
             Poll::Ready(answered) => Poll::Ready(Ok(answered)),
             // What hyper does not answer although the connection is over, it never will.
             Poll::Pending if http1.over => Poll::Ready(Err(None)),
-            Poll::Pending => http1.alarm.poll_until(deadline, cx).map(|passed| Err(Some(passed))),
+            Poll::Pending => {
+                // A long upload that moves on is not late.
+                let moved_at = handed_over.max(http1.wire.flushed_at());
+                let first_byte = deadline::after(moved_at, settings.first_byte);
+                let deadline = deadline::earlier(call.deadline(), first_byte);
+                http1.alarm.poll_until(deadline, cx).map(|passed| Err(Some(passed)))
+            }
         }
     })
     .await;

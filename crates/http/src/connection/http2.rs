@@ -39,6 +39,8 @@ use crate::settings::Settings;
 /// Streams before the peer has said how many it allows. The services this is for allow 20; those that are
 /// refused were sent for nothing.
 const STREAMS_AT_FIRST: usize = 16;
+/// What h2 is given to keep until there is room for it. More waits here, where it is known that it waits.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Timers kept for later requests.
 const ALARMS_MAX: usize = 256;
 
@@ -255,7 +257,7 @@ pub(crate) async fn send(
         http2.shared.close();
         return Err(Unsent { request: Some(request), failure: closed_before(error) });
     }
-    let (mut parts, mut body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     prepare(&mut parts, &body, host)
         .map_err(|error| Unsent::from(Failure::new(ErrorKind::Invalid, Step::Prepare).because(error)))?;
     let mut progress = Progress::begin(&http2.wire);
@@ -270,12 +272,16 @@ pub(crate) async fn send(
 
     let mut upload = match ends {
         true => Upload::Whole,
-        false => Upload::Going { stream, piece: body.take_bytes(), body },
+        false => Upload::begin(stream, body),
     };
-    let deadline = deadline::earlier(call.deadline(), deadline::after(handed_over, settings.first_byte));
+    let mut moved_at = handed_over;
     let answered = poll_fn(|cx| {
         // A body that fails resets its stream, but a response that came before counts.
-        let uploaded = upload.poll(cx);
+        let mut moved = false;
+        let uploaded = upload.poll(cx, &mut moved);
+        if moved {
+            moved_at = clock::now();
+        }
         if upload.is_whole() && !progress.has_ended() {
             // The flush that may be under way is not ours; the one after it is.
             progress.ended(Some(http2.wire.flushes() + 2));
@@ -285,6 +291,9 @@ pub(crate) async fn send(
             (_, Poll::Ready(Err(failure))) => Poll::Ready(Err(failure)),
             (Poll::Ready(Err(error)), _) => Poll::Ready(Err(failed(error, Step::FirstByte))),
             (Poll::Pending, _) => {
+                // A long upload that moves on is not late.
+                let first_byte = deadline::after(moved_at, settings.first_byte);
+                let deadline = deadline::earlier(call.deadline(), first_byte);
                 place.poll_until(deadline, cx).map(|_| Err(Failure::timed_out(Step::FirstByte)))
             }
         }
@@ -367,16 +376,24 @@ enum Upload {
 }
 
 impl Upload {
+    fn begin(mut stream: SendStream<Bytes>, mut body: RequestBody) -> Self {
+        let piece = body.take_bytes();
+        if let Some(piece) = piece.as_ref().filter(|piece| piece.len() > KEPT_BYTES_MAX) {
+            stream.reserve_capacity(piece.len());
+        }
+        Upload::Going { stream, piece, body }
+    }
+
     fn is_whole(&self) -> bool {
         matches!(self, Upload::Whole)
     }
 
     /// Hands over what there is and what there is room for. Ready when there is no more to do.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll(&mut self, cx: &mut Context<'_>, moved: &mut bool) -> Poll<Result<(), Failure>> {
         let Upload::Going { stream, piece, body } = self else { return Poll::Ready(Ok(())) };
         let handed_over = loop {
-            // The last piece needs no room: h2 keeps it and sends it as the peer allows.
-            if let Some(last) = piece.take_if(|_| body.is_over()) {
+            // A short end needs no room: h2 keeps it and sends it as the peer allows.
+            if let Some(last) = piece.take_if(|last| body.is_over() && last.len() <= KEPT_BYTES_MAX) {
                 break stream.send_data(last, true);
             }
             let Some(waiting) = piece else {
@@ -407,6 +424,7 @@ impl Upload {
                 }
             }
             let now = waiting.split_to(room);
+            *moved = true;
             if waiting.is_empty() {
                 *piece = None;
             }
@@ -494,7 +512,7 @@ impl Receiving {
         let Some(place) = &mut self.place else { return Poll::Ready(None) };
         let mut piece = self.ahead.take();
         if piece.is_none() {
-            if let Poll::Ready(Err(failure)) = self.upload.poll(cx) {
+            if let Poll::Ready(Err(failure)) = self.upload.poll(cx, &mut false) {
                 return self.fail(failure);
             }
             piece = match self.stream.poll_data(cx) {
