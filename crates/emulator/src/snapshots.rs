@@ -43,7 +43,13 @@ pub enum SnapshotError {
 
 impl From<DiskError> for SnapshotError {
     fn from(error: DiskError) -> SnapshotError {
-        SnapshotError::NotKept(error.to_string())
+        SnapshotError::NotKept(match error {
+            DiskError::TooLarge(bytes) => format!(
+                "The snapshot was not restored: {bytes} bytes of the account are other than they were, more \
+                 than can be written down as one. Start without --data-dir, or delete what is large first."
+            ),
+            other => other.to_string(),
+        })
     }
 }
 

@@ -117,12 +117,16 @@ impl Drop for Up {
 
 /// Connects to the host and port of an `http://…/` endpoint.
 pub(crate) fn connect(endpoint: &Value) -> TcpStream {
+    try_connect(endpoint).expect("connects")
+}
+
+/// The same, to a server that may be gone.
+pub(crate) fn try_connect(endpoint: &Value) -> std::io::Result<TcpStream> {
     let endpoint = endpoint.as_str().expect("an endpoint");
     let authority = endpoint.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/'));
-    let stream =
-        TcpStream::connect(authority.expect("an http endpoint that ends with a slash")).expect("connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    stream
+    let stream = TcpStream::connect(authority.expect("an http endpoint that ends with a slash"))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
 }
 
 /// Everything the server answers to `GET path`, head and body.

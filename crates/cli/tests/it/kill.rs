@@ -51,10 +51,14 @@ struct Model {
 }
 
 /// Draws that a seed repeats.
-struct Draws(u64);
+pub(crate) struct Draws(u64);
 
 impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Draws {
+        Draws(seed.max(1))
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -62,13 +66,17 @@ impl Draws {
     }
 }
 
+/// A number from the environment, for whoever wants another run.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("SEED").unwrap_or(0x5EED_0001);
     let kills = number("KILLS").unwrap_or(100);
     println!("SEED={seed}");
-    let mut draws = Draws(seed.max(1));
+    let mut draws = Draws::new(seed);
     let home = Home::new();
     let models: Vec<Mutex<Model>> = (0..WRITERS).map(|_| Mutex::default()).collect();
     for kill in 0..kills {

@@ -9,5 +9,7 @@ mod data_dir;
 mod fixtures;
 mod help;
 mod kill;
+mod kill_mesh;
+mod kill_restore;
 mod lab;
 mod up;

@@ -85,6 +85,11 @@ impl Batch {
         Batch { frame }
     }
 
+    /// Makes room for `bytes` more.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.frame.reserve(bytes);
+    }
+
     /// Gives `key` a value, which `write` appends.
     pub(crate) fn put(&mut self, space: Space, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         self.frame.push(space as u8);

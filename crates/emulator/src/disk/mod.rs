@@ -177,6 +177,13 @@ impl Disk {
         (behind || self.journal.fsync == Fsync::Always).then(|| Ticket(self.journal.committed()))
     }
 
+    /// What an answer has to wait for that shows what nobody wrote: conflicts that looking has settled. Not
+    /// after a failure: what is there can still be looked at.
+    pub(crate) fn ticket_to_look(&self) -> Option<Ticket> {
+        let waits = self.journal.fsync == Fsync::Always && self.journal.progress.borrow().broken.is_none();
+        waits.then(|| Ticket(self.journal.committed()))
+    }
+
     /// Waits for what `--fsync` promises. Many wait for one sync.
     pub(crate) async fn kept(&self, ticket: Ticket) -> Result<(), DiskError> {
         let mut progress = self.journal.progress.subscribe();
@@ -248,6 +255,9 @@ impl Batch {
     /// Adds what a commit changes.
     pub(crate) fn put_commit(&mut self, commit: &Commit<'_>) {
         let LineKey { container, line, .. } = commit.line;
+        let versions =
+            commit.changes.iter().flat_map(|change| [Some(&change.item), change.previous.as_ref()]);
+        self.reserve(versions.flatten().map(|item| item.size() + 256).sum());
         for change in commit.changes {
             let key = keys::item(container, line, change.item.ordinal);
             let previous = change.previous.as_ref().filter(|item| item.ordinal != change.item.ordinal);

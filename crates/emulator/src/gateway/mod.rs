@@ -211,12 +211,15 @@ impl Gateway {
         let origin = Origin::of(parts, &headers);
         let now = times.account;
         let call = Call { account, vantage, level, principal, origin, headers, body, now, uptime };
-        // Where every region writes, whoever looks takes in what has arrived: what it saw settled has to
-        // stay settled.
-        let writes = operation.writes().is_some() || multi_write;
+        let writes = operation.writes().is_some();
         let mut reply = handlers::handle(call, operation)?;
-        if let (true, Some(disk)) = (writes, &account.disk) {
-            reply.ticket = disk.ticket();
+        if let Some(disk) = &account.disk {
+            reply.ticket = match (writes, multi_write) {
+                (true, _) => disk.ticket(),
+                // Whoever looks takes in what has arrived: what it saw settled has to stay settled.
+                (false, true) => disk.ticket_to_look(),
+                (false, false) => None,
+            };
         }
         Ok(reply)
     }

@@ -41,13 +41,15 @@ impl Post<'_> {
     /// The same, for a letter that was on its way when the account was last closed.
     pub(super) fn due_again(&self, from: RegionId, to: RegionId) -> Duration {
         let due = self.due(from, to, Duration::ZERO);
-        if self.topology.region(to).paused_at.is_some() { due.max(AFTER_START) } else { due }
+        // What the hub settles goes on from when it arrived there, to one that is paused perhaps.
+        let paused = self.topology.regions().any(|(_, region)| region.paused_at.is_some());
+        if paused { due.max(AFTER_START) } else { due }
     }
 
     /// Writes down what `write` says, as one, where the account is kept.
     pub(super) fn keep(&self, write: impl FnOnce(&mut Batch)) -> Result<(), DiskError> {
         let Some(disk) = self.disk else { return Ok(()) };
-        let mut batch = Batch::new(1024);
+        let mut batch = Batch::new(0);
         write(&mut batch);
         disk.append(batch)
     }

@@ -224,3 +224,22 @@ fn letters_leave_the_disk_when_everybody_has_them() {
     // The last of each partition stays until another one comes.
     assert!(letters <= 2, "{letters} letters");
 }
+
+#[test]
+fn what_is_on_its_way_to_a_region_that_is_paused_stays_on_its_way() {
+    let scratch = Scratch::new();
+    let account = mesh_with(scratch.path(), false);
+    put(&account, at(0, 1), 1, 1).unwrap();
+    account.pause_replication("North Europe", Duration::from_millis(2)).unwrap();
+    account.set_lag(None, None, Lag::NONE).unwrap();
+    let account = reopened_mesh(account, scratch.path());
+    let counts =
+        |account: &Account| -> Vec<usize> { settled_tags(account).iter().map(BTreeMap::len).collect() };
+    assert_eq!(counts(&account), [1, 1, 0]);
+    put(&account, at(1, 5), 2, 1).unwrap();
+    let account = reopened_mesh(account, scratch.path());
+    assert_eq!(counts(&account), [2, 2, 0]);
+    account.resume_replication("North Europe", Duration::from_millis(6)).unwrap();
+    assert_eq!(counts(&account), [2, 2, 2]);
+    reopened_mesh(account, scratch.path());
+}
