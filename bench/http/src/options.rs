@@ -1,0 +1,79 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::subject::Wire;
+
+/// The text of `--help`.
+pub const HELP: &str = "\
+Measures the HTTP client beside reqwest and hyper-util's, over loopback, and prints ratios.
+
+  http-bench [--quick] [--rounds N] [--slot MILLISECONDS] [--in-flight 1,16,64,256]
+             [--only http1,http2,plain] [--markdown FILE] [--enforce]
+
+Examples:
+  http-bench --quick                     # about a minute
+  http-bench --only http2 --in-flight 64 # one cell
+  http-bench --markdown table.md         # the table of the crate's README";
+
+/// Everything a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How often each cell is measured, for each client.
+    pub rounds: usize,
+    /// For how long, each time.
+    pub slot: Duration,
+    /// How many requests are in flight.
+    pub in_flight: Vec<usize>,
+    /// How they are sent.
+    pub wires: Vec<Wire>,
+    /// Where to write the tables.
+    pub markdown: Option<PathBuf>,
+    /// A missed bar fails the run.
+    pub enforce: bool,
+}
+
+impl Options {
+    /// Reads the arguments after the program's name. `Ok(None)` asks for help.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+        let mut options = Options {
+            rounds: 9,
+            slot: Duration::from_millis(1_000),
+            in_flight: vec![1, 16, 64, 256],
+            wires: Wire::ALL.to_vec(),
+            markdown: None,
+            enforce: false,
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--quick" => (options.rounds, options.slot) = (5, Duration::from_millis(300)),
+                "--rounds" => options.rounds = number(&value()?)?.max(1),
+                "--slot" => options.slot = Duration::from_millis(number(&value()?)? as u64),
+                "--in-flight" => {
+                    options.in_flight = value()?.split(',').map(number).collect::<Result<_, _>>()?
+                }
+                "--only" => options.wires = value()?.split(',').map(wire).collect::<Result<_, _>>()?,
+                "--markdown" => options.markdown = Some(value()?.into()),
+                "--enforce" => options.enforce = true,
+                "--help" | "-h" => return Ok(None),
+                _ => return Err(format!("{argument} is not understood: see --help")),
+            }
+        }
+        Ok(Some(options))
+    }
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number"))
+}
+
+fn wire(text: &str) -> Result<Wire, String> {
+    match text {
+        "http1" => Ok(Wire::Http1),
+        "http2" => Ok(Wire::Http2),
+        "plain" => Ok(Wire::Plain),
+        _ => Err(format!("'{text}' is not one of http1, http2, plain")),
+    }
+}
