@@ -16,7 +16,7 @@ use crate::server::{Act, FOREVER, Script, Server, well};
 const SLOW_ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nslow";
 
 /// Polls a future this often, each time when it wants to be, and drops it. Gives its output if it had one.
-async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
+pub(crate) async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = times;
     let polled = poll_fn(|cx| {
@@ -33,11 +33,11 @@ async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
     tokio::time::timeout(FOREVER, polled).await.expect("the call gets on")
 }
 
-/// Waits until this runtime runs nothing but the test itself.
-async fn until_no_task_is_left(what: &str) {
+/// Waits until this runtime runs at most so many tasks, the test itself not counted.
+pub(crate) async fn until_tasks(at_most: usize, what: &str) {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let gone = async {
-        while tasks() > 0 {
+        while tasks() > at_most {
             tokio::task::yield_now().await;
         }
     };
@@ -57,7 +57,7 @@ async fn check<F: Future>(server: &Server, client: &Client, call: impl Fn() -> F
             u64::from(ended),
             "{what}: only a complete exchange gives back: {metrics:?}"
         );
-        until_no_task_is_left(&what).await;
+        until_tasks(0, &what).await;
         if ended {
             return polls;
         }

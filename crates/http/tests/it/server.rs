@@ -23,6 +23,8 @@ pub(crate) enum Act {
     Read,
     /// Reads this many bytes.
     ReadBytes(usize),
+    /// Reads HTTP/2 frames up to and including the next HEADERS.
+    ReadHeaders,
     /// Writes these bytes at once.
     Write(Vec<u8>),
     /// Writes these bytes one by one, each on its own.
@@ -247,6 +249,13 @@ async fn act(
                 None => false,
             },
             Act::ReadBytes(count) => stream.read_exact(&mut vec![0; count]).await.is_ok(),
+            Act::ReadHeaders => match read_headers(&mut stream).await {
+                Some(()) => {
+                    tell.send_modify(|seen| seen.requests.push((number, "HEADERS".to_owned())));
+                    true
+                }
+                None => false,
+            },
             Act::Write(bytes) => written(stream.write_all(&bytes).await, &mut stream).await,
             Act::Trickle(bytes) => {
                 let mut open = true;
@@ -292,6 +301,18 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
     Some(head)
+}
+
+async fn read_headers(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        stream.read_exact(&mut vec![0; length]).await.ok()?;
+        if head[3] == 1 {
+            return Some(());
+        }
+    }
 }
 
 /// A stream that fails after so many bytes were written.
