@@ -61,6 +61,8 @@ struct Shared {
     streams: AtomicUsize,
     streams_max: AtomicUsize,
     closed: AtomicBool,
+    /// Whether the peer ever answered a request.
+    proven: AtomicBool,
     /// Told when a place may have become free, on this connection or instead of it.
     changed: Arc<Notify>,
 }
@@ -88,6 +90,7 @@ impl Http2 {
             streams: AtomicUsize::new(0),
             streams_max: AtomicUsize::new(STREAMS_AT_FIRST),
             closed: AtomicBool::new(false),
+            proven: AtomicBool::new(false),
             changed,
         });
         let keepalive = Keepalive {
@@ -133,6 +136,20 @@ impl Shared {
     fn allow(&self, max: usize) {
         if self.streams_max.swap(max, Ordering::AcqRel) < max {
             self.changed.notify_waiters();
+        }
+    }
+
+    /// A request failed. A peer that does not speak HTTP/2, or does not speak at all, gets no further ones;
+    /// those on their way go on. `heard` says whether anything came since the request was handed over.
+    fn note_failure(&self, kind: ErrorKind, heard: bool) {
+        let hopeless = match kind {
+            ErrorKind::Malformed => true,
+            // Others may be answered while this one takes its time. Where nobody ever was, nobody will be.
+            ErrorKind::TimedOut => !heard || !self.proven.load(Ordering::Relaxed),
+            _ => false,
+        };
+        if hopeless {
+            self.close();
         }
     }
 
@@ -246,7 +263,7 @@ pub(crate) async fn send(
     settings: &Settings,
 ) -> Result<Response<ResponseBody>, Unsent> {
     let http2 = Arc::clone(&place.http2);
-    let handed_over = clock::now();
+    let (handed_over, received) = (clock::now(), http2.wire.received());
     call.record.connection_ready = Some(call.offset(handed_over));
     http2.info.describe(Protocol::Http2, place.reuse, &mut call.record);
 
@@ -302,10 +319,12 @@ pub(crate) async fn send(
     match answered {
         Ok(response) if response.headers().len() > settings.header_count_max => {
             call.record.sent = Sent::Sent;
+            http2.shared.note_failure(ErrorKind::Malformed, true);
             let story = format!("the response has {} headers", response.headers().len());
             Err(Failure::new(ErrorKind::Malformed, Step::FirstByte).because(story).into())
         }
         Ok(response) => {
+            http2.shared.proven.store(true, Ordering::Relaxed);
             let now = clock::now();
             if upload.is_whole() {
                 call.record.sent = Sent::Sent;
@@ -316,6 +335,7 @@ pub(crate) async fn send(
             Ok(receive(place, response, upload, host, call, settings))
         }
         Err(mut failure) => {
+            http2.shared.note_failure(failure.kind, http2.wire.received() != received);
             call.record.sent = progress.sent(&http2.wire);
             if call.record.sent != Sent::Sent {
                 failure.step = failure.step.min(Step::Send);
@@ -558,7 +578,10 @@ impl Receiving {
     }
 
     fn fail(&mut self, failure: Failure) -> Poll<Option<Result<Bytes, Error>>> {
-        self.place = None;
+        if let Some(place) = self.place.take() {
+            // What the body's silence is due to, the keepalive finds out.
+            place.http2.shared.note_failure(failure.kind, true);
+        }
         Poll::Ready(Some(Err(self.call.fail(failure, &self.target))))
     }
 }

@@ -111,7 +111,7 @@ async fn a_call_can_be_dropped_at_every_await_and_gives_its_place_back() {
         }
         assert!(get(&client, &url).await.is_ok(), "dropped after {polls} polls, the next one is stuck");
     }
-    assert!(last >= 3, "{last} polls are few: connect, answer, body");
+    assert!(last >= 2, "{last} polls are few: connect, answer");
     drop(client);
     until_tasks(0, "the client is gone").await;
     server.until("its connections are closed", |seen| seen.ended == seen.accepted).await;
