@@ -48,6 +48,9 @@ pub mod faults;
 pub mod background;
 pub mod clock;
 
+// Many operations as one: queries over partitions.
+pub mod query;
+
 // The front door.
 mod account;
 mod driver;

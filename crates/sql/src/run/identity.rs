@@ -6,7 +6,14 @@ use crate::value::{Value, total_order};
 
 /// A value compared structurally: numbers by value, member order ignored, undefined equal to itself.
 #[derive(Clone, Debug)]
-pub(super) struct Identity(pub(super) Value);
+pub struct Identity(pub(super) Value);
+
+impl Identity {
+    /// The value as a key.
+    pub fn new(value: Value) -> Identity {
+        Identity(value)
+    }
+}
 
 impl PartialEq for Identity {
     fn eq(&self, other: &Identity) -> bool {

@@ -15,6 +15,7 @@ mod rows;
 mod stage;
 mod subquery;
 
+pub use identity::Identity;
 pub use naive::run_naive;
 pub(crate) use subquery::subquery_value;
 

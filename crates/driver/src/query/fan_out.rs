@@ -1,0 +1,259 @@
+//! One cursor per stretch of the ring, and the requests under way for them.
+//!
+//! A [`FanOut`] keeps cursors in the order of the ring, asks for pages ahead of need within bounds,
+//! and divides a cursor whose stretch was split. What the pages mean, and where the children of a
+//! divided cursor begin, is decided by whoever merges. Requests are polled only while somebody waits
+//! for rows, and are dropped with the `FanOut`.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use protocol::partition::EpkRange;
+
+use super::source::{Page, PageFault, PageRequest, PageSource};
+use crate::error::{Error, ErrorKind};
+
+/// How often a stretch may be said to be gone while it is not.
+const GONE_MAX: u32 = 8;
+
+/// A walk through one stretch of the ring.
+#[derive(Debug)]
+pub(super) struct Cursor<T> {
+    id: u64,
+    pub(super) range: EpkRange,
+    /// What is asked.
+    body: Bytes,
+    next: Next,
+    fetching: bool,
+    gone: u32,
+    /// Pages that were not looked at yet, each with the continuation that brought it.
+    pub(super) pages: VecDeque<(Option<String>, Page)>,
+    /// What the merge keeps of it.
+    pub(super) state: T,
+}
+
+/// What a cursor does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Next {
+    /// Asks for the page after this one; the first one without.
+    Page(Option<String>),
+    /// Is replaced by cursors over these stretches, which go on after this page.
+    Divide(Vec<EpkRange>, Option<String>),
+    /// Nothing: that was all.
+    End,
+}
+
+impl<T> Cursor<T> {
+    /// Whether no more pages will come.
+    pub(super) fn is_done(&self) -> bool {
+        self.next == Next::End && self.pages.is_empty()
+    }
+
+    /// What it does next.
+    pub(super) fn next(&self) -> &Next {
+        &self.next
+    }
+}
+
+/// What a cursor starts with.
+#[derive(Debug)]
+pub(super) struct Start<T> {
+    pub(super) range: EpkRange,
+    pub(super) body: Bytes,
+    pub(super) continuation: Option<String>,
+    pub(super) state: T,
+}
+
+/// How much is asked for ahead of need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ahead {
+    /// Requests at a time.
+    pub(super) requests_max: usize,
+    /// Pages kept of one cursor.
+    pub(super) pages_each: usize,
+    /// Pages kept of all cursors beyond the first of each that needs one.
+    pub(super) pages_max: usize,
+    /// Rows per page.
+    pub(super) items_max: Option<NonZeroU32>,
+}
+
+/// Cursors, in the order of the ring.
+pub(super) struct FanOut<S, T> {
+    source: Arc<S>,
+    pub(super) cursors: Vec<Cursor<T>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, (u64, Arrival)>>,
+    next_id: u64,
+    ahead: Ahead,
+    /// Request units of all pages so far.
+    pub(super) charge: f64,
+    /// Requests so far.
+    pub(super) requests: u32,
+}
+
+enum Arrival {
+    Page(Option<String>, Result<Page, PageFault>),
+    Divided(Result<Vec<EpkRange>, Error>),
+}
+
+impl<S: PageSource, T> FanOut<S, T> {
+    pub(super) fn new(source: Arc<S>, ahead: Ahead, starts: Vec<Start<T>>) -> FanOut<S, T> {
+        let mut fan_out = FanOut {
+            source,
+            cursors: Vec::with_capacity(starts.len()),
+            in_flight: FuturesUnordered::new(),
+            next_id: 0,
+            ahead,
+            charge: 0.0,
+            requests: 0,
+        };
+        fan_out.cursors = starts.into_iter().map(|start| fan_out.cursor(start)).collect();
+        fan_out
+    }
+
+    fn cursor(&mut self, start: Start<T>) -> Cursor<T> {
+        let id = self.next_id;
+        self.next_id += 1;
+        Cursor {
+            id,
+            range: start.range,
+            body: start.body,
+            next: Next::Page(start.continuation),
+            fetching: false,
+            gone: 0,
+            pages: VecDeque::new(),
+            state: start.state,
+        }
+    }
+
+    /// Puts cursors in the place of the one at `at`.
+    pub(super) fn replace(&mut self, at: usize, starts: Vec<Start<T>>) {
+        let children: Vec<Cursor<T>> = starts.into_iter().map(|start| self.cursor(start)).collect();
+        self.cursors.splice(at..=at, children);
+    }
+
+    /// Takes the cursor at `at` away.
+    pub(super) fn remove(&mut self, at: usize) -> Cursor<T> {
+        self.cursors.remove(at)
+    }
+
+    /// The most rows the next pages should have.
+    pub(super) fn limit_items(&mut self, items_max: Option<NonZeroU32>) {
+        self.ahead.items_max = items_max;
+    }
+
+    /// Waits until something has arrived: a page, or word that a stretch is divided. `needs` says of
+    /// which cursors a page is needed now; for the others pages are asked for as far as bounds allow.
+    ///
+    /// Dropping the wait loses nothing: what is under way stays under way.
+    pub(super) async fn arrival(&mut self, needs: impl Fn(usize, &Cursor<T>) -> bool) -> Result<(), Error> {
+        self.schedule(needs);
+        let Some((id, arrival)) = self.in_flight.next().await else {
+            debug_assert!(false, "nobody waits when nothing is needed");
+            return Err(Error::new(ErrorKind::BadResponse, "the query waits for nothing"));
+        };
+        self.apply(id, arrival)
+    }
+
+    /// Asks for pages.
+    fn schedule(&mut self, needs: impl Fn(usize, &Cursor<T>) -> bool) {
+        let mut spare = self.ahead.pages_max.saturating_sub(
+            self.cursors.iter().map(|cursor| cursor.pages.len() + usize::from(cursor.fetching)).sum(),
+        );
+        // First what is needed, then what may be.
+        for needed in [true, false] {
+            for at in 0..self.cursors.len() {
+                if self.in_flight.len() >= self.ahead.requests_max {
+                    return;
+                }
+                let cursor = &self.cursors[at];
+                if cursor.fetching || !matches!(cursor.next, Next::Page(_)) {
+                    continue;
+                }
+                let wanted = if needed {
+                    cursor.pages.is_empty() && needs(at, cursor)
+                } else {
+                    spare > 0 && cursor.pages.len() < self.ahead.pages_each
+                };
+                if wanted {
+                    spare = spare.saturating_sub(1);
+                    self.fetch(at);
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, at: usize) {
+        let cursor = &mut self.cursors[at];
+        let Next::Page(continuation) = &cursor.next else { return };
+        let request = PageRequest {
+            range: cursor.range.clone(),
+            body: cursor.body.clone(),
+            continuation: continuation.clone(),
+            items_max: self.ahead.items_max,
+        };
+        cursor.fetching = true;
+        self.requests += 1;
+        let (id, source) = (cursor.id, Arc::clone(&self.source));
+        self.in_flight.push(Box::pin(async move {
+            let from = request.continuation.clone();
+            (id, Arrival::Page(from, source.page(request).await))
+        }));
+    }
+
+    fn apply(&mut self, id: u64, arrival: Arrival) -> Result<(), Error> {
+        // A cursor that was taken away no longer waits for its page.
+        let cursor = self.cursors.iter_mut().find(|cursor| cursor.id == id);
+        match arrival {
+            Arrival::Page(from, Ok(page)) => {
+                self.charge += page.charge;
+                let Some(cursor) = cursor else { return Ok(()) };
+                cursor.fetching = false;
+                cursor.gone = 0;
+                cursor.next = match &page.continuation {
+                    Some(continuation) => Next::Page(Some(continuation.clone())),
+                    None => Next::End,
+                };
+                cursor.pages.push_back((from, page));
+                Ok(())
+            }
+            Arrival::Page(_, Err(PageFault::Gone)) => {
+                let Some(cursor) = cursor else { return Ok(()) };
+                let (range, source) = (cursor.range.clone(), Arc::clone(&self.source));
+                self.in_flight
+                    .push(Box::pin(async move { (id, Arrival::Divided(source.divide(range, true).await)) }));
+                Ok(())
+            }
+            Arrival::Page(_, Err(PageFault::Failed(error))) | Arrival::Divided(Err(error)) => {
+                if let Some(cursor) = cursor {
+                    cursor.fetching = false;
+                }
+                Err(error)
+            }
+            Arrival::Divided(Ok(parts)) => {
+                let Some(cursor) = cursor else { return Ok(()) };
+                cursor.fetching = false;
+                if parts == [cursor.range.clone()] {
+                    cursor.gone += 1;
+                    if cursor.gone > GONE_MAX {
+                        let message = "a partition says that it is gone and nothing has taken its place";
+                        return Err(Error::new(ErrorKind::Unavailable, message));
+                    }
+                } else if let Next::Page(continuation) = &cursor.next {
+                    cursor.next = Next::Divide(parts, continuation.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<S, T: std::fmt::Debug> std::fmt::Debug for FanOut<S, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FanOut").field("cursors", &self.cursors).field("requests", &self.requests).finish()
+    }
+}

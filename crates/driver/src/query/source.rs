@@ -1,0 +1,66 @@
+//! The seam to whatever answers: one page of one query over one stretch of the ring.
+
+use std::future::Future;
+use std::num::NonZeroU32;
+
+use bytes::Bytes;
+use protocol::partition::EpkRange;
+use protocol::query::QueryPlan;
+
+use crate::error::Error;
+
+/// Answers requests for pages. The driver does, through its pipeline; tests do, with plain values.
+pub trait PageSource: Send + Sync + 'static {
+    /// One page.
+    fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageFault>> + Send;
+
+    /// The parts of `range` that one partition each owns, in order. `afresh` when what was known turned
+    /// out to be wrong.
+    fn divide(
+        &self,
+        range: EpkRange,
+        afresh: bool,
+    ) -> impl Future<Output = Result<Vec<EpkRange>, Error>> + Send;
+
+    /// The gateway's plan for a query that has no local one.
+    fn plan(&self, body: Bytes) -> impl Future<Output = Result<QueryPlan, Error>> + Send;
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageRequest {
+    /// The stretch of the ring; one partition owns it, or did.
+    pub range: EpkRange,
+    /// The query and its parameters, as the service reads them.
+    pub body: Bytes,
+    /// Where the page before stopped.
+    pub continuation: Option<String>,
+    /// The most rows wanted; the service may give fewer.
+    pub items_max: Option<NonZeroU32>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The body: `{"Documents": […]}`.
+    pub body: Bytes,
+    /// Where the next page starts; none when this was the last.
+    pub continuation: Option<String>,
+    /// Request units.
+    pub charge: f64,
+}
+
+/// Why no page came back.
+#[derive(Clone, Debug)]
+pub enum PageFault {
+    /// No single partition owns the stretch any more: divide it.
+    Gone,
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for PageFault {
+    fn from(error: Error) -> PageFault {
+        PageFault::Failed(error)
+    }
+}
