@@ -102,7 +102,18 @@ fn run(options: &Options, recorded: &RecordedAnswer) -> Result<Report, String> {
                 progress(&format!("opening a directory of {} items", budget.large));
                 report.opening = Some(variants::opening(&programs, budget.large)?);
             }
-            Part::Scaling | Part::Regions | Part::Snapshots | Part::Durability => {}
+            Part::RequestUnits if options.servers.contains(&Kind::Perihelion) => {
+                report.variants.extend(variants::request_units(&programs, budget, &mut progress)?);
+            }
+            Part::Faults if options.servers.contains(&Kind::Perihelion) => {
+                report.variants.extend(variants::faults(&programs, budget, &mut progress)?);
+            }
+            Part::Scaling
+            | Part::Regions
+            | Part::Snapshots
+            | Part::Durability
+            | Part::RequestUnits
+            | Part::Faults => {}
         }
     }
     Ok(report)

@@ -16,10 +16,12 @@ pub(crate) enum Part {
     Regions,
     Snapshots,
     Durability,
+    RequestUnits,
+    Faults,
 }
 
 impl Part {
-    const ALL: [Part; 7] = [
+    const ALL: [Part; 9] = [
         Part::Startup,
         Part::Memory,
         Part::Throughput,
@@ -27,6 +29,8 @@ impl Part {
         Part::Regions,
         Part::Snapshots,
         Part::Durability,
+        Part::RequestUnits,
+        Part::Faults,
     ];
 
     fn name(self) -> &'static str {
@@ -38,6 +42,8 @@ impl Part {
             Part::Regions => "regions",
             Part::Snapshots => "snapshots",
             Part::Durability => "durability",
+            Part::RequestUnits => "ru",
+            Part::Faults => "faults",
         }
     }
 }
@@ -80,7 +86,7 @@ Measures Perihelion and its peers side by side and prints ratios.
 
   bench [--quick] [--rounds N] [--markdown FILE] [--enforce] [--logs]
         [--only perihelion,vercel,in-memory,canned]
-        [--parts startup,memory,throughput,scaling,regions,snapshots,durability]
+        [--parts startup,memory,throughput,scaling,regions,snapshots,durability,ru,faults]
         [--rows \"point read,create,…\"] [--connections 1,16,64]
 
 PERI names the `peri` to measure; without it, the one of the repository is built.";

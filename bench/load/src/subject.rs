@@ -26,6 +26,7 @@ pub(crate) struct Subject {
     items: Container,
     upserts: Container,
     creates: Container,
+    throughput: &'static str,
 }
 
 impl Subject {
@@ -36,6 +37,11 @@ impl Subject {
 
     /// The same, on a server that runs already.
     pub(crate) fn on(server: Server) -> Result<Subject, String> {
+        Subject::with_throughput(server, THROUGHPUT)
+    }
+
+    /// The same, with containers of this throughput.
+    pub(crate) fn with_throughput(server: Server, throughput: &'static str) -> Result<Subject, String> {
         let kind = server.kind;
         let container = |name, count| Container { name, count, ranges: vec!["0".to_owned()] };
         let mut subject = Subject {
@@ -43,12 +49,13 @@ impl Subject {
             items: container("items", ITEMS),
             upserts: container("upserts", ITEMS),
             creates: container("creates", 0),
+            throughput,
         };
         if kind.stores() {
             create_database(&mut subject.server.client()?)?;
-            subject.items = fill_container(&subject.server, "items", ITEMS)?;
-            subject.upserts = fill_container(&subject.server, "upserts", ITEMS)?;
-            subject.creates = fill_container(&subject.server, "creates", 0)?;
+            subject.items = subject.filled("items", ITEMS)?;
+            subject.upserts = subject.filled("upserts", ITEMS)?;
+            subject.creates = subject.filled("creates", 0)?;
         }
         Ok(subject)
     }
@@ -69,8 +76,12 @@ impl Subject {
         let delete =
             Request { verb: "DELETE", path, kind: "colls", link, headers: Vec::new(), body: String::new() };
         self.server.client()?.send(&delete)?.expect(&[204])?;
-        self.creates = fill_container(&self.server, "creates", 0)?;
+        self.creates = self.filled("creates", 0)?;
         Ok(())
+    }
+
+    fn filled(&self, name: &'static str, count: u64) -> Result<Container, String> {
+        fill_container_with(&self.server, name, count, self.throughput)
     }
 
     /// The bytes of a point read's answer, for the canned server.
@@ -185,6 +196,15 @@ pub(crate) fn create_database(client: &mut Client) -> Result<(), String> {
 
 /// Creates a container with the default indexing policy and fills it over many connections.
 pub(crate) fn fill_container(server: &Server, name: &'static str, count: u64) -> Result<Container, String> {
+    fill_container_with(server, name, count, THROUGHPUT)
+}
+
+fn fill_container_with(
+    server: &Server,
+    name: &'static str,
+    count: u64,
+    throughput: &str,
+) -> Result<Container, String> {
     let mut client = server.client()?;
     let request = Request {
         verb: "POST",
@@ -193,7 +213,7 @@ pub(crate) fn fill_container(server: &Server, name: &'static str, count: u64) ->
         link: format!("dbs/{DATABASE}"),
         headers: vec![
             ("content-type", "application/json".to_owned()),
-            ("x-ms-offer-throughput", THROUGHPUT.to_owned()),
+            ("x-ms-offer-throughput", throughput.to_owned()),
         ],
         body: format!(r#"{{"id":"{name}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}}}"#),
     };

@@ -1,4 +1,4 @@
-//! Perihelion against itself: what several regions and a data directory cost.
+//! Perihelion against itself: what several regions, a data directory, request units and fault rules cost.
 //!
 //! The plain form and its variants run side by side and are asked in turn, as the peers are.
 
@@ -10,7 +10,8 @@ use crate::clock;
 use crate::figures::{median, median_ratio, milliseconds};
 use crate::generator::{self, Stop, Target};
 use crate::options::Budget;
-use crate::server::{Kind, Programs};
+use crate::request::Request;
+use crate::server::{Kind, Programs, Server};
 use crate::subject::{Subject, create_database, fill_container};
 use crate::workload::{self, Row};
 
@@ -18,6 +19,10 @@ use crate::workload::{self, Row};
 const CONNECTIONS: usize = 16;
 /// Time for a server to let go of the container that was just deleted.
 const CLEAN_UP: Duration = Duration::from_millis(150);
+/// Request units that nobody here can spend: the cost of counting them is measured, not the waiting.
+const PLENTY: &str = "1000000";
+/// A rule that is looked at for every request and strikes none.
+const IDLE_RULE: &str = r#"{"match":{"container":"nobody-asks"},"effect":{"status":503}}"#;
 /// How long a directory of many items may take to open.
 pub(crate) const OPEN_SECONDS_MAX: f64 = 5.0;
 
@@ -29,6 +34,15 @@ struct Variant {
     region: usize,
     /// The least share of the plain form's rate that is good enough.
     bar: Option<f64>,
+    /// A fault rule to set before anything is asked.
+    rule: Option<&'static str>,
+}
+
+impl Variant {
+    /// Asked where it writes, without a bar.
+    fn new(name: &'static str, arguments: Vec<String>) -> Variant {
+        Variant { name, arguments, region: 0, bar: None, rule: None }
+    }
 }
 
 /// A variant beside the plain form.
@@ -75,17 +89,14 @@ pub(crate) fn regions(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Comparison>, String> {
     let one = || arguments(&["--regions", "West US"]);
-    let variant = |name, region| Variant { name, arguments: Vec::new(), region, bar: Some(0.9) };
+    let variant = |name, region| Variant { region, bar: Some(0.9), ..Variant::new(name, Vec::new()) };
     let variants = [
-        Variant { name: "one region", arguments: one(), region: 0, bar: None },
+        Variant::new("one region", one()),
         variant("three regions, where it writes", 0),
         variant("three regions, where it does not", 1),
     ];
     let mut found = compare(programs, Row::PointRead, &variants, budget, progress)?;
-    let writing = [
-        Variant { name: "one region", arguments: one(), region: 0, bar: None },
-        Variant { name: "three regions", arguments: Vec::new(), region: 0, bar: None },
-    ];
+    let writing = [Variant::new("one region", one()), Variant::new("three regions", Vec::new())];
     found.extend(compare(programs, Row::Create, &writing, budget, progress)?);
     Ok(found)
 }
@@ -99,15 +110,53 @@ pub(crate) fn durability(
     let folders = ["interval", "never", "always"].map(Folder::new);
     let kept = |at: usize, name, fsync: &str, bar| {
         let folder = folders[at].argument();
-        Variant { name, arguments: arguments(&["--data-dir", &folder, "--fsync", fsync]), region: 0, bar }
+        Variant { bar, ..Variant::new(name, arguments(&["--data-dir", &folder, "--fsync", fsync])) }
     };
     let variants = [
-        Variant { name: "in memory", arguments: Vec::new(), region: 0, bar: None },
+        Variant::new("in memory", Vec::new()),
         kept(0, "--data-dir, --fsync interval", "interval", Some(0.5)),
         kept(1, "--data-dir, --fsync never", "never", None),
         kept(2, "--data-dir, --fsync always", "always", None),
     ];
     compare(programs, Row::Create, &variants, budget, progress)
+}
+
+/// Point reads and creates with request units stated only, counted, and enforced.
+pub(crate) fn request_units(
+    programs: &Programs,
+    budget: Budget,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Comparison>, String> {
+    let mode = |name, mode| Variant::new(name, arguments(&["--partitions", "4", "--ru", mode]));
+    let variants =
+        [mode("--ru off", "off"), mode("--ru account", "account"), mode("--ru enforce", "enforce")];
+    let mut found = compare(programs, Row::PointRead, &variants, budget, progress)?;
+    found.extend(compare(programs, Row::Create, &variants, budget, progress)?);
+    Ok(found)
+}
+
+/// Point reads without fault rules, and with one that is about something else.
+pub(crate) fn faults(
+    programs: &Programs,
+    budget: Budget,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Comparison>, String> {
+    let idle =
+        Variant { rule: Some(IDLE_RULE), ..Variant::new("a fault rule that strikes nobody", Vec::new()) };
+    let variants = [Variant::new("no fault rule", Vec::new()), idle];
+    compare(programs, Row::PointRead, &variants, budget, progress)
+}
+
+fn set_rule(server: &Server, rule: &str) -> Result<(), String> {
+    let request = Request {
+        verb: "POST",
+        path: "/faults".to_owned(),
+        kind: "",
+        link: String::new(),
+        headers: vec![("content-type", "application/json".to_owned())],
+        body: rule.to_owned(),
+    };
+    server.control()?.send(&request)?.expect(&[200]).map(|_| ())
 }
 
 /// Fills a directory, kills the server, and times another one up to its first right answer.
@@ -141,8 +190,13 @@ fn compare(
     let mut subjects = Vec::new();
     for variant in variants {
         progress(&format!("preparing {}", variant.name));
-        let subject = Subject::on(programs.start_with(Kind::Perihelion, &variant.arguments)?)?;
+        let server = programs.start_with(Kind::Perihelion, &variant.arguments)?;
+        let fixed = variant.arguments.iter().any(|argument| argument == "--partitions");
+        let subject = if fixed { Subject::with_throughput(server, PLENTY)? } else { Subject::on(server)? };
         subject.check(row)?;
+        if let Some(rule) = variant.rule {
+            set_rule(&subject.server, rule)?;
+        }
         subjects.push(subject);
     }
     // What was just written has to arrive in the other regions first.

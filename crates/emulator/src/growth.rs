@@ -49,6 +49,15 @@ pub(crate) fn begin(account: &Arc<Account>, offer: OfferRid, uptime: Duration) -
     true
 }
 
+/// Goes on with what an earlier process has not finished: offers are kept, what is pending is not.
+pub(crate) fn resume(account: &Arc<Account>, uptime: Duration) {
+    let offers: Vec<OfferRid> =
+        account.catalog.snapshot().offers_after(None).map(|offer| offer.rid).collect();
+    for offer in offers {
+        begin(account, offer, uptime);
+    }
+}
+
 /// Splits a range that holds more than a partition should, on a thread that may take its time.
 pub(crate) fn split_overfull(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
     let (store, name) = (Arc::clone(&container.store), container.id.clone());

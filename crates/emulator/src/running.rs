@@ -8,6 +8,7 @@ use crate::disk::{ClosesOnDrop, DataDir};
 use crate::error::{Door, StartError};
 use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
 use crate::gateway::{Account, AccountSettings, Gateway};
+use crate::growth;
 use crate::handlers::{self, ContainerUsage};
 use crate::operations::Operations;
 use crate::regions::{Region, RegionId, Topology};
@@ -44,6 +45,7 @@ impl Emulator {
             Some(data) => open_account(settings, data).await?,
         });
         make_indexes(&account);
+        growth::resume(&account, config.clock.uptime());
         account.sight.keep(config.requests_kept);
         let serve = |(door, region)| {
             let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());

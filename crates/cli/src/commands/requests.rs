@@ -70,6 +70,7 @@ fn cells(request: &Value) -> [String; 9] {
     let number = |member: &str| request[member].as_f64().unwrap_or_default();
     let place = [&request["database"], &request["container"]].map(text);
     let status = match number("subStatus") {
+        _ if request["outcome"] == "unanswered" => "left".to_owned(),
         _ if request["status"] == 0 => "closed".to_owned(),
         0.0 => text(&request["status"]),
         sub_status => format!("{}/{sub_status}", text(&request["status"])),
@@ -124,9 +125,13 @@ mod tests {
             { "time": "2026-11-15T19:23:35Z", "region": "West US", "operation": "create_database",
               "database": "d", "container": null, "range": null, "status": 201, "subStatus": 0,
               "charge": 4.95, "durationMs": 12.0, "rules": ["slow", "west"] },
+            { "time": "2026-11-15T19:23:34Z", "region": "West US", "operation": "read_item",
+              "database": "d", "container": "c", "range": null, "status": 499, "outcome": "unanswered",
+              "subStatus": 0, "charge": 0.0, "durationMs": 250.0, "rules": ["slow"] },
         ]});
         let expected = "\
 TIME          REGION   OPERATION        CONTAINER  RANGE  STATUS      RU     MS  FAULTS
+19:23:34.000  West US  read_item        d/c               left      0.00  250.00  slow
 19:23:35.000  West US  create_database  d                 201       4.95  12.00  slow, west
 19:23:36.500  East US  read_item        d/c        0      404/1002  1.00   0.12";
         assert_eq!(table(&answer).to_string(), expected);

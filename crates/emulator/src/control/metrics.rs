@@ -54,7 +54,8 @@ fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
     text.family(
         name,
         Kind::Counter,
-        "Requests; status 0 are those whose connection was closed instead of an answer.",
+        "Requests; status 0 are those whose connection was closed instead of an answer, 499 those whose \
+         connection ended before it.",
     );
     for (key, counted) in &counts.operations {
         for ((status, sub_status), count) in &counted.statuses {

@@ -14,7 +14,7 @@ use super::{Answer, Ask, Control};
 use crate::catalog::Snapshot;
 use crate::clock::Ticks;
 use crate::regions::RegionId;
-use crate::sight::Sighting;
+use crate::sight::{Sighting, UNANSWERED};
 
 pub(super) const ROUTES: &[Route] = &[Route {
     method: Method::GET,
@@ -40,8 +40,10 @@ struct Shown<'a> {
     database: Option<String>,
     container: Option<String>,
     range: Option<u32>,
-    /// Zero when the connection was closed instead.
+    /// Zero when the connection was closed instead, 499 when it ended before the answer.
     status: u16,
+    /// `answered`, `closed` or `unanswered`.
+    outcome: &'static str,
     sub_status: u32,
     charge: f64,
     duration_ms: f64,
@@ -82,6 +84,11 @@ fn list(control: &Control, ask: &Ask) -> Answer {
             container,
             range: seen.range(),
             status: seen.status,
+            outcome: match seen.status {
+                0 => "closed",
+                UNANSWERED => "unanswered",
+                _ => "answered",
+            },
             sub_status: seen.sub_status,
             charge: seen.charge,
             duration_ms: seen.took.as_secs_f64() * 1_000.0,

@@ -13,6 +13,7 @@ mod facts;
 mod figures;
 mod headers;
 mod origin;
+mod pending;
 mod reply;
 mod resource_token;
 mod route;
@@ -48,6 +49,7 @@ use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::Handler;
 use crate::sight::{Arrival, Seen};
 use activity::activity_id;
+use pending::Pending;
 use reply::Stamp;
 
 /// What is asked for by a request that was refused before anybody looked.
@@ -149,11 +151,17 @@ impl Gateway {
 
     /// Answers when the answer may be given: when what was written is as safe as was promised, and a
     /// strong write's when most regions have it. `uptime` is now.
-    async fn answer_in_time(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
+    async fn answer_in_time(
+        &self,
+        request: Request<Bytes>,
+        uptime: Duration,
+        pending: &mut Pending<'_>,
+    ) -> Answer {
         let answer = self.answer(request, uptime);
         if answer.ticket.is_none() && answer.quorum_at.is_zero() {
             return answer;
         }
+        pending.waits(&answer.seen);
         Box::pin(self.hold(answer, uptime)).await
     }
 
@@ -251,13 +259,13 @@ impl Gateway {
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let uptime = self.clock.uptime();
-        let arrival = Arrival::of(&request, uptime);
+        let mut pending = Pending::new(self, Arrival::of(&request, uptime));
         let answer = if self.account.faults.is_quiet() {
-            self.answer_in_time(request, uptime).await
+            self.answer_in_time(request, uptime, &mut pending).await
         } else {
-            Box::pin(self.answer_under_faults(request, uptime)).await
+            Box::pin(self.answer_under_faults(request, uptime, &mut pending)).await
         };
-        self.account.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
+        pending.answered(answer.seen, answer.ready_at);
         answer.response
     }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::activity::activity_id;
 use super::facts::Known;
+use super::pending::Pending;
 use super::{Answer, Gateway, Reply, RequestHeaders, ServiceError, UNKNOWN};
 use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike};
 use crate::server::Conduct;
@@ -23,7 +24,12 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Gateway {
     /// Answers while there are rules, whether or not one strikes.
-    pub(super) async fn answer_under_faults(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
+    pub(super) async fn answer_under_faults(
+        &self,
+        request: Request<Bytes>,
+        uptime: Duration,
+        pending: &mut Pending<'_>,
+    ) -> Answer {
         let (parts, body) = request.into_parts();
         let (strike, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
@@ -33,9 +39,10 @@ impl Gateway {
         };
         let request = Request::from_parts(parts, body);
         if strike.by.is_empty() {
-            return self.answer_in_time(request, uptime).await;
+            return self.answer_in_time(request, uptime, pending).await;
         }
         // A client that leaves takes this future along, and with it the wait and what would follow.
+        pending.waits_for(label, &strike.by);
         self.wait(strike.before).await;
         let mut answer = match strike.outcome.as_deref() {
             Some(effect) if effect.status.is_some() => {
@@ -46,8 +53,10 @@ impl Gateway {
                 let activity = activity_id(RequestHeaders::scan(request.headers()).activity_id);
                 self.finish(Reply::no_content().charge(0.0), activity, label, uptime)
             }
-            Some(_) | None => self.answer_in_time(request, self.clock.uptime()).await,
+            Some(_) | None => self.answer_in_time(request, self.clock.uptime(), pending).await,
         };
+        answer.seen.rules = strike.by;
+        pending.waits(&answer.seen);
         self.wait(strike.after).await;
         let conduct = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
         if let Some(conduct) = conduct {
@@ -56,7 +65,6 @@ impl Gateway {
         if conduct == Some(Conduct::Close) {
             answer.seen.status = 0;
         }
-        answer.seen.rules = strike.by;
         answer.ready_at = self.clock.uptime();
         answer
     }

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use histogram::Histogram;
-pub(crate) use request::{Answerer, Arrival, Seen, Sighting};
+pub(crate) use request::{Answerer, Arrival, Seen, Sighting, UNANSWERED};
 #[cfg(test)]
 pub(crate) use shard::OperationKey;
 pub(crate) use shard::{Counts, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};

@@ -25,12 +25,15 @@ pub(crate) struct Arrival {
     user_agent: Arc<str>,
 }
 
+/// In the place of a status: the connection ended before the answer.
+pub(crate) const UNANSWERED: u16 = 499;
+
 /// What is known about an answer without reading it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     /// What was asked for; `unknown` when it was refused before anybody looked.
     pub(crate) operation: &'static str,
-    /// Zero when the connection was closed instead.
+    /// Zero when the connection was closed instead; [`UNANSWERED`] when it ended before that.
     pub(crate) status: u16,
     pub(crate) sub_status: u32,
     pub(crate) charge: f64,

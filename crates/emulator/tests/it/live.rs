@@ -97,6 +97,11 @@ impl Account {
         Account { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
     }
 
+    /// Ends it, if nobody else holds it, and waits until it has.
+    pub(crate) async fn stop(self) {
+        Arc::into_inner(self.running).expect("one handle is left").stop().await;
+    }
+
     pub(crate) fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }

@@ -1,4 +1,4 @@
-//! Items: one by one, patched, in batches and in bulk, as text and as binary JSON.
+//! Items, one by one: written and read, under conditions and under every key, as text and as binary JSON.
 
 use bytes::Bytes;
 use http::Method;
@@ -36,28 +36,6 @@ pub(super) fn probes() -> Probes {
         ("key-header-mismatch", supported!(key_header_mismatch)),
         ("key-header-unicode", supported!(key_header_unicode)),
         ("key-missing", refused!(key_missing, "x-ms-documentdb-partitionkey")),
-        ("patch-add", supported!(patch_add)),
-        ("patch-set", supported!(patch_set)),
-        ("patch-replace", supported!(patch_replace)),
-        ("patch-remove", supported!(patch_remove)),
-        ("patch-incr", supported!(patch_incr)),
-        ("patch-move", supported!(patch_move)),
-        ("patch-condition", supported!(patch_condition)),
-        ("patch-forms", supported!(patch_forms)),
-        ("patch-limits", supported!(patch_limits)),
-        ("patch-forbidden-paths", supported!(patch_forbidden_paths)),
-        ("patch-preconditions", supported!(patch_preconditions)),
-        ("batch-operations", supported!(batch_operations)),
-        ("batch-rollback", supported!(batch_rollback)),
-        ("batch-default-atomic", supported!(batch_default_atomic)),
-        ("batch-preconditions", supported!(batch_preconditions)),
-        ("batch-limits", supported!(batch_limits)),
-        ("batch-other-key", supported!(batch_other_key)),
-        ("batch-minimal", supported!(batch_minimal)),
-        ("batch-answer-size", supported!(batch_answer_size)),
-        ("batch-ordered", ignored!(batch_ordered)),
-        ("bulk", supported!(bulk)),
-        ("bulk-stop-on-error", supported!(bulk_stop_on_error)),
         ("binary-bodies", supported!(binary_bodies)),
         (
             "binary-answers",
@@ -68,10 +46,9 @@ pub(super) fn probes() -> Probes {
 }
 
 const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "True");
-const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "True");
 
 /// A container with one item, `1`, under the key `a`, and the path of its items.
-async fn fresh(lab: &Lab) -> String {
+pub(super) async fn fresh(lab: &Lab) -> String {
     let docs = lab.container(json!({})).await + "/docs";
     let item = json!({"id": "1", "pk": "a", "n": 1, "tags": ["x"], "o": {"a": 1}});
     lab.account.post(&docs, &[KEY], item).await.expect(201);
@@ -333,233 +310,6 @@ async fn key_header_unicode(lab: &Lab) {
 
 async fn key_missing(lab: &Lab) -> Answer {
     lab.account.post(DOCS, &[], json!({"id": "1", "pk": "a"})).await
-}
-
-/// Patches the item of a fresh container; the body that comes back.
-async fn patched(lab: &Lab, operations: Value, status: u16) -> Value {
-    let path = fresh(lab).await + "/1";
-    let answer = lab.account.patch(&path, &[KEY], json!({"operations": operations})).await.expect(status);
-    answer.body
-}
-
-async fn patch_add(lab: &Lab) {
-    let body = patched(
-        lab,
-        json!([{"op": "add", "path": "/tags/0", "value": "w"}, {"op": "add", "path": "/tags/-", "value": "z"},
-        {"op": "add", "path": "/o/b", "value": 2}]),
-        200,
-    )
-    .await;
-    assert_eq!((&body["tags"], &body["o"]["b"]), (&json!(["w", "x", "z"]), &json!(2)));
-    patched(lab, json!([{"op": "add", "path": "/missing/x", "value": 1}]), 400).await;
-}
-
-async fn patch_set(lab: &Lab) {
-    let body = patched(
-        lab,
-        json!([{"op": "set", "path": "/tags/0", "value": "w"}, {"op": "set", "path": "/a~1b", "value": 1}]),
-        200,
-    )
-    .await;
-    assert_eq!((&body["tags"], &body["a/b"]), (&json!(["w"]), &json!(1)));
-}
-
-async fn patch_replace(lab: &Lab) {
-    assert_eq!(patched(lab, json!([{"op": "replace", "path": "/n", "value": 5}]), 200).await["n"], 5);
-    patched(lab, json!([{"op": "replace", "path": "/missing", "value": 5}]), 400).await;
-}
-
-async fn patch_remove(lab: &Lab) {
-    assert_eq!(patched(lab, json!([{"op": "remove", "path": "/tags/0"}]), 200).await["tags"], json!([]));
-    patched(lab, json!([{"op": "remove", "path": "/missing"}]), 400).await;
-}
-
-async fn patch_incr(lab: &Lab) {
-    let body = patched(
-        lab,
-        json!([{"op": "incr", "path": "/n", "value": 2}, {"op": "incr", "path": "/new", "value": 0.5}]),
-        200,
-    )
-    .await;
-    assert_eq!((&body["n"], &body["new"]), (&json!(3), &json!(0.5)));
-    patched(lab, json!([{"op": "incr", "path": "/tags", "value": 1}]), 400).await;
-}
-
-async fn patch_move(lab: &Lab) {
-    let body = patched(lab, json!([{"op": "move", "from": "/n", "path": "/m"}]), 200).await;
-    assert_eq!((&body["n"], &body["m"]), (&Value::Null, &json!(1)));
-    patched(lab, json!([{"op": "move", "from": "/o", "path": "/o/a/b"}]), 400).await;
-}
-
-async fn patch_condition(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
-    let patch = |condition: &str| json!({"operations": [{"op": "incr", "path": "/n", "value": 1}], "condition": condition});
-    let unmet = lab.account.patch(&path, &[KEY], patch("from c where c.n > 5")).await.expect(412);
-    assert_eq!(unmet.sub_status(), "1110");
-    lab.account.patch(&path, &[KEY], patch("from c where c.n = 1")).await.expect(200);
-}
-
-async fn patch_forms(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
-    let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
-    lab.account.patch(&path, &[KEY], operations.clone()).await.expect(200);
-    for content_type in ["application/json-patch+json", "application/json_patch+json", "application/json"] {
-        let header = ("content-type", content_type);
-        lab.account.patch(&path, &[KEY, header], json!({"operations": operations})).await.expect(200);
-    }
-}
-
-async fn patch_limits(lab: &Lab) {
-    let operation = json!({"op": "incr", "path": "/n", "value": 1});
-    patched(lab, json!(vec![operation.clone(); 10]), 200).await;
-    patched(lab, json!(vec![operation; 11]), 400).await;
-    patched(lab, json!([]), 400).await;
-}
-
-async fn patch_forbidden_paths(lab: &Lab) {
-    for path in ["/id", "/pk", "/_rid", "/_self", "/_ts", "/_etag"] {
-        patched(lab, json!([{"op": "set", "path": path, "value": "x"}]), 400).await;
-    }
-}
-
-async fn patch_preconditions(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
-    let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
-    lab.account.patch(&path, &[KEY, ("if-match", "\"other\"")], operations.clone()).await.expect(412);
-    lab.account.patch(&path, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
-}
-
-async fn batch(lab: &Lab, docs: &str, headers: &[(&str, &str)], operations: Value) -> Answer {
-    let mut all = vec![BATCH];
-    all.extend_from_slice(headers);
-    lab.account.post(docs, &all, operations).await
-}
-
-fn codes(answer: &Answer) -> Vec<u64> {
-    answer.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_u64().unwrap()).collect()
-}
-
-async fn batch_operations(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let operations = json!([
-        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
-        {"operationType": "Upsert", "resourceBody": {"id": "3", "pk": "a"}},
-        {"operationType": "Upsert", "resourceBody": {"id": "3", "pk": "a", "n": 1}},
-        {"operationType": "Replace", "id": "2", "resourceBody": {"id": "2", "pk": "a", "n": 2}},
-        {"operationType": "Read", "id": "2"},
-        {"operationType": "Patch", "id": "2", "resourceBody": {"operations": [{"op": "incr", "path": "/n", "value": 1}]}},
-        {"operationType": "Delete", "id": "3"},
-    ]);
-    let answer =
-        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "True")], operations).await.expect(200);
-    assert_eq!(codes(&answer), [201, 201, 200, 200, 200, 200, 204]);
-    assert_eq!(
-        (&answer.body[4]["resourceBody"]["n"], &answer.body[5]["resourceBody"]["n"]),
-        (&json!(2), &json!(3))
-    );
-    assert!(answer.body[6]["resourceBody"].is_null());
-}
-
-async fn batch_rollback(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let operations = json!([
-        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
-        {"operationType": "Create", "resourceBody": {"id": "1", "pk": "a"}},
-        {"operationType": "Delete", "id": "2"},
-    ]);
-    let answer =
-        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "true")], operations).await.expect(207);
-    assert_eq!(codes(&answer), [424, 409, 424]);
-    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
-}
-
-async fn batch_default_atomic(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let operations = json!([
-        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
-        {"operationType": "Read", "id": "missing"},
-    ]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 404]);
-    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
-}
-
-async fn batch_preconditions(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let etag = lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).header("etag").to_owned();
-    let replace = |etag: &str| json!([{"operationType": "Replace", "id": "1", "ifMatch": etag, "resourceBody": {"id": "1", "pk": "a"}}]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace("\"other\"")).await.expect(207)), [412]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace(&etag)).await.expect(200)), [200]);
-}
-
-async fn batch_limits(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let none = batch(lab, &docs, &[KEY], json!([])).await.expect(400);
-    assert!(none.message().contains("Batch request has no operations."));
-    let read = json!({"operationType": "Read", "id": "1"});
-    batch(lab, &docs, &[KEY], json!(vec![read.clone(); 100])).await.expect(200);
-    let many = batch(lab, &docs, &[KEY], json!(vec![read; 101])).await.expect(400);
-    assert!(many.message().contains("Batch request has more operations than what is supported."));
-    let large: Vec<Value> = (0..3)
-        .map(|n| json!({"operationType": "Create", "resourceBody": {"id": format!("l{n}"), "pk": "a", "x": "y".repeat(800_000)}}))
-        .collect();
-    let refused = batch(lab, &docs, &[KEY], json!(large)).await.expect(413);
-    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
-}
-
-async fn batch_answer_size(lab: &Lab) {
-    let docs = fresh(lab).await;
-    lab.account
-        .post(&docs, &[KEY], json!({"id": "l", "pk": "a", "x": "y".repeat(1_900_000)}))
-        .await
-        .expect(201);
-    let read = json!({"operationType": "Read", "id": "l"});
-    let refused = batch(lab, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
-    assert_eq!(refused.sub_status(), "3402");
-}
-
-async fn batch_other_key(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let operations = json!([
-        {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
-        {"operationType": "Create", "resourceBody": {"id": "3", "pk": "b"}},
-    ]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 400]);
-}
-
-async fn batch_minimal(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let operations = json!([{"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}}, {"operationType": "Read", "id": "1"}]);
-    let answer = batch(lab, &docs, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
-    assert!(answer.body[0]["resourceBody"].is_null() && answer.body[0]["eTag"].is_string());
-    assert!(answer.body[1]["resourceBody"].is_object());
-}
-
-async fn batch_ordered(lab: &Lab) -> (Answer, Answer) {
-    let docs = fresh(lab).await;
-    let operations = json!([{"operationType": "Read", "id": "1"}, {"operationType": "Read", "id": "1"}]);
-    let without = batch(lab, &docs, &[KEY], operations.clone()).await;
-    (without, batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-ordered", "true")], operations).await)
-}
-
-const BULK: [(&str, &str); 2] =
-    [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
-
-fn bulk_create(id: &str, key: &str) -> Value {
-    json!({"operationType": "Create", "partitionKey": format!("[\"{key}\"]"), "resourceBody": {"id": id, "pk": key}})
-}
-
-async fn bulk(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "true")];
-    let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
-    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 201]);
-}
-
-async fn bulk_stop_on_error(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "false")];
-    let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
-    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 424]);
 }
 
 async fn binary_bodies(lab: &Lab) {

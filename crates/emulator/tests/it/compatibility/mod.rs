@@ -5,12 +5,18 @@
 //! answered with a 4xx that names it. An *ignored* one is asked for and left out, and both answers
 //! must be the same.
 
+mod access;
 mod account;
+mod batches;
 mod change_feed;
+mod durability;
 mod failures;
 mod items;
 mod lab;
 mod language;
+mod offers;
+mod operating;
+mod patches;
 mod queries;
 mod resources;
 mod throttling;
@@ -137,9 +143,15 @@ async fn what_the_document_says_is_true() {
     let probes: Probes = [
         account::probes(),
         resources::probes(),
+        offers::probes(),
+        access::probes(),
         throttling::probes(),
         failures::probes(),
+        operating::probes(),
+        durability::probes(),
         items::probes(),
+        patches::probes(),
+        batches::probes(),
         queries::probes(),
         language::probes(),
         change_feed::probes(),

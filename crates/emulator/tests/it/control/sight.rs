@@ -101,6 +101,42 @@ async fn a_fault_is_named_where_it_struck() {
 }
 
 #[tokio::test]
+async fn requests_whose_client_left_are_told_apart() {
+    let account = std::sync::Arc::new(used().await);
+    let late = |id: &str, delayed: &str, operation: &str| {
+        let matched = json!({ "operations": [operation] });
+        json!({ "id": id, "match": matched, "effect": { "delay": "10m", "delayed": delayed } })
+    };
+    account.tell("/faults", late("before", "request", "read")).await.expect(200);
+    account.tell("/faults", late("after", "answer", "create")).await.expect(200);
+    for (operation, rule, is_done) in [("read_item", "before", false), ("create_item", "after", true)] {
+        let asking = tokio::spawn({
+            let account = std::sync::Arc::clone(&account);
+            async move {
+                match is_done {
+                    false => account.get("/dbs/d/colls/c/docs/1", &[KEY]).await,
+                    true => account.create(json!({ "id": "2", "pk": "p" })).await,
+                }
+            }
+        });
+        account.running().faults().until_held(1).await;
+        asking.abort();
+        account.running().faults().until_held(0).await;
+        let left = loop {
+            let found = requests(account.ask("/requests?status=499&limit=1").await);
+            match found.into_iter().find(|request| request["operation"] == operation) {
+                Some(request) => break request,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        assert_eq!((&left["outcome"], &left["rules"]), (&json!("unanswered"), &json!([rule])), "{left}");
+        assert_eq!(left["charge"].as_f64().unwrap() > 0.0, is_done, "{left}");
+    }
+    let answered = requests(account.ask("/requests?status=201&limit=1").await).remove(0);
+    assert_eq!(answered["outcome"], "answered");
+}
+
+#[tokio::test]
 async fn partitions_tell_what_they_served() {
     let account = used().await;
     let listed = account.ask("/partitions").await.expect(200).body;

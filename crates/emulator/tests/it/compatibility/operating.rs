@@ -1,0 +1,258 @@
+//! What an operator does to an account while it serves: regions, partitions, snapshots, time, and
+//! looking at it. Each probe has an account of its own: these things are everybody's.
+
+use std::time::Duration;
+
+use http::Method;
+use perihelion_emulator::ConsistencyLevel;
+use serde_json::{Value, json};
+
+use super::lab::{DOCS, KEY, Lab};
+use super::{Probes, supported};
+use crate::live::{Account, Answer};
+
+const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
+
+pub(super) fn probes() -> Probes {
+    vec![
+        ("regions", supported!(regions)),
+        ("replication-lag", supported!(lag)),
+        ("replication-pause", supported!(pause)),
+        ("region-failover", supported!(failover)),
+        ("region-removal", supported!(removal)),
+        ("multi-write", supported!(multi_write)),
+        ("consistency-strong", supported!(strong)),
+        ("consistency-bounded", supported!(bounded)),
+        ("partition-split", supported!(split)),
+        ("partition-merge", supported!(merge)),
+        ("partition-split-size", supported!(split_by_size)),
+        ("snapshots", supported!(snapshots)),
+        ("query-as-of", supported!(as_of)),
+        ("account-clock", supported!(clock)),
+        ("request-log", supported!(request_log)),
+        ("prometheus-metrics", supported!(metrics)),
+    ]
+}
+
+/// Two regions 30 ms apart whose clock stands still, with an empty container.
+async fn two_regions(level: ConsistencyLevel, multi_write: bool) -> Account {
+    let account = Account::with(|config| {
+        config.regions = ["West US", "East US"].map(str::to_owned).to_vec();
+        config.lag = "30ms".parse().unwrap();
+        config.consistency = level;
+        config.multi_write = multi_write;
+    })
+    .await;
+    account.create_container(json!({})).await;
+    account.clock.advance(Duration::from_millis(30));
+    account
+}
+
+async fn tell(account: &Account, path: &str, body: Value) -> Answer {
+    account.control(Method::POST, path, &body.to_string()).await
+}
+
+async fn put(account: &Account, value: u32) -> Answer {
+    account.post(DOCS, &[KEY, UPSERT], json!({"id": "1", "pk": "a", "v": value})).await
+}
+
+async fn value(account: &Account) -> Option<u64> {
+    let read = account.get(&format!("{DOCS}/1"), &[KEY]).await;
+    (read.status == 200).then(|| read.body["v"].as_u64().unwrap())
+}
+
+async fn regions(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    let document = account.in_region(1).get("/", &[]).await.expect(200).body;
+    assert_eq!(document["readableLocations"].as_array().unwrap().len(), 2);
+    assert_eq!(document["writableLocations"][0]["name"], "West US");
+    assert_eq!(put(&account.in_region(1), 1).await.expect(403).sub_status(), "3");
+}
+
+async fn lag(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    put(&account, 1).await.expect(201);
+    assert_eq!((value(&account).await, value(&account.in_region(1)).await), (Some(1), None));
+    account.clock.advance(Duration::from_millis(30));
+    assert_eq!(value(&account.in_region(1)).await, Some(1));
+}
+
+async fn pause(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    tell(&account, "/regions/eastus/replication/pause", json!({})).await.expect(200);
+    put(&account, 1).await.expect(201);
+    account.advance(60);
+    assert_eq!(value(&account.in_region(1)).await, None);
+    tell(&account, "/regions/eastus/replication/resume", json!({})).await.expect(200);
+    account.clock.advance(Duration::from_millis(30));
+    assert_eq!(value(&account.in_region(1)).await, Some(1));
+}
+
+async fn failover(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    put(&account, 1).await.expect(201);
+    tell(&account, "/regions/eastus/failover", json!({})).await.expect(200);
+    assert_eq!(put(&account, 2).await.expect(403).sub_status(), "3");
+    let east = account.in_region(0);
+    assert_eq!(value(&east).await, Some(1), "nothing is lost");
+    put(&east, 2).await.expect(200);
+}
+
+async fn removal(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    let east = account.in_region(1);
+    tell(&account, "/regions/eastus/remove", json!({})).await.expect(200);
+    assert_eq!(
+        account.get("/", &[]).await.expect(200).body["readableLocations"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(east.get("/", &[]).await.expect(403).sub_status(), "1008");
+    tell(&account, "/regions/eastus/add", json!({})).await.expect(200);
+    east.get("/", &[]).await.expect(200);
+}
+
+async fn multi_write(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Session, true).await;
+    let east = account.in_region(1);
+    put(&account, 1).await.expect(201);
+    account.clock.advance(Duration::from_secs(1));
+    put(&east, 2).await.expect(200);
+    account.clock.advance(Duration::from_secs(1));
+    assert_eq!((value(&account).await, value(&east).await), (Some(2), Some(2)), "the last writer wins");
+    assert_eq!(account.get("/", &[]).await.expect(200).body["enableMultipleWriteLocations"], true);
+}
+
+async fn strong(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::Strong, false).await;
+    // A write waits for most regions, and time stands still unless somebody moves it.
+    let east = account.in_region(1);
+    let writing = put(&account, 1);
+    tokio::pin!(writing);
+    let written = loop {
+        tokio::select! {
+            written = &mut writing => break written,
+            () = tokio::task::yield_now() => account.clock.advance(Duration::from_millis(1)),
+        }
+    };
+    written.expect(201);
+    assert_eq!(value(&east).await, Some(1));
+}
+
+async fn bounded(_: &Lab) {
+    let account = two_regions(ConsistencyLevel::BoundedStaleness, false).await;
+    tell(&account, "/regions/lag", json!({"lag": "1h"})).await.expect(200);
+    put(&account, 1).await.expect(201);
+    assert_eq!(value(&account.in_region(1)).await, None);
+    account.advance(301);
+    assert_eq!(value(&account.in_region(1)).await, Some(1), "never staler than five minutes");
+}
+
+/// An account with two items in one container.
+async fn two_items() -> Account {
+    let account = Account::with_container(1, json!({})).await;
+    for id in ["1", "2"] {
+        account.create(json!({"id": id, "pk": id})).await.expect(201);
+    }
+    account
+}
+
+/// The ids of a page of one item, and where the next one is.
+async fn page(account: &Account, from: Option<&str>) -> (Value, String) {
+    let mut headers =
+        vec![("x-ms-documentdb-query-enablecrosspartition", "true"), ("x-ms-max-item-count", "1")];
+    headers.extend(from.map(|from| ("x-ms-continuation", from)));
+    let page = account.query("SELECT VALUE c.id FROM c", &headers).await.expect(200);
+    (page.body["Documents"].clone(), page.header("x-ms-continuation").to_owned())
+}
+
+async fn split(_: &Lab) {
+    let account = two_items().await;
+    let (first, mut from) = page(&account, None).await;
+    let mut seen = first.as_array().unwrap().clone();
+    tell(&account, "/databases/d/containers/c/partitions/0/split", json!({})).await.expect(202);
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+    assert_eq!(account.get(DOCS, &[range]).await.expect(410).sub_status(), "1002");
+    let listed = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+    assert_eq!(listed["PartitionKeyRanges"][1]["parents"], json!(["0"]));
+    while !from.is_empty() {
+        let (ids, next) = page(&account, Some(&from)).await;
+        seen.extend(ids.as_array().unwrap().clone());
+        from = next;
+    }
+    seen.sort_by_key(Value::to_string);
+    assert_eq!(seen, [json!("1"), json!("2")], "a page taken before goes on");
+}
+
+async fn merge(_: &Lab) {
+    let account = two_items().await;
+    let partitions = "/databases/d/containers/c/partitions";
+    tell(&account, &format!("{partitions}/0/split"), json!({})).await.expect(202);
+    tell(&account, &format!("{partitions}/merge"), json!({"partitionIds": [1, 2]})).await.expect(202);
+    let listed = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+    assert_eq!(listed["PartitionKeyRanges"][0]["parents"], json!(["0", "1", "2"]));
+    for id in ["1", "2"] {
+        let key = json!([id]).to_string();
+        account.get(&format!("{DOCS}/{id}"), &[("x-ms-documentdb-partitionkey", &key)]).await.expect(200);
+    }
+}
+
+async fn split_by_size(_: &Lab) {
+    let account = Account::with(|config| config.partition_bytes_max = 10_000).await;
+    account.create_container(json!({})).await;
+    for number in 0..40 {
+        let item = json!({"id": "1", "pk": number.to_string(), "text": "x".repeat(1_000)});
+        account.create(item).await.expect(201);
+    }
+    loop {
+        let listed = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+        if listed["PartitionKeyRanges"].as_array().unwrap().len() > 1 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn snapshots(_: &Lab) {
+    let account = two_items().await;
+    tell(&account, "/snapshots/clean", json!({})).await.expect(200);
+    account.delete("/dbs/d", &[]).await.expect(204);
+    tell(&account, "/snapshots/clean/restore", json!({})).await.expect(200);
+    let key = ("x-ms-documentdb-partitionkey", r#"["1"]"#);
+    account.get(&format!("{DOCS}/1"), &[key]).await.expect(200);
+}
+
+async fn as_of(_: &Lab) {
+    let account = two_items().await;
+    tell(&account, "/snapshots/before", json!({})).await.expect(200);
+    let key = ("x-ms-documentdb-partitionkey", r#"["1"]"#);
+    account.delete(&format!("{DOCS}/1"), &[key]).await.expect(204);
+    let count = "SELECT VALUE COUNT(1) FROM c";
+    assert_eq!(account.query(count, &[key]).await.expect(200).documents(), [json!(0)]);
+    let then = account.query(count, &[key, ("x-perihelion-as-of", "snapshot=before")]).await.expect(200);
+    assert_eq!(then.documents(), [json!(1)]);
+}
+
+async fn clock(_: &Lab) {
+    let account = Account::with_container(1, json!({"defaultTtl": 60})).await;
+    account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
+    tell(&account, "/clock/freeze", json!({})).await.expect(200);
+    tell(&account, "/clock/advance", json!({"by": "61s"})).await.expect(200);
+    account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(404);
+}
+
+async fn request_log(_: &Lab) {
+    let account = two_items().await;
+    let log = account.control(Method::GET, "/requests?limit=1", "").await.expect(200).body;
+    let last = &log["requests"][0];
+    assert_eq!((&last["operation"], &last["region"]), (&json!("create_item"), &json!("West US")));
+    assert_eq!((&last["range"], &last["status"]), (&json!(0), &json!(201)));
+    assert!(last["charge"].as_f64().unwrap() > 0.0, "{last}");
+}
+
+async fn metrics(_: &Lab) {
+    let account = two_items().await;
+    let metrics = account.control(Method::GET, "/metrics", "").await.expect(200);
+    let text = metrics.body.as_str().unwrap();
+    let created = r#"perihelion_requests_total{region="West US",operation="create_item",status="201",sub_status="0"} 2"#;
+    assert!(text.lines().any(|line| line == created), "{text}");
+}
