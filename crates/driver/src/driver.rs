@@ -156,8 +156,8 @@ impl CosmosDriver {
 
     /// How many requests to this account are under way over HTTP/2, those of other drivers included.
     pub fn in_flight(&self) -> u32 {
-        let adaptive = self.0.transport.adaptive();
-        self.0.account.snapshot().all().map(|endpoint| adaptive.gateway(endpoint).shards().in_flight()).sum()
+        let account = self.0.account.snapshot();
+        self.0.transport.adaptive().in_flight(account.all())
     }
 
     /// Asks the account where it is now, unless that was done a moment ago.

@@ -98,6 +98,36 @@ impl Client {
         self.run(&host, Request::from_parts(parts, body.into()), &mut call).await
     }
 
+    /// Makes a connection to the host that `uri` names and keeps it, so that the next request finds one that
+    /// waits. Does nothing if one does already.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), perihelion_http::Error> {
+    /// let client = perihelion_http::Client::new();
+    /// client.connect(&http::Uri::from_static("https://localhost:8081/")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(&self, uri: &Uri) -> Result<(), Error> {
+        let Inner { settings, connector, .. } = &*self.inner;
+        let mut call = Call::begin(settings.call);
+        let host = AuthorityRef::of(uri)
+            .map_err(Cause::from)
+            .and_then(|authority| self.host(&authority).map_err(Cause::from));
+        let placed = match &host {
+            Ok(host) => host.place(connector, settings, &mut call, false).await,
+            Err(_) => Err(Failure::new(ErrorKind::Invalid, Step::Prepare)),
+        };
+        match (placed, host) {
+            (Ok(Place::Http1(lease)), _) => lease.checkin(clock::now()),
+            // The connection stays with its host; only the place on it is given back.
+            (Ok(Place::Http2(place)), _) => drop(place),
+            (Err(failure), Err(bad)) => return Err(call.fail(failure.because(bad), uri)),
+            (Err(failure), Ok(_)) => return Err(call.fail(failure, uri)),
+        }
+        Ok(())
+    }
+
     /// How long a call may take, unless the scope around it wants less.
     pub(crate) fn call_timeout(&self) -> Option<Duration> {
         self.inner.settings.call

@@ -3,7 +3,7 @@
 //! [`AdaptiveTransport`] is shared by all drivers of a process, and so are its connections. It sends, waits
 //! no longer than told, reads the whole body, and says what happened. It decides nothing about repeating.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -216,6 +216,14 @@ impl AdaptiveTransport {
     #[cfg(test)]
     pub(crate) async fn sweep(&self, processor: Option<f64>) {
         self.sharded.sweep(processor).await;
+    }
+
+    /// Requests under way over the shards of these endpoints. Two endpoints of one URL, such as an account's
+    /// own and its first region's, are counted once.
+    pub fn in_flight<'a>(&self, endpoints: impl Iterator<Item = &'a Endpoint>) -> u32 {
+        let known = self.gateways.load();
+        let urls: BTreeSet<_> = endpoints.map(|endpoint| endpoint.url().as_str()).collect();
+        urls.into_iter().filter_map(|url| known.get(url)).map(|gateway| gateway.shards.in_flight()).sum()
     }
 
     /// How many clients there are.

@@ -3,3 +3,4 @@
 mod items;
 mod lab;
 mod regions;
+mod sharding;

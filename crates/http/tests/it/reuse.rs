@@ -30,6 +30,22 @@ async fn the_second_request_takes_the_first_one_s_connection() {
 }
 
 #[tokio::test]
+async fn a_connection_made_ahead_waits_for_the_first_request() {
+    let server = Server::plain(|_| Script::from(well(10)));
+    let client = client();
+    let uri: http::Uri = server.url("/").parse().expect("a URL");
+    for _ in 0..2 {
+        client.connect(&uri).await.expect("the server is there");
+    }
+    let first = record(&client, &server.url("/one")).await;
+    assert_eq!((first.reuse, first.connect), (Some(Reuse::Reused), None));
+    assert_eq!(server.seen().accepted, 1, "the second found the first");
+    let nowhere = http::Uri::from_static("/no/host");
+    let error = client.connect(&nowhere).await.expect_err("there is no host in it");
+    assert_eq!(error.kind(), perihelion_http::ErrorKind::Invalid, "{error}");
+}
+
+#[tokio::test]
 async fn requests_at_once_have_a_connection_each_and_the_limit_of_them_wait() {
     let server = Server::plain(|_| Script::from(well(10)));
     let config = PoolConfig::builder().max_per_host(3).build().expect("it makes sense");
