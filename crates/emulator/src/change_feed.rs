@@ -14,6 +14,7 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 
 use crate::charge;
 use crate::query::Scope;
+use crate::regions::RegionId;
 use crate::store::index::{KeyRange, Space};
 use crate::store::{Change, ChangeKind, Item, Partition, Reach, Replica, Schema, State};
 
@@ -41,10 +42,18 @@ pub(crate) enum FeedStart {
 
 /// How far a feed has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FeedPosition {
-    /// The same LSN everywhere: the position of one partition, also valid for its children.
+pub(crate) struct FeedPosition {
+    pub(crate) read: Read,
+    /// Whose LSNs these are, where each region has its own.
+    pub(crate) region: Option<RegionId>,
+}
+
+/// The LSNs up to which it has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The same everywhere: the position of one partition, also valid for its children.
     Single(Lsn),
-    /// An LSN per stretch of the ring, by where the stretch begins.
+    /// One per stretch of the ring, by where the stretch begins.
     PerRange(Vec<(EffectivePartitionKey, Lsn)>),
 }
 
@@ -64,40 +73,49 @@ pub(crate) struct FeedPage {
 pub(crate) struct Forgotten(pub(crate) Lsn);
 
 impl FeedPosition {
-    /// `"42"`, or `"{epk}:42,{epk}:17"`.
+    /// `"42"`, or `"{epk}:42,{epk}:17"`; with `@2` behind it where the LSNs are the second region's.
     pub(crate) fn to_etag(&self) -> String {
-        match self {
-            FeedPosition::Single(lsn) => format!("\"{}\"", lsn.0),
-            FeedPosition::PerRange(parts) => {
-                let mut text = String::from("\"");
+        let mut text = String::from("\"");
+        match &self.read {
+            Read::Single(lsn) => text.push_str(&lsn.0.to_string()),
+            Read::PerRange(parts) => {
                 for (at, (epk, lsn)) in parts.iter().enumerate() {
                     let comma = if at == 0 { "" } else { "," };
                     write!(text, "{comma}{}:{}", epk.to_hex(), lsn.0)
                         .expect("writing to a string does not fail");
                 }
-                text + "\""
             }
         }
+        if let Some(region) = self.region {
+            write!(text, "@{}", u32::from(region.0) + 1).expect("writing to a string does not fail");
+        }
+        text + "\""
     }
 
     /// Reads an entity tag, with or without its quotes.
     pub(crate) fn parse(etag: &str) -> Option<FeedPosition> {
         let text = etag.trim_matches('"');
+        let (text, region) = match text.split_once('@') {
+            Some((text, region)) => (text, Some(RegionId(region.parse::<u8>().ok()?.checked_sub(1)?))),
+            None => (text, None),
+        };
         if !text.contains(':') {
-            return text.parse().ok().map(|lsn| FeedPosition::Single(Lsn(lsn)));
+            let read = Read::Single(Lsn(text.parse().ok()?));
+            return Some(FeedPosition { read, region });
         }
         let parts = text.split(',').map(|part| {
             let (epk, lsn) = part.split_once(':')?;
             Some((EffectivePartitionKey::from_hex(epk).ok()?, Lsn(lsn.parse().ok()?)))
         });
-        parts.collect::<Option<Vec<_>>>().map(FeedPosition::PerRange)
+        let read = Read::PerRange(parts.collect::<Option<Vec<_>>>()?);
+        Some(FeedPosition { read, region })
     }
 
     /// How far the partition that begins at `epk` has been read.
     fn at(&self, epk: &EffectivePartitionKey) -> Lsn {
-        match self {
-            FeedPosition::Single(lsn) => *lsn,
-            FeedPosition::PerRange(parts) => {
+        match &self.read {
+            Read::Single(lsn) => *lsn,
+            Read::PerRange(parts) => {
                 parts.iter().rev().find(|(start, _)| start <= epk).map_or(Lsn(0), |(_, lsn)| *lsn)
             }
         }
@@ -135,10 +153,11 @@ pub(crate) fn read_changes(
         }
     }
     let (partition, reach, changes) = found.expect("a stretch of the ring has an owner");
-    let position = match read_to.as_slice() {
-        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => FeedPosition::Single(places[0].1),
-        _ => FeedPosition::PerRange(read_to.into_iter().flatten().collect()),
+    let read = match read_to.as_slice() {
+        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => Read::Single(places[0].1),
+        _ => Read::PerRange(read_to.into_iter().flatten().collect()),
     };
+    let position = FeedPosition { read, region: None };
     Ok(FeedPage {
         partition: partition.partition(),
         reach,
@@ -158,7 +177,7 @@ fn places(start: &FeedStart, partition: &Replica, within: &EpkRange) -> Vec<(Eff
         FeedStart::Now => vec![first(partition.peek().lsn)],
         FeedStart::After(position) => {
             let mut places = vec![first(position.at(&within.min))];
-            if let FeedPosition::PerRange(parts) = position {
+            if let Read::PerRange(parts) = &position.read {
                 let inside = |epk: &EffectivePartitionKey| *epk > within.min && within.contains(epk);
                 places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
             }
@@ -312,21 +331,28 @@ mod tests {
     #[test]
     fn positions_survive_as_entity_tags() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
-        for (position, text) in [
-            (FeedPosition::Single(Lsn(42)), "\"42\""),
-            (FeedPosition::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]), "\":1,1FFF:2\""),
+        let several = || Read::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]);
+        for (read, region, text) in [
+            (Read::Single(Lsn(42)), None, "\"42\""),
+            (Read::Single(Lsn(42)), Some(RegionId(0)), "\"42@1\""),
+            (several(), None, "\":1,1FFF:2\""),
+            (several(), Some(RegionId(2)), "\":1,1FFF:2@3\""),
         ] {
+            let position = FeedPosition { read, region };
             assert_eq!(position.to_etag(), text);
+            assert_eq!(FeedPosition::parse(text.trim_matches('"')), Some(position.clone()));
             assert_eq!(FeedPosition::parse(text), Some(position));
         }
-        assert_eq!(FeedPosition::parse("42"), Some(FeedPosition::Single(Lsn(42))));
-        assert_eq!(FeedPosition::parse("\"abc\""), None);
+        for text in ["\"abc\"", "42@", "42@0", "42@x", "@1", "42@1@1"] {
+            assert_eq!(FeedPosition::parse(text), None, "{text}");
+        }
     }
 
     #[test]
     fn a_child_goes_on_where_its_parent_was() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
-        let position = FeedPosition::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
+        let read = Read::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
+        let position = FeedPosition { read, region: None };
         assert_eq!(position.at(&epk("10")), Lsn(5));
         assert_eq!(position.at(&epk("30")), Lsn(9));
     }

@@ -72,6 +72,11 @@ pub(crate) enum WriteRefused {
         "A region is too far behind to be told about another write; resume its replication, or try again later."
     )]
     TooFarBehind,
+    /// A region is staler than bounded staleness allows.
+    #[error(
+        "A region is staler than the account's bounded staleness allows, and writes wait until it has caught up; resume its replication."
+    )]
+    TooStale,
 }
 
 /// What a container holds.
@@ -200,6 +205,7 @@ impl Container {
                 }
                 Err(Closed::Retired) => std::hint::spin_loop(),
                 Err(Closed::TooFarBehind) => return Err(WriteRefused::TooFarBehind),
+                Err(Closed::TooStale) => return Err(WriteRefused::TooStale),
             }
         }
     }
@@ -257,17 +263,24 @@ impl Container {
 
     /// Lets a region see everything at once.
     pub(crate) fn catch_up(&self, region: RegionId) {
-        self.partitions.load().iter().for_each(|partition| partition.catch_up(region));
+        self.each_partition(|partition| partition.catch_up(region));
     }
 
     /// Keeps what a region sees now.
     pub(crate) fn pause(&self, region: RegionId, uptime: Duration) {
-        self.partitions.load().iter().for_each(|partition| partition.pause(region, uptime));
+        self.each_partition(|partition| partition.pause(region, uptime));
     }
 
     /// Lets a region that was paused see everything, at `due`.
     pub(crate) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
-        self.partitions.load().iter().for_each(|partition| partition.resume(region, uptime, due));
+        self.each_partition(|partition| partition.resume(region, uptime, due));
+    }
+
+    /// Tells every partition something. None is split or merged meanwhile: what comes of it would not have
+    /// been told.
+    fn each_partition(&self, work: impl FnMut(&Arc<Partition>)) {
+        let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        self.partitions.load().iter().for_each(work);
     }
 
     /// What it holds now.

@@ -43,14 +43,29 @@ impl Contents {
         let since = self.state.lsn;
         let within = |change: &Change| range.contains(&change.item.epk);
         for (_, change) in log.entries_between(since, lsn).filter(|(_, change)| within(change)) {
-            match change.versions() {
-                (Some(before), Some(after)) => self.head.replace(before, after),
-                (None, Some(after)) => self.head.insert(after),
-                (Some(before), None) => self.head.remove(before),
-                (None, None) => {}
-            }
+            self.head.redo(change);
         }
         self.state.go_forward(log, lsn, within);
         self.head.lsn = lsn;
+    }
+
+    /// The same where several histories came together, each followed from the LSN it had.
+    pub(super) fn follow_each<'a>(
+        &mut self,
+        histories: impl Iterator<Item = (Lsn, &'a State)>,
+        range: &EpkRange,
+    ) {
+        let mut logs = Vec::new();
+        for (since, newest) in histories {
+            let entries = newest.log.entries_between(since, newest.lsn);
+            for (_, change) in entries.filter(|(_, change)| range.contains(&change.item.epk)) {
+                self.head.redo(change);
+                self.state.redo(change);
+            }
+            self.state.lsn = self.state.lsn.max(newest.lsn);
+            logs.push(&newest.log);
+        }
+        self.state.log = Log::joined(&logs, |change| range.contains(&change.item.epk));
+        self.head.lsn = self.state.lsn;
     }
 }

@@ -17,7 +17,7 @@ use super::partition::{Identity, Partition};
 use super::reach::Progress;
 use super::state::State;
 use super::view::View;
-use crate::disk::{self, Batch, Birth, CatalogKey};
+use crate::disk::{self, Batch, CatalogKey};
 use crate::regions::RegionId;
 
 /// What takes the place of what.
@@ -34,9 +34,11 @@ pub(super) struct Exchange {
 struct Draft {
     id: u32,
     range: EpkRange,
-    contents: Contents,
+    /// One for each line: one, or one per region where all regions write. Those have the same once
+    /// everything has arrived, each in the order in which it came to them: that is what feeds go on by.
+    lines: Vec<Contents>,
     /// What the regions see that nothing reaches.
-    paused: Vec<(RegionId, Contents)>,
+    paused: Vec<(RegionId, Contents, Option<Duration>)>,
 }
 
 /// The writers of each old partition, by region.
@@ -46,19 +48,22 @@ impl Container {
     /// Carries it out. Nobody else may change the layout meanwhile, whose ids have been given out. Says
     /// what it is then.
     pub(super) fn exchange(&self, layout: Layout, exchange: Exchange) -> Result<Layout, LayoutError> {
-        let before: Vec<Arc<State>> = exchange.old.iter().map(|old| old.newest_snapshot()).collect();
+        let before: Vec<Vec<Arc<State>>> = exchange.old.iter().map(|old| old.newest_of_lines()).collect();
         let mut drafts = self.drafts(&exchange, &before);
         // In the order of the ring, as everybody who takes more than one.
         let turns: Result<Turns<'_>, _> = exchange.old.iter().map(|partition| partition.close()).collect();
         let mut turns = turns.map_err(|error| LayoutError::NotKept(error.to_string()))?;
+        if exchange.old.len() > 1 {
+            // Looked at again within the turns: a region that is paused from now on has seen all of this.
+            self.check_caught_up()?;
+        }
         catch_up(&mut drafts, &before, &turns);
         let parents = parents(&exchange.old);
         let mut next = layout;
         let finish = |draft: Draft| {
             let identity = Identity::new(draft.id, self.rid, exchange.token_version);
-            let (partition, births) = self.finished(draft, identity, &parents, &exchange.old, &turns);
-            next.set_births(partition.identity.id, births);
-            Arc::new(partition)
+            next.set_births(draft.id, draft.lines.iter().map(|line| line.state.birth()).collect());
+            Arc::new(self.finished(draft, identity, &parents, &exchange.old))
         };
         let made: Vec<Arc<Partition>> = drafts.into_iter().map(finish).collect();
         let mut partitions = Vec::clone(&self.partitions.load());
@@ -73,20 +78,23 @@ impl Container {
     }
 
     /// What the new ones hold, if nothing more is written.
-    fn drafts(&self, exchange: &Exchange, before: &[Arc<State>]) -> Vec<Draft> {
+    fn drafts(&self, exchange: &Exchange, before: &[Vec<Arc<State>>]) -> Vec<Draft> {
         let Exchange { old, new, uptime, .. } = exchange;
         let topology = self.surroundings.regions.current();
-        let paused = topology.regions().filter_map(|(region, there)| {
+        // Ranges merge when every region has seen all of them.
+        let paused = topology.regions().filter(|_| old.len() == 1).filter_map(|(region, there)| {
             let seen_until = there.paused_at?.min(*uptime);
-            let seen: Option<Vec<_>> =
-                old.iter().map(|partition| partition.seen(region, seen_until)).collect();
-            Some((region, seen?))
+            let seen = old[0].seen(region, seen_until)?;
+            Some((region, [seen], old[0].behind_since(region, seen_until)))
         });
-        let paused: Vec<(RegionId, Vec<Arc<State>>)> = paused.collect();
+        let paused: Vec<_> = paused.collect();
         let draft = |(id, range): &(u32, EpkRange)| Draft {
             id: *id,
-            contents: Contents::of(before, range),
-            paused: paused.iter().map(|(region, seen)| (*region, Contents::of(seen, range))).collect(),
+            lines: (0..before[0].len()).map(|line| Contents::of(&line_of(before, line), range)).collect(),
+            paused: paused
+                .iter()
+                .map(|(region, seen, since)| (*region, Contents::of(seen, range), *since))
+                .collect(),
             range: range.clone(),
         };
         new.iter().map(draft).collect()
@@ -99,26 +107,18 @@ impl Container {
         identity: Identity,
         parents: &[u32],
         old: &[Arc<Partition>],
-        turns: &Turns<'_>,
-    ) -> (Partition, Vec<Birth>) {
-        let Draft { range, contents, paused, .. } = draft;
-        let mut births = vec![contents.state.birth()];
+    ) -> Partition {
+        let Draft { range, lines, paused, .. } = draft;
         let surroundings = self.surroundings.clone();
+        let mut lines = (0..).map(RegionId).zip(lines);
+        let (_, contents) = lines.next().expect("a partition has a line");
         let mut partition = Partition::new(identity, range, parents.to_vec(), contents, surroundings);
-        for (region, seen) in paused {
-            partition.set_view(region, View::of(seen));
+        for (region, seen, since) in paused {
+            partition.set_view(region, View::of(seen, since));
         }
         partition.inherit_conflicts(old);
-        // All regions that write have the same by now, each in the order in which it came to them: that
-        // is what their feeds go on by.
-        for region in 1..turns[0].len() {
-            let states: Vec<Arc<State>> = turns.iter().map(|turns| owned(turns[region].state())).collect();
-            let mut own = Contents::of(&states, &partition.range);
-            own.head.progress = partition.newest().reach().progress;
-            births.push(own.state.birth());
-            partition.set_copy(RegionId(region as u8), own);
-        }
-        (partition, births)
+        lines.for_each(|(region, own)| partition.set_copy(region, own));
+        partition
     }
 
     /// Writes down that `partitions` are what there is, where anything is written down.
@@ -140,27 +140,40 @@ impl Container {
     }
 }
 
-/// Brings drafts made from `before` up to what was committed until the old ones were closed.
-fn catch_up(drafts: &mut [Draft], before: &[Arc<State>], turns: &Turns<'_>) {
-    let newest: Vec<&State> = turns.iter().map(|turns| turns[0].state()).collect();
-    let pairs = || before.iter().zip(&newest);
-    let unchanged = pairs().all(|(before, newest)| before.lsn == newest.lsn);
-    let known = pairs().all(|(before, newest)| newest.log.reaches(before.lsn));
+/// Brings drafts made from `before` up to what was committed until the old ones were closed. Writers wait
+/// meanwhile, so the cost is that of what was committed.
+fn catch_up(drafts: &mut [Draft], before: &[Vec<Arc<State>>], turns: &Turns<'_>) {
     // Everything has arrived everywhere, so the partition furthest ahead says how far all are.
     let progress = turns.iter().map(|turns| turns[0].head().reach().progress).reduce(Progress::joined);
     let progress = progress.unwrap_or_default();
-    for Draft { range, contents, .. } in drafts {
-        match newest.as_slice() {
-            [newest] if known => contents.follow(&newest.log, range, newest.lsn),
-            _ if unchanged => {}
-            // Several histories have no common order to catch up in.
-            several => {
-                let several: Vec<Arc<State>> = several.iter().map(|state| owned(state)).collect();
-                *contents = Contents::of(&several, range);
+    for line in 0..turns[0].len() {
+        let before = line_of(before, line);
+        let newest: Vec<&State> = turns.iter().map(|turns| turns[line].state()).collect();
+        let pairs = || before.iter().zip(newest.iter().copied());
+        let unchanged = pairs().all(|(before, newest)| before.lsn == newest.lsn);
+        let known = pairs().all(|(before, newest)| newest.log.reaches(before.lsn));
+        for Draft { range, lines, .. } in drafts.iter_mut() {
+            let contents = &mut lines[line];
+            match newest.as_slice() {
+                _ if unchanged => {}
+                [newest] if known => contents.follow(&newest.log, range, newest.lsn),
+                _ if known => {
+                    contents.follow_each(pairs().map(|(before, newest)| (before.lsn, newest)), range)
+                }
+                _ => {
+                    let newest: Vec<Arc<State>> =
+                        newest.iter().map(|state| Arc::new(State::clone(state))).collect();
+                    *contents = Contents::of(&newest, range);
+                }
             }
+            contents.head.progress = progress.clone();
         }
-        contents.head.progress = progress.clone();
     }
+}
+
+/// One line of several partitions.
+fn line_of(partitions: &[Vec<Arc<State>>], line: usize) -> Vec<Arc<State>> {
+    partitions.iter().map(|lines| Arc::clone(&lines[line])).collect()
 }
 
 /// Everything the old ones descend from, and they themselves.
@@ -170,8 +183,4 @@ fn parents(old: &[Arc<Partition>]) -> Vec<u32> {
     parents.dedup();
     parents.extend(old.iter().map(|partition| partition.identity.id));
     parents
-}
-
-fn owned(state: &State) -> Arc<State> {
-    Arc::new(state.clone())
 }

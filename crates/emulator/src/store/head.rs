@@ -10,6 +10,7 @@ use protocol::partition::EffectivePartitionKey;
 
 use super::by_key::ItemsByKey;
 use super::item::Item;
+use super::log::Change;
 use super::reach::{Progress, Reach};
 use super::schema::Schema;
 
@@ -59,6 +60,16 @@ impl Head {
     /// Bytes of all items.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Does again what a change did.
+    pub(super) fn redo(&mut self, change: &Change) {
+        match change.versions() {
+            (Some(before), Some(after)) => self.replace(before, after),
+            (None, Some(after)) => self.insert(after),
+            (Some(before), None) => self.remove(before),
+            (None, None) => {}
+        }
     }
 
     pub(super) fn insert(&mut self, item: &Arc<Item>) {

@@ -208,10 +208,16 @@ impl Container {
             let named: Vec<String> = ids.iter().map(u32::to_string).collect();
             return Err(LayoutError::Apart(named.join(", ")));
         }
+        self.check_caught_up()?;
+        Ok(parents)
+    }
+
+    /// Refuses while nothing reaches a region.
+    pub(super) fn check_caught_up(&self) -> Result<(), LayoutError> {
         let topology = self.surroundings.regions.current();
         match topology.regions().find(|(_, there)| there.paused_at.is_some()) {
             Some((_, region)) => Err(LayoutError::Paused(region.name.clone())),
-            None => Ok(parents),
+            None => Ok(()),
         }
     }
 }

@@ -155,6 +155,16 @@ impl Mesh {
         if full { Err(TooFarBehind) } else { Ok(()) }
     }
 
+    /// Whether `region` is staler than agreed: what others wrote has waited for it, or for the hub, longer
+    /// than half of the time that it may be behind. The other half is for the way.
+    pub(super) fn is_too_stale(&self, at: &Post<'_>, region: RegionId) -> bool {
+        self.take_in(at, region);
+        let waited = at.uptime.checked_sub(at.topology.staleness.interval / 2);
+        waited.is_some_and(|since| {
+            self.copy(region).inbox.has_due(since) || self.copies[0].inbox.has_due(since)
+        })
+    }
+
     /// The writer's turn at `region`, with everything that has arrived taken in.
     pub(super) fn turn(&self, at: &Post<'_>, region: RegionId) -> Turn<'_> {
         self.take_in(at, region);

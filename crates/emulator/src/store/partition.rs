@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use bytes::Bytes;
+use protocol::account::ConsistencyLevel;
 use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, ItemRid};
@@ -131,6 +132,8 @@ pub(super) enum Closed {
     Retired,
     /// Another region cannot be told about it.
     TooFarBehind,
+    /// Another region is staler than agreed.
+    TooStale,
 }
 
 impl From<TooFarBehind> for Closed {
@@ -237,6 +240,14 @@ impl Partition {
         self.line().snapshot()
     }
 
+    /// The newest state of each line, the deciding one first.
+    pub(super) fn newest_of_lines(&self) -> Vec<Arc<State>> {
+        match &self.copies {
+            Copies::Viewed(copies) => vec![copies.line.snapshot()],
+            Copies::Mesh(copies) => copies.lines().map(Line::snapshot).collect(),
+        }
+    }
+
     /// Runs `work` as one transaction and publishes its changes if it succeeded. Writers take turns,
     /// so `work` must not ask for a snapshot.
     pub(super) fn write<T, E: From<DiskError>>(
@@ -244,6 +255,9 @@ impl Partition {
         moment: Moment,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<Commit<T, E>, Closed> {
+        if self.keeps_others_stale(moment) {
+            return Err(Closed::TooStale);
+        }
         let copies = match &self.copies {
             Copies::Viewed(copies) => copies,
             Copies::Mesh(copies) => {
@@ -373,6 +387,34 @@ impl Partition {
             Copies::Viewed(copies) => copies.seen(region, uptime),
             Copies::Mesh(_) => None,
         }
+    }
+
+    /// When the first commit was made that a region which does not write does not see.
+    pub(super) fn behind_since(&self, region: RegionId, uptime: Duration) -> Option<Duration> {
+        match &self.copies {
+            Copies::Viewed(copies) => copies.behind_since(region, uptime),
+            Copies::Mesh(_) => None,
+        }
+    }
+
+    /// Whether a region is staler at `uptime` than bounded staleness allows, and nothing reaches it.
+    pub(crate) fn is_too_stale(&self, region: RegionId, uptime: Duration) -> bool {
+        let topology = self.surroundings.regions.current();
+        match &self.copies {
+            Copies::Viewed(_) if topology.takes_item_writes(region) => false,
+            Copies::Viewed(copies) => copies.is_too_stale(&topology, region, uptime),
+            Copies::Mesh(copies) => self.with_post(uptime, |post| copies.is_too_stale(post, region)),
+        }
+    }
+
+    /// Whether a write has to wait for a region that is staler than agreed.
+    fn keeps_others_stale(&self, moment: Moment) -> bool {
+        let topology = self.surroundings.regions.current();
+        topology.consistency == ConsistencyLevel::BoundedStaleness
+            && topology.regions().any(|(id, there)| {
+                let waits = id != moment.region && there.paused_at.is_some();
+                waits && self.is_too_stale(id, moment.uptime)
+            })
     }
 
     /// Decides what a region sees of a partition that is being made.

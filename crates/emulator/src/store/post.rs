@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use protocol::account::ConsistencyLevel;
 use protocol::lsn::Lsn;
 
 use super::inbox::Letter;
@@ -35,7 +36,10 @@ impl Post<'_> {
     pub(super) fn due(&self, from: RegionId, to: RegionId, sent: Duration) -> Duration {
         // The same lag for all letters of a pair would do; drawn from the time sent it varies as set.
         let draw = f64::from(sent.subsec_micros() % 1_000) / 1_000.0;
-        sent + self.topology.lag(from, to).at(draw)
+        let lag = self.topology.lag(from, to).at(draw);
+        // Two of them, to the hub and from there, take no longer than half of what may be missing.
+        let bounded = self.topology.consistency == ConsistencyLevel::BoundedStaleness;
+        sent + if bounded { lag.min(self.topology.staleness.interval / 4) } else { lag }
     }
 
     /// The same, for a letter that was on its way when the account was last closed.

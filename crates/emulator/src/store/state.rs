@@ -152,11 +152,16 @@ impl State {
     /// Does again what `log` says happened up to `lsn`, where `concerns` says that it belongs here.
     pub(super) fn go_forward(&mut self, log: &Log, lsn: Lsn, concerns: impl Fn(&Change) -> bool) {
         for (operation, change) in log.entries_between(self.lsn, lsn).filter(|(_, change)| concerns(change)) {
-            let (before, after) = change.versions();
-            self.exchange(before, after);
+            self.redo(change);
             self.log.append(operation, Arc::clone(change));
         }
         self.lsn = lsn;
+    }
+
+    /// Does again what a change did to the items; the log is the caller's.
+    pub(super) fn redo(&mut self, change: &Change) {
+        let (before, after) = change.versions();
+        self.exchange(before, after);
     }
 
     /// Puts one version of an item in the place of another.

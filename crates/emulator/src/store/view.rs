@@ -32,6 +32,8 @@ pub(super) struct View {
     /// When the next head is due, in nanoseconds of uptime.
     next_due: AtomicU64,
     pending: Mutex<VecDeque<Pending>>,
+    /// When the first commit was made that was never sent here, in nanoseconds of uptime.
+    missed_since: AtomicU64,
     /// The state last worked out.
     worked_out: Mutex<Option<Arc<State>>>,
 }
@@ -49,13 +51,15 @@ impl View {
             seen: ArcSwap::new(head),
             next_due: AtomicU64::new(NEVER),
             pending: Mutex::default(),
+            missed_since: AtomicU64::new(NEVER),
             worked_out: Mutex::default(),
         }
     }
 
-    /// Sees `contents`, and remembers the state.
-    pub(super) fn of(contents: Contents) -> View {
+    /// Sees `contents`, and remembers the state. It has missed what was committed from `missed` on.
+    pub(super) fn of(contents: Contents, missed: Option<Duration>) -> View {
         let view = View::new(Arc::new(contents.head));
+        missed.into_iter().for_each(|committed| view.miss(committed));
         *view.worked_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(contents.state));
         view
     }
@@ -107,10 +111,32 @@ impl View {
         self.note_next(&pending);
     }
 
+    /// A commit of `committed` that is not sent here.
+    pub(super) fn miss(&self, committed: Duration) {
+        self.missed_since.fetch_min(nanoseconds(committed), Ordering::AcqRel);
+    }
+
+    /// Everything that was not sent, in one, to be seen at `due`.
+    pub(super) fn make_up(&self, head: &Arc<Head>, uptime: Duration, due: Duration) {
+        let missed = self.missed_since.swap(NEVER, Ordering::AcqRel);
+        let committed = if missed == NEVER { uptime } else { Duration::from_nanos(missed) };
+        self.push(head, committed, due);
+    }
+
+    /// When the first commit was made that is not seen at `uptime`.
+    pub(super) fn behind_since(&self, uptime: Duration) -> Option<Duration> {
+        let mut pending = self.pending();
+        self.advance(&mut pending, uptime);
+        let missed = self.missed_since.load(Ordering::Acquire);
+        let missed = (missed != NEVER).then(|| Duration::from_nanos(missed));
+        pending.front().map(|next| next.committed).into_iter().chain(missed).min()
+    }
+
     /// Sees `head` at once, whatever was waiting.
     pub(super) fn jump(&self, head: Arc<Head>) {
         let mut pending = self.pending();
         pending.clear();
+        self.missed_since.store(NEVER, Ordering::Release);
         self.next_due.store(NEVER, Ordering::Release);
         self.seen.store(head);
     }

@@ -14,7 +14,7 @@ use super::line::Line;
 use super::partition::Moment;
 use super::state::State;
 use super::view::View;
-use crate::regions::{RegionId, Sees, Topology, Vantage};
+use crate::regions::{RegionId, Sees, Staleness, Topology, Vantage};
 
 /// One line, seen from several places.
 pub(super) struct Viewed {
@@ -68,6 +68,7 @@ impl Viewed {
         let mut dues = Vec::new();
         for (id, region) in topology.regions().filter(|(id, _)| *id != moment.region) {
             let due = if region.paused_at.is_some() {
+                self.views[id.index()].miss(moment.uptime);
                 Duration::MAX
             } else {
                 let lag = topology.lag(moment.region, id);
@@ -102,7 +103,7 @@ impl Viewed {
     pub(super) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
         let turn = self.line.turn();
         if let Some(view) = self.views.get(region.index()) {
-            view.push(&turn.head(), uptime, due);
+            view.make_up(&turn.head(), uptime, due);
         }
     }
 
@@ -111,6 +112,25 @@ impl Viewed {
         let view = self.views.get(region.index())?;
         let lsn = view.peek(uptime).lsn;
         Some(view.state(&self.line.snapshot(), lsn))
+    }
+
+    /// When the first commit was made that a region does not see.
+    pub(super) fn behind_since(&self, region: RegionId, uptime: Duration) -> Option<Duration> {
+        self.views.get(region.index())?.behind_since(uptime)
+    }
+
+    /// Whether a region that nothing reaches is staler at `uptime` than agreed. Any other one catches up
+    /// as it is looked at.
+    pub(super) fn is_too_stale(&self, topology: &Topology, region: RegionId, uptime: Duration) -> bool {
+        let (Some(view), Some(paused)) =
+            (self.views.get(region.index()), topology.region(region).paused_at.filter(|at| *at < uptime))
+        else {
+            return false;
+        };
+        let Staleness { versions, interval } = topology.staleness;
+        let since = view.behind_since(paused);
+        since.is_some_and(|since| since + interval < uptime)
+            || self.line.peek().lsn.0 - view.peek(paused).lsn.0 > versions
     }
 
     /// Decides what a region sees of a partition that is being made.

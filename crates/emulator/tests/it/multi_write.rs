@@ -16,10 +16,15 @@ const REGIONS: u8 = 3;
 
 /// Three regions that all write, 30 ms apart, with a container of these properties.
 async fn account(properties: Value) -> TestAccount {
+    account_at(ConsistencyLevel::Session, properties).await
+}
+
+/// The same, with this consistency.
+async fn account_at(level: ConsistencyLevel, properties: Value) -> TestAccount {
     let account = TestAccount::with(|settings| {
         let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();
         let lag = "30ms".parse::<Lag>().unwrap();
-        settings.topology = Topology::new(regions, true, ConsistencyLevel::Session, lag).unwrap();
+        settings.topology = Topology::new(regions, true, level, lag).unwrap();
     });
     let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
@@ -290,4 +295,66 @@ async fn what_expired_is_told_by_the_feed_of_every_region_and_asking_ends() {
         let last = changes["Documents"].as_array().unwrap().last().unwrap()["metadata"].clone();
         assert_eq!(last["timeToLiveExpired"], true, "region {region}: {changes}");
     }
+}
+
+#[tokio::test]
+async fn a_change_feed_that_goes_on_in_another_region_misses_nothing() {
+    let account = account(json!({})).await;
+    let feed = async |region: u8, mode: &str, position: &str| {
+        let headers = [("a-im", mode), ("if-none-match", position)];
+        account.send_in(RegionId(region), Method::GET, DOCS, &headers, "").await
+    };
+    let told = |answer: &Answer| -> Vec<u64> {
+        let rows = answer.json()["Documents"].as_array().unwrap().clone();
+        rows.iter().map(|row| row["v"].as_u64().unwrap()).collect()
+    };
+    let latest = "Incremental Feed";
+    // The third region has an order of its own: its own items come before what it hears of.
+    put(&account, 2, json!({"id": "own", "pk": "a", "v": 3})).await;
+    put(&account, 1, json!({"id": "other", "pk": "a", "v": 2})).await;
+    let read = feed(1, latest, "0").await.expect(200);
+    assert_eq!(told(&read), [2]);
+    let position = read.header("etag").unwrap().to_owned();
+    assert_eq!(position, "\"2@2\"");
+    feed(1, latest, &position).await.expect(304);
+    assert_eq!(told(&feed(2, latest, &position).await.expect(200)), [3]);
+    wait(&account, 60);
+    let everything = feed(2, latest, &position).await.expect(200);
+    assert_eq!(told(&everything), [3, 2]);
+    feed(2, latest, everything.header("etag").unwrap()).await.expect(304);
+    // Every version in another order is not what was asked for.
+    let all = "Full-Fidelity Feed";
+    feed(2, all, &position).await.expect_refusal(400, 0, "another region");
+    feed(1, all, &position).await.expect(200);
+}
+
+#[tokio::test]
+async fn bounded_staleness_holds_where_all_regions_write() {
+    let account = account_at(ConsistencyLevel::BoundedStaleness, json!({})).await;
+    // Whatever the lag, what is as old as agreed has arrived.
+    account.account.set_lag(None, None, "1h".parse().unwrap()).unwrap();
+    upsert(&account, 1, 1).await;
+    assert_eq!(everywhere(&account).await, [None, Some(1), None]);
+    wait(&account, 300_000);
+    assert_eq!(everywhere(&account).await, [Some(1); 3]);
+    account.account.set_lag(None, None, "30ms".parse().unwrap()).unwrap();
+    // A region that nothing reaches shows less than that, or nothing.
+    account.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
+    upsert(&account, 1, 2).await;
+    wait(&account, 60);
+    assert_eq!(everywhere(&account).await, [Some(2), Some(2), Some(1)]);
+    wait(&account, 300_000);
+    let read = async |region: u8| {
+        account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await
+    };
+    read(2).await.expect_refusal(503, 0, "staler");
+    read(0).await.expect(200);
+    let item = json!({"id": "1", "pk": "a", "v": 3}).to_string();
+    let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
+    let refused = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &item).await;
+    refused.expect_refusal(429, 0, "staler");
+    account.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
+    upsert(&account, 1, 4).await;
+    wait(&account, 60);
+    assert_eq!(everywhere(&account).await, [Some(4); 3]);
 }

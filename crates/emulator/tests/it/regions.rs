@@ -165,6 +165,35 @@ async fn bounded_reads_are_no_staler_than_agreed() {
 }
 
 #[tokio::test]
+async fn bounded_staleness_holds_while_a_region_is_paused() {
+    let account = account(false, ConsistencyLevel::BoundedStaleness).await;
+    upsert(&account, 0, 1).await.expect(201);
+    wait(&account, 30);
+    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    wait(&account, 1_000_000);
+    assert_eq!(shown(&account, 1).await, Some(1), "there is nothing it misses");
+    upsert(&account, 0, 2).await.expect(200);
+    wait(&account, 300_000);
+    assert_eq!(shown(&account, 1).await, Some(1), "it is as stale as it may be");
+    wait(&account, 1);
+    for _ in 0..2 {
+        read(&account, 1, &[]).await.expect_refusal(503, 0, "staler");
+        let eventual = [("x-ms-consistency-level", "Eventual")];
+        assert_eq!(read(&account, 1, &eventual).await.expect(200).json()["v"], 1);
+        assert_eq!((shown(&account, 0).await, shown(&account, 2).await), (Some(2), Some(2)));
+        let refused = upsert(&account, 0, 3).await.expect_refusal(429, 0, "staler");
+        assert_eq!(refused.header("x-ms-retry-after-ms"), Some("1000"));
+        // The children of a range are as stale as it was.
+        let range = read(&account, 0, &[]).await;
+        let range = range.header("x-ms-documentdb-partitionkeyrangeid").unwrap().parse().unwrap();
+        account.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap();
+    }
+    account.account.resume_replication("East US", account.clock.uptime()).unwrap();
+    assert_eq!(shown(&account, 1).await, Some(2), "so old a write is seen at once");
+    upsert(&account, 0, 3).await.expect(200);
+}
+
+#[tokio::test]
 async fn the_hub_alone_answers_what_is_meant_for_it() {
     let account = account(false, ConsistencyLevel::Session).await;
     upsert(&account, 0, 1).await.expect(201);

@@ -332,6 +332,56 @@ async fn writers_never_notice_that_their_partition_is_replaced() {
 }
 
 /// Sets the throughput of the account's first offer; says whether that is pending.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catches_up() {
+    let account = TestAccount::with(|settings| {
+        settings.topology = crate::client::topology(&[("West US", 0), ("East US", 0)]);
+    });
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+    let account = std::sync::Arc::new(account);
+    for n in 0..200 {
+        put(&account, n).await;
+    }
+    let toggler = {
+        let account = std::sync::Arc::clone(&account);
+        tokio::task::spawn_blocking(move || {
+            for _ in 0..300 {
+                account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+                std::thread::yield_now();
+                account.account.resume_replication("East US", account.clock.uptime()).unwrap();
+            }
+        })
+    };
+    let (mut range, mut n) = (0, 200);
+    while !toggler.is_finished() {
+        put(&account, n).await;
+        n += 1;
+        let halves = split(&account, range);
+        put(&account, n).await;
+        n += 1;
+        // Refused while the region is paused.
+        range = loop {
+            let uptime = account.clock.uptime();
+            match account.account.merge_partitions("d", "c", &halves, uptime) {
+                Ok(merged) => break merged,
+                Err(refused) => assert!(refused.to_string().contains("paused"), "{refused}"),
+            }
+        };
+    }
+    toggler.await.unwrap();
+    let body = json!({"query": "SELECT VALUE COUNT(1) FROM c"}).to_string();
+    let range = range.to_string();
+    let headers = [
+        ("x-ms-documentdb-isquery", "true"),
+        ("content-type", "application/query+json"),
+        ("x-ms-documentdb-partitionkeyrangeid", range.as_str()),
+    ];
+    for region in [0, 1].map(perihelion_emulator::regions::RegionId) {
+        let counted = account.send_in(region, Method::POST, DOCS, &headers, &body).await.expect(200);
+        assert_eq!(counted.json()["Documents"][0], n, "{region:?}");
+    }
+}
+
 async fn set_throughput(account: &TestAccount, units: u32) -> bool {
     let mut offer = account.get("/offers").await.expect(200).json()["Offers"][0].clone();
     offer["content"]["offerThroughput"] = json!(units);

@@ -64,6 +64,7 @@ impl Stage {
     pub(crate) async fn hear(&self, ask: &Ask, patience: Option<Duration>) -> Heard {
         let headers: Vec<(&str, &str)> =
             ask.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.asked.set(self.age());
         let method = ask.method.clone();
         let answer = self.account.send_in(RegionId(ask.region), method, &ask.path, &headers, &ask.body);
         tokio::pin!(answer);

@@ -181,7 +181,7 @@ impl World {
             return Ok(());
         }
         let mode = *dice.pick(&[Mode::Latest, Mode::All]);
-        let region = self.region(dice);
+        let region = self.fresh_region(dice);
         let leases = self.draw_leases(dice);
         let from_now = mode == Mode::All || dice.chance(30);
         let start = if from_now { self.probe(region).await? } else { BTreeMap::new() };
@@ -214,7 +214,7 @@ impl World {
             return Ok(());
         }
         let at = dice.below(self.feeds.len());
-        let region = self.region(dice);
+        let region = self.fresh_region(dice);
         for _ in 0..dice.between(1, 3) {
             let lease = dice.below(self.feeds[at].leases.len());
             self.read_feed_page(at, lease, region).await?;

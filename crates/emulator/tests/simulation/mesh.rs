@@ -30,6 +30,8 @@ pub(crate) struct Mesh {
     pub(crate) descent: Descent,
     clients: Vec<Client>,
     pub(crate) feeds: Vec<MeshReader>,
+    /// By name and partition key.
+    snapshots: BTreeMap<String, BTreeMap<String, Items>>,
     /// By region and partition key, the LSN of the last answer.
     progress: BTreeMap<(u8, String), u64>,
 }
@@ -56,6 +58,9 @@ enum Action {
     Split,
     Merge,
     Trouble,
+    SaveSnapshot,
+    RestoreSnapshot,
+    Restart,
 }
 
 const ACTIONS: &[(usize, Action)] = &[
@@ -76,6 +81,9 @@ const ACTIONS: &[(usize, Action)] = &[
     (3, Action::Split),
     (2, Action::Merge),
     (4, Action::Trouble),
+    (2, Action::SaveSnapshot),
+    (1, Action::RestoreSnapshot),
+    (3, Action::Restart),
 ];
 
 impl Deref for Mesh {
@@ -98,18 +106,23 @@ impl Play for Mesh {
             regions: dice.between(2, 3),
             multi_write: true,
             level: dice.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
-            kept: false,
+            kept: dice.chance(25),
         };
         Mesh {
             stage: Stage::new(scenery, dice).await,
             descent: Descent::default(),
             clients: (0..3).map(|_| Client::default()).collect(),
             feeds: Vec::new(),
+            snapshots: BTreeMap::new(),
             progress: BTreeMap::new(),
         }
     }
 
     async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        // Nobody is asked where the bound cannot be kept: that has tests of its own.
+        if (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region)) {
+            (0..self.regions.len()).for_each(|at| self.resume_region(at));
+        }
         match dice.weighted(ACTIONS) {
             Action::Write(write) => self.write(&[write], dice).await?,
             Action::Batch => {
@@ -139,6 +152,13 @@ impl Play for Mesh {
             Action::Split => self.split(dice).await?,
             Action::Merge => self.merge(dice).await?,
             Action::Trouble => self.make_trouble(Time::StandsStill, dice),
+            Action::SaveSnapshot => self.save_snapshot(dice).await?,
+            Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
+            Action::Restart => {
+                if self.restart(dice).await? {
+                    self.snapshots.clear();
+                }
+            }
         }
         Ok(())
     }
@@ -177,6 +197,48 @@ impl Mesh {
             ensure(!twice, Promise::Query, || format!("{row} is there twice"))?;
         }
         Ok(items)
+    }
+
+    /// What all regions have of every partition key, which is the same.
+    async fn items_everywhere(&mut self) -> Result<BTreeMap<String, Items>, Failure> {
+        let mut everything = BTreeMap::new();
+        for key in self.keys.clone() {
+            let items = self.items(0, &key).await?;
+            for region in 1..self.regions.len() as u8 {
+                let others = self.items(region, &key).await?;
+                ensure(items == others, Promise::Convergence, || {
+                    format!("of {} region 0 has {items:?}\n  and region {region} {others:?}", key.name)
+                })?;
+            }
+            everything.insert(key.name.clone(), items);
+        }
+        Ok(everything)
+    }
+
+    /// Everything on its way arrives, and is saved.
+    async fn save_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        let name = self.save_as(dice);
+        let saved = self.items_everywhere().await?;
+        self.snapshots.insert(name, saved);
+        Ok(())
+    }
+
+    async fn restore_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+        let names = self.snapshots.keys().cloned().collect();
+        let Some(name) = self.go_back(names, dice).await? else { return Ok(()) };
+        let (saved, found) = (self.snapshots[&name].clone(), self.items_everywhere().await?);
+        ensure(found == saved, Promise::Prefix, || format!("{found:?}\n  instead of {saved:?}"))?;
+        // What was undone never was: nobody has seen it, and nobody is told.
+        self.descent = Descent::default();
+        for (key, items) in saved {
+            for (id, version) in items {
+                let v = version.body["v"].as_u64().unwrap();
+                self.descent.record(v, (key.clone(), id), None, false);
+            }
+        }
+        self.clients.iter_mut().for_each(|client| client.seen.clear());
+        self.feeds.clear();
+        Ok(())
     }
 
     fn check_progress(&mut self, region: u8, key: &Key, answer: &Answer) -> Result<(), Failure> {
@@ -286,14 +348,9 @@ impl Mesh {
     /// feeds have told the last version of everything.
     async fn agree(&mut self) -> Result<(), Failure> {
         let mut last: BTreeMap<ItemName, u64> = BTreeMap::new();
+        let everything = self.items_everywhere().await?;
         for key in self.keys.clone() {
-            let items = self.items(0, &key).await?;
-            for region in 1..self.regions.len() as u8 {
-                let others = self.items(region, &key).await?;
-                ensure(items == others, Promise::Convergence, || {
-                    format!("of {} region 0 has {items:?}\n  and region {region} {others:?}", key.name)
-                })?;
-            }
+            let items = &everything[&key.name];
             for at in 0..self.ids {
                 let item = (key.name.clone(), format!("i{at}"));
                 let v = items.get(&item.1).map(|version| version.body["v"].as_u64().unwrap());

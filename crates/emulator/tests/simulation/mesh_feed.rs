@@ -15,7 +15,7 @@ use crate::writes::shown;
 
 const READERS_MAX: usize = 4;
 
-/// A reader of the change feed of one region.
+/// A reader of the change feed, in one region or another.
 pub(crate) struct MeshReader {
     mode: Mode,
     region: u8,
@@ -58,6 +58,10 @@ impl Mesh {
             return Ok(());
         }
         let at = dice.below(self.feeds.len());
+        // Where all versions are told, each region has an order of its own.
+        if self.feeds[at].mode == Mode::Latest && dice.chance(20) {
+            self.feeds[at].region = self.region(dice);
+        }
         let lease = dice.below(self.feeds[at].leases.len());
         self.read_feed_page(at, lease).await.map(drop)
     }

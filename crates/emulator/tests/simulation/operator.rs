@@ -29,11 +29,13 @@ impl Stage {
         let at = dice.below(self.regions.len());
         self.tell(format!("replication to region {at} pauses"));
         self.operate().pause_replication(self.regions[at].name, self.uptime()).unwrap();
-        self.regions[at].paused = true;
+        let age = self.age();
+        self.regions[at].paused.get_or_insert(age);
     }
 
     pub(crate) fn resume(&mut self, dice: &mut Dice) {
-        let paused: Vec<usize> = (0..self.regions.len()).filter(|at| self.regions[*at].paused).collect();
+        let paused: Vec<usize> =
+            (0..self.regions.len()).filter(|at| self.regions[*at].paused.is_some()).collect();
         if paused.is_empty() {
             return;
         }
@@ -44,7 +46,7 @@ impl Stage {
 
     pub(crate) fn resume_region(&mut self, at: usize) {
         self.operate().resume_replication(self.regions[at].name, self.uptime()).unwrap();
-        self.regions[at].paused = false;
+        self.regions[at].paused = None;
     }
 
     pub(crate) async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
@@ -67,13 +69,37 @@ impl Stage {
         let last = dice.between(first + 1, (first + 2).min(self.ranges.len() - 1));
         let ids: Vec<u32> = self.ranges[first..=last].iter().map(|range| range.id).collect();
         let merged = self.operate().merge_partitions("d", "c", &ids, self.uptime());
-        if self.regions.iter().any(|region| region.paused) {
+        if self.regions.iter().any(|region| region.paused.is_some()) {
             return ensure(merged.is_err(), Promise::Layout, || "a paused region cannot follow".to_owned());
         }
         let merged =
             merged.map_err(|error| Failure { promise: Promise::Layout, details: error.to_string() })?;
         self.tell(format!("ranges {ids:?} merge into {merged}"));
         self.layout_changed().await
+    }
+
+    /// Saves everything under one of a few names.
+    pub(crate) fn save_as(&mut self, dice: &mut Dice) -> String {
+        let name = format!("s{}", dice.below(2));
+        self.tell(format!("snapshot {name} is saved"));
+        self.operate().save_snapshot(&name, self.now()).unwrap();
+        name
+    }
+
+    /// Makes everything as it was under one of `names`, if there are any. Says which.
+    pub(crate) async fn go_back(
+        &mut self,
+        names: Vec<String>,
+        dice: &mut Dice,
+    ) -> Result<Option<String>, Failure> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let name = dice.pick(&names).clone();
+        self.tell(format!("snapshot {name} is restored"));
+        self.operate().restore_snapshot(&name).unwrap();
+        self.layout_changed().await?;
+        Ok(Some(name))
     }
 
     pub(crate) async fn layout_changed(&mut self) -> Result<(), Failure> {
@@ -103,23 +129,15 @@ impl World {
     }
 
     pub(crate) fn save_snapshot(&mut self, dice: &mut Dice) {
-        let name = format!("s{}", dice.below(2));
-        self.tell(format!("snapshot {name} is saved"));
-        self.operate().save_snapshot(&name, self.now()).unwrap();
+        let name = self.save_as(dice);
         let saved = self.histories.iter().map(|(key, history)| (key.clone(), history.newest().clone()));
         let saved = saved.collect();
         self.snapshots.insert(name, saved);
     }
 
     pub(crate) async fn restore_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let names: Vec<String> = self.snapshots.keys().cloned().collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let name = dice.pick(&names).clone();
-        self.tell(format!("snapshot {name} is restored"));
-        self.operate().restore_snapshot(&name).unwrap();
-        self.layout_changed().await?;
+        let names = self.snapshots.keys().cloned().collect();
+        let Some(name) = self.go_back(names, dice).await? else { return Ok(()) };
         let lsns = self.probe(self.hub).await?;
         for (key, lsn) in lsns {
             let items: Items = self.snapshots[&name][&key].clone();

@@ -80,7 +80,8 @@ pub(crate) struct Cursor {
 impl World {
     /// Asks about one partition key or one range, and reads to the end at once.
     pub(crate) async fn query(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let (region, question, page_size) = (self.region(dice), Question::any(dice), dice.between(1, 6));
+        let (region, question, page_size) =
+            (self.fresh_region(dice), Question::any(dice), dice.between(1, 6));
         let (place, keys) = if dice.chance(60) {
             let key = self.key(dice);
             (Place::Key(key.header.clone()), vec![key])
@@ -191,7 +192,7 @@ impl World {
         if self.cursors.len() >= CURSORS_MAX {
             return Ok(());
         }
-        let (region, mut question) = (self.region(dice), Question::any(dice));
+        let (region, mut question) = (self.fresh_region(dice), Question::any(dice));
         let leases = match dice.below(4) {
             0 => {
                 question.ordered = false;
@@ -246,6 +247,7 @@ impl World {
                 return Ok(true);
             }
             (410, Some("1007")) => return Ok(true),
+            (503, _) if self.is_too_stale(self.cursors[at].region, &answer)? => return Ok(true),
             _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
         }
         let ordered = self.cursors[at].question.ordered;

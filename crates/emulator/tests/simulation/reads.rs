@@ -32,6 +32,9 @@ impl World {
         let honoured = self.level >= ConsistencyLevel::Session;
         let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
         self.tell(format!("client {session} in {region}: {} read {id} → {}", key.name, shown(&answer)));
+        if self.is_too_stale(region, &answer)? {
+            return Ok(None);
+        }
         let behind = answer.status == 404 && answer.header("x-ms-substatus") == Some("1002");
         if behind {
             ensure(honoured && region != self.hub, Promise::Session, || {
@@ -79,6 +82,9 @@ impl World {
         let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
         let level = asked.unwrap_or(self.level);
         self.tell(format!("anyone in {region}: {} read {id} at {level:?} → {}", key.name, shown(&answer)));
+        if level == ConsistencyLevel::BoundedStaleness && self.is_too_stale(region, &answer)? {
+            return Ok(());
+        }
         let lsn = self.check_lsn(region, &key.name, level, &answer)?;
         self.check_item(&key, &id, lsn, &answer)?;
         self.remember_tag(&key, &id, &answer);

@@ -90,6 +90,9 @@ impl Stage {
         self.account = TestAccount::over(opened, clock);
         self.kept = Some(kept);
         self.splitting = None;
+        // A region that was paused still is, but had everything when the account was opened.
+        let opened_at = self.ran;
+        self.regions.iter_mut().for_each(|region| region.paused = region.paused.map(|_| opened_at));
         let before = self.ranges.clone();
         let after = self.read_ranges().await?;
         ensure(before == after, Promise::Kept, || format!("ranges were {before:?}, and now {after:?}"))?;

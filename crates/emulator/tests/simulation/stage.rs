@@ -1,6 +1,7 @@
 //! The stage of every play: an account in several regions, its partition keys and ranges, and time.
 //! How it is asked is in `ask`, how it ends and begins anew in `restart`.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -12,10 +13,15 @@ use protocol::container::PartitionKeyDefinition;
 
 use crate::client::{Answer, NOW_SECONDS, TestAccount};
 use crate::dice::Dice;
+use crate::failure::{Failure, Promise, ensure};
 use crate::restart::Scratch;
 use crate::ring::{Key, Range};
 
 pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
+/// The bound of bounded staleness.
+pub(crate) const STALENESS: Duration = Duration::from_secs(300);
+/// More than any lag: what was on its way when a region was paused may be older than the pause by this.
+const LAG_MAX: Duration = Duration::from_secs(2);
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
 
 /// An account with one container.
@@ -26,7 +32,10 @@ pub(crate) struct Stage {
     pub(crate) kept: Option<Scratch>,
     /// How long it ran before it was opened again.
     pub(crate) ran: Duration,
+    /// The age at which the last request was made.
+    pub(crate) asked: Cell<Duration>,
     pub(crate) level: ConsistencyLevel,
+    multi_write: bool,
     pub(crate) regions: Vec<RegionState>,
     /// The region that writes, or settles what others write.
     pub(crate) hub: u8,
@@ -43,7 +52,8 @@ pub(crate) struct Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct RegionState {
     pub(crate) name: &'static str,
-    pub(crate) paused: bool,
+    /// The age at which replication to it was paused.
+    pub(crate) paused: Option<Duration>,
 }
 
 /// What kind of account.
@@ -87,8 +97,10 @@ impl Stage {
             settings,
             kept,
             ran: Duration::ZERO,
+            asked: Cell::default(),
             level,
-            regions: NAMES[..regions].iter().map(|name| RegionState { name, paused: false }).collect(),
+            multi_write,
+            regions: NAMES[..regions].iter().map(|name| RegionState { name, paused: None }).collect(),
             hub: 0,
             ids: dice.between(2, 6),
             keys,
@@ -141,6 +153,37 @@ impl Stage {
 
     pub(crate) fn region(&self, dice: &mut Dice) -> u8 {
         dice.below(self.regions.len()) as u8
+    }
+
+    /// A region to ask for more than an item: the one that writes, where the dice choose one that is staler
+    /// than agreed.
+    pub(crate) fn fresh_region(&self, dice: &mut Dice) -> u8 {
+        let region = self.region(dice);
+        if self.may_be_too_stale(region) { self.hub } else { region }
+    }
+
+    /// Whether a region may have to refuse what needs bounded staleness.
+    pub(crate) fn may_be_too_stale(&self, region: u8) -> bool {
+        let bound = if self.multi_write { STALENESS / 2 } else { STALENESS };
+        let is_behind = |region: u8| {
+            let paused = self.regions[usize::from(region)].paused;
+            paused.is_some_and(|at| at + bound < self.age() + LAG_MAX)
+        };
+        let behind = match self.multi_write {
+            // What one region writes reaches another by way of the hub.
+            true => is_behind(region) || is_behind(self.hub),
+            false => region != self.hub && is_behind(region),
+        };
+        self.level == ConsistencyLevel::BoundedStaleness && behind
+    }
+
+    /// Whether an answer to a read says that its region is staler than agreed. That must be so.
+    pub(crate) fn is_too_stale(&self, region: u8, answer: &Answer) -> Result<bool, Failure> {
+        let refused = answer.status == 503;
+        ensure(!refused || self.may_be_too_stale(region), Promise::Staleness, || {
+            format!("{} where nothing is stale", answer.status)
+        })?;
+        Ok(refused)
     }
 
     /// The partition keys within one range.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
 use http::Method;
 use protocol::account::ConsistencyLevel;
@@ -14,10 +13,7 @@ use crate::feed::FeedReader;
 use crate::model::{Change, History, Items};
 use crate::query::Cursor;
 use crate::session::Session;
-use crate::stage::{DOCS, Scenery, Stage, lsn_of};
-
-/// The bound of bounded staleness.
-const STALENESS: Duration = Duration::from_secs(300);
+use crate::stage::{DOCS, STALENESS, Scenery, Stage, lsn_of};
 
 /// Everything a step works with.
 pub(crate) struct World {
@@ -103,8 +99,9 @@ impl World {
         ensure(!must_be_newest || lsn >= newest, Promise::Newest, || {
             format!("region {region} answers about {key} at LSN {lsn}; LSN {newest} was acknowledged")
         })?;
-        if level == ConsistencyLevel::BoundedStaleness && !self.regions[usize::from(region)].paused {
-            let now = self.age();
+        if level == ConsistencyLevel::BoundedStaleness {
+            // When it was asked: the answer may have been held up.
+            let now = self.asked.get();
             let missing = self.histories[key].changes_after(lsn).find(|change| change.at + STALENESS < now);
             ensure(missing.is_none(), Promise::Staleness, || {
                 format!("region {region} at LSN {lsn} misses {missing:?} of {key}")

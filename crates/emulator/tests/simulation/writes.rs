@@ -65,6 +65,7 @@ impl World {
             Heard::Refusal(_) => return Ok(()),
             Heard::Nothing if region != self.hub => return Ok(()),
             Heard::Answer(answer) if region != self.hub => return self.expect_write_forbidden(&answer),
+            Heard::Answer(answer) if answer.status == 429 => return self.expect_stale_region(&answer),
             Heard::Answer(answer) if answer.status != 408 => answer,
             Heard::Answer(_) | Heard::Nothing => return self.find_out(key, &decisions, before).await,
         };
@@ -154,6 +155,14 @@ impl World {
     async fn hub_lsn(&self, key: &Key) -> u64 {
         let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
         lsn_of(&self.send(self.hub, Method::GET, &format!("{DOCS}/nobody"), &headers, "").await)
+    }
+
+    /// 429, and no effect, while another region is staler than agreed.
+    fn expect_stale_region(&self, answer: &Answer) -> Result<(), Failure> {
+        let stale = (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region));
+        ensure(stale && answer.header("x-ms-retry-after-ms").is_some(), Promise::WriteOutcome, || {
+            format!("{} where nothing is stale", shown(answer))
+        })
     }
 
     /// 403/3, and no effect: every later check would show one.

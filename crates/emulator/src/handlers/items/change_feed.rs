@@ -11,6 +11,7 @@ use super::served::{Served, check_session};
 use crate::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
 use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::regions::RegionId;
 
 /// Changes per page when the client does not say.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -20,7 +21,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let headers = &request.call.headers;
     let schema = request.container.store.schema();
     let mode = mode(headers)?;
-    let start = start(headers, mode)?;
+    let start = here(start(headers, mode)?, mode, lsns_of(request))?;
     let scope = scope::target(request, &schema)?.scope();
     request.admit_page(&scope, None)?;
     for partition in &scope.partitions {
@@ -42,7 +43,8 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
     request.charge_to(|| Arc::clone(&page.partition));
     let served = Served::by(&request.container, &page.partition, page.reach.clone());
-    let etag = HeaderValue::try_from(page.position.to_etag()).expect("an LSN is printable ASCII");
+    let position = FeedPosition { region: lsns_of(request), ..page.position.clone() };
+    let etag = HeaderValue::try_from(position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {
         Reply::not_modified()
     } else {
@@ -50,6 +52,29 @@ fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
             .header(name::ITEM_COUNT, HeaderValue::from(page.count))
     };
     served.reply(reply.charge(page.charge.max(1.0)).etag(etag))
+}
+
+/// Whose LSNs positions are about, where each region has its own.
+fn lsns_of(request: &ItemRequest<'_>) -> Option<RegionId> {
+    let multi_write = request.call.account.regions.current().is_multi_write();
+    multi_write.then_some(request.call.vantage.region)
+}
+
+/// Where to begin in the region that answers. A position of another region says nothing about this one's
+/// LSNs: whoever wants the newest version of everything is told all of it, so that nothing is missed;
+/// whoever wants every version has to say where to go on.
+fn here(start: FeedStart, mode: FeedMode, region: Option<RegionId>) -> Result<FeedStart, ServiceError> {
+    let elsewhere = matches!(
+        (&start, region),
+        (FeedStart::After(FeedPosition { region: Some(theirs), .. }), Some(own)) if *theirs != own
+    );
+    match (elsewhere, mode) {
+        (false, _) => Ok(start),
+        (true, FeedMode::LatestVersion) => Ok(FeedStart::Beginning),
+        (true, FeedMode::AllVersions) => Err(ServiceError::bad_request(
+            "The change feed continuation is of another region. Each region of an account that writes in several has an order of changes of its own: go on in that region, or start again from now in this one.",
+        )),
+    }
 }
 
 fn mode(headers: &RequestHeaders<'_>) -> Result<FeedMode, ServiceError> {

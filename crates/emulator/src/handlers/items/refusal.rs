@@ -1,5 +1,7 @@
 //! The store's reasons in the service's words.
 
+use std::time::Duration;
+
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
@@ -8,6 +10,9 @@ use crate::charge;
 use crate::disk::DiskError;
 use crate::gateway::{RequestHeaders, ServiceError};
 use crate::store::{DocumentError, WriteError, WriteRefused};
+
+/// How soon a writer may ask again whether the other regions have caught up.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(1);
 
 impl From<DocumentError> for ServiceError {
     fn from(error: DocumentError) -> ServiceError {
@@ -58,6 +63,10 @@ impl From<WriteRefused> for ServiceError {
             WriteRefused::TooFarBehind => {
                 ServiceError::listed(Status::SERVICE_UNAVAILABLE, &refused.to_string())
             }
+            WriteRefused::TooStale => ServiceError {
+                retry_after: Some(CATCH_UP_WAIT),
+                ..ServiceError::listed(Status::TOO_MANY_REQUESTS, &refused.to_string())
+            },
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::HeaderValue;
+use protocol::account::ConsistencyLevel;
 use protocol::headers as name;
 use protocol::partition_range::RangeId;
 use protocol::session_token::{PartitionToken, SessionToken};
@@ -125,12 +126,20 @@ impl Template {
     }
 }
 
-/// Refuses a read by a client that has already seen more than this partition has: 404/1002.
+/// Refuses a read by a client that has already seen more than this partition has, 404/1002, and one that
+/// would be shown less than bounded staleness promises, 503: another region has it.
 pub(super) fn check_session(
     call: &Call<'_>,
     partition: &Partition,
     reach: &Reach,
 ) -> Result<(), ServiceError> {
+    if call.level == ConsistencyLevel::BoundedStaleness
+        && partition.is_too_stale(call.vantage.region, call.uptime)
+    {
+        let message = "This region is staler than the account's bounded staleness allows: replication to it is paused. \
+                       Read in another region or at a weaker level, or resume it.";
+        return Err(ServiceError::listed(Status::SERVICE_UNAVAILABLE, message));
+    }
     let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
     let Some(text) = token.filter(|_| call.vantage.honours_session) else { return Ok(()) };
     // A client may still know a parent, whose LSNs its children go on from, and know it better.
