@@ -70,7 +70,8 @@ impl Client {
     /// and its sessions.
     pub fn sibling(&self) -> Self {
         let Inner { settings, connector, hosts } = &*self.inner;
-        Client::from_parts(settings.clone(), connector.clone(), Hosts::new(hosts.pool().config().clone()))
+        let hosts = Hosts::new(hosts.pool().config().clone(), settings.http2.connections_max);
+        Client::from_parts(settings.clone(), connector.clone(), hosts)
     }
 
     /// Sends a request to the host its URL names, and waits for status and headers of the response.

@@ -130,6 +130,12 @@ impl ClientBuilder {
         self
     }
 
+    /// After how long without requests an HTTP/2 connection is closed. Five minutes by default.
+    pub fn http2_idle_timeout(mut self, time: Duration) -> Self {
+        self.settings.http2.idle = time;
+        self
+    }
+
     /// How connections wait to be used again: five per host for thirty seconds by default.
     pub fn pool(mut self, config: PoolConfig) -> Self {
         self.pool = config;
@@ -220,6 +226,7 @@ impl ClientBuilder {
     fn assemble(self, proxies: Proxies) -> Client {
         let connector =
             Connector { resolver: self.resolver, tcp: self.tcp, tls: Tls::new(self.trust), proxies };
-        Client::from_parts(self.settings, connector, Hosts::new(self.pool))
+        let hosts = Hosts::new(self.pool, self.settings.http2.connections_max);
+        Client::from_parts(self.settings, connector, hosts)
     }
 }

@@ -1,14 +1,12 @@
 //! One host as a client knows it: the connections that wait, and what was learnt about it.
 
 use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use http::HeaderValue;
 use http::uri;
-use tokio::sync::Notify;
 use tracing::Instrument;
 
 use crate::authority::{Authority, Key, Scheme};
@@ -23,6 +21,7 @@ use crate::error::ErrorKind;
 use crate::exchange::{Protocol, Reuse, Step};
 use crate::pool::{ConnectionPool, HostPool, Lease, PoolConfig};
 use crate::settings::Settings;
+use crate::sharing::{Asked, Sharing, Turn};
 
 /// More hosts than this are not remembered while nobody uses them.
 const HOSTS_MAX: usize = 1024;
@@ -39,11 +38,7 @@ pub(crate) struct Host {
     /// HTTP/1.1 connections that wait.
     idle: HostPool<Box<Http1>>,
     /// HTTP/2 connections, in use or not.
-    shared: Mutex<Vec<Arc<Http2>>>,
-    /// Told when a place on a shared connection may have become free, or a connection was made, or was not.
-    changed: Arc<Notify>,
-    /// Whether a connection to be shared is being made: one at a time.
-    connecting: AtomicBool,
+    shared: Arc<Sharing>,
     /// What was last agreed on with the peer.
     spoken: AtomicU8,
 }
@@ -82,7 +77,11 @@ fn plan(scheme: Scheme, wanted: Option<Protocol>, spoken: u8) -> Plan {
 }
 
 impl Host {
-    fn new(authority: Authority, idle: HostPool<Box<Http1>>) -> Result<Self, uri::InvalidUri> {
+    fn new(
+        authority: Authority,
+        idle: HostPool<Box<Http1>>,
+        shared_max: usize,
+    ) -> Result<Self, uri::InvalidUri> {
         let (scheme, host, port) = (authority.scheme(), authority.host(), authority.port());
         let uri_authority: uri::Authority = match port == scheme.default_port() {
             true => host.parse()?,
@@ -100,9 +99,7 @@ impl Host {
             uri_scheme,
             uri_authority,
             idle,
-            shared: Mutex::default(),
-            changed: Arc::default(),
-            connecting: AtomicBool::new(false),
+            shared: Sharing::new(shared_max),
             spoken: AtomicU8::new(SPOKEN_NOTHING),
         })
     }
@@ -136,41 +133,25 @@ impl Host {
                     }
                     return connection.make(call).await;
                 }
-                Plan::Shared => {
-                    if let Some(place) = self.shared_place() {
-                        return Ok(Place::Http2(place));
-                    }
-                    if let Some(place) = connection.make_or_wait(call).await? {
+                Plan::Shared => match connection.turn().await? {
+                    Turn::Place(place) => return Ok(Place::Http2(place)),
+                    Turn::Connect(turn) => {
+                        let place = connection.make(call).await?;
+                        if let Place::Http1(_) = place {
+                            self.shared.dismiss();
+                        }
+                        drop(turn);
                         return Ok(place);
                     }
-                }
+                    Turn::Elsewhere => {}
+                },
             }
         }
     }
 
-    /// A place on a shared connection, if one is free.
-    fn shared_place(&self) -> Option<http2::Place> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = shared.iter().find_map(|http2| http2.place(Reuse::Reused));
-        if place.is_none() {
-            // Those that still have requests on them live on with these.
-            let closed: Vec<_> = shared.extract_if(.., |http2| http2.is_closed()).collect();
-            drop(shared);
-            drop(closed);
-        }
-        place
-    }
-
-    fn shared_count(&self) -> usize {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// Closes the shared connections that nobody uses, and says how many that were.
     pub(crate) fn clear_shared(&self) -> usize {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle: Vec<_> = shared.extract_if(.., |http2| http2.is_idle()).collect();
-        drop(shared);
-        idle.len()
+        self.shared.clear()
     }
 }
 
@@ -184,25 +165,14 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    /// A place on a new connection, or nothing when something has changed, so that looking again is worth it.
-    async fn make_or_wait(&mut self, call: &mut Call) -> Result<Option<Place>, Failure> {
-        let Connecting { host, settings, deadline, .. } = *self;
-        let mut changed = pin!(host.changed.notified());
-        changed.as_mut().enable();
-        // What changed before this moment was not heard.
-        if let Some(place) = host.shared_place() {
-            return Ok(Some(Place::Http2(place)));
-        }
-        if host.shared_count() < settings.http2.connections_max
-            && let Some(turn) = Turn::take(host)
-        {
-            let made = self.make(call).await;
-            drop(turn);
-            return made.map(Some);
-        }
-        match deadline::within(deadline, changed).await {
-            Ok(()) => Ok(None),
-            Err(Passed) => Err(Failure::timed_out(Step::Wait)),
+    /// A place on a shared connection, or the turn to make one; waits in line for either.
+    async fn turn(&self) -> Result<Turn, Failure> {
+        match self.host.shared.ask() {
+            Asked::Now(turn) => Ok(turn),
+            Asked::Later(told) => match deadline::within(self.deadline, told).await {
+                Ok(turn) => Ok(turn.unwrap_or(Turn::Elsewhere)),
+                Err(Passed) => Err(Failure::timed_out(Step::Wait)),
+            },
         }
     }
 
@@ -211,7 +181,8 @@ impl Connecting<'_> {
         let mut step = Step::Connect;
         let span =
             tracing::debug_span!(target: TARGET, "http.connect", server.address = %self.host.authority);
-        let making = self.connect(call, &mut step).instrument(span);
+        // Boxed, because it is rare and long: a call that finds a connection need not carry it along.
+        let making = Box::pin(self.connect(call, &mut step).instrument(span));
         match deadline::within(self.deadline, making).await {
             Ok(made) => made,
             Err(Passed) => Err(Failure::timed_out(step)),
@@ -234,10 +205,9 @@ impl Connecting<'_> {
                 Ok(Place::Http1(host.idle.lease(http1, clock::now())))
             }
             Protocol::Http2 => {
-                let http2 = Http2::begin(stream, info, settings, Arc::clone(&host.changed)).await?;
+                let http2 = Http2::begin(stream, info, settings, &host.shared).await?;
                 let place = http2.place(Reuse::New);
-                host.shared.lock().unwrap_or_else(PoisonError::into_inner).push(http2);
-                host.changed.notify_waiters();
+                host.shared.add(http2);
                 place.map(Place::Http2).ok_or_else(|| {
                     Failure::new(ErrorKind::Closed, Step::Connect)
                         .because("the peer closed a new connection at once")
@@ -247,33 +217,18 @@ impl Connecting<'_> {
     }
 }
 
-/// The turn to make a connection to be shared. Dropped, for whatever reason, the next may.
-struct Turn<'a>(&'a Host);
-
-impl<'a> Turn<'a> {
-    fn take(host: &'a Host) -> Option<Self> {
-        let taken = host.connecting.swap(true, Ordering::AcqRel);
-        // Not `then_some`: a turn that was not had must not be given back.
-        (!taken).then(|| Turn(host))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.connecting.store(false, Ordering::Release);
-        self.0.changed.notify_waiters();
-    }
-}
 /// All hosts a client knows.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     pool: ConnectionPool<Box<Http1>>,
     known: RwLock<HashMap<Authority, Arc<Host>>>,
+    /// HTTP/2 connections per host.
+    shared_max: usize,
 }
 
 impl Hosts {
-    pub(crate) fn new(config: PoolConfig) -> Self {
-        Hosts { pool: ConnectionPool::new(config), known: RwLock::default() }
+    pub(crate) fn new(config: PoolConfig, shared_max: usize) -> Self {
+        Hosts { pool: ConnectionPool::new(config), known: RwLock::default(), shared_max }
     }
 
     /// The connections that wait, of all hosts.
@@ -300,7 +255,7 @@ impl Hosts {
 
     fn meet(&self, authority: &(dyn Key + '_)) -> Result<Arc<Host>, uri::InvalidUri> {
         let authority = authority.parts().to_owned();
-        let host = Arc::new(Host::new(authority.clone(), self.pool.host(&authority))?);
+        let host = Arc::new(Host::new(authority.clone(), self.pool.host(&authority), self.shared_max)?);
         let forgotten: Vec<_>;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         forgotten = match known.len() < HOSTS_MAX {

@@ -89,6 +89,8 @@ mod request;
 mod response;
 #[cfg(feature = "client")]
 mod settings;
+#[cfg(feature = "client")]
+mod sharing;
 
 #[cfg(feature = "client")]
 pub use client::Client;

@@ -33,7 +33,10 @@ pub(crate) struct Http2Settings {
     pub(crate) ping_answer: Duration,
     /// A connection without streams is closed after so long.
     pub(crate) idle: Duration,
+    /// How much of one body may arrive ahead of its reader,
     pub(crate) stream_window: u32,
+    /// and of all bodies on a connection. Many times the former, so that a few that are not read do not stop
+    /// the others.
     pub(crate) connection_window: u32,
 }
 
@@ -60,7 +63,7 @@ impl Default for Http2Settings {
             ping_answer: Duration::from_secs(10),
             idle: Duration::from_secs(300),
             stream_window: 2 * 1024 * 1024,
-            connection_window: 5 * 1024 * 1024,
+            connection_window: 32 * 1024 * 1024,
         }
     }
 }

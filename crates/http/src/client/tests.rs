@@ -477,3 +477,11 @@ async fn requests_nobody_could_send_are_refused_with_a_reason() {
         );
     }
 }
+
+#[test]
+fn a_call_is_small_enough_to_move() {
+    let client = Client::new();
+    let request = Request::get("http://host/").body(()).expect("it is valid");
+    let size = size_of_val(&client.send(request));
+    assert!(size <= 3_000, "a call takes {size} bytes");
+}

@@ -10,7 +10,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,6 @@ use h2::{PingPong, Reason, RecvStream, SendStream};
 use http::uri::Uri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::SizeHint;
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::wire::{Progress, Stream, Wire};
@@ -35,6 +34,7 @@ use crate::host::Host;
 use crate::request::RequestBody;
 use crate::response::ResponseBody;
 use crate::settings::Settings;
+use crate::sharing::Sharing;
 
 /// Streams before the peer has said how many it allows. The services this is for allow 20; those that are
 /// refused were sent for nothing.
@@ -64,16 +64,16 @@ struct Shared {
     /// Whether the peer ever answered a request.
     proven: AtomicBool,
     /// Told when a place may have become free, on this connection or instead of it.
-    changed: Arc<Notify>,
+    sharing: Weak<Sharing>,
 }
 
 impl Http2 {
-    /// Begins to speak it on a stream. `changed` is told whenever a place may have become free.
+    /// Begins to speak it on a stream. `sharing` is told whenever a place may have become free.
     pub(crate) async fn begin(
         stream: Stream,
         info: Info,
         settings: &Settings,
-        changed: Arc<Notify>,
+        sharing: &Arc<Sharing>,
     ) -> Result<Arc<Self>, Failure> {
         let wire = Arc::clone(stream.wire());
         let header_bytes_max = u32::try_from(settings.header_bytes_max).unwrap_or(u32::MAX);
@@ -91,7 +91,7 @@ impl Http2 {
             streams_max: AtomicUsize::new(STREAMS_AT_FIRST),
             closed: AtomicBool::new(false),
             proven: AtomicBool::new(false),
-            changed,
+            sharing: Arc::downgrade(sharing),
         });
         let keepalive = Keepalive {
             after: settings.http2.ping_after,
@@ -105,7 +105,7 @@ impl Http2 {
 
     /// Whether it takes no more requests.
     pub(crate) fn is_closed(&self) -> bool {
-        self.shared.closed.load(Ordering::Acquire)
+        self.shared.closed.load(Ordering::SeqCst)
     }
 
     /// Whether no request is on it.
@@ -119,8 +119,8 @@ impl Http2 {
         if self.is_closed() {
             return None;
         }
-        let max = streams_max.load(Ordering::Acquire);
-        let taken = streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < max).then_some(n + 1));
+        let max = streams_max.load(Ordering::SeqCst);
+        let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n < max).then_some(n + 1));
         taken.is_ok().then(|| Place { http2: Arc::clone(self), alarm: None, reuse })
     }
 }
@@ -134,8 +134,8 @@ impl Drop for Http2 {
 
 impl Shared {
     fn allow(&self, max: usize) {
-        if self.streams_max.swap(max, Ordering::AcqRel) < max {
-            self.changed.notify_waiters();
+        if self.streams_max.swap(max, Ordering::SeqCst) < max {
+            self.serve();
         }
     }
 
@@ -154,8 +154,14 @@ impl Shared {
     }
 
     fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        self.changed.notify_waiters();
+        self.closed.store(true, Ordering::SeqCst);
+        self.serve();
+    }
+
+    fn serve(&self) {
+        if let Some(sharing) = self.sharing.upgrade() {
+            sharing.serve();
+        }
     }
 }
 
@@ -222,6 +228,7 @@ async fn watch(pings: Option<PingPong>, shared: &Shared, wire: &Wire, keepalive:
 }
 
 /// A place for one request on a connection. Dropped, it is free for the next.
+#[derive(Debug)]
 pub(crate) struct Place {
     http2: Arc<Http2>,
     alarm: Option<Alarm>,
@@ -249,8 +256,8 @@ impl Drop for Place {
                 alarms.push(alarm);
             }
         }
-        self.http2.shared.streams.fetch_sub(1, Ordering::AcqRel);
-        self.http2.shared.changed.notify_one();
+        self.http2.shared.streams.fetch_sub(1, Ordering::SeqCst);
+        self.http2.shared.serve();
     }
 }
 
@@ -279,9 +286,12 @@ pub(crate) async fn send(
         .map_err(|error| Unsent::from(Failure::new(ErrorKind::Invalid, Step::Prepare).because(error)))?;
     let mut progress = Progress::begin(&http2.wire);
     let ends = body.is_over();
-    let (mut answer, stream) = sender
-        .send_request(Request::from_parts(parts, ()), ends)
-        .map_err(|error| Unsent::from(closed_before(error)))?;
+    let (mut answer, stream) =
+        sender.send_request(Request::from_parts(parts, ()), ends).map_err(|error| {
+            // It went away between the two looks, or has no numbers for streams left.
+            http2.shared.close();
+            Unsent::from(closed_before(error))
+        })?;
     drop(sender);
     // From here on the driver may write it at any moment.
     call.record.sent = Sent::MaybeSent;

@@ -388,3 +388,59 @@ async fn a_request_body_that_fails_is_the_caller_s_error() {
     let error = client().send(request.expect("it is valid")).await.expect_err("half is not enough");
     assert_eq!((error.kind(), error.step()), (ErrorKind::RequestBody, Step::Send), "{error}");
 }
+
+#[tokio::test]
+async fn who_waits_longest_for_a_place_is_served_first() {
+    let (address, _server) = server(|_, stream| async move {
+        let mut connection = server::Builder::new()
+            .max_concurrent_streams(1)
+            .handshake::<_, Bytes>(stream)
+            .await
+            .expect("the client speaks HTTP/2");
+        while let Some(Ok((_, respond))) = connection.accept().await {
+            ok(respond);
+        }
+    })
+    .await;
+    let client = client();
+    // The first one brings the peer's settings.
+    client.send(get(address)).await.expect("it is answered").into_body().bytes(10).await.expect("it arrives");
+    let served = std::sync::Mutex::new(Vec::new());
+    // Each of them asks again as soon as it is answered, and must not get ahead of those that wait.
+    let ask = async |name: usize| {
+        for _ in 0..10 {
+            let response = client.send(get(address)).await.expect("nobody waits until the time is up");
+            response.into_body().bytes(10).await.expect("it arrives");
+            served.lock().expect("nobody panics").push(name);
+        }
+    };
+    tokio::join!(ask(0), ask(1), ask(2));
+    let served = served.into_inner().expect("nobody panics");
+    let rounds: Vec<&[usize]> = served.chunks(3).collect();
+    assert_eq!(rounds, vec![[0, 1, 2]; 10], "they take turns");
+}
+
+#[tokio::test]
+async fn a_connection_nobody_uses_is_closed() {
+    let (tell, mut told) = mpsc::channel(1);
+    let (address, _server) = server(move |_, stream| {
+        let tell = tell.clone();
+        async move {
+            let mut connection = handshake(stream).await;
+            let (_, respond) = next(&mut connection).await;
+            ok(respond);
+            drive(connection).await;
+            let _ = tell.send(()).await;
+        }
+    })
+    .await;
+    let millis = Duration::from_millis;
+    let builder =
+        builder().http2_keepalive(millis(20), Duration::from_secs(5)).http2_idle_timeout(millis(50));
+    let client = builder.build().expect("it is valid");
+    let first = client.send(get(address)).await.expect("it is answered");
+    let first = first.body().exchange().connection;
+    told.recv().await.expect("the connection is closed");
+    let second = client.send(get(address)).await.expect("it is answered");
+    assert_ne!(second.body().exchange().connection, first);
+}
