@@ -48,7 +48,8 @@ pub mod faults;
 pub mod background;
 pub mod clock;
 
-// Many operations as one: queries over partitions.
+// Many operations as one: queries and changes over partitions.
+pub mod change_feed;
 pub mod query;
 
 // The front door.

@@ -20,7 +20,8 @@ mod in_turn;
 mod merge_ordered;
 mod plan;
 mod position;
-mod rows;
+pub(crate) mod rows;
+pub(crate) mod service;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use protocol::query::DistinctType;
 use sql::Value;
 use sql::value::{SmolStr, write_json};
 
+pub use self::service::ServicePages;
 pub use self::source::{Page, PageFault, PageRequest, PageSource};
 
 use self::aggregate::Groups;

@@ -16,7 +16,7 @@ struct Feed<T> {
 }
 
 /// Each row as JSON text, sharing the body's memory.
-pub(super) fn plain(body: &Bytes) -> Result<Vec<Bytes>, Error> {
+pub(crate) fn plain(body: &Bytes) -> Result<Vec<Bytes>, Error> {
     let feed: Feed<&RawValue> = serde_json::from_slice(body).map_err(|error| bad(&error))?;
     Ok(feed.documents.into_iter().map(|row| slice(body, row)).collect())
 }

@@ -1,0 +1,339 @@
+//! The change feed: what was written, in order, over feed ranges.
+//!
+//! A [`ChangeFeed`] keeps one cursor per stretch of the ring ([`cursor`]) and asks them in turn; within a
+//! logical partition changes come in the order they were made. It asks through a [`ChangeSource`] and
+//! so knows neither requests nor regions. A stretch that splits goes on as its parts, each from where
+//! the whole had come to; nothing is lost and nothing is repeated.
+//!
+//! The feed never ends. A page that says it is [caught up](ChangePage::caught_up) means that there was
+//! nothing new anywhere: wait a while, or go away and come back with the continuation.
+
+pub mod cursor;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use protocol::partition::EpkRange;
+
+pub use self::service::ServiceChanges;
+
+use self::cursor::{Continuation, Cursor, Since};
+use crate::error::{Error, ErrorKind};
+use crate::query::PageFault;
+use crate::query::rows;
+
+/// Which changes are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChangeFeedMode {
+    /// Each item as it is now, once, however often it was changed in between. Deletes are not told.
+    #[default]
+    LatestVersion,
+    /// Every change, deletes included, as far back as the container keeps them.
+    AllVersionsAndDeletes,
+}
+
+/// Where a feed begins that does not go on from a continuation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeFeedStart {
+    /// With the first change there ever was. Not for all versions and deletes.
+    Beginning,
+    /// With what is changed from now on.
+    #[default]
+    Now,
+    /// With what was changed after this time, to the second. Not for all versions and deletes.
+    After(SystemTime),
+}
+
+/// How a feed is read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChangeFeedOptions {
+    /// Which changes. Default: the latest version of each item.
+    pub mode: ChangeFeedMode,
+    /// Where to begin. Default: now.
+    pub start: ChangeFeedStart,
+    /// The most changes of a page; those of one transaction stay together. Default: what the service gives.
+    pub page_items: Option<NonZeroU32>,
+    /// Requests at a time. Default: 8.
+    pub parallel_max: NonZeroUsize,
+    /// The part of the container to watch. Default: all of it.
+    pub range: Option<EpkRange>,
+    /// Where an earlier reader of the same feed stopped; the start is then of no account.
+    pub continuation: Option<String>,
+}
+
+impl Default for ChangeFeedOptions {
+    fn default() -> ChangeFeedOptions {
+        ChangeFeedOptions {
+            mode: ChangeFeedMode::default(),
+            start: ChangeFeedStart::default(),
+            page_items: None,
+            parallel_max: NonZeroUsize::new(8).expect("8 is not zero"),
+            range: None,
+            continuation: None,
+        }
+    }
+}
+
+impl ChangeFeedOptions {
+    /// The defaults.
+    pub fn new() -> ChangeFeedOptions {
+        ChangeFeedOptions::default()
+    }
+
+    /// Sets which changes are told.
+    #[must_use]
+    pub fn with_mode(self, mode: ChangeFeedMode) -> ChangeFeedOptions {
+        ChangeFeedOptions { mode, ..self }
+    }
+
+    /// Sets where to begin.
+    #[must_use]
+    pub fn with_start(self, start: ChangeFeedStart) -> ChangeFeedOptions {
+        ChangeFeedOptions { start, ..self }
+    }
+
+    /// Sets the most changes of a page.
+    #[must_use]
+    pub fn with_page_items(self, items: NonZeroU32) -> ChangeFeedOptions {
+        ChangeFeedOptions { page_items: Some(items), ..self }
+    }
+
+    /// Watches a part of the container only.
+    #[must_use]
+    pub fn with_range(self, range: EpkRange) -> ChangeFeedOptions {
+        ChangeFeedOptions { range: Some(range), ..self }
+    }
+
+    /// Goes on where an earlier reader stopped.
+    #[must_use]
+    pub fn with_continuation(self, continuation: impl Into<String>) -> ChangeFeedOptions {
+        ChangeFeedOptions { continuation: Some(continuation.into()), ..self }
+    }
+}
+
+/// Answers requests for changes. The driver does, through its pipeline; tests do, with plain values.
+pub trait ChangeSource: Send + Sync + 'static {
+    /// What changed.
+    fn changes(&self, request: ChangeRequest) -> impl Future<Output = Result<Changes, PageFault>> + Send;
+
+    /// The parts of `range` that one partition each owns, in order. `afresh` when what was known turned
+    /// out to be wrong.
+    fn divide(
+        &self,
+        range: EpkRange,
+        afresh: bool,
+    ) -> impl Future<Output = Result<Vec<EpkRange>, Error>> + Send;
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeRequest {
+    /// The stretch of the ring; one partition owns it, or did.
+    pub range: EpkRange,
+    /// Which changes.
+    pub mode: ChangeFeedMode,
+    /// Since when.
+    pub since: Since,
+    /// The most changes wanted.
+    pub items_max: Option<NonZeroU32>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// `{"Documents": […]}`; empty when nothing changed.
+    pub body: Bytes,
+    /// Where to go on.
+    pub etag: String,
+    /// Request units.
+    pub charge: f64,
+}
+
+/// Some changes, all of one stretch of the ring.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChangePage {
+    /// The changes, each as JSON: items, or envelopes of all versions and deletes.
+    pub items: Vec<Bytes>,
+    /// The stretch they are from; none when there was nothing new anywhere.
+    pub range: Option<EpkRange>,
+    /// Request units since the page before.
+    pub charge: f64,
+}
+
+impl ChangePage {
+    /// Whether there was nothing new anywhere.
+    pub fn caught_up(&self) -> bool {
+        self.range.is_none()
+    }
+}
+
+/// A reader of changes.
+#[derive(Debug)]
+pub struct ChangeFeed<S> {
+    source: Arc<S>,
+    options: ChangeFeedOptions,
+    fingerprint: u64,
+    cursors: Vec<Cursor>,
+    /// Whose turn it is.
+    turn: usize,
+    charge: f64,
+}
+
+impl<S: ChangeSource> ChangeFeed<S> {
+    /// A reader of the container of this `_rid`. Starting from now asks every partition where it is, so
+    /// that no change after this call is missed.
+    pub async fn start(
+        source: Arc<S>,
+        container_rid: &str,
+        options: ChangeFeedOptions,
+    ) -> Result<ChangeFeed<S>, Error> {
+        let part = options.range.clone().unwrap_or(EpkRange::FULL);
+        let fingerprint = cursor::fingerprint(container_rid, options.mode, &part);
+        let begun = match &options.continuation {
+            Some(text) => Continuation::parse(text, fingerprint)?.0,
+            None => vec![Cursor { range: part, since: since(options.mode, options.start)? }],
+        };
+        let mut feed = ChangeFeed { source, options, fingerprint, cursors: Vec::new(), turn: 0, charge: 0.0 };
+        for Cursor { range, since } in begun {
+            let parts = feed.source.divide(range, false).await?;
+            feed.cursors.extend(parts.into_iter().map(|range| Cursor { range, since: since.clone() }));
+        }
+        feed.settle_now().await?;
+        Ok(feed)
+    }
+
+    /// The next changes of the stretch whose turn it is, or word that there are none anywhere.
+    ///
+    /// Dropping the call loses nothing: a cursor moves on only when its changes are handed out.
+    pub async fn next_page(&mut self) -> Result<ChangePage, Error> {
+        let mut quiet = 0;
+        while quiet < self.cursors.len() {
+            let at = self.turn % self.cursors.len();
+            let Some((items, etag)) = self.ask(at).await? else {
+                // Divided: its parts are to be asked before one can say that all is quiet.
+                quiet = 0;
+                continue;
+            };
+            self.cursors[at].since = Since::Etag(etag);
+            self.turn = (at + 1) % self.cursors.len();
+            if !items.is_empty() {
+                let range = Some(self.cursors[at].range.clone());
+                return Ok(ChangePage { items, range, charge: std::mem::take(&mut self.charge) });
+            }
+            quiet += 1;
+        }
+        Ok(ChangePage { items: Vec::new(), range: None, charge: std::mem::take(&mut self.charge) })
+    }
+
+    /// Where to go on after the pages so far, in this process or another.
+    pub fn continuation(&self) -> String {
+        Continuation(self.cursors.clone()).to_text(self.fingerprint)
+    }
+
+    /// The stretches that are read, in the order of the ring.
+    pub fn ranges(&self) -> impl Iterator<Item = &EpkRange> {
+        self.cursors.iter().map(|cursor| &cursor.range)
+    }
+
+    /// What is new at one cursor, and where it goes on; none when it was divided.
+    async fn ask(&mut self, at: usize) -> Result<Option<(Vec<Bytes>, String)>, Error> {
+        let request = self.request(&self.cursors[at]);
+        match self.source.changes(request).await {
+            Ok(changes) => {
+                self.charge += changes.charge;
+                let items = if changes.body.is_empty() { Vec::new() } else { rows::plain(&changes.body)? };
+                Ok(Some((items, changes.etag)))
+            }
+            Err(PageFault::Failed(error)) => Err(error),
+            Err(PageFault::Gone) => {
+                self.divide(at).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn request(&self, cursor: &Cursor) -> ChangeRequest {
+        ChangeRequest {
+            range: cursor.range.clone(),
+            mode: self.options.mode,
+            since: cursor.since.clone(),
+            items_max: self.options.page_items,
+        }
+    }
+
+    /// Puts the parts of a cursor in its place.
+    async fn divide(&mut self, at: usize) -> Result<(), Error> {
+        let Cursor { range, since } = self.cursors[at].clone();
+        let parts = self.source.divide(range.clone(), true).await?;
+        if parts == [range] {
+            let message = "a partition says that it is gone and nothing has taken its place";
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        let parts = parts.into_iter().map(|range| Cursor { range, since: since.clone() });
+        self.cursors.splice(at..=at, parts);
+        Ok(())
+    }
+
+    /// Asks every cursor that begins now where now is: a partition that is asked later would leave out
+    /// what was changed until then.
+    async fn settle_now(&mut self) -> Result<(), Error> {
+        loop {
+            let waiting: Vec<usize> =
+                (0..self.cursors.len()).filter(|at| self.cursors[*at].since == Since::Now).collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            let mut gone = Vec::new();
+            for chunk in waiting.chunks(self.options.parallel_max.get()) {
+                let mut asked: FuturesUnordered<_> = chunk
+                    .iter()
+                    .map(|at| {
+                        let (source, request) = (Arc::clone(&self.source), self.request(&self.cursors[*at]));
+                        async move { (*at, source.changes(request).await) }
+                    })
+                    .collect();
+                while let Some((at, answer)) = asked.next().await {
+                    match answer {
+                        Ok(changes) => {
+                            self.charge += changes.charge;
+                            self.cursors[at].since = Since::Etag(changes.etag);
+                        }
+                        Err(PageFault::Gone) => gone.push(at),
+                        Err(PageFault::Failed(error)) => return Err(error),
+                    }
+                }
+            }
+            // From the end, so that the places of the others stay what they are.
+            gone.sort_unstable();
+            for at in gone.into_iter().rev() {
+                self.divide(at).await?;
+            }
+        }
+    }
+}
+
+/// What a start means to the service; all versions and deletes are not kept from the beginning.
+fn since(mode: ChangeFeedMode, start: ChangeFeedStart) -> Result<Since, Error> {
+    match (mode, start) {
+        (_, ChangeFeedStart::Now) => Ok(Since::Now),
+        (ChangeFeedMode::LatestVersion, ChangeFeedStart::Beginning) => Ok(Since::Beginning),
+        (ChangeFeedMode::LatestVersion, ChangeFeedStart::After(time)) => Ok(Since::time(time)),
+        (ChangeFeedMode::AllVersionsAndDeletes, _) => {
+            let message = "all versions and deletes can be read from now on or from a continuation, not from the \
+                           beginning or a time: start now and keep the continuation";
+            Err(Error::new(ErrorKind::BadRequest, message))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Changes from the service, through the driver.
+
+use std::sync::Arc;
+
+use protocol::headers as names;
+use protocol::partition::EpkRange;
+use protocol::status::Status;
+
+use super::cursor::Since;
+use super::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeRequest, ChangeSource, Changes};
+use crate::cache::Container;
+use crate::driver::CosmosDriver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Scope, Target};
+use crate::options::OperationOptions;
+use crate::query::PageFault;
+use crate::query::service::{divide, fault};
+
+/// The form of envelopes this client reads.
+const WIRE_FORMAT: &str = "2021-09-15";
+
+/// The partitions of one container, asked through the driver.
+#[derive(Clone, Debug)]
+pub struct ServiceChanges {
+    driver: CosmosDriver,
+    container: Arc<Container>,
+    options: OperationOptions,
+}
+
+impl CosmosDriver {
+    /// Reads the changes of a container, or of a part of it. Each request obeys `options`, its deadline
+    /// included.
+    pub async fn change_feed(
+        &self,
+        container: &ContainerName,
+        feed: ChangeFeedOptions,
+        options: &OperationOptions,
+    ) -> Result<ChangeFeed<ServiceChanges>> {
+        let container = self.container(container).await?;
+        let source = ServiceChanges {
+            driver: self.clone(),
+            container: Arc::clone(&container),
+            options: options.clone(),
+        };
+        ChangeFeed::start(Arc::new(source), container.rid(), feed).await
+    }
+}
+
+impl ChangeSource for ServiceChanges {
+    async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageFault> {
+        let mut operation = Operation::new(OperationKind::ReadFeed, Target::items(self.container.name()))
+            .with_scope(Scope::Range(request.range));
+        operation = match request.mode {
+            ChangeFeedMode::LatestVersion => operation.with_header(names::A_IM, names::A_IM_INCREMENTAL),
+            ChangeFeedMode::AllVersionsAndDeletes => operation
+                .with_header(names::A_IM, names::A_IM_FULL_FIDELITY)
+                .with_header(names::CHANGE_FEED_WIRE_FORMAT_VERSION, WIRE_FORMAT),
+        };
+        if let Some(items) = request.items_max {
+            operation = operation.with_header(names::MAX_ITEM_COUNT, items.to_string());
+        }
+        operation = match request.since {
+            Since::Beginning => operation,
+            Since::Now => operation.with_precondition(Precondition::IfNoneMatch("*".to_owned())),
+            Since::Time(time) => operation.with_header(names::IF_MODIFIED_SINCE, time),
+            Since::Etag(etag) => operation.with_precondition(Precondition::IfNoneMatch(etag)),
+        };
+        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
+        let Some(etag) = response.etag().map(str::to_owned) else {
+            let message = "a page of the change feed does not say where to go on";
+            return Err(Error::new(ErrorKind::BadResponse, message).into());
+        };
+        let charge = response.diagnostics().totals().charge;
+        let quiet = response.status() == Status::NOT_MODIFIED;
+        let body = if quiet { bytes::Bytes::new() } else { response.into_body() };
+        Ok(Changes { body, etag, charge })
+    }
+
+    async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {
+        divide(&self.driver, &self.container, &range, afresh).await
+    }
+}

@@ -1,0 +1,126 @@
+//! Pages from the service, through the driver.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use protocol::headers as names;
+use protocol::partition::EpkRange;
+use protocol::query::QueryPlan;
+use protocol::status::Status;
+
+use super::source::{Page, PageFault, PageRequest, PageSource};
+use super::{QueryOptions, QueryPages};
+use crate::cache::{Container, PartitionRanges};
+use crate::driver::CosmosDriver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::operation::{ContainerName, Operation, OperationKind, Scope, Target};
+use crate::options::OperationOptions;
+
+/// What this client can merge, as a plan request names it.
+const FEATURES: &str = "Aggregate,CompositeAggregate,CountIf,DCount,Distinct,GroupBy,ListAndSetAggregate,\
+                        MultipleAggregates,MultipleOrderBy,NonStreamingOrderBy,NonValueAggregate,\
+                        OffsetAndLimit,OrderBy,Top";
+
+/// The newest form of plans this client reads.
+const QUERY_VERSION: &str = "1.4";
+
+/// The partitions of one container, asked through the driver.
+#[derive(Clone, Debug)]
+pub struct ServicePages {
+    driver: CosmosDriver,
+    container: Arc<Container>,
+    options: OperationOptions,
+}
+
+impl CosmosDriver {
+    /// Runs a query over a container, or a part of it. `body` is what the service reads:
+    /// `{"query": …, "parameters": […]}`. Each request obeys `options`, its deadline included.
+    ///
+    /// A query of one logical partition needs none of this: it is one operation per page.
+    pub async fn query(
+        &self,
+        container: &ContainerName,
+        body: impl Into<Bytes>,
+        query: &QueryOptions,
+        options: &OperationOptions,
+    ) -> Result<QueryPages<ServicePages>> {
+        let container = self.container(container).await?;
+        let source = ServicePages {
+            driver: self.clone(),
+            container: Arc::clone(&container),
+            options: options.clone(),
+        };
+        QueryPages::start(Arc::new(source), body.into(), container.rid(), container.partition_key(), query)
+            .await
+    }
+}
+
+impl ServicePages {
+    fn operation(&self, kind: OperationKind, body: Bytes) -> Operation {
+        Operation::new(kind, Target::items(self.container.name())).with_body(body)
+    }
+}
+
+impl PageSource for ServicePages {
+    async fn page(&self, request: PageRequest) -> Result<Page, PageFault> {
+        let items_max = request.items_max.map_or_else(|| "-1".to_owned(), |items| items.to_string());
+        let mut operation = self
+            .operation(OperationKind::Query, request.body)
+            .with_scope(Scope::Range(request.range))
+            .with_header(names::ENABLE_CROSS_PARTITION, "True")
+            .with_header(names::MAX_ITEM_COUNT, items_max);
+        if let Some(continuation) = request.continuation {
+            operation = operation.with_header(names::CONTINUATION, continuation);
+        }
+        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
+        Ok(Page {
+            continuation: response.continuation().filter(|text| !text.is_empty()).map(str::to_owned),
+            charge: response.diagnostics().totals().charge,
+            body: response.into_body(),
+        })
+    }
+
+    async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {
+        divide(&self.driver, &self.container, &range, afresh).await
+    }
+
+    async fn plan(&self, body: Bytes) -> Result<QueryPlan> {
+        let operation = self
+            .operation(OperationKind::QueryPlan, body)
+            .with_header(names::ENABLE_CROSS_PARTITION, "True")
+            .with_header(names::QUERY_VERSION, QUERY_VERSION)
+            .with_header(names::SUPPORTED_QUERY_FEATURES, FEATURES);
+        let response = self.driver.execute_operation(&operation, &self.options).await?;
+        serde_json::from_slice(response.body()).map_err(|error| {
+            Error::new(
+                ErrorKind::BadResponse,
+                format!("the service does not answer with a query plan: {error}"),
+            )
+        })
+    }
+}
+
+/// The parts of `range` that one partition each owns.
+pub(crate) async fn divide(
+    driver: &CosmosDriver,
+    container: &Arc<Container>,
+    range: &EpkRange,
+    afresh: bool,
+) -> Result<Vec<EpkRange>> {
+    let parts = |ranges: &PartitionRanges| -> Vec<EpkRange> {
+        let owners = ranges.map().overlapping(range).iter();
+        owners.filter_map(|partition| partition.range.intersect(range)).collect()
+    };
+    let known = driver.partitions(container).await?;
+    let now = parts(&known);
+    // More than one part is news already: the pipeline listed the partitions again when it was told.
+    if !afresh || now.len() > 1 {
+        return Ok(now);
+    }
+    Ok(parts(&*driver.partitions_after(container, &known).await?))
+}
+
+/// 410: no single partition owns the stretch. The pipeline has tried what could be tried in one piece.
+pub(crate) fn fault(error: Error) -> PageFault {
+    if error.status() == Some(Status::GONE) { PageFault::Gone } else { PageFault::Failed(error) }
+}
