@@ -1,0 +1,158 @@
+//! Queries over partitions that split while they are read.
+
+use std::num::NonZeroU32;
+
+use perihelion_driver::operation::Operation;
+use perihelion_driver::query::{QueryOptions, QueryPages, ServicePages};
+use perihelion_driver::{CosmosDriver, Error, ErrorKind};
+use protocol::partition::PartitionKey;
+use serde_json::{Value, json};
+use sql::{Context, Schema, Statement, run_naive};
+
+use crate::lab::{DEADLINE, Lab, run, within};
+
+/// Items of which many share their values.
+async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<Value> {
+    let items: Vec<Value> = (0..count)
+        .map(|number| {
+            let mut item = json!({
+                "id": format!("i{number:03}"), "pk": format!("p{}", number % 23), "n": number % 7, "g": number % 4,
+                "tags": (0..number % 3).collect::<Vec<_>>(),
+            });
+            match number % 5 {
+                0 => item["k"] = json!(number % 3),
+                1 => item["k"] = json!(format!("s{}", number % 4)),
+                2 => item["k"] = Value::Null,
+                3 => item["k"] = json!(number % 2 == 0),
+                _ => {}
+            }
+            item
+        })
+        .collect();
+    for item in &items {
+        let key = PartitionKey::single(item["pk"].as_str().expect("text"));
+        run(driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+    }
+    items
+}
+
+fn expected(items: &[Value], query: &str) -> Vec<Value> {
+    let documents: Vec<sql::Value> =
+        items.iter().map(|item| sql::value::parse(item.to_string().as_bytes()).expect("JSON")).collect();
+    let statement = Statement::prepare(query, &[], &Schema::default()).expect(query);
+    let rows = run_naive(&statement, &documents, Context::default()).expect(query);
+    rows.iter().map(|row| serde_json::from_str(&row.to_string()).expect("JSON")).collect()
+}
+
+async fn start(
+    lab: &Lab,
+    driver: &CosmosDriver,
+    query: &str,
+    options: QueryOptions,
+) -> Result<QueryPages<ServicePages>, Error> {
+    let body = json!({"query": query}).to_string();
+    driver.query(&lab.container, body, &options, &within(DEADLINE)).await
+}
+
+/// The next page's rows, as values.
+async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
+    let page = pages.next_page().await.expect("a page")?;
+    Some(page.rows.iter().map(|row| serde_json::from_slice(row).expect("JSON")).collect())
+}
+
+/// Splits the partition that has the most of the ring left to it: the first one listed.
+async fn split(lab: &Lab, driver: &CosmosDriver) {
+    let container = driver.container(&lab.container).await.expect("known");
+    let known = driver.partitions(&container).await.expect("listed");
+    let newest = driver.partitions_after(&container, &known).await.expect("listed again");
+    let first =
+        newest.map().partitions().iter().min_by_key(|partition| partition.id).expect("one at least").id;
+    lab.control(
+        http::Method::POST,
+        &format!("/databases/d/containers/c/partitions/{first}/split"),
+        json!({}),
+    )
+    .await;
+}
+
+const QUERIES: &[(&str, bool)] = &[
+    ("SELECT c.id, c.n FROM c", false),
+    ("SELECT c.id FROM c WHERE c.n > 3", false),
+    ("SELECT c.id, t FROM c JOIN t IN c.tags", false),
+    ("SELECT c.id, c.k FROM c ORDER BY c.k, c.id", true),
+    ("SELECT c.id FROM c ORDER BY c.id DESC", true),
+    ("SELECT TOP 10 c.id, c.n FROM c ORDER BY c.n DESC, c.id", true),
+    ("SELECT c.id FROM c ORDER BY c.n, c.id OFFSET 5 LIMIT 20", true),
+    ("SELECT DISTINCT c.g, c.n FROM c", false),
+    ("SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n", true),
+    ("SELECT VALUE COUNT(1) FROM c", true),
+    ("SELECT VALUE AVG(c.n) FROM c", true),
+    ("SELECT VALUE MAX(c.id) FROM c", true),
+    ("SELECT c.g, COUNT(1) AS n, SUM(c.n) AS s FROM c GROUP BY c.g", false),
+    ("SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.g FROM c)", true),
+    ("SELECT c.id FROM c WHERE c.pk IN ('p1', 'p7') AND c.n < 5", false),
+];
+
+#[tokio::test]
+async fn results_are_those_of_the_language_while_partitions_split() {
+    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = lab.driver();
+    let items = fill(&lab, &driver, 90).await;
+    for (at, (query, in_order)) in QUERIES.iter().enumerate() {
+        let options = QueryOptions::new().with_page_items(NonZeroU32::new(7).expect("not zero"));
+        let mut pages = start(&lab, &driver, query, options.clone()).await.expect(query);
+        let mut rows = Vec::new();
+        let mut number = 0;
+        while let Some(more) = page(&mut pages).await {
+            assert!(more.len() <= 7, "{query}");
+            rows.extend(more);
+            number += 1;
+            // A split in the middle of every other query, and another process that goes on.
+            if number == 2 && at % 2 == 0 {
+                split(&lab, &lab.driver()).await;
+            }
+            if number == 3
+                && let Some(continuation) = pages.continuation()
+            {
+                let options = options.clone().with_continuation(continuation);
+                pages = start(&lab, &lab.driver(), query, options).await.expect(query);
+            }
+        }
+        let mut expected = expected(&items, query);
+        if !in_order {
+            rows.sort_by_key(Value::to_string);
+            expected.sort_by_key(Value::to_string);
+        }
+        assert_eq!(rows, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_local_plan_is_planned_by_the_gateway() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    fill(&lab, &driver, 5).await;
+    let error =
+        start(&lab, &driver, "SELECT BADFUNC(c.a) FROM c", QueryOptions::new()).await.expect_err("unknown");
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    assert!(error.message().contains("BADFUNC"), "{error}");
+    let error =
+        start(&lab, &driver, "SELECT * FROM c WHERE", QueryOptions::new()).await.expect_err("no query");
+    assert!(error.message().contains("SC1001"), "{error}");
+}
+
+#[tokio::test]
+async fn a_continuation_of_another_query_is_refused() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    fill(&lab, &driver, 20).await;
+    let options = QueryOptions::new().with_page_items(NonZeroU32::MIN);
+    let mut pages = start(&lab, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
+    page(&mut pages).await.expect("rows");
+    let options = options.with_continuation(pages.continuation().expect("more"));
+    let error = start(&lab, &driver, "SELECT c.id FROM c", options).await.expect_err("another query");
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    let options = QueryOptions::new().with_continuation("+RID:~x#RT:1");
+    let error = start(&lab, &driver, "SELECT * FROM c", options).await.expect_err("nobody's");
+    assert!(error.message().contains("not one of this driver's"), "{error}");
+}
