@@ -14,7 +14,10 @@ fn main() -> ExitCode {
         return exit(server::serve().map(|()| true));
     }
     match Options::parse(arguments) {
-        Ok(Some(options)) => exit(compare(&options)),
+        Ok(Some(options)) => exit(match options.profile {
+            Some(kind) => profile(&options, kind),
+            None => compare(&options),
+        }),
         Ok(None) => {
             println!("{HELP}");
             ExitCode::SUCCESS
@@ -60,6 +63,21 @@ fn compare(options: &Options) -> Result<bool, String> {
     }
     let fewer = allocations.iter().all(|(_, [ours, _, hyper_util])| ours <= hyper_util);
     Ok(!options.enforce || (fewer && cells.iter().all(Cell::holds)))
+}
+
+/// One client alone, for as long as a comparison would give it.
+fn profile(options: &Options, kind: Kind) -> Result<bool, String> {
+    let server = Server::start()?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    for &wire in &options.wires {
+        let subject = Subject::new(kind, wire, &server)?;
+        for &in_flight in &options.in_flight {
+            let time = options.slot * u32::try_from(options.rounds).unwrap_or(1);
+            let rate = runtime.block_on(load::run(&subject, in_flight, time))?;
+            println!("{}, {in_flight} in flight: {rate:?}", wire.name());
+        }
+    }
+    Ok(true)
 }
 
 async fn measure(options: &Options, wire: Wire, in_flight: usize, server: &Server) -> Result<Cell, String> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::subject::Wire;
+use crate::subject::{Kind, Wire};
 
 /// The text of `--help`.
 pub const HELP: &str = "\
@@ -11,11 +11,13 @@ Measures the HTTP client beside reqwest and hyper-util's, over loopback, and pri
 
   http-bench [--quick] [--rounds N] [--slot MILLISECONDS] [--in-flight 1,16,64,256]
              [--only http1,http2,plain] [--markdown FILE] [--enforce]
+             [--profile perihelion|reqwest|hyper-util]
 
 Examples:
   http-bench --quick                     # about a minute
   http-bench --only http2 --in-flight 64 # one cell
-  http-bench --markdown table.md         # the table of the crate's README";
+  http-bench --markdown table.md         # the table of the crate's README
+  perf record -g http-bench --profile perihelion --only http1 --in-flight 1   # one client alone";
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug)]
@@ -32,23 +34,26 @@ pub struct Options {
     pub markdown: Option<PathBuf>,
     /// A missed bar fails the run.
     pub enforce: bool,
+    /// One client alone, for a profiler to look at.
+    pub profile: Option<Kind>,
 }
 
 impl Options {
     /// Reads the arguments after the program's name. `Ok(None)` asks for help.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut options = Options {
-            rounds: 9,
-            slot: Duration::from_millis(1_000),
+            rounds: 60,
+            slot: Duration::from_millis(150),
             in_flight: vec![1, 16, 64, 256],
             wires: Wire::ALL.to_vec(),
             markdown: None,
             enforce: false,
+            profile: None,
         };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
             match argument.as_str() {
-                "--quick" => (options.rounds, options.slot) = (5, Duration::from_millis(300)),
+                "--quick" => (options.rounds, options.slot) = (15, Duration::from_millis(100)),
                 "--rounds" => options.rounds = number(&value()?)?.max(1),
                 "--slot" => options.slot = Duration::from_millis(number(&value()?)? as u64),
                 "--in-flight" => {
@@ -57,6 +62,7 @@ impl Options {
                 "--only" => options.wires = value()?.split(',').map(wire).collect::<Result<_, _>>()?,
                 "--markdown" => options.markdown = Some(value()?.into()),
                 "--enforce" => options.enforce = true,
+                "--profile" => options.profile = Some(kind(&value()?)?),
                 "--help" | "-h" => return Ok(None),
                 _ => return Err(format!("{argument} is not understood: see --help")),
             }
@@ -67,6 +73,15 @@ impl Options {
 
 fn number(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("'{text}' is not a number"))
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    match text {
+        "perihelion" => Ok(Kind::Perihelion),
+        "reqwest" => Ok(Kind::Reqwest),
+        "hyper-util" => Ok(Kind::HyperUtil),
+        _ => Err(format!("'{text}' is not one of perihelion, reqwest, hyper-util")),
+    }
 }
 
 fn wire(text: &str) -> Result<Wire, String> {

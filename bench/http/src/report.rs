@@ -18,18 +18,21 @@ pub struct Cell {
 
 impl Cell {
     /// Requests per second of the first client, as a multiple of the better of the others: the median of
-    /// the rounds, so that a machine that slows down slows both sides.
+    /// the rounds, so that a machine that slows down slows both sides. Which one is the better is decided
+    /// once: the luckier of two in each round would beat either of them.
     pub fn rate_ratio(&self) -> f64 {
-        median(self.rounds.iter().map(|[ours, others @ ..]| {
-            ours.per_second / others.iter().map(|other| other.per_second).fold(0.0, f64::max)
-        }))
+        let ratios = [1, 2].map(|other| self.ratio_to(other, |rate| rate.per_second));
+        ratios.into_iter().fold(f64::INFINITY, f64::min)
     }
 
     /// Processor time per request of the first client, as a multiple of the better of the others.
     pub fn processor_ratio(&self) -> f64 {
-        median(self.rounds.iter().map(|[ours, others @ ..]| {
-            ours.processor_us / others.iter().map(|other| other.processor_us).fold(f64::INFINITY, f64::min)
-        }))
+        let ratios = [1, 2].map(|other| self.ratio_to(other, |rate| rate.processor_us));
+        ratios.into_iter().fold(0.0, f64::max)
+    }
+
+    fn ratio_to(&self, other: usize, value: impl Fn(Rate) -> f64) -> f64 {
+        median(self.rounds.iter().map(|round| value(round[0]) / value(round[other])))
     }
 
     /// Whether the first client is at least equal, but for what a measurement can tell.

@@ -100,7 +100,7 @@ pub(crate) fn checkout(host: &HostPool<Box<Http1>>, now: Instant) -> Option<Leas
         if lease.is_usable(idle) {
             return Some(lease);
         }
-        lease.discard();
+        lease.reject();
     }
 }
 

@@ -97,6 +97,12 @@ impl<C: Pooled> Bucket<C> {
         self.counts.discards += 1;
     }
 
+    /// A connection that was handed out turned out to be of no use: it was no hit after all.
+    pub(super) fn reject(&mut self) {
+        self.discard();
+        self.counts.hits = self.counts.hits.saturating_sub(1);
+    }
+
     fn end_use(&mut self) {
         debug_assert!(self.counts.active > 0, "a connection came back that was never in use");
         self.counts.active = self.counts.active.saturating_sub(1);

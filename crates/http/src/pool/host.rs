@@ -87,6 +87,10 @@ impl<C: Pooled> HostPool<C> {
         self.lock().discard();
     }
 
+    pub(super) fn reject(&self) {
+        self.lock().reject();
+    }
+
     /// Whether the pool alone remembers it: nobody has a lease or a handle.
     pub(super) fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1

@@ -68,6 +68,19 @@ impl<C: Pooled> Lease<C> {
         self.in_use();
     }
 
+    /// Closes a connection from the pool that a closer look found to be of no use, before anything was sent
+    /// on it. That it was handed out does not count as a hit; whoever asks for the next one is counted.
+    pub fn reject(mut self) {
+        match self.origin {
+            Origin::Pooled => {
+                let connection = self.connection.take();
+                self.host.reject();
+                drop(connection);
+            }
+            Origin::New => self.discard(),
+        }
+    }
+
     /// Takes the connection out of the pool's hands, for good.
     pub fn detach(mut self) -> PooledConnection<C> {
         let connection = self.connection.take().expect("a lease has its connection until it is dropped");

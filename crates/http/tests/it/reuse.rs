@@ -85,6 +85,8 @@ async fn a_connection_the_peer_has_closed_is_not_used_again() {
     server.until("it is closed", |seen| seen.ended == 1).await;
     let second = record(&client, &server.url("/")).await;
     assert_eq!((second.reuse, second.attempts), (Some(Reuse::New), 1), "nothing was tried in vain");
+    let metrics = totals(&client);
+    assert_eq!((metrics.hits, metrics.misses, metrics.discards), (0, 2, 1), "{metrics:?}");
 }
 
 #[tokio::test]

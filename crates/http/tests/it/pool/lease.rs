@@ -66,6 +66,21 @@ fn a_connection_the_peer_has_closed_is_never_handed_out() {
 }
 
 #[test]
+fn a_connection_that_is_rejected_was_no_hit() {
+    let (time, (_pool, host)) = (Time::start(), small_host());
+    host.checkin(Socket::new(1), time.at(0));
+    let lease = host.checkout(time.at(0)).expect("it waits");
+    let state = Arc::clone(&lease.state);
+    lease.reject();
+    assert!(state.is_dropped());
+    assert!(host.checkout(time.at(0)).is_none());
+    host.lease(Socket::new(2), time.at(0)).reject();
+    let metrics = host.metrics(time.at(0));
+    assert_eq!((metrics.hits, metrics.misses, metrics.discards), (0, 1, 2));
+    assert_adds_up(metrics, 1);
+}
+
+#[test]
 fn cleanup_closes_what_the_peer_has_closed() {
     let (time, (pool, host)) = (Time::start(), small_host());
     let socket = Socket::new(1);
