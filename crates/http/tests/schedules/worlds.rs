@@ -9,7 +9,7 @@ use shuttle::{check_pct, check_random, thread};
 use crate::authority::{Authority, Scheme};
 use crate::pool::{ConnectionPool, HostMetrics, HostPool, PoolConfig, Pooled};
 
-const SCHEDULES: usize = 1_000;
+const SCHEDULES: usize = 500;
 const DEPTH: usize = 4;
 
 /// A connection that only one may use at a time, and that tells when it is closed.
