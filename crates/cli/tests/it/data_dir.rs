@@ -70,6 +70,21 @@ fn a_directory_that_is_not_ours_is_refused_and_left_alone() {
     }
 }
 
+#[test]
+fn regions_that_all_write_are_the_same_ones_the_next_time() {
+    let home = Home::new();
+    let regions = ["--regions", "West US,East US", "--data-dir", "data"];
+    let first = home.up(&[&regions[..], &["--multi-write"]].concat());
+    client(&first).make_container();
+    drop(first);
+    let again = [&["up", "--port", "0", "--control-port", "0"][..], &regions].concat();
+    let output = home.run(&again);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(8), "{stderr}");
+    assert!(stderr.contains("all write: West US,East US") && stderr.contains("--multi-write"), "{stderr}");
+    drop(home.up(&[&regions[..], &["--multi-write"]].concat()));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_without_permission_says_what_to_do() {

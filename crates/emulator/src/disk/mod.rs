@@ -245,6 +245,19 @@ impl Disk {
     }
 }
 
+#[cfg(test)]
+impl Disk {
+    /// The same, and waits for what is being settled: whoever opens it next is in this process.
+    fn close_and_wait(&self) {
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        self.journal.stop();
+        for thread in threads {
+            thread.join().expect("it ends when it is told to");
+        }
+        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 impl Drop for Disk {
     fn drop(&mut self) {
         self.close();

@@ -1,6 +1,6 @@
 //! Many changes, as what is left of them: the last fate of each key.
 
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 
 use bytes::Bytes;
 
@@ -12,7 +12,8 @@ use super::batch::{Change, Fate, Space};
 pub(super) struct Newest {
     /// The last fate of each key that was named, in order.
     pub(super) entries: Vec<Entry>,
-    /// Ranges `[from, to)` of which nothing older is left but what `entries` says.
+    /// Ranges `[from, to)` of which nothing older is left but what `entries` says: in order, and apart
+    /// from each other.
     pub(super) removed: Vec<(Bytes, Bytes)>,
 }
 
@@ -39,33 +40,68 @@ struct InOrder {
 
 impl InOrder {
     fn newest(self) -> Newest {
-        let InOrder { mut entries, removed } = self;
+        let InOrder { mut entries, mut removed } = self;
         // Stable, so that the last of several with one key is the newest.
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         entries.reverse();
         entries.dedup_by(|a, b| a.0 == b.0);
         entries.reverse();
-        let mut gone = vec![false; if removed.is_empty() { 0 } else { entries.len() }];
-        for (from, to, at) in &removed {
-            let start = entries.partition_point(|(key, ..)| key < from);
-            let end = entries.partition_point(|(key, ..)| key < to).max(start);
-            for (gone, (_, _, written)) in gone[start..end].iter_mut().zip(&entries[start..end]) {
-                *gone |= written < at;
-            }
+        removed.sort_unstable();
+        if !removed.is_empty() {
+            let mut newest = Covering::new(&removed);
+            entries.retain(|(key, _, at)| newest.range_over(key).is_none_or(|removed| removed < *at));
         }
-        let mut gone = gone.into_iter();
-        entries.retain(|_| !gone.next().unwrap_or(false));
         Newest {
             entries: entries.into_iter().map(|(key, value, _)| (key, value)).collect(),
-            removed: removed.into_iter().map(|(from, to, _)| (from, to)).collect(),
+            removed: apart(removed),
         }
     }
+}
+
+/// Finds the newest range over each of several keys that come in order.
+struct Covering<'a> {
+    /// Those that begin behind the last key, in order.
+    ahead: &'a [(Bytes, Bytes, usize)],
+    /// Those that began before it, the newest first. Some of them may have ended.
+    begun: BinaryHeap<(usize, &'a Bytes)>,
+}
+
+impl<'a> Covering<'a> {
+    fn new(ranges: &'a [(Bytes, Bytes, usize)]) -> Covering<'a> {
+        Covering { ahead: ranges, begun: BinaryHeap::new() }
+    }
+
+    fn range_over(&mut self, key: &Bytes) -> Option<usize> {
+        while let Some(((from, to, at), rest)) = self.ahead.split_first().filter(|(next, _)| next.0 <= *key) {
+            if from < to {
+                self.begun.push((*at, to));
+            }
+            self.ahead = rest;
+        }
+        while self.begun.peek().is_some_and(|(_, to)| *to <= key) {
+            self.begun.pop();
+        }
+        self.begun.peek().map(|(at, _)| *at)
+    }
+}
+
+/// The same ranges, put together where they touch.
+fn apart(ranges: Vec<(Bytes, Bytes, usize)>) -> Vec<(Bytes, Bytes)> {
+    let mut apart: Vec<(Bytes, Bytes)> = Vec::new();
+    for (from, to, _) in ranges.into_iter().filter(|(from, to, _)| from < to) {
+        match apart.last_mut().filter(|(_, end)| from <= *end) {
+            Some((_, end)) => *end = to.max(std::mem::take(end)),
+            None => apart.push((from, to)),
+        }
+    }
+    apart
 }
 
 impl Newest {
     /// Whether something older under this key is gone, whatever becomes of it afterwards.
     pub(super) fn removes(&self, key: &[u8]) -> bool {
-        self.removed.iter().any(|(from, to)| from[..] <= *key && *key < to[..])
+        let begun = self.removed.partition_point(|(from, _)| from[..] <= *key);
+        begun.checked_sub(1).is_some_and(|last| *key < self.removed[last].1[..])
     }
 }
 
@@ -104,6 +140,7 @@ mod tests {
             }
             let newest = newest(changes).remove(&Space::Items).unwrap_or_default();
             prop_assert!(newest.entries.is_sorted_by(|a, b| a.0 < b.0));
+            prop_assert!(newest.removed.is_sorted_by(|a, b| a.1 < b.0));
             let mut left = base;
             left.retain(|key, _| !newest.removes(key));
             for (key, value) in newest.entries {

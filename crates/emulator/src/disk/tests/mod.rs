@@ -154,7 +154,7 @@ fn reopened(account: Account, path: &Path) -> Account {
 #[track_caller]
 fn reopened_by(account: Account, open: impl FnOnce() -> Result<Account, OpenError>) -> Account {
     let before = everything(&account);
-    account.disk.as_ref().unwrap().close();
+    account.disk.as_ref().unwrap().close_and_wait();
     let account = open().unwrap();
     let after = everything(&account);
     for (before, after) in before.iter().zip(&after) {
@@ -481,7 +481,7 @@ fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
 /// The ranges whose changes are on disk.
 fn ranges_on_disk(account: &Account, path: &Path) -> std::collections::BTreeSet<u32> {
     let regions = account.regions.current().kept();
-    account.disk.as_ref().unwrap().close();
+    account.disk.as_ref().unwrap().close_and_wait();
     let directory = Directory::open(path).unwrap();
     let base = base::Base::open(directory.base()).unwrap();
     let mut replay = replay::replay(&directory.journal(), load::settled(&base).unwrap()).unwrap();

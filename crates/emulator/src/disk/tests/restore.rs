@@ -218,3 +218,53 @@ fn where_every_region_writes_each_goes_back_to_what_it_had() {
     account.restore_snapshot("t").unwrap();
     reopened_by(account, open);
 }
+
+/// Writes to an item of one container, and then of the other, from one region.
+fn write_both(containers: &[Arc<ContainerEntry>], region: u8, round: u32) {
+    for container in containers {
+        let text = format!(r#"{{"id":"{}","pk":"a{region}","round":{round}}}"#, round % 5);
+        let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
+        let moment = Moment { region: RegionId(region), ..moment(100) };
+        let write = |t: &mut crate::store::Transaction<'_>| match round % 7 {
+            6 => t.delete(&document.epk, &document.id, Precondition::None).map(drop),
+            _ => t.upsert(&document, Precondition::None).map(drop),
+        };
+        match container.store.write(&document.epk, moment, write).unwrap().1.result {
+            Ok(()) | Err(WriteError::NotFound) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn writers_that_go_on_while_it_is_restored_write_before_it_or_after_it() {
+    for multi_write in [false, true] {
+        let scratch = Scratch::new();
+        let open = || open_in(scratch.path(), Fsync::Never, &["West US", "East US"], multi_write);
+        let account = open().unwrap();
+        with_container(&account);
+        account.catalog.create_container(new_container(&account, "d", &named("other")), NOW).unwrap();
+        let containers = [container_of(&account, "c"), container_of(&account, "other")];
+        (0..10).for_each(|round| write_both(&containers, 0, round));
+        account.save_snapshot("s", NOW).unwrap();
+        std::thread::scope(|scope| {
+            for region in [0, u8::from(multi_write)] {
+                let containers = &containers;
+                scope.spawn(move || (0..60).for_each(|round| write_both(containers, region, round)));
+            }
+            for round in 0..8 {
+                account.restore_snapshot("s").unwrap();
+                if round % 5 == 2 {
+                    account.save_snapshot("s", NOW).unwrap();
+                    let first = containers[0].store.partitions()[0].identity.id;
+                    containers[0].store.split(first, None, Duration::ZERO).unwrap();
+                }
+            }
+        });
+        let account = reopened_by(account, open);
+        (200..210).for_each(|round| {
+            write_both(&[container_of(&account, "c"), container_of(&account, "other")], 0, round);
+        });
+        reopened_by(account, open);
+    }
+}
