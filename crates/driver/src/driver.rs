@@ -91,12 +91,12 @@ impl CosmosDriver {
     ) -> Result<Response> {
         let inner = &*self.0;
         let settings = inner.settings.for_operation(Some(options))?;
+        let started = inner.clock.now();
         inner.begin();
         if !inner.account.peek(AccountState::is_known) {
-            let deadline = inner.clock.now() + settings.timeouts.end_to_end;
-            inner.within(deadline, inner.meet_account()).await?;
+            inner.within(started + settings.timeouts.end_to_end, inner.meet_account()).await?;
         }
-        let result = pipeline::execute(inner, operation, &settings).await;
+        let result = pipeline::execute(inner, operation, &settings, started).await;
         inner.count(operation, &result);
         result
     }

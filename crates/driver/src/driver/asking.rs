@@ -18,7 +18,7 @@ use crate::cache::{
     read_ranges,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::operation::{ContainerName, Operation, OperationKind, Plane, Precondition, Target};
+use crate::operation::{ContainerName, Operation, OperationKind, Plane, Precondition, Response, Target};
 use crate::pipeline;
 use crate::routing::Endpoint;
 use crate::transport::AttemptLimits;
@@ -60,6 +60,11 @@ impl Inner {
         async move {
             let account = self.account.snapshot();
             let mut endpoints: Vec<Endpoint> = account.all().cloned().collect();
+            if !account.is_known() {
+                // The account's own name leads to one region, which may be the one that is down.
+                let preferred = self.settings.operation.regions.preferred.iter();
+                endpoints.extend(preferred.filter_map(|region| account.global().of_region(region)));
+            }
             endpoints.sort_by_key(|endpoint| account.is_unavailable(endpoint.region(), true));
             let mut answer = Err(Error::new(ErrorKind::Unavailable, "the account has no endpoint"));
             for endpoint in &endpoints {
@@ -87,7 +92,7 @@ impl Inner {
         .boxed()
     }
 
-    async fn fetch_account_from(&self, endpoint: &Endpoint) -> Result<AccountProperties> {
+    pub(crate) async fn fetch_account_from(&self, endpoint: &Endpoint) -> Result<AccountProperties> {
         let operation = Operation::new(OperationKind::Read, Target::account());
         let limits = AttemptLimits::of(&self.settings.operation, Plane::Metadata);
         let request = TransportRequest {
@@ -102,6 +107,11 @@ impl Inner {
             TransportOutcome::Success(answer) => parse_account(&answer.body),
             outcome => Err(pipeline::error_of(outcome)),
         }
+    }
+
+    /// Carries out an operation of the driver's own.
+    async fn ask(&self, operation: &Operation) -> Result<Response> {
+        pipeline::execute(self, operation, &self.settings.operation, self.clock.now()).await
     }
 
     /// The container a name leads to.
@@ -119,7 +129,7 @@ impl Inner {
     ) -> BoxFuture<'static, Result<ContainerDefinition>> {
         async move {
             let operation = Operation::new(OperationKind::Read, Target::container(&name));
-            let response = pipeline::execute(&*self, &operation, &self.settings.operation).await?;
+            let response = self.ask(&operation).await?;
             ContainerDefinition::parse(response.body())
         }
         .boxed()
@@ -185,7 +195,7 @@ impl RangeFeed for Ranges {
         if let Some(continuation) = continuation {
             operation = operation.with_header(names::CONTINUATION, continuation.to_owned());
         }
-        let response = pipeline::execute(&*self.inner, &operation, &self.inner.settings.operation).await?;
+        let response = self.inner.ask(&operation).await?;
         if response.status() == Status::NOT_MODIFIED {
             return Ok(RangePage::NotModified);
         }

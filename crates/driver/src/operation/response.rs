@@ -1,6 +1,6 @@
 //! What came of an operation: status, headers, bytes, diagnostics.
 
-use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
+use azure_core::http::headers::Headers;
 use bytes::Bytes;
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
@@ -83,10 +83,11 @@ impl Response {
     }
 }
 
-/// One header, without making an error when it is not there.
+/// One header, without making an error when it is not there. Names are lower case on both sides.
 pub(crate) fn header<'a>(headers: &'a Headers, name: &'static str) -> Option<&'a str> {
-    let value = |value: &'a HeaderValue| Ok::<_, std::convert::Infallible>(value.as_str());
-    headers.get_optional_with(&HeaderName::from_static(name), value).unwrap_or(None)
+    // `Headers::get_optional_with` formats its error before it knows that there is none. An answer has a dozen
+    // headers of different lengths, so looking at all of them is cheaper than hashing one.
+    headers.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value.as_str())
 }
 
 /// The request units an answer says it cost.

@@ -4,6 +4,7 @@
 //! that goes into the signature (not escaped). They are the same text unless an id needs escaping.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -13,10 +14,9 @@ use protocol::resource_path::ResourceType;
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A container by its names; cheap to clone, so keep one per container and make targets from it.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct ContainerName(Arc<Names>);
 
-#[derive(PartialEq, Eq, Hash)]
 struct Names {
     database: String,
     container: String,
@@ -59,6 +59,21 @@ impl ContainerName {
     /// `dbs/d/colls/c`, as it is signed.
     pub fn link(&self) -> &str {
         self.0.link.as_deref().unwrap_or(&self.0.path)
+    }
+}
+
+/// The path says it all.
+impl PartialEq for ContainerName {
+    fn eq(&self, other: &ContainerName) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.path == other.0.path
+    }
+}
+
+impl Eq for ContainerName {}
+
+impl Hash for ContainerName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.path.hash(state);
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) fn error(why: Why, outcome: TransportOutcome) -> Error {
         Why::Unreachable => error.with_kind(ErrorKind::Unavailable),
         Why::Undecided => error.with_kind(ErrorKind::Undecided),
         Why::Deadline => error.with_kind(ErrorKind::DeadlineExceeded),
+        Why::Credential => error.with_kind(ErrorKind::Unauthenticated),
+        Why::Nonsense => error.with_kind(ErrorKind::BadResponse),
     }
 }
 

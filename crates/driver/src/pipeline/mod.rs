@@ -40,13 +40,14 @@ use crate::routing::{self, AccountState, Demand, PartitionRegion, PartitionState
 use crate::transport::outcome::{Answer, SendRecord, TransportOutcome, TransportResult};
 use crate::transport::request::ExecutionContext;
 
-/// Carries out one operation: attempt after attempt, until an answer counts or nothing more can be tried.
+/// Carries out one operation that the caller began at `started`: attempt after attempt, until an answer counts
+/// or nothing more can be tried.
 pub(crate) async fn execute<S: Surroundings>(
     surroundings: &S,
     operation: &Operation,
     settings: &OperationSettings,
+    started: Instant,
 ) -> Result<Response> {
-    let started = surroundings.clock().now();
     let deadline = started + settings.timeouts.end_to_end;
     let recorder = Recorder::new(operation.kind().name(), started);
     let mut execution = Execution { surroundings, operation, settings, deadline, recorder };

@@ -33,6 +33,10 @@ pub(crate) enum Why {
     Undecided,
     /// The time is up, and nothing was changed.
     Deadline,
+    /// The credential gave no token.
+    Credential,
+    /// What came back cannot be an answer of the service.
+    Nonsense,
 }
 
 /// A change of what drivers know, carried out by the loop.

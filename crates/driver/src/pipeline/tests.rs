@@ -33,6 +33,8 @@ enum Reply {
     Answer(u16, u32),
     /// Loses the connection.
     Lost(Sent),
+    /// Is never asked, because the credential gives no token.
+    NoToken,
 }
 
 /// A region's behaviour: replies in turn, the last one for ever, each after a while.
@@ -85,7 +87,7 @@ impl World {
         let driver = DriverSettings::default();
         let settings = driver.for_operation(Some(&options)).expect("valid");
         let before = self.time.elapsed();
-        let mut execution = Box::pin(execute(self, operation, &settings));
+        let mut execution = Box::pin(execute(self, operation, &settings, self.clock.now()));
         loop {
             match (&mut execution).now_or_never() {
                 Some(result) => return (result, self.time.elapsed() - before),
@@ -166,6 +168,11 @@ impl Surroundings for World {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "connection reset");
                 TransportOutcome::NoAnswer { error, sent }
+            }
+            Reply::NoToken => {
+                let error =
+                    azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "no token");
+                TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
             }
         };
         let record = SendRecord {
@@ -280,6 +287,28 @@ fn a_write_follows_the_account_to_its_new_region() {
     assert!(result.is_ok());
     assert_eq!(took, 2 * MS, "the first retry is at once");
     assert_eq!((world.regions(), world.asked()), (vec!["A".to_owned(), "B".to_owned()], vec!["account"]));
+}
+
+#[test]
+fn where_partitions_fail_over_a_write_follows_its_partition_alone() {
+    let world =
+        World::new(&["A"], &[("A", MS, &[Reply::Answer(403, 3)]), ("B", MS, &[Reply::Answer(201, 0)])]);
+    let mut announced = properties(&["A"], &["A", "B", "C"]);
+    announced.enable_per_partition_failover_behavior = true;
+    world.account.update(|account| account.with_properties(&announced, &[]));
+    assert!(world.run(&create(), usual()).0.is_ok());
+    assert!(world.run(&create(), usual()).0.is_ok());
+    assert_eq!(world.regions(), ["A", "B", "B"], "the second write knows where its partition is");
+    assert!(!world.account.snapshot().is_unavailable(&Region::new("A"), false), "other partitions stay");
+}
+
+#[test]
+fn a_credential_that_gives_no_token_says_nothing_about_the_region() {
+    let world = World::new(&["A"], &[("A", MS, &[Reply::NoToken])]);
+    let (result, _) = world.run(&create(), usual());
+    assert_eq!(failed(result), ErrorKind::Unauthenticated);
+    assert_eq!(world.regions(), ["A"]);
+    assert!(!world.account.snapshot().is_unavailable(&Region::new("A"), false));
 }
 
 #[test]
@@ -467,7 +496,7 @@ fn dropped_at_any_moment_nothing_is_left_behind() {
     for steps in 0..40 {
         let world = World::new(&["A"], scripts);
         let operation = read();
-        let mut execution = Box::pin(execute(&world, &operation, &settings));
+        let mut execution = Box::pin(execute(&world, &operation, &settings, world.clock.now()));
         for step in 0..steps {
             if (&mut execution).now_or_never().is_some() {
                 break;

@@ -10,27 +10,36 @@ use crate::hedging::threshold::Latencies;
 
 /// A region by its name. `West US`, `west us` and `westus` are one region; it is shown as it was written.
 #[derive(Clone)]
-pub struct Region(Arc<str>);
+pub struct Region {
+    name: Arc<str>,
+    /// Of the letters that count: equal regions have equal marks, and different ones hardly ever.
+    mark: u64,
+}
 
 impl Region {
     /// The region of this name.
     pub fn new(name: impl AsRef<str>) -> Region {
-        Region(Arc::from(name.as_ref()))
+        let name: Arc<str> = Arc::from(name.as_ref());
+        let mix = |mark: u64, byte: u8| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let mark = letters(&name).fold(0xcbf2_9ce4_8422_2325, mix);
+        Region { name, mark }
     }
 
     /// The name as it was written.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
     }
+}
 
-    fn letters(&self) -> impl Iterator<Item = u8> + '_ {
-        self.0.bytes().filter(|byte| *byte != b' ').map(|byte| byte.to_ascii_lowercase())
-    }
+/// What counts of a name: no spaces, no capitals.
+fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
+    name.bytes().filter(|byte| *byte != b' ').map(|byte| byte.to_ascii_lowercase())
 }
 
 impl PartialEq for Region {
     fn eq(&self, other: &Region) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.letters().eq(other.letters())
+        self.mark == other.mark
+            && (Arc::ptr_eq(&self.name, &other.name) || letters(&self.name).eq(letters(&other.name)))
     }
 }
 
@@ -38,8 +47,7 @@ impl Eq for Region {}
 
 impl Hash for Region {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.letters().for_each(|byte| state.write_u8(byte));
-        state.write_u8(0xff);
+        state.write_u64(self.mark);
     }
 }
 
@@ -51,13 +59,13 @@ impl From<&str> for Region {
 
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
+        write!(f, "{:?}", &*self.name)
     }
 }
 
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 
@@ -99,6 +107,23 @@ impl Endpoint {
         let port = url.port_or_known_default().unwrap_or_default();
         let authority = format!("{host}:{port}");
         Endpoint(Arc::new(Parts { region, url, authority, kind, latencies: Latencies::default() }))
+    }
+
+    /// Where the service keeps the endpoint of one region of an account, by the account's own endpoint: the
+    /// region's name is added to the account's. None where names are not the service's.
+    pub fn of_region(&self, region: &Region) -> Option<Endpoint> {
+        const CLOUDS: [&str; 3] = ["documents.azure.com", "documents.azure.cn", "documents.azure.us"];
+        let (account, cloud) = self.0.url.host_str()?.split_once('.')?;
+        if !CLOUDS.contains(&cloud) {
+            return None;
+        }
+        let mut host = format!("{account}-");
+        host.extend(letters(region.as_str()).map(char::from));
+        host.push('.');
+        host.push_str(cloud);
+        let mut url = self.0.url.clone();
+        url.set_host(Some(&host)).ok()?;
+        Some(Endpoint::regional(region.clone(), url))
     }
 
     /// The region behind it.
@@ -156,6 +181,28 @@ mod tests {
         }
         regions.insert(Region::new("West US 2"));
         assert_eq!(regions.len(), 2);
+    }
+
+    #[test]
+    fn the_service_names_the_endpoints_of_regions_after_the_account() {
+        for (url, region, expected) in [
+            (
+                "https://acc.documents.azure.com/",
+                "West US 2",
+                Some("https://acc-westus2.documents.azure.com/"),
+            ),
+            (
+                "https://acc.documents.azure.cn:443/",
+                "China East",
+                Some("https://acc-chinaeast.documents.azure.cn/"),
+            ),
+            ("http://localhost:8081/", "West US", None),
+            ("https://acc.example.com/", "West US", None),
+        ] {
+            let global = Endpoint::global(Url::parse(url).expect("a URL"));
+            let found = global.of_region(&Region::new(region));
+            assert_eq!(found.as_ref().map(|endpoint| endpoint.url().as_str()), expected, "{url}");
+        }
     }
 
     #[test]

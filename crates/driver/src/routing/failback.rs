@@ -1,6 +1,7 @@
 //! Background: regions and partitions that were left are looked at again, and get their traffic back.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use protocol::headers as names;
 use protocol::status::Status;
@@ -23,6 +24,7 @@ pub(crate) async fn look(driver: Arc<Inner>) {
     if driver.account.peek(|account| account.has_expired(now, UNAVAILABLE_FOR)) {
         driver.account.update(|account| account.expire(now, UNAVAILABLE_FOR));
     }
+    probe_regions(&driver, now).await;
     if driver.partitions.peek(|partitions| partitions.next_due().is_none_or(|due| due > now)) {
         return;
     }
@@ -30,6 +32,18 @@ pub(crate) async fn look(driver: Arc<Inner>) {
     for batch in due.chunks(PROBES_MAX) {
         futures::future::join_all(batch.iter().map(|key| probe(&driver, key))).await;
     }
+}
+
+/// Asks regions that could not be reached for the account: one that answers gets its traffic back.
+async fn probe_regions(driver: &Inner, now: Instant) {
+    let delay = driver.settings.circuit_breaker.unavailability_probe_delay;
+    let left = driver.account.peek(|account| account.left_for(now, delay));
+    let probes = left.iter().map(async |endpoint| {
+        if driver.fetch_account_from(endpoint).await.is_ok() {
+            driver.account.update(|account| account.mark_available(endpoint.region()));
+        }
+    });
+    futures::future::join_all(probes).await;
 }
 
 /// Reads a little of a partition in the region it was left in.

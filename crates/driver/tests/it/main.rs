@@ -3,6 +3,8 @@
 mod change_feed;
 mod items;
 mod lab;
+mod load;
 mod queries;
 mod regions;
+mod retries;
 mod sharding;

@@ -60,7 +60,7 @@ pub(crate) fn evaluate(outcome: &TransportOutcome, situation: &Situation<'_>) ->
     match outcome {
         TransportOutcome::Success(_) => Verdict { step: Step::Finish, reason: "done", effects: Vec::new() },
         TransportOutcome::ServiceError(answer) => evaluate_answer(answer, situation),
-        TransportOutcome::NoAnswer { sent, .. } => unreachable::evaluate(*sent, situation),
+        TransportOutcome::NoAnswer { error, sent } => unreachable::evaluate(error, *sent, situation),
         TransportOutcome::DeadlineExceeded { sent } => past_deadline(*sent, situation),
     }
 }

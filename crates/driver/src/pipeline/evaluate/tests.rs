@@ -27,6 +27,16 @@ fn no_answer(sent: Sent) -> TransportOutcome {
     TransportOutcome::NoAnswer { error, sent }
 }
 
+fn no_token() -> TransportOutcome {
+    let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "none");
+    TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
+}
+
+fn nonsense() -> TransportOutcome {
+    let error = azure_core::Error::with_message(azure_core::error::ErrorKind::DataConversion, "endless");
+    TransportOutcome::NoAnswer { error, sent: Sent::Sent }
+}
+
 fn container() -> ContainerName {
     ContainerName::new("d", "c")
 }
@@ -125,6 +135,8 @@ fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) ->
                     Why::Unreachable => "`Unavailable`",
                     Why::Undecided => "`Undecided`",
                     Why::Deadline => "`DeadlineExceeded`",
+                    Why::Credential => "`Unauthenticated`",
+                    Why::Nonsense => "`BadResponse`",
                 };
                 return (end, heard);
             }
@@ -181,6 +193,9 @@ fn the_table_in_the_documentation_is_what_the_driver_does() {
         row("no answer, maybe sent", "reads", &no_answer(Sent::MaybeSent), &read, plain),
         row("no answer, maybe sent", "writes", &no_answer(Sent::MaybeSent), &create, plain),
         row("no answer, maybe sent", "repeatable writes", &no_answer(Sent::Sent), &repeatable, plain),
+        row("no token from the credential", "any", &no_token(), &create, plain),
+        row("an answer that cannot be read", "reads", &nonsense(), &read, plain),
+        row("an answer that cannot be read", "writes", &nonsense(), &create, plain),
         row(
             "deadline, not sent",
             "any",

@@ -1,7 +1,10 @@
 //! No answer: was the request sent?
 //!
+//! Two failures are not about the region: a credential without a token, and an answer that cannot be read.
 //! What was not sent may be sent anywhere, whatever it is. What may have been received is sent again only if
 //! doing it twice is the same as doing it once; for any other write the caller is told that nobody knows.
+
+use azure_core::error::ErrorKind;
 
 use super::super::attempts::Attempts;
 use super::super::step::{Effect, Verdict, Why};
@@ -9,10 +12,15 @@ use super::Situation;
 use crate::routing::Unavailable;
 use crate::transport::outcome::Sent;
 
-pub(super) fn evaluate(sent: Sent, situation: &Situation<'_>) -> Verdict {
-    match sent {
-        Sent::NotSent => not_sent(situation),
-        Sent::MaybeSent | Sent::Sent => maybe_sent(situation),
+pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situation<'_>) -> Verdict {
+    match (error.kind(), sent) {
+        // Neither of the two is about the region.
+        (ErrorKind::Credential, _) => Verdict::give_up(Why::Credential, "the credential gave no token"),
+        (ErrorKind::DataConversion, _) if situation.operation.is_read_only() => {
+            Verdict::give_up(Why::Nonsense, "the answer cannot be read")
+        }
+        (_, Sent::NotSent) => not_sent(situation),
+        (_, Sent::MaybeSent | Sent::Sent) => maybe_sent(situation),
     }
 }
 
