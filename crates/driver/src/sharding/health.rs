@@ -26,6 +26,8 @@ pub struct Observation {
     pub consecutive_failures: u32,
     /// Requests given up by their callers since the last answer: they prove nothing one by one.
     pub abandoned: u32,
+    /// When the first of those began; meaningless when there is none.
+    pub abandoned_since: Duration,
 }
 
 impl Observation {
@@ -99,11 +101,11 @@ pub fn check(
 
 /// Whether requests go in and nothing comes out: one that waits for too long, or many that were given up
 /// one after the other (a caller that races two regions gives up long before a connection is known to be
-/// dead).
+/// dead). Many that were given up at once are one caller's change of mind.
 fn hangs(shard: &Observation, config: &ShardingConfig, now: Duration) -> bool {
     let waits = shard.in_flight > 0 && now.saturating_sub(shard.waiting_since()) > config.read_hang_threshold;
     let given_up = shard.abandoned >= config.consecutive_failure_threshold
-        && now.saturating_sub(shard.last_good()) > config.read_hang_threshold;
+        && shard.last_request.saturating_sub(shard.abandoned_since) > config.read_hang_threshold;
     waits || given_up
 }
 
@@ -174,11 +176,13 @@ mod tests {
     fn requests_given_up_again_and_again_without_an_answer_are_a_hang_too() {
         let mut given_up = shard(1, 100);
         given_up.last_request = s(120);
+        given_up.abandoned_since = s(109);
         given_up.abandoned = 4;
         assert_health(given_up, &[], 120, Health::Healthy, "four callers may have changed their minds");
         given_up.abandoned = 5;
         assert_health(given_up, &[], 120, Health::Unhealthy(EvictionReason::ReadHang), "five say something");
-        assert_health(given_up, &[], 109, Health::Healthy, "not within the time one answer may take");
+        given_up.abandoned_since = s(110);
+        assert_health(given_up, &[], 150, Health::Healthy, "not within the time one answer may take");
     }
 
     #[test]
@@ -259,6 +263,7 @@ mod tests {
                     busy_since: s(busy),
                     consecutive_failures,
                     abandoned,
+                    ..Observation::default()
                 }
             },
         )

@@ -24,6 +24,7 @@ pub struct Shard {
     last_success: AtomicU64,
     last_request: AtomicU64,
     busy_since: AtomicU64,
+    abandoned_since: AtomicU64,
     requests: AtomicU64,
     failures: AtomicU64,
     id: u64,
@@ -43,6 +44,7 @@ impl Shard {
             last_success: AtomicU64::new(NEVER),
             last_request: AtomicU64::new(nanos(now)),
             busy_since: AtomicU64::new(nanos(now)),
+            abandoned_since: AtomicU64::new(nanos(now)),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             id,
@@ -95,6 +97,7 @@ impl Shard {
             last_success: (last_success != NEVER).then(|| Duration::from_nanos(last_success)),
             last_request: time(&self.last_request),
             busy_since: time(&self.busy_since),
+            abandoned_since: time(&self.abandoned_since),
             consecutive_failures: self.consecutive_failures.load(Ordering::Relaxed),
             abandoned: self.abandoned.load(Ordering::Relaxed),
         }
@@ -135,6 +138,9 @@ impl InFlight {
     fn begun(shard: &Arc<Shard>, before: u32, now: Duration) -> InFlight {
         if before == 0 {
             shard.busy_since.store(nanos(now), Ordering::Relaxed);
+        }
+        if shard.abandoned.load(Ordering::Relaxed) == 0 {
+            shard.abandoned_since.store(nanos(now), Ordering::Relaxed);
         }
         shard.last_request.store(nanos(now), Ordering::Relaxed);
         shard.requests.fetch_add(1, Ordering::Relaxed);
@@ -225,6 +231,7 @@ mod tests {
         }
         let seen = shard.observation();
         assert_eq!((seen.consecutive_failures, seen.abandoned, seen.last_success), (3, 3, None));
+        assert_eq!(seen.abandoned_since, at(3));
         InFlight::begin(&shard, at(4)).answered(at(5));
         let seen = shard.observation();
         assert_eq!((seen.consecutive_failures, seen.abandoned, seen.last_success), (0, 0, Some(at(5))));

@@ -16,6 +16,8 @@ mod shards;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;

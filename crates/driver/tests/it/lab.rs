@@ -21,7 +21,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Makes clients of the product's own.
 #[derive(Debug)]
-struct Clients;
+pub(crate) struct Clients;
 
 impl HttpClientFactory for Clients {
     fn create(&self, config: &HttpClientConfig) -> NewClient {

@@ -1,6 +1,7 @@
 //! The driver against the emulator, over real sockets.
 
 mod change_feed;
+mod faults;
 mod items;
 mod lab;
 mod load;
