@@ -14,7 +14,7 @@ use protocol::partition_range::RangeId;
 use protocol::status::Status;
 use serde::Deserialize;
 
-use super::client::{AccountClient, AccountError};
+use super::client::{AccountClient, AccountError, reason_in};
 
 /// Pages of ranges that are read at the most.
 const RANGE_PAGES_MAX: usize = 1_000;
@@ -152,8 +152,8 @@ fn fate(result: &BatchResult<&[u8]>) -> Fate {
         410 => Fate::Elsewhere,
         408 | 424 | 429 | 449 | 500 | 503 => Fate::Later(result.retry_after_ms.map(Duration::from_millis)),
         status => {
-            let message = result.message.as_deref().and_then(|message| message.lines().next());
-            Fate::Refused(format!("{status}: {}", message.unwrap_or("without a reason")))
+            let reason = result.message.as_deref().and_then(reason_in);
+            Fate::Refused(format!("{status}: {}", reason.as_deref().unwrap_or("without a reason")))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Signed requests over pooled connections.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,6 +40,8 @@ pub(crate) struct AccountClient {
     account: ConnectionString,
     container: ContainerPath,
     clock: Clock,
+    /// Where the account writes, if that is not where it was looked for.
+    writer: Arc<Mutex<Option<String>>>,
 }
 
 /// Why a request failed.
@@ -83,6 +86,16 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Whether another region writes.
+    fn is_write_forbidden(&self) -> bool {
+        self.status == Status::FORBIDDEN && self.sub_status() == SubStatus::WRITE_FORBIDDEN
+    }
+
+    fn sub_status(&self) -> SubStatus {
+        let text = self.headers.get(name::SUB_STATUS).and_then(|value| value.to_str().ok());
+        text.and_then(|text| text.parse().ok()).map_or(SubStatus::NONE, SubStatus)
+    }
+
     /// Where the next page is; nothing after the last one.
     pub(super) fn continuation(&self) -> Option<String> {
         let text = self.headers.get(name::CONTINUATION)?.to_str().ok()?;
@@ -113,7 +126,7 @@ impl AccountClient {
         };
         let connector = builder.https_or_http().enable_http1().wrap_connector(connector);
         let http = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(AccountClient { http, account, container, clock: Clock::system() })
+        Ok(AccountClient { http, account, container, clock: Clock::system(), writer: Arc::default() })
     }
 
     /// The container's partition key, or nothing if there is no such container.
@@ -208,8 +221,18 @@ impl AccountClient {
 
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, AccountError> {
         let (mut attempt, mut waited) = (1, Duration::ZERO);
+        let mut followed = false;
         loop {
             let result = self.attempt(&ask).await;
+            if let Ok(answer) = &result
+                && !followed
+                && answer.is_write_forbidden()
+            {
+                followed = true;
+                if self.follow_writer().await {
+                    continue;
+                }
+            }
             let outcome = match &result {
                 Ok(answer) => {
                     Outcome::Answered { status: answer.status, retry_after: retry_after(&answer.headers) }
@@ -237,7 +260,7 @@ impl AccountClient {
         let authorization = sign(&self.account.key, ask.method.as_str(), kind, link, &date);
         let mut request = Request::builder()
             .method(ask.method.clone())
-            .uri(format!("{}{}", self.account.endpoint, ask.path))
+            .uri(format!("{}{}", self.place(), ask.path))
             .header("authorization", authorization)
             .header(name::X_DATE, date)
             .header(name::VERSION, "2020-07-15")
@@ -260,21 +283,46 @@ impl AccountClient {
         }
     }
 
+    /// Asks the account which region writes, after another one refused to. Whether it said.
+    async fn follow_writer(&self) -> bool {
+        let ask = Ask {
+            method: Method::GET,
+            target: ("", String::new()),
+            path: "/".to_owned(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            gone_is_final: false,
+        };
+        let Ok(answer) = self.attempt(&ask).await else { return false };
+        let account: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let endpoint = account["writableLocations"][0]["databaseAccountEndpoint"].as_str();
+        let Some(endpoint) = endpoint.map(|endpoint| endpoint.trim_end_matches('/').to_owned()) else {
+            return false;
+        };
+        tracing::debug!(endpoint, "another region writes");
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint);
+        true
+    }
+
+    /// Where requests go.
+    fn place(&self) -> String {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.clone().unwrap_or_else(|| self.account.endpoint.clone())
+    }
+
     pub(super) fn accept(&self, answer: Answer) -> Result<Answer, AccountError> {
         if answer.status.is_success() {
             return Ok(answer);
         }
         let text = |body: &[u8]| -> Option<String> {
             let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-            // The rest of the message is for support.
-            body["message"].as_str()?.lines().next().map(str::to_owned)
+            body["message"].as_str().and_then(reason_in)
         };
         let mut message = text(&answer.body).unwrap_or_else(|| "without a reason".to_owned());
         if answer.status == Status::TOO_MANY_REQUESTS {
             message = format!("the account had no request units to spare for {} s", WAITING_MAX.as_secs());
         }
-        let sub_status = answer.headers.get(name::SUB_STATUS).and_then(|value| value.to_str().ok());
-        let sub_status = sub_status.and_then(|text| text.parse().ok()).map_or(SubStatus::NONE, SubStatus);
+        let sub_status = answer.sub_status();
         Err(AccountError::Refused { status: answer.status.0, sub_status, message })
     }
 
@@ -291,6 +339,14 @@ impl AccountClient {
     fn unreachable(&self, reason: String) -> AccountError {
         AccountError::Unreachable { endpoint: self.account.endpoint.clone(), reason }
     }
+}
+
+/// What went wrong, out of a message whose rest is for support: `Message: {"Errors":["…"]}`, or a line.
+pub(super) fn reason_in(message: &str) -> Option<String> {
+    let line = message.lines().next()?;
+    let errors = line.strip_prefix("Message: ").and_then(|json| serde_json::from_str(json).ok());
+    let errors: serde_json::Value = errors.unwrap_or_default();
+    Some(errors["Errors"][0].as_str().unwrap_or(line).to_owned())
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {

@@ -221,3 +221,12 @@ fn items_arrive_although_partitions_split_and_merge_and_requests_are_throttled()
         asked["requests"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
     assert!(statuses.contains(&&json!(410)) && statuses.contains(&&json!(429)), "{statuses:?}");
 }
+
+#[test]
+fn items_go_where_the_account_writes() {
+    let lab = Lab::with(&["--lag", "0ms"]);
+    lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
+    lab.says(&["region", "failover", "eastus"]);
+    lab.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
+    assert_eq!(exported(&lab, "d/c").len(), 1);
+}
