@@ -16,7 +16,7 @@ use crate::background::Background;
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
 use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
-use crate::diagnostics::metrics::{Metrics, SeriesKey};
+use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hedging::budget::Budget;
 use crate::operation::{ContainerName, Operation, Response, Scope};
@@ -147,6 +147,11 @@ impl CosmosDriver {
     /// What all operations add up to.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// What all operations add up to until now, and how the breakers stand.
+    pub fn metrics_snapshot(&self) -> MetricsSnapshot {
+        self.0.metrics.snapshot(&self.0.partitions.snapshot())
     }
 
     /// How many second attempts run beside slow ones right now.

@@ -40,6 +40,10 @@ pub const PARTITION_RANGE: &str = "perihelion.partition_range";
 pub const METRIC_OPERATION_DURATION: &str = "db.client.operation.duration";
 /// Histogram or counter: request units.
 pub const METRIC_REQUEST_CHARGE: &str = "azure.cosmosdb.client.operation.request_charge";
+/// Counter: operations that ended; a name of our own.
+pub const METRIC_OPERATIONS: &str = "perihelion.client.operations";
+/// Counter: operations that failed; a name of our own.
+pub const METRIC_FAILURES: &str = "perihelion.client.failures";
 /// Counter: answers 429; a name of our own.
 pub const METRIC_THROTTLED: &str = "perihelion.client.throttled";
 /// Counter: second attempts beside a slow one; a name of our own.

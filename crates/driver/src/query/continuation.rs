@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_continuation_survives_its_text() {
-        let mut position = Position::after(vec![Value::Undefined, Value::Null, Value::from("é")], "rid");
+        let mut position =
+            Position::after(vec![Value::Undefined, Value::Null, Value::from("é")], "rid".into());
         position.ties = Ties::new(vec![("rid".into(), 2)], Some(7), Some(9));
         for continuation in [
             Continuation::Replay { rows: 12 },

@@ -16,7 +16,11 @@ use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
 use super::source::{Page, PageFault, PageRequest, PageSource};
+use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind};
+
+/// Requests whose diagnostics are kept between two pages; those before them are only counted.
+pub(super) const DIAGNOSTICS_MAX: usize = 16;
 
 /// How often a stretch may be said to be gone while it is not.
 const GONE_MAX: u32 = 8;
@@ -93,6 +97,8 @@ pub(super) struct FanOut<S, T> {
     pub(super) charge: f64,
     /// Requests so far.
     pub(super) requests: u32,
+    /// What happened to the last of them.
+    pub(super) diagnostics: VecDeque<Diagnostics>,
 }
 
 enum Arrival {
@@ -110,6 +116,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             ahead,
             charge: 0.0,
             requests: 0,
+            diagnostics: VecDeque::new(),
         };
         fan_out.cursors = starts.into_iter().map(|start| fan_out.cursor(start)).collect();
         fan_out
@@ -209,8 +216,12 @@ impl<S: PageSource, T> FanOut<S, T> {
         // A cursor that was taken away no longer waits for its page.
         let cursor = self.cursors.iter_mut().find(|cursor| cursor.id == id);
         match arrival {
-            Arrival::Page(from, Ok(page)) => {
+            Arrival::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
+                if let Some(diagnostics) = page.diagnostics.take() {
+                    self.diagnostics.truncate(DIAGNOSTICS_MAX - 1);
+                    self.diagnostics.push_front(diagnostics);
+                }
                 let Some(cursor) = cursor else { return Ok(()) };
                 cursor.fetching = false;
                 cursor.gone = 0;

@@ -79,8 +79,8 @@ impl<S: PageSource> MergeOrdered<S> {
         let cursor = self.fan_out.cursors.iter_mut().find(|cursor| cursor.range.min == stretch);
         if let Some(Cursor { range, state, .. }) = cursor {
             match &mut state.position {
-                Some(position) => position.advance(&row.keys, &row.rid),
-                None => state.position = Some(Position::after(row.keys, &row.rid)),
+                Some(position) => position.advance(row.keys, row.rid),
+                None => state.position = Some(Position::after(row.keys, row.rid)),
             }
             match state.rows.pop_front() {
                 Some(row) => {

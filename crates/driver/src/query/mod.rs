@@ -50,6 +50,7 @@ use self::merge_ordered::MergeOrdered;
 use self::plan::{Grouping, Merge, Plan};
 use self::rows::GroupRow;
 use self::window::Window;
+use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 
 /// Rows of a page that nobody has set a size for.
@@ -121,6 +122,8 @@ pub struct QueryPage {
     pub charge: f64,
     /// Requests since the page before.
     pub requests: u32,
+    /// What happened to the last of them, newest first.
+    pub diagnostics: Vec<Diagnostics>,
 }
 
 /// A query under way.
@@ -150,6 +153,14 @@ enum Runner<S> {
 }
 
 impl<S: PageSource> Runner<S> {
+    fn diagnostics(&mut self) -> &mut VecDeque<Diagnostics> {
+        match self {
+            Runner::InTurn(pages) => &mut pages.fan_out.diagnostics,
+            Runner::Ordered(merge) => &mut merge.fan_out.diagnostics,
+            Runner::Whole(whole) => &mut whole.pages.fan_out.diagnostics,
+        }
+    }
+
     /// Whether no further row will come. A last page then says so, instead of one more that is empty.
     fn is_exhausted(&self) -> bool {
         match self {
@@ -247,6 +258,7 @@ impl<S: PageSource> QueryPages<S> {
             has_more: !self.done,
             charge: charge - self.reported.0,
             requests: requests - self.reported.1,
+            diagnostics: std::mem::take(self.runner.diagnostics()).into(),
         };
         self.reported = (charge, requests);
         Ok(Some(page))

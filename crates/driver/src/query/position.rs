@@ -38,33 +38,37 @@ pub(super) struct Ties {
 
 impl Position {
     /// After one row.
-    pub(super) fn after(keys: Vec<Value>, rid: &str) -> Position {
+    pub(super) fn after(keys: Vec<Value>, rid: Box<str>) -> Position {
         let mut ties = Ties::default();
         ties.add(rid);
         Position { keys, ties }
     }
 
-    /// After one more row, which does not come before the last.
-    pub(super) fn advance(&mut self, keys: &[Value], rid: &str) {
-        if self.keys.iter().zip(keys).any(|(known, key)| total_order(known, key).is_ne()) {
-            self.keys = keys.to_vec();
-            self.ties = Ties::default();
+    /// After one more row, which does not come before the last. Allocates nothing while keys differ.
+    pub(super) fn advance(&mut self, keys: Vec<Value>, rid: Box<str>) {
+        if self.keys.iter().zip(&keys).any(|(known, key)| total_order(known, key).is_ne()) {
+            self.keys = keys;
+            self.ties.clear();
         }
         self.ties.add(rid);
     }
 }
 
 impl Ties {
-    fn add(&mut self, rid: &str) {
+    fn clear(&mut self) {
+        self.documents.clear();
+        (self.up_to, self.down_to, self.walk_from) = (None, None, 0);
+    }
+
+    fn add(&mut self, rid: Box<str>) {
         if let Some((last, rows)) = self.documents.last_mut()
-            && **last == *rid
+            && *last == rid
         {
             *rows += 1;
             return;
         }
         // A document that another walk left in the middle.
-        if let Some((_, rows)) =
-            self.documents[..self.walk_from].iter_mut().find(|(known, _)| **known == *rid)
+        if let Some((_, rows)) = self.documents[..self.walk_from].iter_mut().find(|(known, _)| *known == rid)
         {
             *rows += 1;
             return;
@@ -73,7 +77,7 @@ impl Ties {
         if of_this_walk > 0 && of_this_walk.is_multiple_of(TIES_MAX) {
             self.condense();
         }
-        self.documents.push((rid.into(), 1));
+        self.documents.push((rid, 1));
     }
 
     /// Lets the order of this walk's documents stand for all but the last, of which there may be more
@@ -281,8 +285,8 @@ mod tests {
                         continue;
                     }
                     match &mut position {
-                        Some(position) => position.advance(&keys, &rid),
-                        None => position = Some(Position::after(keys.to_vec(), &rid)),
+                        Some(position) => position.advance(keys.to_vec(), rid.into()),
+                        None => position = Some(Position::after(keys.to_vec(), rid.into())),
                     }
                     handed_out.push((key, ordinal));
                     taken += 1;

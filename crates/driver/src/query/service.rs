@@ -73,11 +73,10 @@ impl PageSource for ServicePages {
             operation = operation.with_header(names::CONTINUATION, continuation);
         }
         let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
-        Ok(Page {
-            continuation: response.continuation().filter(|text| !text.is_empty()).map(str::to_owned),
-            charge: response.diagnostics().totals().charge,
-            body: response.into_body(),
-        })
+        let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (_, _, body, diagnostics) = response.into_parts();
+        let charge = diagnostics.totals().charge;
+        Ok(Page { body, continuation, charge, diagnostics: Some(diagnostics) })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use protocol::partition::EpkRange;
 use protocol::query::QueryPlan;
 
+use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 
 /// Answers requests for pages. The driver does, through its pipeline; tests do, with plain values.
@@ -48,6 +49,8 @@ pub struct Page {
     pub continuation: Option<String>,
     /// Request units.
     pub charge: f64,
+    /// What happened on the way, where there was one.
+    pub diagnostics: Option<Diagnostics>,
 }
 
 /// Why no page came back.

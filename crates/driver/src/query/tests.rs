@@ -216,7 +216,7 @@ impl World {
         };
         let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
         let body = format!(r#"{{"_rid":"x","Documents":[{}],"_count":{}}}"#, rows.join(","), rows.len());
-        Page { body: body.into(), continuation, charge: 1.0 }
+        Page { body: body.into(), continuation, charge: 1.0, diagnostics: None }
     }
 }
 

@@ -72,6 +72,26 @@ async fn every_item_is_told_once_while_partitions_split() {
 }
 
 #[tokio::test]
+async fn changes_under_faults_equal_changes_without() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    let mut feed = feed(&lab, &driver, options()).await;
+    crate::queries::trouble(&lab, &["changeFeed"]).await;
+    let mut told: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for round in 0..4 {
+        for number in 0..10 {
+            run(&driver, &lab.upsert(&format!("i{number}"), round)).await.expect("written");
+        }
+        for item in drain(&mut feed).await {
+            let id = item["id"].as_str().expect("text").to_owned();
+            told.entry(id).or_default().push(item["value"].as_u64().expect("a number"));
+        }
+    }
+    assert_eq!(told.len(), 10);
+    assert!(told.values().all(|versions| *versions == [0, 1, 2, 3]), "{told:?}");
+}
+
+#[tokio::test]
 async fn from_now_on_means_from_the_call() {
     let lab = Lab::start().await;
     let driver = lab.driver();

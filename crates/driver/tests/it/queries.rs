@@ -127,6 +127,44 @@ async fn results_are_those_of_the_language_while_partitions_split() {
     }
 }
 
+/// Requests that fail in ways an operation outlives.
+pub(crate) async fn trouble(lab: &Lab, operations: &[&str]) {
+    for (id, every, effect) in [
+        ("unavailable", 5, json!({"status": 503})),
+        ("throttled", 7, json!({"status": 429, "subStatus": 3200})),
+        ("closed", 9, json!({"connection": "closeAfter"})),
+    ] {
+        let rule =
+            json!({"id": id, "match": {"operations": operations}, "everyNth": every, "effect": effect});
+        lab.control(http::Method::POST, "/faults", rule).await;
+    }
+}
+
+#[tokio::test]
+async fn results_under_faults_equal_results_without() {
+    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = lab.driver();
+    let items = fill(&lab, &driver, 60).await;
+    trouble(&lab, &["query"]).await;
+    let mut attempts = 0;
+    for (query, in_order) in QUERIES {
+        let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
+        let mut pages = start(&lab, &driver, query, options).await.expect(query);
+        let mut rows: Vec<Value> = Vec::new();
+        while let Some(page) = pages.next_page().await.expect(query) {
+            attempts += page.diagnostics.iter().map(|request| request.totals().attempts - 1).sum::<u32>();
+            rows.extend(page.rows.iter().map(|row| serde_json::from_slice::<Value>(row).expect("JSON")));
+        }
+        let mut expected = expected(&items, query);
+        if !in_order {
+            rows.sort_by_key(Value::to_string);
+            expected.sort_by_key(Value::to_string);
+        }
+        assert_eq!(rows, expected, "{query}");
+    }
+    assert!(attempts > 20, "the rules struck: {attempts} attempts beyond the first");
+}
+
 #[tokio::test]
 async fn what_has_no_local_plan_is_planned_by_the_gateway() {
     let lab = Lab::start().await;

@@ -17,9 +17,9 @@ use protocol::partition_range::RangeId;
 
 use self::histogram::Histogram;
 use self::hot_keys::{HotKey, HotKeys};
-use super::Diagnostics;
+use super::{Diagnostics, telemetry};
 use crate::operation::ContainerName;
-use crate::routing::Region;
+use crate::routing::{BreakerState, PartitionRegion, PartitionState, Region};
 
 /// Series at most; beyond it operations are counted together.
 pub const SERIES_MAX: usize = 4096;
@@ -43,8 +43,8 @@ pub enum BreakerGauge {
     Closed,
     /// It is.
     Open,
-    /// It is, and one request is trying.
-    Probing,
+    /// It is asked again, on trial.
+    HalfOpen,
 }
 
 /// Everything a driver counts.
@@ -65,7 +65,6 @@ struct Series {
     throttled: AtomicU64,
     hedges: AtomicU64,
     failovers: AtomicU64,
-    breaker: AtomicU64,
     latency: Histogram,
 }
 
@@ -91,6 +90,17 @@ pub struct SeriesSnapshot {
     pub latency_p50: Duration,
     /// All but one in a hundred took no longer.
     pub latency_p99: Duration,
+}
+
+/// One number under OpenTelemetry's name for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricPoint {
+    /// The metric.
+    pub name: &'static str,
+    /// What it is about.
+    pub attributes: Vec<(&'static str, String)>,
+    /// How much.
+    pub value: f64,
 }
 
 /// Everything a driver counted until one moment.
@@ -137,21 +147,27 @@ impl Metrics {
         }
     }
 
-    /// Sets whether a partition is given up in a region.
-    pub fn set_breaker(&self, key: &SeriesKey, state: BreakerGauge) {
-        let value = match state {
-            BreakerGauge::Closed => 0,
-            BreakerGauge::Open => 1,
-            BreakerGauge::Probing => 2,
-        };
-        self.series(key).breaker.store(value, Ordering::Relaxed);
-    }
-
-    /// Everything that was counted.
-    pub fn snapshot(&self) -> MetricsSnapshot {
+    /// Everything that was counted, and how the breakers stand.
+    pub fn snapshot(&self, partitions: &PartitionState) -> MetricsSnapshot {
         let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: HashMap<SeriesKey, SeriesSnapshot> =
+            series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect();
+        drop(series);
+        for (PartitionRegion { partition, region }, breaker) in partitions.breakers() {
+            let state = match breaker.state {
+                BreakerState::Closed => continue,
+                BreakerState::Open { .. } => BreakerGauge::Open,
+                BreakerState::HalfOpen => BreakerGauge::HalfOpen,
+            };
+            let key = SeriesKey {
+                container: Some(partition.container.name.clone()),
+                region: region.clone(),
+                range: Some(partition.range),
+            };
+            all.entry(key).or_default().breaker = state;
+        }
         MetricsSnapshot {
-            series: series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect(),
+            series: all.into_iter().collect(),
             overflow: self.overflow.snapshot(),
             hot_keys: self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner).hottest(),
         }
@@ -170,6 +186,42 @@ impl Metrics {
     }
 }
 
+impl MetricsSnapshot {
+    /// The same as points under OpenTelemetry's names, for whoever has an exporter. Durations are in
+    /// seconds, as quantiles.
+    pub fn points(&self) -> Vec<MetricPoint> {
+        let mut points = Vec::new();
+        for (key, series) in &self.series {
+            let mut attributes = vec![("azure.cosmosdb.region", key.region.to_string())];
+            if let Some(container) = &key.container {
+                attributes.push((telemetry::DB_NAMESPACE, container.database().to_owned()));
+                attributes.push((telemetry::DB_COLLECTION_NAME, container.container().to_owned()));
+            }
+            if let Some(range) = key.range {
+                attributes.push((telemetry::PARTITION_RANGE, range.to_string()));
+            }
+            let mut push = |name, extra: Option<(&'static str, &str)>, value: f64| {
+                let mut attributes = attributes.clone();
+                attributes.extend(extra.map(|(name, value)| (name, value.to_owned())));
+                points.push(MetricPoint { name, attributes, value });
+            };
+            push(telemetry::METRIC_OPERATIONS, None, series.operations as f64);
+            push(telemetry::METRIC_FAILURES, None, series.failures as f64);
+            push(telemetry::METRIC_REQUEST_CHARGE, None, series.charge);
+            push(telemetry::METRIC_THROTTLED, None, series.throttled as f64);
+            push(telemetry::METRIC_HEDGES, None, series.hedges as f64);
+            push(telemetry::METRIC_FAILOVERS, None, series.failovers as f64);
+            let open = series.breaker == BreakerGauge::Open;
+            push(telemetry::METRIC_BREAKER_OPEN, None, f64::from(u8::from(open)));
+            for (quantile, latency) in [("0.5", series.latency_p50), ("0.99", series.latency_p99)] {
+                let extra = Some(("quantile", quantile));
+                push(telemetry::METRIC_OPERATION_DURATION, extra, latency.as_secs_f64());
+            }
+        }
+        points
+    }
+}
+
 impl Series {
     fn snapshot(&self) -> SeriesSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -180,11 +232,7 @@ impl Series {
             throttled: count(&self.throttled),
             hedges: count(&self.hedges),
             failovers: count(&self.failovers),
-            breaker: match count(&self.breaker) {
-                0 => BreakerGauge::Closed,
-                1 => BreakerGauge::Open,
-                _ => BreakerGauge::Probing,
-            },
+            breaker: BreakerGauge::Closed,
             latency_p50: self.latency.quantile(0.50).unwrap_or_default(),
             latency_p99: self.latency.quantile(0.99).unwrap_or_default(),
         }
@@ -198,9 +246,20 @@ fn hundredths(charge: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::clock::Clock;
     use crate::diagnostics::Recorder;
+    use crate::options::CircuitBreakerConfig;
+    use crate::routing::{ContainerIdentity, PartitionId};
+
+    fn with_open_breaker(region: &str, range: u32, now: Instant) -> PartitionState {
+        let container = ContainerIdentity { name: ContainerName::new("d", "c"), rid: "rid".to_owned() };
+        let partition = PartitionId { container: Arc::new(container), range: RangeId(range) };
+        let key = PartitionRegion { partition, region: Region::new(region) };
+        PartitionState::new(CircuitBreakerConfig::default()).trip(&key, now)
+    }
 
     fn key(region: &str, range: u32) -> SeriesKey {
         SeriesKey {
@@ -223,8 +282,8 @@ mod tests {
         }
         metrics.record(&key("westus", 0), &took(500), true);
         metrics.record(&key("East US", 0), &took(1), false);
-        metrics.set_breaker(&key("East US", 0), BreakerGauge::Open);
-        let snapshot = metrics.snapshot();
+        let now = Clock::machine().now();
+        let snapshot = metrics.snapshot(&with_open_breaker("East US", 0, now));
         let find = |wanted: &SeriesKey| {
             snapshot.series.iter().find(|(key, _)| key == wanted).map(|(_, series)| series.clone())
         };
@@ -235,6 +294,24 @@ mod tests {
         let east = find(&key("East US", 0)).expect("counted");
         assert_eq!((east.operations, east.breaker), (1, BreakerGauge::Open));
         assert_eq!(snapshot.overflow.operations, 0);
+        let points = snapshot.points();
+        let open =
+            points.iter().find(|point| point.name == telemetry::METRIC_BREAKER_OPEN && point.value > 0.0);
+        let about = open.expect("one breaker is open").attributes.clone();
+        assert!(about.contains(&(telemetry::DB_COLLECTION_NAME, "c".to_owned())), "{about:?}");
+        assert!(about.contains(&("azure.cosmosdb.region", "East US".to_owned())), "{about:?}");
+        let charged = points.iter().filter(|point| point.name == telemetry::METRIC_REQUEST_CHARGE).count();
+        assert_eq!(charged, 2);
+    }
+
+    #[test]
+    fn a_breaker_without_operations_is_shown_all_the_same() {
+        let snapshot = Metrics::new().snapshot(&with_open_breaker("West US", 3, Clock::machine().now()));
+        assert_eq!(snapshot.series.len(), 1);
+        assert_eq!(
+            (&snapshot.series[0].0, snapshot.series[0].1.breaker),
+            (&key("West US", 3), BreakerGauge::Open)
+        );
     }
 
     #[test]
@@ -244,7 +321,7 @@ mod tests {
         for range in 0..all {
             metrics.record(&key("West US", range), &took(1), false);
         }
-        let snapshot = metrics.snapshot();
+        let snapshot = metrics.snapshot(&PartitionState::new(CircuitBreakerConfig::default()));
         assert_eq!(snapshot.series.len(), SERIES_MAX);
         assert_eq!(snapshot.overflow.operations, 100);
     }
@@ -257,7 +334,7 @@ mod tests {
             metrics.record_key(&container, &format!("[\"{number}\"]"), 1.0);
             metrics.record_key(&container, "[\"hot\"]", 2.5);
         }
-        let hottest = metrics.snapshot().hot_keys;
+        let hottest = metrics.snapshot(&PartitionState::new(CircuitBreakerConfig::default())).hot_keys;
         assert_eq!(&*hottest[0].key, "[\"hot\"]");
         assert!(hottest[0].charge >= 2500.0);
     }
