@@ -122,9 +122,9 @@ impl Account {
     /// meanwhile finds all of it when it opens its directory again, or nothing.
     ///
     /// Costs the same whatever the account holds, unless it is kept in a directory. There, what was
-    /// written since the copy was taken is written again as it was; a container that was deleted or whose
-    /// partitions have split or merged since, whole. It is with the operating system when this returns;
-    /// the control port answers when it is as safe as `--fsync` promises.
+    /// written since the copy was taken is written again as it was; a container whose partitions have split
+    /// or merged since is looked through whole, and one that was deleted is written whole. It is with the
+    /// operating system when this returns; the control port answers when it is as safe as `--fsync` promises.
     pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let saved = self.snapshots.get(name)?;
         Ok(self.catalog.restore(&saved.catalog, |rid| saved.container(rid))?)

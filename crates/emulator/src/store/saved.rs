@@ -207,7 +207,7 @@ impl Restoring<'_> {
     }
 
     /// Adds what a disk has to know. Costs grow with what was written since it was saved; with all it holds
-    /// where its ranges are others by now, or where it had been deleted.
+    /// where its ranges are others by now, which is compared, or where it had been deleted.
     pub(crate) fn put(&self, batch: &mut Batch) {
         let rid = self.container.rid;
         if self.exists {
