@@ -3,6 +3,7 @@
 use crate::dice::Dice;
 use crate::failure::Failure;
 use crate::operation::Write;
+use crate::operator::Deed;
 use crate::run::Play;
 use crate::trouble::Time;
 use crate::world::World;
@@ -20,13 +21,8 @@ enum Action {
     ReadQuery,
     BeginFeed,
     ReadFeed,
-    TimePasses,
-    Lag,
-    Pause,
-    Resume,
+    Operate(Deed),
     FailOver,
-    Split,
-    Merge,
     ToggleSplitting,
     SaveSnapshot,
     RestoreSnapshot,
@@ -50,13 +46,13 @@ const ACTIONS: &[(usize, Action)] = &[
     (8, Action::ReadQuery),
     (2, Action::BeginFeed),
     (12, Action::ReadFeed),
-    (14, Action::TimePasses),
-    (2, Action::Lag),
-    (3, Action::Pause),
-    (4, Action::Resume),
+    (14, Action::Operate(Deed::LetTimePass)),
+    (2, Action::Operate(Deed::ChangeLag)),
+    (3, Action::Operate(Deed::Pause)),
+    (4, Action::Operate(Deed::Resume)),
     (3, Action::FailOver),
-    (4, Action::Split),
-    (3, Action::Merge),
+    (4, Action::Operate(Deed::Split)),
+    (3, Action::Operate(Deed::Merge)),
     (2, Action::ToggleSplitting),
     (2, Action::SaveSnapshot),
     (1, Action::RestoreSnapshot),
@@ -82,16 +78,11 @@ impl Play for World {
             Action::ReadQuery => self.read_query(dice).await?,
             Action::BeginFeed => self.begin_feed(dice).await?,
             Action::ReadFeed => self.read_feed(dice).await?,
-            Action::TimePasses => self.let_time_pass(dice),
-            Action::Lag => self.change_lag(dice),
-            Action::Pause => self.pause(dice),
-            Action::Resume => self.resume(dice),
             Action::FailOver => self.fail_over(dice),
-            Action::Split => self.split(dice).await?,
-            Action::Merge => self.merge(dice).await?,
             Action::ToggleSplitting => self.toggle_splitting(dice),
             Action::SaveSnapshot => self.save_snapshot(dice),
             Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
+            Action::Operate(deed) => self.operate_on(deed, dice).await?,
             Action::Trouble => self.make_trouble(Time::MayPass, dice),
             Action::Restart => self.end_and_begin(dice).await?,
         }

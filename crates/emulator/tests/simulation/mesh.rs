@@ -17,6 +17,7 @@ use crate::failure::{Failure, Promise, ensure};
 use crate::mesh_feed::MeshReader;
 use crate::model::{Items, Version, plain};
 use crate::operation::{Decision, Operation, Write};
+use crate::operator::Deed;
 use crate::order::Order;
 use crate::ring::Key;
 use crate::run::Play;
@@ -51,12 +52,7 @@ enum Action {
     Query,
     BeginFeed,
     ReadFeed,
-    TimePasses,
-    Lag,
-    Pause,
-    Resume,
-    Split,
-    Merge,
+    Operate(Deed),
     Trouble,
     SaveSnapshot,
     RestoreSnapshot,
@@ -74,12 +70,12 @@ const ACTIONS: &[(usize, Action)] = &[
     (8, Action::Query),
     (3, Action::BeginFeed),
     (10, Action::ReadFeed),
-    (20, Action::TimePasses),
-    (2, Action::Lag),
-    (3, Action::Pause),
-    (4, Action::Resume),
-    (3, Action::Split),
-    (2, Action::Merge),
+    (20, Action::Operate(Deed::LetTimePass)),
+    (2, Action::Operate(Deed::ChangeLag)),
+    (3, Action::Operate(Deed::Pause)),
+    (4, Action::Operate(Deed::Resume)),
+    (3, Action::Operate(Deed::Split)),
+    (2, Action::Operate(Deed::Merge)),
     (4, Action::Trouble),
     (2, Action::SaveSnapshot),
     (1, Action::RestoreSnapshot),
@@ -145,12 +141,7 @@ impl Play for Mesh {
             }
             Action::BeginFeed => self.begin_feed(dice).await?,
             Action::ReadFeed => self.read_feed(dice).await?,
-            Action::TimePasses => self.let_time_pass(dice),
-            Action::Lag => self.change_lag(dice),
-            Action::Pause => self.pause(dice),
-            Action::Resume => self.resume(dice),
-            Action::Split => self.split(dice).await?,
-            Action::Merge => self.merge(dice).await?,
+            Action::Operate(deed) => self.operate_on(deed, dice).await?,
             Action::Trouble => self.make_trouble(Time::StandsStill, dice),
             Action::SaveSnapshot => self.save_snapshot(dice).await?,
             Action::RestoreSnapshot => self.restore_snapshot(dice).await?,

@@ -8,16 +8,39 @@ use crate::model::Items;
 use crate::stage::{Stage, lag};
 use crate::world::World;
 
+/// What an operator does to an account, whoever writes there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deed {
+    LetTimePass,
+    ChangeLag,
+    Pause,
+    Resume,
+    Split,
+    Merge,
+}
+
 impl Stage {
+    pub(crate) async fn operate_on(&mut self, deed: Deed, dice: &mut Dice) -> Result<(), Failure> {
+        match deed {
+            Deed::LetTimePass => self.let_time_pass(dice),
+            Deed::ChangeLag => self.change_lag(dice),
+            Deed::Pause => self.pause(dice),
+            Deed::Resume => self.resume(dice),
+            Deed::Split => self.split(dice).await?,
+            Deed::Merge => self.merge(dice).await?,
+        }
+        Ok(())
+    }
+
     /// Lets time pass: mostly as long as a lag, seldom as long as a bound.
-    pub(crate) fn let_time_pass(&mut self, dice: &mut Dice) {
+    fn let_time_pass(&mut self, dice: &mut Dice) {
         let milliseconds = dice.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
         let milliseconds = if dice.chance(1) { 301_000 } else { dice.between(1, milliseconds) };
         self.tell(format!("{milliseconds} ms pass"));
         self.wait(Duration::from_millis(milliseconds as u64));
     }
 
-    pub(crate) fn change_lag(&mut self, dice: &mut Dice) {
+    fn change_lag(&mut self, dice: &mut Dice) {
         let lag = lag(dice);
         let from = dice.chance(50).then(|| dice.pick(&self.regions).name);
         let to = dice.chance(70).then(|| dice.pick(&self.regions).name);
@@ -25,7 +48,7 @@ impl Stage {
         self.operate().set_lag(from, to, lag).unwrap();
     }
 
-    pub(crate) fn pause(&mut self, dice: &mut Dice) {
+    fn pause(&mut self, dice: &mut Dice) {
         let at = dice.below(self.regions.len());
         self.tell(format!("replication to region {at} pauses"));
         self.operate().pause_replication(self.regions[at].name, self.uptime()).unwrap();
@@ -33,7 +56,7 @@ impl Stage {
         self.regions[at].paused.get_or_insert(age);
     }
 
-    pub(crate) fn resume(&mut self, dice: &mut Dice) {
+    fn resume(&mut self, dice: &mut Dice) {
         let paused: Vec<usize> =
             (0..self.regions.len()).filter(|at| self.regions[*at].paused.is_some()).collect();
         if paused.is_empty() {
@@ -49,7 +72,7 @@ impl Stage {
         self.regions[at].paused = None;
     }
 
-    pub(crate) async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         if self.ranges.len() >= 8 {
             return Ok(());
         }
@@ -61,7 +84,7 @@ impl Stage {
         self.layout_changed().await
     }
 
-    pub(crate) async fn merge(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn merge(&mut self, dice: &mut Dice) -> Result<(), Failure> {
         if self.ranges.len() < 2 {
             return Ok(());
         }

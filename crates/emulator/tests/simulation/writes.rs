@@ -105,7 +105,8 @@ impl World {
     fn committed(&mut self, key: &Key, decision: &Decision, etag: &str, lsn: u64) -> Result<(), Failure> {
         let Some(effect) = decision.effect.clone() else { return Ok(()) };
         let version = effect.body.map(|body| Version { body, etag: etag.to_owned(), lsn });
-        if version.is_some() {
+        // Nobody has heard of the tag of a version that was replaced before it could be asked for.
+        if version.is_some() && !etag.is_empty() {
             self.tags.push((key.name.clone(), effect.id.clone(), etag.to_owned()));
         }
         self.record(&key.name, Change { lsn, id: effect.id, kind: effect.kind, version, at: self.age() })
