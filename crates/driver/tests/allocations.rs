@@ -1,0 +1,103 @@
+//! What the way of a request allocates: counted, because it is paid by every request.
+//!
+//! A binary of its own: the count is of the whole process.
+
+use std::alloc::System;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use azure_core::http::headers::Headers;
+use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode, Url};
+use perihelion_driver::clock::Clock;
+use perihelion_driver::operation::{ContainerName, Operation, Plane};
+use perihelion_driver::options::OperationSettings;
+use perihelion_driver::routing::{Endpoint, Region};
+use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient, ShardingConfig};
+use perihelion_driver::transport::adaptive::AdaptiveTransport;
+use perihelion_driver::transport::authorization::Credential;
+use perihelion_driver::transport::headers::with_room;
+use perihelion_driver::transport::outcome::TransportOutcome;
+use perihelion_driver::transport::request::{ExecutionContext, TransportRequest};
+use perihelion_driver::transport::{AttemptLimits, Transport};
+use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::partition::PartitionKey;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Answers from memory.
+#[derive(Debug)]
+struct Memory;
+
+#[derive(Debug)]
+struct Memories;
+
+impl HttpClientFactory for Memories {
+    fn create(&self, _: &HttpClientConfig) -> NewClient {
+        NewClient::new(Arc::new(Memory))
+    }
+}
+
+impl HttpClient for Memory {
+    fn execute_request<'a, 'b, 'c>(
+        &'a self,
+        _: &'b Request,
+    ) -> Pin<Box<dyn Future<Output = azure_core::Result<AsyncRawResponse>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(async { Ok(AsyncRawResponse::from_bytes(StatusCode::Ok, Headers::new(), "{}")) })
+    }
+}
+
+fn allocations() -> usize {
+    let stats = COUNTED.stats();
+    stats.allocations + stats.reallocations
+}
+
+#[tokio::test]
+async fn choosing_a_shard_allocates_nothing_and_a_request_a_handful() {
+    let (client, sharding, clock) =
+        (HttpClientConfig::default(), ShardingConfig::default(), Clock::machine());
+    let adaptive = AdaptiveTransport::new(Arc::new(Memories), client, sharding, clock.clone());
+    let url = Url::parse("https://one.example/").expect("a URL");
+    let key = Credential::Key(Key::from_base64(EMULATOR_KEY).expect("a key"));
+    let transport = Transport::new(Arc::new(adaptive.expect("valid")), key, &url, None, clock.clone());
+    let endpoint = Endpoint::regional(Region::new("West US"), url);
+    let operation = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single("k"), "1");
+    let limits = AttemptLimits::of(&OperationSettings::default(), Plane::Data);
+    let mut least = usize::MAX;
+    for _ in 0..20 {
+        let request = TransportRequest {
+            operation: &operation,
+            endpoint: &endpoint,
+            url: endpoint.url().join(operation.target().path()).expect("a path"),
+            headers: with_room(),
+            context: ExecutionContext::Initial,
+            deadline: clock.now() + Duration::from_secs(60),
+        };
+        let before = allocations();
+        let result = transport.execute(request, &limits).await;
+        // The first makes what stays, and a new second a new date: neither is what most requests pay.
+        least = least.min(allocations() - before);
+        assert!(matches!(result.outcome, TransportOutcome::Success(_)), "{result:?}");
+    }
+    // An id, a date, a signature and its base64, the client's id, and the client's own future.
+    assert!(least <= 6, "{least} allocations");
+
+    let gateway = transport.adaptive().gateway(&endpoint);
+    let now = Duration::from_secs(1);
+    let rounds = (0..5).map(|_| {
+        let before = allocations();
+        for _ in 0..1000 {
+            gateway.shards().acquire(None, now).answered(now);
+        }
+        allocations() - before
+    });
+    assert_eq!(rounds.min(), Some(0), "what the test's own harness allocates is in some of them at most");
+}
