@@ -49,7 +49,8 @@ impl CosmosDriver {
 impl ChangeSource for ServiceChanges {
     async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageFault> {
         let mut operation = Operation::new(OperationKind::ReadFeed, Target::items(self.container.name()))
-            .with_scope(Scope::Range(request.range));
+            .with_scope(Scope::Range(request.range))
+            .with_header(names::INTENDED_COLLECTION_RID, self.container.rid().to_owned());
         operation = match request.mode {
             ChangeFeedMode::LatestVersion => operation.with_header(names::A_IM, names::A_IM_INCREMENTAL),
             ChangeFeedMode::AllVersionsAndDeletes => operation

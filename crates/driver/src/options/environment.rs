@@ -257,6 +257,14 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_every_variable() {
+        let page = include_str!("../../../../docs/configuration.md");
+        for Variable { name, option, .. } in VARIABLES {
+            assert!(page.contains(&format!("| `{name}` | `{option}` |")), "{name}");
+        }
+    }
+
+    #[test]
     fn missing_and_empty_variables_say_nothing() {
         assert_eq!(read(&[]), Ok(EnvironmentOptions::default()));
         assert_eq!(read(&[("AZURE_COSMOS_HEDGING_ENABLED", "  ")]), Ok(EnvironmentOptions::default()));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use protocol::headers as names;
 use protocol::partition::EpkRange;
 use protocol::query::QueryPlan;
-use protocol::status::Status;
+use protocol::status::{Status, SubStatus};
 
 use super::source::{Page, PageFault, PageRequest, PageSource};
 use super::{QueryOptions, QueryPages};
@@ -57,7 +57,9 @@ impl CosmosDriver {
 
 impl ServicePages {
     fn operation(&self, kind: OperationKind, body: Bytes) -> Operation {
-        Operation::new(kind, Target::items(self.container.name())).with_body(body)
+        Operation::new(kind, Target::items(self.container.name()))
+            .with_body(body)
+            .with_header(names::INTENDED_COLLECTION_RID, self.container.rid().to_owned())
     }
 }
 
@@ -119,7 +121,17 @@ pub(crate) async fn divide(
     Ok(parts(&*driver.partitions_after(container, &known).await?))
 }
 
-/// 410: no single partition owns the stretch. The pipeline has tried what could be tried in one piece.
+/// What an error means to a reader of many pages. 410: no single partition owns the stretch, and the
+/// pipeline has tried what could be tried in one piece. 400/1024: the name leads to another container now,
+/// and pages of the two must not be mixed.
 pub(crate) fn fault(error: Error) -> PageFault {
-    if error.status() == Some(Status::GONE) { PageFault::Gone } else { PageFault::Failed(error) }
+    if error.status() == Some(Status::GONE) {
+        return PageFault::Gone;
+    }
+    if error.is_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH) {
+        let message = "the container was made anew under its name since this began: start again, without a continuation";
+        let gone = Error::new(ErrorKind::NotFound, message);
+        return PageFault::Failed(gone.with_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH));
+    }
+    PageFault::Failed(error)
 }

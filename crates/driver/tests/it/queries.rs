@@ -194,3 +194,44 @@ async fn a_continuation_of_another_query_is_refused() {
     let error = start(&lab, &driver, "SELECT * FROM c", options).await.expect_err("nobody's");
     assert!(error.message().contains("not one of this driver's"), "{error}");
 }
+
+#[tokio::test]
+async fn pages_of_a_container_made_anew_are_not_mixed_with_those_of_the_old_one() {
+    use perihelion_driver::change_feed::{ChangeFeedOptions, ChangeFeedStart};
+    use perihelion_driver::operation::{OperationKind, Target};
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    fill(&lab, &driver, 40).await;
+    let options = QueryOptions::new().with_page_items(NonZeroU32::new(2).expect("not zero"));
+    let mut pages = start(&lab, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
+    page(&mut pages).await.expect("rows");
+    let from_the_beginning = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
+    let mut feed =
+        driver.change_feed(&lab.container, from_the_beginning, &within(DEADLINE)).await.expect("a feed");
+    feed.next_page().await.expect("changes");
+
+    let other = lab.driver();
+    let remove = Operation::new(OperationKind::Delete, Target::container(&lab.container));
+    run(&other, &remove).await.expect("removed");
+    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    let again = Operation::new(OperationKind::Create, Target::containers("d")).with_body(body);
+    run(&other, &again).await.expect("made again");
+    fill(&lab, &other, 10).await;
+
+    let refused = loop {
+        match pages.next_page().await {
+            // What was asked for ahead is the old container's, all of it.
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("rows of two containers"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+    assert!(refused.message().contains("start again"), "{refused}");
+    let refused = feed.next_page().await.expect_err("another container");
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+    let options = options.with_continuation(pages.continuation().expect("it was not the end"));
+    let refused = start(&lab, &other, "SELECT * FROM c", options).await.expect_err("of the old container");
+    assert_eq!(refused.kind(), ErrorKind::BadRequest);
+    start(&lab, &driver, "SELECT * FROM c", QueryOptions::new()).await.expect("the new container");
+}
