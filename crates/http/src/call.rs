@@ -38,6 +38,11 @@ impl Call {
         self.deadline
     }
 
+    /// Whether it should be over by now.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
     /// The only protocol the caller allows.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         self.protocol

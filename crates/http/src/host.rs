@@ -119,7 +119,7 @@ impl Host {
         fresh: bool,
     ) -> Result<Place, Failure> {
         let now = clock::now();
-        if call.deadline().is_some_and(|deadline| deadline <= now) {
+        if call.is_late(now) {
             return Err(Failure::timed_out(Step::Wait));
         }
         let wanted = call.protocol().or(settings.protocol);

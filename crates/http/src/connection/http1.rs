@@ -5,7 +5,8 @@
 //! dropped drops its connection, which closes it.
 //!
 //! Everything hyper tells the caller, it tells from within the connection's own poll. So what waits for it is
-//! polled with a waker that does nothing, right after.
+//! polled with a waker that does nothing, right after; and what the caller's polls wake in turn is the task that
+//! is running already (see `relay`).
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -23,6 +24,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
+use super::relay::Relay;
 use super::wire::{Progress, Stream, Wire};
 use super::{Info, Unsent};
 use crate::call::{Call, Cause, Failure};
@@ -49,6 +51,7 @@ pub(crate) struct Http1 {
     wire: Arc<Wire>,
     info: Info,
     alarm: Alarm,
+    relay: Relay,
 }
 
 impl Pooled for Box<Http1> {
@@ -66,7 +69,15 @@ impl Http1 {
             .max_header_size(settings.header_bytes_max)
             .handshake(TokioIo::new(stream))
             .await?;
-        Ok(Box::new(Http1 { sender, driver, over: false, wire, info, alarm: Alarm::default() }))
+        Ok(Box::new(Http1 {
+            sender,
+            driver,
+            over: false,
+            wire,
+            info,
+            alarm: Alarm::default(),
+            relay: Relay::new(),
+        }))
     }
 
     /// Whether a request may be sent now, as far as can be told: the peer has not closed the connection and
@@ -80,15 +91,29 @@ impl Http1 {
 
     /// Lets hyper finish what it can without waiting, and says whether the connection can be used again.
     fn settle(&mut self) -> bool {
-        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.drive_alone();
         !self.over && self.sender.is_ready()
     }
 
-    fn drive(&mut self, cx: &mut Context<'_>) {
+    /// Lets hyper do what it can without waiting.
+    fn drive_alone(&mut self) {
         if !self.over {
-            // An error is told to whoever waits for a response, or is of no consequence.
-            self.over = Pin::new(&mut self.driver).poll(cx).is_ready();
+            self.over = self.relay.poll_alone(|cx| Pin::new(&mut self.driver).poll(cx)).is_ready();
         }
+    }
+
+    /// Lets hyper do what it can, and says whether `look` finds what came of it. If not, the task of `cx` is
+    /// woken when it is worth another look.
+    fn drive_until<T>(&mut self, cx: &Context<'_>, mut look: impl FnMut() -> Poll<T>) -> Poll<T> {
+        if self.over {
+            return look();
+        }
+        let Http1 { driver, over, relay, .. } = self;
+        relay.poll(cx, |cx| {
+            // An error is told to whoever waits for a response, or is of no consequence.
+            *over = *over || Pin::new(&mut *driver).poll(cx).is_ready();
+            look()
+        })
     }
 }
 
@@ -128,19 +153,21 @@ pub(crate) async fn send(
     let mut progress = Progress::begin(&http1.wire);
     let mut answer = pin!(http1.sender.try_send_request(request));
     let answered = poll_fn(|cx| {
-        http1.drive(cx);
+        // A long upload that moves on is not late.
+        let moved_at = handed_over.max(http1.wire.flushed_at());
+        let first_byte = deadline::after(moved_at, settings.first_byte);
+        let deadline = deadline::earlier(call.deadline(), first_byte);
+        // Before the connection: one that always has something to do would leave the timer no time to ring.
+        if let Poll::Ready(passed) = http1.alarm.poll_until(deadline, cx) {
+            return Poll::Ready(Err(Some(passed)));
+        }
+        let looked = http1.drive_until(cx, || answer.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         note_progress(call, &mut progress, &http1.wire);
-        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match looked {
             Poll::Ready(answered) => Poll::Ready(Ok(answered)),
             // What hyper does not answer although the connection is over, it never will.
             Poll::Pending if http1.over => Poll::Ready(Err(None)),
-            Poll::Pending => {
-                // A long upload that moves on is not late.
-                let moved_at = handed_over.max(http1.wire.flushed_at());
-                let first_byte = deadline::after(moved_at, settings.first_byte);
-                let deadline = deadline::earlier(call.deadline(), first_byte);
-                http1.alarm.poll_until(deadline, cx).map(|passed| Err(Some(passed)))
-            }
+            Poll::Pending => Poll::Pending,
         }
     })
     .await;
@@ -225,7 +252,7 @@ fn poll_now(http1: &mut Http1, incoming: &mut Incoming) -> Poll<Option<hyper::Re
         return piece;
     }
     // Having been asked for a piece, hyper reads one.
-    http1.drive(cx);
+    http1.drive_alone();
     poll_piece(incoming, cx)
 }
 
@@ -271,11 +298,12 @@ impl Receiving {
         let piece = match self.ahead.pop_front() {
             Some(piece) => Some(piece),
             None => {
+                let incoming = &mut self.incoming;
                 let nobody = &mut Context::from_waker(Waker::noop());
-                let mut piece = poll_piece(&mut self.incoming, nobody);
+                let mut piece = poll_piece(incoming, nobody);
                 if piece.is_pending() {
-                    http1.drive(cx);
-                    piece = poll_piece(&mut self.incoming, nobody);
+                    // Having been asked for a piece, hyper reads one.
+                    piece = http1.drive_until(cx, || poll_piece(incoming, nobody));
                 }
                 match piece {
                     Poll::Ready(piece) => piece,
@@ -289,6 +317,8 @@ impl Receiving {
         };
         let now = clock::now();
         match piece {
+            // A peer that never pauses must not get past the deadline.
+            Some(Ok(_)) if self.call.is_late(now) => self.fail(ErrorKind::TimedOut, None),
             Some(Ok(piece)) => {
                 self.until = deadline::earlier(self.call.deadline(), deadline::after(now, self.silence));
                 if self.ahead.is_empty() && self.incoming.is_end_stream() {

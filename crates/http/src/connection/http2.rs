@@ -555,6 +555,8 @@ impl Receiving {
         }
         let now = clock::now();
         match piece {
+            // A peer that never pauses must not get past the deadline.
+            Some(Ok(_)) if self.call.is_late(now) => self.fail(Failure::timed_out(Step::Body)),
             Some(Ok(piece)) => {
                 self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
                 self.until = deadline::earlier(self.call.deadline(), deadline::after(now, self.silence));

@@ -2,6 +2,7 @@
 
 pub(crate) mod http1;
 pub(crate) mod http2;
+mod relay;
 mod wire;
 
 use std::net::SocketAddr;
