@@ -73,6 +73,24 @@ impl From<bool> for PartitionKeyComponent {
     }
 }
 
+impl From<i32> for PartitionKeyComponent {
+    fn from(value: i32) -> PartitionKeyComponent {
+        PartitionKeyComponent::Number(value.into())
+    }
+}
+
+impl From<u32> for PartitionKeyComponent {
+    fn from(value: u32) -> PartitionKeyComponent {
+        PartitionKeyComponent::Number(value.into())
+    }
+}
+
+impl From<&String> for PartitionKeyComponent {
+    fn from(value: &String) -> PartitionKeyComponent {
+        PartitionKeyComponent::String(value.clone())
+    }
+}
+
 impl From<&serde_json::Value> for PartitionKeyComponent {
     /// What a value found at a partition key path counts as.
     fn from(value: &serde_json::Value) -> PartitionKeyComponent {
@@ -123,6 +141,41 @@ impl PartitionKey {
 impl From<Vec<PartitionKeyComponent>> for PartitionKey {
     fn from(components: Vec<PartitionKeyComponent>) -> PartitionKey {
         PartitionKey(components)
+    }
+}
+
+macro_rules! key_of_one {
+    ($($one:ty),*) => {$(
+        impl From<$one> for PartitionKey {
+            fn from(component: $one) -> PartitionKey {
+                PartitionKey::single(component)
+            }
+        }
+    )*};
+}
+
+key_of_one!(&str, String, &String, f64, i32, u32, bool, PartitionKeyComponent);
+
+impl<A, B> From<(A, B)> for PartitionKey
+where
+    A: Into<PartitionKeyComponent>,
+    B: Into<PartitionKeyComponent>,
+{
+    /// The two levels of a hierarchical key.
+    fn from((outer, inner): (A, B)) -> PartitionKey {
+        PartitionKey(vec![outer.into(), inner.into()])
+    }
+}
+
+impl<A, B, C> From<(A, B, C)> for PartitionKey
+where
+    A: Into<PartitionKeyComponent>,
+    B: Into<PartitionKeyComponent>,
+    C: Into<PartitionKeyComponent>,
+{
+    /// The three levels of a hierarchical key.
+    fn from((outer, middle, inner): (A, B, C)) -> PartitionKey {
+        PartitionKey(vec![outer.into(), middle.into(), inner.into()])
     }
 }
 

@@ -1,0 +1,72 @@
+//! An operation until it is awaited.
+
+use std::fmt;
+use std::future::IntoFuture;
+
+use driver::operation::Operation;
+use driver::options::OperationOptions;
+use driver::{CosmosDriver, Response};
+use futures::future::BoxFuture;
+
+use crate::Result;
+
+/// An operation that begins when it is awaited and gives an `R`.
+#[must_use = "nothing is sent before it is awaited"]
+pub struct Call<R> {
+    driver: CosmosDriver,
+    /// Or why it cannot be sent.
+    operation: Result<Operation>,
+    options: OperationOptions,
+    read: fn(Response) -> Result<R>,
+}
+
+impl<R> Call<R> {
+    pub(crate) fn new(
+        driver: &CosmosDriver,
+        operation: Result<Operation>,
+        read: fn(Response) -> Result<R>,
+    ) -> Call<R> {
+        Call { driver: driver.clone(), operation, options: OperationOptions::new(), read }
+    }
+
+    /// Options of this call alone: deadline, regions, retries, hedging, consistency.
+    pub fn options(mut self, options: OperationOptions) -> Call<R> {
+        self.options = options;
+        self
+    }
+
+    /// Sees at least what this session token has seen, instead of what this client has.
+    pub fn session_token(self, token: &str) -> Call<R> {
+        self.change(|operation| operation.with_session_token(token))
+    }
+
+    pub(crate) fn change(mut self, change: impl FnOnce(Operation) -> Operation) -> Call<R> {
+        self.operation = self.operation.map(change);
+        self
+    }
+
+    /// The same, read in another way.
+    pub(crate) fn reading<S>(self, read: fn(Response) -> Result<S>) -> Call<S> {
+        Call { driver: self.driver, operation: self.operation, options: self.options, read }
+    }
+
+    async fn send(self) -> Result<R> {
+        let response = self.driver.execute_operation(&self.operation?, &self.options).await?;
+        (self.read)(response)
+    }
+}
+
+impl<R: Send + 'static> IntoFuture for Call<R> {
+    type Output = Result<R>;
+    type IntoFuture = BoxFuture<'static, Result<R>>;
+
+    fn into_future(self) -> BoxFuture<'static, Result<R>> {
+        Box::pin(self.send())
+    }
+}
+
+impl<R> fmt::Debug for Call<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}

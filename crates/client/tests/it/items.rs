@@ -1,0 +1,91 @@
+//! One item, and several at once.
+
+use perihelion::{Batch, ErrorKind, Item, Patch};
+
+use crate::{Lab, Order, order};
+
+#[tokio::test]
+async fn an_item_is_created_read_replaced_and_deleted() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let created = orders.create_item("ada", &order("1", 10.0)).await.expect("created");
+    assert!(created.charge() > 1.0 && created.etag().is_some() && created.raw().body().is_empty());
+
+    let read = orders.read_item::<Item<Order>>("ada", "1").await.expect("read");
+    assert_eq!(read.value().value, order("1", 10.0));
+    assert_eq!(Some(read.value().etag.as_str()), created.etag());
+    assert_eq!(read.diagnostics().attempts().len(), 1);
+
+    let stored = orders.replace_item("ada", "1", &order("1", 11.0)).returning::<Order>().await.expect("replaced");
+    assert_eq!(stored.into_value().total, 11.0);
+    orders.delete_item("ada", "1").await.expect("deleted");
+    let gone = orders.read_item::<Order>("ada", "1").await.expect_err("deleted");
+    assert_eq!(gone.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_write_can_depend_on_the_version_that_was_read() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("made");
+    let etag = first.etag().expect("a version").to_owned();
+    orders.replace_item("ada", "1", &order("1", 2.0)).if_match(&etag).await.expect("unchanged until now");
+    let late = orders.replace_item("ada", "1", &order("1", 3.0)).if_match(&etag).await.expect_err("changed");
+    assert_eq!(late.kind(), ErrorKind::PreconditionFailed);
+    let again = orders.create_item("ada", &order("1", 4.0)).await.expect_err("there is one");
+    assert_eq!(again.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn a_patch_changes_parts_of_an_item_under_a_condition() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    orders.create_item("ada", &order("1", 10.0)).await.expect("made");
+    let patch = || Patch::new().increment("/total", 5).set("/note", "paid");
+    let patched = orders.patch_item("ada", "1", patch()).returning::<serde_json::Value>().await.expect("patched");
+    assert_eq!((&patched.value()["total"], &patched.value()["note"]), (&15.into(), &"paid".into()));
+    let refused = patch().only_if("FROM c WHERE c.total < 0");
+    let refused = orders.patch_item("ada", "1", refused).await.expect_err("the condition does not hold");
+    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn a_batch_happens_as_a_whole_or_not_at_all() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let batch = Batch::new("ada")
+        .create(&order("1", 1.0))
+        .upsert(&order("2", 2.0))
+        .patch("1", Patch::new().increment("/total", 1))
+        .read("1");
+    let done = orders.execute_batch(batch).await.expect("all happened");
+    assert_eq!(done.value().len(), 4);
+    assert_eq!(done.value()[3].value::<Order>().expect("an order"), Some(order("1", 2.0)));
+
+    let batch = Batch::new("ada").delete("2").create(&order("1", 9.0));
+    let failed = orders.execute_batch(batch).await.expect_err("there is an item 1");
+    assert_eq!(failed.kind(), ErrorKind::Conflict);
+    assert!(failed.message().contains("operation 1 of the batch"), "{failed}");
+    orders.read_item::<Order>("ada", "2").await.expect("not deleted: nothing happened");
+}
+
+#[tokio::test]
+async fn a_value_without_a_json_form_is_refused_before_anything_is_sent() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let unprintable = std::collections::HashMap::from([((1, 2), 3)]);
+    let error = orders.create_item("ada", &unprintable).await.expect_err("keys are not text");
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    assert!(error.diagnostics().is_none(), "nothing was sent");
+    let error = orders.patch_item("ada", "1", Patch::new().set("/a", &unprintable)).await.expect_err("the same");
+    assert!(error.message().contains("/a"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_what_was_expected_says_so() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    orders.create_item("ada", &order("1", 1.0)).await.expect("made");
+    let error = orders.read_item::<Vec<u8>>("ada", "1").await.expect_err("an object, not a list");
+    assert_eq!(error.kind(), ErrorKind::BadResponse);
+}

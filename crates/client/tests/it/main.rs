@@ -1,0 +1,44 @@
+//! The client against an account in three regions, over real sockets.
+
+mod items;
+mod resources;
+
+use emulator::{Emulator, EmulatorConfig, Running};
+use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition};
+use serde::{Deserialize, Serialize};
+
+/// A running account, and a client of it.
+struct Lab {
+    client: CosmosClient,
+    _running: Running,
+}
+
+impl Lab {
+    async fn start() -> Lab {
+        let mut config = EmulatorConfig::default();
+        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        let running = Emulator::start(config).await.expect("the emulator starts");
+        let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
+        Lab { client, _running: running }
+    }
+
+    /// A container whose partition key is `/customer`.
+    async fn orders(&self) -> ContainerClient {
+        self.client.create_database("shop").await.expect("made");
+        let shop = self.client.database("shop");
+        let key = PartitionKeyDefinition::hash("/customer").expect("a path");
+        shop.create_container(&ContainerProperties::new("orders", key)).await.expect("made");
+        shop.container("orders")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Order {
+    id: String,
+    customer: String,
+    total: f64,
+}
+
+fn order(id: &str, total: f64) -> Order {
+    Order { id: id.to_owned(), customer: "ada".to_owned(), total }
+}
