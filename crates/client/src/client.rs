@@ -46,11 +46,19 @@ impl CosmosClient {
     }
 
     /// Makes a database whose containers share a throughput.
-    pub fn create_database_with(&self, id: &str, throughput: &Throughput) -> Call<Response<DatabaseProperties>> {
+    pub fn create_database_with(
+        &self,
+        id: &str,
+        throughput: &Throughput,
+    ) -> Call<Response<DatabaseProperties>> {
         self.create_database_of(id, Some(throughput))
     }
 
-    fn create_database_of(&self, id: &str, throughput: Option<&Throughput>) -> Call<Response<DatabaseProperties>> {
+    fn create_database_of(
+        &self,
+        id: &str,
+        throughput: Option<&Throughput>,
+    ) -> Call<Response<DatabaseProperties>> {
         #[derive(Serialize)]
         struct NewDatabase<'a> {
             id: &'a str,

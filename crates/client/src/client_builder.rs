@@ -9,9 +9,9 @@ use driver::{Account, CosmosRuntime, Error, ErrorKind};
 use perihelion_http::pool::PoolConfig;
 use perihelion_http::{BuildError, ClientBuilder};
 
+use crate::Result;
 use crate::client::CosmosClient;
 use crate::transport::Clients;
-use crate::Result;
 
 /// Options of a [`CosmosClient`].
 ///
@@ -49,7 +49,13 @@ impl CosmosClientBuilder {
             .connect_timeout(config.connect_timeout)
             .tcp_keepalive(config.tcp_keepalive)
             .pool(pool);
-        CosmosClientBuilder { account, http: Ok(http), options: DriverOptions::new(), sharding: None, application: None }
+        CosmosClientBuilder {
+            account,
+            http: Ok(http),
+            options: DriverOptions::new(),
+            sharding: None,
+            application: None,
+        }
     }
 
     /// Prefers these regions, first one first; otherwise the account's own order.
@@ -109,9 +115,10 @@ impl CosmosClientBuilder {
 
     /// The client. Nothing is sent yet; an option that cannot be obeyed is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
-        let clients = self.http.and_then(Clients::new).map_err(|error| {
-            Error::new(ErrorKind::Configuration, error.to_string()).with_source(error)
-        })?;
+        let clients = self
+            .http
+            .and_then(Clients::new)
+            .map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()).with_source(error))?;
         let environment = EnvironmentOptions::of_process()?;
         let mut runtime = CosmosRuntime::builder(Arc::new(clients)).with_environment(environment);
         if let Some(sharding) = self.sharding {

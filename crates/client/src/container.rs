@@ -47,7 +47,8 @@ impl ContainerClient {
     /// Writes its properties over: indexing policy, time to live and the like.
     pub fn replace(&self, properties: &ContainerProperties) -> Call<Response<ContainerProperties>> {
         let target = Target::container(&self.name);
-        let operation = to_body(properties).map(|body| Operation::new(OperationKind::Replace, target).with_body(body));
+        let operation =
+            to_body(properties).map(|body| Operation::new(OperationKind::Replace, target).with_body(body));
         Call::new(self.driver(), operation, Response::read)
     }
 

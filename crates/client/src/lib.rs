@@ -51,13 +51,17 @@ pub use client::CosmosClient;
 pub use client_builder::CosmosClientBuilder;
 pub use container::ContainerClient;
 pub use database::DatabaseClient;
-pub use items::{Batch, BatchItem, BatchResponse, Patch, ReadItem, WriteItem};
+pub use items::{
+    Batch, BatchItem, BatchResponse, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query,
+    QueryItems, ReadItem, WriteItem,
+};
 pub use response::{Item, ItemResponse, Response};
 
+pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
-    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions,
-    ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
+    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
+    OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
 };
 pub use driver::{Account, Error, ErrorKind, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};

@@ -11,11 +11,8 @@ use crate::Result;
 pub(crate) fn to_body(value: &(impl Serialize + ?Sized)) -> Result<Bytes> {
     match serde_json::to_vec(value) {
         Ok(body) => Ok(Bytes::from(body)),
-        Err(error) => Err(Error::new(
-            ErrorKind::BadRequest,
-            format!("the value has no JSON form: {error}"),
-        )
-        .with_source(error)),
+        Err(error) => Err(Error::new(ErrorKind::BadRequest, format!("the value has no JSON form: {error}"))
+            .with_source(error)),
     }
 }
 

@@ -67,7 +67,9 @@ impl ContainerClient {
 async fn read(client: &CosmosClient, target: Target) -> Result<Option<Throughput>> {
     match offer(client, target).await? {
         None => Ok(None),
-        Some(offer) => offer.throughput().map(Some).map_err(|error| Error::new(ErrorKind::BadResponse, error.message)),
+        Some(offer) => {
+            offer.throughput().map(Some).map_err(|error| Error::new(ErrorKind::BadResponse, error.message))
+        }
     }
 }
 
@@ -76,7 +78,8 @@ async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput)
     // From manual to autoscale, or back, the service chooses the amount; the one that is wanted is set after.
     for _ in 0..2 {
         let Some(mut offer) = offer(client, target.clone()).await? else {
-            let message = "it has no throughput of its own; it shares another's, or the account is serverless";
+            let message =
+                "it has no throughput of its own; it shares another's, or the account is serverless";
             return Err(Error::new(ErrorKind::NotFound, message));
         };
         if let Some(answer) = answer.take()

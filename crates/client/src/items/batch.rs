@@ -92,7 +92,12 @@ impl Batch {
         self
     }
 
-    fn with_item(self, kind: BatchOperationType, id: Option<&str>, item: &(impl Serialize + ?Sized)) -> Batch {
+    fn with_item(
+        self,
+        kind: BatchOperationType,
+        id: Option<&str>,
+        item: &(impl Serialize + ?Sized),
+    ) -> Batch {
         let body = to_raw_value(item).map_err(|error| {
             Error::new(ErrorKind::BadRequest, format!("an item of the batch has no JSON form: {error}"))
                 .with_source(error)
@@ -176,7 +181,8 @@ fn operation(batch: Batch, target: Target) -> Result<Operation> {
 
 fn read(answer: driver::Response) -> Result<BatchResponse> {
     let results = parse_results(answer.body()).map_err(|error| {
-        Error::new(ErrorKind::BadResponse, format!("the answer is not that of a batch: {error}")).with_source(error)
+        Error::new(ErrorKind::BadResponse, format!("the answer is not that of a batch: {error}"))
+            .with_source(error)
     })?;
     // The one that failed; the others say that they depend on it.
     let failed = results
@@ -184,7 +190,8 @@ fn read(answer: driver::Response) -> Result<BatchResponse> {
         .enumerate()
         .find(|(_, result)| result.status.0 >= 400 && result.status != Status::FAILED_DEPENDENCY);
     if let Some((index, result)) = failed {
-        let what = result.message.clone().unwrap_or_else(|| format!("the service answered {}", result.status));
+        let what =
+            result.message.clone().unwrap_or_else(|| format!("the service answered {}", result.status));
         let kind = ErrorKind::of_status(result.status, result.sub_status);
         let message = format!("operation {index} of the batch failed, so none happened: {what}");
         return Err(Error::new(kind, message)

@@ -1,15 +1,19 @@
 //! Operations on the items of a container, one file each.
 
 mod batch;
+mod change_feed;
 mod create;
 mod delete;
 mod patch;
+mod query;
 mod read;
 mod replace;
 mod upsert;
 mod write;
 
 pub use batch::{Batch, BatchItem, BatchResponse};
+pub use change_feed::{Changes, ChangesPage, FollowChanges};
 pub use patch::Patch;
+pub use query::{Page, Pages, Query, QueryItems};
 pub use read::ReadItem;
 pub use write::WriteItem;

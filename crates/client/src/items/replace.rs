@@ -2,9 +2,9 @@ use driver::operation::Operation;
 use serde::Serialize;
 
 use super::write::WriteItem;
+use crate::PartitionKey;
 use crate::container::ContainerClient;
 use crate::serialize::to_body;
-use crate::PartitionKey;
 
 impl ContainerClient {
     /// Writes over an item that is there; [`NotFound`](crate::ErrorKind::NotFound) if there is none.

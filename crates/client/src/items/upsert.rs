@@ -2,9 +2,9 @@ use driver::operation::Operation;
 use serde::Serialize;
 
 use super::write::WriteItem;
+use crate::PartitionKey;
 use crate::container::ContainerClient;
 use crate::serialize::to_body;
-use crate::PartitionKey;
 
 impl ContainerClient {
     /// Stores an item, whether there is one with its id or not.

@@ -16,7 +16,8 @@ async fn an_item_is_created_read_replaced_and_deleted() {
     assert_eq!(Some(read.value().etag.as_str()), created.etag());
     assert_eq!(read.diagnostics().attempts().len(), 1);
 
-    let stored = orders.replace_item("ada", "1", &order("1", 11.0)).returning::<Order>().await.expect("replaced");
+    let stored =
+        orders.replace_item("ada", "1", &order("1", 11.0)).returning::<Order>().await.expect("replaced");
     assert_eq!(stored.into_value().total, 11.0);
     orders.delete_item("ada", "1").await.expect("deleted");
     let gone = orders.read_item::<Order>("ada", "1").await.expect_err("deleted");
@@ -42,7 +43,8 @@ async fn a_patch_changes_parts_of_an_item_under_a_condition() {
     let orders = lab.orders().await;
     orders.create_item("ada", &order("1", 10.0)).await.expect("made");
     let patch = || Patch::new().increment("/total", 5).set("/note", "paid");
-    let patched = orders.patch_item("ada", "1", patch()).returning::<serde_json::Value>().await.expect("patched");
+    let patched =
+        orders.patch_item("ada", "1", patch()).returning::<serde_json::Value>().await.expect("patched");
     assert_eq!((&patched.value()["total"], &patched.value()["note"]), (&15.into(), &"paid".into()));
     let refused = patch().only_if("FROM c WHERE c.total < 0");
     let refused = orders.patch_item("ada", "1", refused).await.expect_err("the condition does not hold");
@@ -77,7 +79,8 @@ async fn a_value_without_a_json_form_is_refused_before_anything_is_sent() {
     let error = orders.create_item("ada", &unprintable).await.expect_err("keys are not text");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
     assert!(error.diagnostics().is_none(), "nothing was sent");
-    let error = orders.patch_item("ada", "1", Patch::new().set("/a", &unprintable)).await.expect_err("the same");
+    let error =
+        orders.patch_item("ada", "1", Patch::new().set("/a", &unprintable)).await.expect_err("the same");
     assert!(error.message().contains("/a"), "{error}");
 }
 

@@ -1,5 +1,6 @@
 //! The client against an account in three regions, over real sockets.
 
+mod feeds;
 mod items;
 mod resources;
 

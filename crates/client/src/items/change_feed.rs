@@ -1,0 +1,111 @@
+//! `change_feed`: what was written, in order.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+
+use driver::change_feed::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges};
+use serde::de::DeserializeOwned;
+
+use crate::container::ContainerClient;
+use crate::serialize::from_body;
+use crate::{OperationOptions, Result};
+
+impl ContainerClient {
+    /// Follows what is written to the container, from now on unless it is told otherwise.
+    pub fn change_feed<T: DeserializeOwned>(&self) -> FollowChanges<T> {
+        FollowChanges {
+            container: self.clone(),
+            feed: ChangeFeedOptions::new(),
+            options: OperationOptions::new(),
+            change: PhantomData,
+        }
+    }
+}
+
+/// A change feed until it is started.
+#[must_use = "nothing is sent before it is started"]
+pub struct FollowChanges<T> {
+    container: ContainerClient,
+    feed: ChangeFeedOptions,
+    options: OperationOptions,
+    change: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> FollowChanges<T> {
+    /// Where to begin.
+    pub fn from(mut self, start: ChangeFeedStart) -> FollowChanges<T> {
+        self.feed = self.feed.with_start(start);
+        self
+    }
+
+    /// Which changes are told.
+    pub fn mode(mut self, mode: ChangeFeedMode) -> FollowChanges<T> {
+        self.feed = self.feed.with_mode(mode);
+        self
+    }
+
+    /// The most changes of a page.
+    pub fn page_size(mut self, changes: NonZeroU32) -> FollowChanges<T> {
+        self.feed = self.feed.with_page_items(changes);
+        self
+    }
+
+    /// Goes on where an earlier reader of the same feed stopped, be it in another process.
+    pub fn continuation(mut self, continuation: impl Into<String>) -> FollowChanges<T> {
+        self.feed = self.feed.with_continuation(continuation);
+        self
+    }
+
+    /// Options of each request of this feed.
+    pub fn options(mut self, options: OperationOptions) -> FollowChanges<T> {
+        self.options = options;
+        self
+    }
+
+    /// Starts it. What is written after this call is in one of its pages.
+    pub async fn start(self) -> Result<Changes<T>> {
+        let (driver, name) = (self.container.driver(), self.container.name());
+        let feed = driver.change_feed(name, self.feed, &self.options).await?;
+        Ok(Changes { feed, change: PhantomData })
+    }
+}
+
+impl<T> fmt::Debug for FollowChanges<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowChanges").field("feed", &self.feed).finish_non_exhaustive()
+    }
+}
+
+/// A change feed that is read.
+#[derive(Debug)]
+pub struct Changes<T> {
+    feed: ChangeFeed<ServiceChanges>,
+    change: PhantomData<fn() -> T>,
+}
+
+/// Some changes, those of one logical partition in the order in which they were made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChangesPage<T> {
+    /// The changes.
+    pub items: Vec<T>,
+    /// Whether there was nothing new anywhere: wait a while before the next page.
+    pub caught_up: bool,
+    /// Request units since the page before.
+    pub charge: f64,
+}
+
+impl<T: DeserializeOwned> Changes<T> {
+    /// The next changes, or word that there are none anywhere. Dropping the call loses nothing.
+    pub async fn next_page(&mut self) -> Result<ChangesPage<T>> {
+        let page = self.feed.next_page().await?;
+        let items = page.items.iter().map(|item| from_body(item)).collect::<Result<_>>()?;
+        Ok(ChangesPage { items, caught_up: page.caught_up(), charge: page.charge })
+    }
+
+    /// Where to go on after the pages so far. Give it to [`FollowChanges::continuation`].
+    pub fn continuation(&self) -> String {
+        self.feed.continuation()
+    }
+}

@@ -1,0 +1,208 @@
+//! `query_items`: SQL over a container, as pages or as a stream of rows.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+
+use driver::query::{QueryOptions, QueryPages, ServicePages};
+use driver::{Error, ErrorKind};
+use futures::Stream;
+use futures::stream::try_unfold;
+use protocol::container::{KeyCoverage, PartitionKeyDefinition};
+use protocol::partition::{EpkRange, effective_key, prefix_range};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::container::ContainerClient;
+use crate::serialize::{from_body, to_body};
+use crate::{OperationOptions, PartitionKey, Result};
+
+/// A query and its parameters.
+///
+/// ```
+/// use perihelion::Query;
+///
+/// let query = Query::new("SELECT * FROM c WHERE c.total > @least").with_parameter("@least", 10);
+/// ```
+#[derive(Debug)]
+pub struct Query {
+    text: String,
+    parameters: Vec<Value>,
+    /// The first value that has no JSON form.
+    problem: Option<Error>,
+}
+
+impl Query {
+    /// A query without parameters.
+    pub fn new(text: impl Into<String>) -> Query {
+        Query { text: text.into(), parameters: Vec::new(), problem: None }
+    }
+
+    /// Gives a parameter its value. Values never become a part of the text, so nothing has to be escaped.
+    #[must_use]
+    pub fn with_parameter(mut self, name: &str, value: impl Serialize) -> Query {
+        match serde_json::to_value(value) {
+            Ok(value) => self.parameters.push(json!({"name": name, "value": value})),
+            Err(error) => {
+                let message = format!("the value of {name} has no JSON form: {error}");
+                self.problem.get_or_insert(Error::new(ErrorKind::BadRequest, message).with_source(error));
+            }
+        }
+        self
+    }
+
+    fn body(self) -> Result<bytes::Bytes> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => to_body(&json!({"query": self.text, "parameters": self.parameters})),
+        }
+    }
+}
+
+impl From<&str> for Query {
+    fn from(text: &str) -> Query {
+        Query::new(text)
+    }
+}
+
+impl ContainerClient {
+    /// Asks a question, of all partitions unless a [key](QueryItems::partition_key) narrows it down. Rows come
+    /// as the query says they are ordered, and none is lost or repeated when partitions split meanwhile.
+    pub fn query_items<T: DeserializeOwned>(&self, query: impl Into<Query>) -> QueryItems<T> {
+        QueryItems {
+            container: self.clone(),
+            query: query.into(),
+            key: None,
+            paging: QueryOptions::new(),
+            options: OperationOptions::new(),
+            row: PhantomData,
+        }
+    }
+}
+
+/// A query until it is run: by [`pages`](QueryItems::pages) or as a [`stream`](QueryItems::stream) of rows.
+#[must_use = "nothing is sent before it is run"]
+pub struct QueryItems<T> {
+    container: ContainerClient,
+    query: Query,
+    key: Option<PartitionKey>,
+    paging: QueryOptions,
+    options: OperationOptions,
+    row: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> QueryItems<T> {
+    /// Looks at the items of this key only, or of all keys that begin like it.
+    pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> QueryItems<T> {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// The most rows of a page.
+    pub fn page_size(mut self, rows: NonZeroU32) -> QueryItems<T> {
+        self.paging = self.paging.with_page_items(rows);
+        self
+    }
+
+    /// Goes on where an earlier page of the same query stopped, be it in another process.
+    pub fn continuation(mut self, continuation: impl Into<String>) -> QueryItems<T> {
+        self.paging = self.paging.with_continuation(continuation);
+        self
+    }
+
+    /// Options of each request of this query.
+    pub fn options(mut self, options: OperationOptions) -> QueryItems<T> {
+        self.options = options;
+        self
+    }
+
+    /// Plans it; pages are asked for one by one.
+    pub async fn pages(self) -> Result<Pages<T>> {
+        let (driver, name) = (self.container.driver(), self.container.name());
+        let mut paging = self.paging;
+        if let Some(key) = &self.key {
+            let known = driver.container(name).await?;
+            paging = paging.with_range(range_of(key, known.partition_key())?);
+        }
+        let pages = driver.query(name, self.query.body()?, &paging, &self.options).await?;
+        Ok(Pages { pages, row: PhantomData })
+    }
+
+    /// Its rows, one by one, asking for pages as they are needed. Ends with the first error.
+    pub fn stream(self) -> impl Stream<Item = Result<T>> + Send
+    where
+        T: Send,
+    {
+        enum State<T> {
+            New(QueryItems<T>),
+            Running(Pages<T>, std::vec::IntoIter<T>),
+        }
+        try_unfold(State::New(self), async |state| {
+            let (mut pages, mut rows) = match state {
+                State::New(query) => (query.pages().await?, Vec::new().into_iter()),
+                State::Running(pages, rows) => (pages, rows),
+            };
+            loop {
+                if let Some(row) = rows.next() {
+                    return Ok(Some((row, State::Running(pages, rows))));
+                }
+                match pages.next_page().await? {
+                    Some(page) => rows = page.items.into_iter(),
+                    None => return Ok(None),
+                }
+            }
+        })
+    }
+}
+
+impl<T> fmt::Debug for QueryItems<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryItems").field("query", &self.query).finish_non_exhaustive()
+    }
+}
+
+/// The stretch of the ring that a key stands for.
+fn range_of(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Result<EpkRange> {
+    match definition.coverage(key) {
+        KeyCoverage::Complete => Ok(EpkRange::point(effective_key(definition, key))),
+        KeyCoverage::Prefix => Ok(prefix_range(definition, key)),
+        KeyCoverage::TooLong => {
+            let (given, wanted) = (key.components().len(), definition.paths.len());
+            let message = format!("the partition key has {given} components and the container's {wanted}");
+            Err(Error::new(ErrorKind::BadRequest, message))
+        }
+    }
+}
+
+/// A query under way.
+#[derive(Debug)]
+pub struct Pages<T> {
+    pages: QueryPages<ServicePages>,
+    row: PhantomData<fn() -> T>,
+}
+
+/// A page of rows.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Request units since the page before.
+    pub charge: f64,
+}
+
+impl<T: DeserializeOwned> Pages<T> {
+    /// The next page; none after the last. After an error the same page can be asked for again.
+    pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
+        let Some(page) = self.pages.next_page().await? else { return Ok(None) };
+        let items = page.rows.iter().map(|row| from_body(row)).collect::<Result<_>>()?;
+        Ok(Some(Page { items, charge: page.charge }))
+    }
+
+    /// Where to go on after the pages so far; none after the last. Give it to
+    /// [`QueryItems::continuation`] of the same query.
+    pub fn continuation(&self) -> Option<String> {
+        self.pages.continuation()
+    }
+}

@@ -1,0 +1,105 @@
+//! Many items: queries and the change feed.
+
+use std::num::NonZeroU32;
+
+use futures::TryStreamExt;
+use perihelion::{ChangeFeedStart, ContainerClient, ErrorKind, Query};
+
+use crate::{Lab, Order};
+
+/// Thirty orders of ten customers, totals 0 to 29.
+async fn fill(orders: &ContainerClient) {
+    for total in 0..30 {
+        let customer = format!("customer-{}", total % 10);
+        let order = Order { id: format!("o-{total}"), customer: customer.clone(), total: f64::from(total) };
+        orders.create_item(&customer, &order).await.expect("made");
+    }
+}
+
+fn totals(orders: &[Order]) -> Vec<f64> {
+    orders.iter().map(|order| order.total).collect()
+}
+
+#[tokio::test]
+async fn a_query_over_all_partitions_comes_in_order_as_a_stream() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    fill(&orders).await;
+    let query = Query::new("SELECT * FROM c WHERE c.total >= @least ORDER BY c.total DESC")
+        .with_parameter("@least", 27);
+    let rows: Vec<Order> = orders.query_items::<Order>(query).stream().try_collect().await.expect("rows");
+    assert_eq!(totals(&rows), [29.0, 28.0, 27.0]);
+    let count: Vec<u32> =
+        orders.query_items::<u32>("SELECT VALUE COUNT(1) FROM c").stream().try_collect().await.expect("one");
+    assert_eq!(count, [30]);
+}
+
+#[tokio::test]
+async fn a_query_is_paged_and_goes_on_from_a_continuation() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    fill(&orders).await;
+    let query = || {
+        let rows = NonZeroU32::new(7).expect("not zero");
+        orders.query_items::<Order>("SELECT * FROM c ORDER BY c.total").page_size(rows)
+    };
+    let mut pages = query().pages().await.expect("planned");
+    let first = pages.next_page().await.expect("a page").expect("there are rows");
+    assert_eq!((first.items.len(), first.charge > 0.0), (7, true));
+    let continuation = pages.continuation().expect("there is more");
+    let mut seen = totals(&first.items);
+    let mut pages = query().continuation(&continuation).pages().await.expect("planned");
+    while let Some(page) = pages.next_page().await.expect("a page") {
+        seen.extend(totals(&page.items));
+    }
+    assert_eq!(seen, (0..30).map(f64::from).collect::<Vec<_>>());
+    let other = orders.query_items::<Order>("SELECT * FROM c").continuation(continuation).pages().await;
+    assert_eq!(other.expect_err("of another query").kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn a_query_can_be_narrowed_to_one_key() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    fill(&orders).await;
+    let query = orders.query_items::<Order>("SELECT * FROM c ORDER BY c.total").partition_key("customer-3");
+    let rows: Vec<Order> = query.stream().try_collect().await.expect("rows");
+    assert_eq!(totals(&rows), [3.0, 13.0, 23.0]);
+    let wrong = orders.query_items::<Order>("SELECT * FROM c").partition_key(("a", "b")).pages().await;
+    assert_eq!(wrong.expect_err("one component is enough").kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn a_query_with_an_error_says_where_it_is() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let error = orders.query_items::<Order>("SELECT * FORM c").pages().await.expect_err("not SQL");
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    assert!(error.message().contains("FORM"), "{error}");
+}
+
+#[tokio::test]
+async fn changes_are_followed_from_the_beginning_or_from_where_somebody_stopped() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    fill(&orders).await;
+    let mut feed =
+        orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).start().await.expect("started");
+    let mut seen = Vec::new();
+    loop {
+        let page = feed.next_page().await.expect("a page");
+        if page.caught_up {
+            break;
+        }
+        seen.extend(totals(&page.items));
+    }
+    seen.sort_by(f64::total_cmp);
+    assert_eq!(seen, (0..30).map(f64::from).collect::<Vec<_>>());
+
+    let continuation = feed.continuation();
+    let late = Order { id: "late".into(), customer: "customer-1".into(), total: 99.0 };
+    orders.create_item("customer-1", &late).await.expect("made");
+    let mut feed = orders.change_feed::<Order>().continuation(continuation).start().await.expect("started");
+    assert_eq!(feed.next_page().await.expect("a page").items, [late]);
+    assert!(feed.next_page().await.expect("a page").caught_up);
+}
