@@ -135,12 +135,12 @@ impl<T: DeserializeOwned> QueryItems<T> {
         T: Send,
     {
         enum State<T> {
-            New(QueryItems<T>),
-            Running(Pages<T>, std::vec::IntoIter<T>),
+            New(Box<QueryItems<T>>),
+            Running(Box<Pages<T>>, std::vec::IntoIter<T>),
         }
-        try_unfold(State::New(self), async |state| {
+        try_unfold(State::New(Box::new(self)), async |state| {
             let (mut pages, mut rows) = match state {
-                State::New(query) => (query.pages().await?, Vec::new().into_iter()),
+                State::New(query) => (Box::new(query.pages().await?), Vec::new().into_iter()),
                 State::Running(pages, rows) => (pages, rows),
             };
             loop {
