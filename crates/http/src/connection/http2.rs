@@ -7,21 +7,28 @@
 //! Each request takes a [`Place`] first. There are never more of them than the peer allows streams, so what is
 //! handed to `h2` is sent and does not wait there, where nobody could tell that it never left.
 
+mod driver;
+#[cfg(test)]
+mod tests;
+mod upload;
+
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use h2::client::{Connection, SendRequest};
-use h2::{PingPong, Reason, RecvStream, SendStream};
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream};
 use http::uri::Uri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::SizeHint;
 use tokio::task::AbortHandle;
 
+use self::driver::{Keepalive, drive};
+use self::upload::Upload;
 use super::wire::{Progress, Stream, Wire};
 use super::{Info, Unsent};
 use crate::authority::Authority;
@@ -39,8 +46,6 @@ use crate::sharing::Sharing;
 /// Streams before the peer has said how many it allows. The services this is for allow 20; those that are
 /// refused were sent for nothing.
 const STREAMS_AT_FIRST: usize = 16;
-/// What h2 is given to keep until there is room for it. More waits here, where it is known that it waits.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Timers kept for later requests.
 const ALARMS_MAX: usize = 256;
 
@@ -161,68 +166,6 @@ impl Shared {
     fn serve(&self) {
         if let Some(sharing) = self.sharing.upgrade() {
             sharing.serve();
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Keepalive {
-    after: Duration,
-    answer: Duration,
-    idle: Duration,
-}
-
-/// Drives a connection to its end: its own, or that of the peer's patience or ours.
-async fn drive(
-    mut connection: Connection<Stream, Bytes>,
-    shared: Arc<Shared>,
-    wire: Arc<Wire>,
-    keepalive: Keepalive,
-) {
-    let closing = CloseOnDrop(shared);
-    let shared = &*closing.0;
-    let mut dead = pin!(watch(connection.ping_pong(), shared, &wire, keepalive));
-    poll_fn(|cx| {
-        let driven = Pin::new(&mut connection).poll(cx);
-        shared.allow(connection.max_concurrent_send_streams());
-        match driven {
-            // An error is told to the streams that it concerns.
-            Poll::Ready(_) => Poll::Ready(()),
-            Poll::Pending => dead.as_mut().poll(cx),
-        }
-    })
-    .await;
-}
-
-/// Says that a connection is closed, even if its driver is aborted.
-struct CloseOnDrop(Arc<Shared>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// Ends when the peer does not answer any more, or nobody asks it anything any more.
-async fn watch(pings: Option<PingPong>, shared: &Shared, wire: &Wire, keepalive: Keepalive) {
-    let Some(mut pings) = pings else { return std::future::pending().await };
-    let mut idle = Duration::ZERO;
-    loop {
-        let received = wire.received();
-        tokio::time::sleep(keepalive.after).await;
-        if wire.received() != received {
-            idle = Duration::ZERO;
-            continue;
-        }
-        if shared.streams.load(Ordering::Acquire) == 0 {
-            idle += keepalive.after;
-            if idle >= keepalive.idle {
-                return;
-            }
-        }
-        let ping = pings.ping(h2::Ping::opaque());
-        if !matches!(tokio::time::timeout(keepalive.answer, ping).await, Ok(Ok(_))) {
-            return;
         }
     }
 }
@@ -391,83 +334,6 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// A body on its way out.
-enum Upload {
-    /// All of it was handed over.
-    Whole,
-    /// The peer wanted no more of it. What it answers is what counts.
-    Cut,
-    Going {
-        stream: SendStream<Bytes>,
-        /// Waits for room.
-        piece: Option<Bytes>,
-        body: RequestBody,
-    },
-}
-
-impl Upload {
-    fn begin(mut stream: SendStream<Bytes>, mut body: RequestBody) -> Self {
-        let piece = body.take_bytes();
-        if let Some(piece) = piece.as_ref().filter(|piece| piece.len() > KEPT_BYTES_MAX) {
-            stream.reserve_capacity(piece.len());
-        }
-        Upload::Going { stream, piece, body }
-    }
-
-    fn is_whole(&self) -> bool {
-        matches!(self, Upload::Whole)
-    }
-
-    /// Hands over what there is and what there is room for. Ready when there is no more to do.
-    fn poll(&mut self, cx: &mut Context<'_>, moved: &mut bool) -> Poll<Result<(), Failure>> {
-        let Upload::Going { stream, piece, body } = self else { return Poll::Ready(Ok(())) };
-        let handed_over = loop {
-            // A short end needs no room: h2 keeps it and sends it as the peer allows.
-            if let Some(last) = piece.take_if(|last| body.is_over() && last.len() <= KEPT_BYTES_MAX) {
-                break stream.send_data(last, true);
-            }
-            let Some(waiting) = piece else {
-                match ready!(body.poll_piece(cx)) {
-                    Some(Ok(next)) => {
-                        stream.reserve_capacity(next.len());
-                        *piece = Some(next);
-                        continue;
-                    }
-                    Some(Err(error)) => {
-                        stream.send_reset(Reason::CANCEL);
-                        *self = Upload::Cut;
-                        let failure = Failure::new(ErrorKind::RequestBody, Step::Send);
-                        return Poll::Ready(Err(failure.because(error)));
-                    }
-                    None => break stream.send_data(Bytes::new(), true),
-                }
-            };
-            let room = stream.capacity().min(waiting.len());
-            if room == 0 && !waiting.is_empty() {
-                match ready!(stream.poll_capacity(cx)) {
-                    Some(Ok(_)) => continue,
-                    Some(Err(error)) => break Err(error),
-                    None => {
-                        *self = Upload::Cut;
-                        return Poll::Ready(Ok(()));
-                    }
-                }
-            }
-            let now = waiting.split_to(room);
-            *moved = true;
-            if waiting.is_empty() {
-                *piece = None;
-            }
-            if let Err(error) = stream.send_data(now, false) {
-                break Err(error);
-            }
-        };
-        // An error is the stream's, and told with the response.
-        *self = if handed_over.is_ok() { Upload::Whole } else { Upload::Cut };
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// The head is there. Often all of the body is as well.
 fn receive(
     place: Place,
@@ -617,6 +483,3 @@ fn failed(error: h2::Error, step: Step) -> Failure {
     };
     Failure::new(kind, step).because(error)
 }
-
-#[cfg(test)]
-mod tests;
