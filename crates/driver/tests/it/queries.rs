@@ -235,3 +235,31 @@ async fn pages_of_a_container_made_anew_are_not_mixed_with_those_of_the_old_one(
     assert_eq!(refused.kind(), ErrorKind::BadRequest);
     start(&lab, &driver, "SELECT * FROM c", QueryOptions::new()).await.expect("the new container");
 }
+
+#[tokio::test]
+async fn the_nearest_vectors_of_all_partitions_come_first() {
+    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = lab.driver();
+    let items: Vec<Value> = (0..40)
+        .map(|number| {
+            let angle = f64::from(number) * 0.037;
+            json!({"id": format!("i{number:02}"), "pk": format!("p{number}"), "v": [angle.cos(), angle.sin()]})
+        })
+        .collect();
+    for item in &items {
+        let key = PartitionKey::single(item["pk"].as_str().expect("text"));
+        run(&driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+    }
+    // Planned by the gateway: which way is near depends on the container's policy.
+    let query = "SELECT TOP 12 c.id FROM c ORDER BY VectorDistance(c.v, [0.6, 0.8])";
+    let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
+    let mut pages = start(&lab, &driver, query, options.clone()).await.expect(query);
+    let mut rows = page(&mut pages).await.expect("rows");
+    split(&lab, &lab.driver()).await;
+    let options = options.with_continuation(pages.continuation().expect("more"));
+    let mut pages = start(&lab, &lab.driver(), query, options).await.expect(query);
+    while let Some(more) = page(&mut pages).await {
+        rows.extend(more);
+    }
+    assert_eq!(rows, expected(&items, query));
+}
