@@ -1,7 +1,44 @@
 //! One operation in, one answer out, whatever the regions are doing.
 //!
-//! `CosmosDriver::execute_operation` is the only way to the service. It takes an [`Operation`] (what is
-//! wanted) and options, and gives a [`Response`] (bytes, headers, diagnostics) or a typed error.
+//! [`CosmosDriver::execute_operation`] is the only way to the service. It takes an [`Operation`] (what is
+//! wanted) and [options], and gives a [`Response`] (bytes, headers, diagnostics) or an [`Error`] whose
+//! kind says what the caller can do next, before the deadline, whatever happens.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use perihelion_driver::operation::ContainerName;
+//! use perihelion_driver::options::{DriverOptions, OperationOptions};
+//! use perihelion_driver::sharding::HttpClientFactory;
+//! use perihelion_driver::{Account, CosmosRuntime, Operation, Result};
+//! use protocol::partition::PartitionKey;
+//!
+//! # async fn example(clients: Arc<dyn HttpClientFactory>) -> Result<()> {
+//! // Once per process: connections and defaults. Once per account: what is known about it.
+//! let runtime = CosmosRuntime::builder(clients).build()?;
+//! let account = Account::from_connection_string("AccountEndpoint=https://…;AccountKey=…")?;
+//! let driver = runtime.driver(&account, DriverOptions::new())?;
+//!
+//! // Once per container: its name. Per operation: what is wanted.
+//! let orders = ContainerName::new("shop", "orders");
+//! let read = Operation::read_item(&orders, PartitionKey::single("customer-1"), "order-1");
+//! let response = driver.execute_operation(&read, &OperationOptions::new()).await?;
+//! println!("{} RU, {}", response.charge(), response.diagnostics().summary());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Building on it
+//!
+//! - Any request is an [`Operation::new`] of a kind and a [`Target`], with a
+//!   [`Scope`](operation::Scope): a logical partition, a stretch of the ring, or a physical partition.
+//!   Headers that only some operations have go in with [`Operation::with_header`].
+//! - Feeds are read page by page: [`Response::continuation`] is the next page's header. A request for a
+//!   stretch that a split has divided, or for a partition that is gone, is answered with 410/1002;
+//!   [`CosmosDriver::partitions_after`] then has the ranges that took its place.
+//! - Everything the driver retries, and what it never does, is the table in `docs/retries.md`.
+//!
+//! # On the way
 //!
 //! ```text
 //!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► HttpClient

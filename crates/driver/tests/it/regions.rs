@@ -5,6 +5,7 @@ use std::time::Duration;
 use emulator::faults::{ConnectionEffect, Down, OperationKind as Asked, Rule};
 use emulator::regions::Lag;
 use perihelion_driver::ErrorKind;
+use perihelion_driver::diagnostics::metrics::{BreakerGauge, SeriesKey, SeriesSnapshot};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use perihelion_driver::transport::request::ExecutionContext;
 use protocol::status::Status;
@@ -113,6 +114,12 @@ async fn a_partition_that_is_bad_in_one_region_is_left_alone_there_and_comes_bac
         }
     }
     assert_eq!(strikes, 2, "two failed reads open the breaker");
+    let metrics = driver.metrics_snapshot();
+    let open = |series: &&(SeriesKey, SeriesSnapshot)| series.1.breaker == BreakerGauge::Open;
+    let open: Vec<_> = metrics.series.iter().filter(open).map(|(key, _)| key).collect();
+    assert!(
+        matches!(&open[..], [key] if key.region.as_str() == WEST && key.range.is_some_and(|range| range.0 == bad))
+    );
     lab.running.faults().remove(&rule).expect("removed");
     // The background finds out that it is well again.
     let recovered = async {
