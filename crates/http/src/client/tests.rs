@@ -1,6 +1,7 @@
 //! The client against a well-behaved server. Those that behave badly are in `tests/it`.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -484,4 +485,30 @@ fn a_call_is_small_enough_to_move() {
     let request = Request::get("http://host/").body(()).expect("it is valid");
     let size = size_of_val(&client.send(request));
     assert!(size <= 3_000, "a call takes {size} bytes");
+}
+
+#[tokio::test]
+async fn a_task_that_has_done_its_share_goes_on_in_its_next_turn() {
+    // The runtime lets a task do only so much per turn; then nothing it asks for is ready, whether it is or
+    // not. Wherever in a call that happens, the call must ask to be polled again.
+    let (address, _server) = echo().await;
+    let client = Client::builder().no_proxy().first_byte_timeout(Duration::from_secs(20));
+    let client = client.build().expect("it is valid");
+    let mut turn = 0;
+    for round in 0..300 {
+        let connection = if round % 2 == 0 { "keep-alive" } else { "close" };
+        let request = Request::get(format!("http://{address}/a")).header("connection", connection);
+        let mut call = std::pin::pin!(client.send(request.body(()).expect("it is valid")));
+        let answered = std::future::poll_fn(|cx| {
+            turn += 1;
+            // Uses up more or less of the share first.
+            for _ in 0..(turn * 5) % 131 {
+                if let std::task::Poll::Ready(used) = tokio::task::coop::poll_proceed(cx) {
+                    used.made_progress();
+                }
+            }
+            call.as_mut().poll(cx)
+        });
+        answered.await.expect("it is answered");
+    }
 }

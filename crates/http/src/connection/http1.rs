@@ -151,7 +151,8 @@ pub(crate) async fn send(
     http1.info.describe(Protocol::Http1, reuse, &mut call.record);
     request.body_mut().tell_end(&http1.wire);
     let mut progress = Progress::begin(&http1.wire);
-    let mut answer = pin!(http1.sender.try_send_request(request));
+    // What was answered is there, even if the task has done its share for this turn.
+    let mut answer = pin!(tokio::task::unconstrained(http1.sender.try_send_request(request)));
     let answered = poll_fn(|cx| {
         // A long upload that moves on is not late.
         let moved_at = handed_over.max(http1.wire.flushed_at());
