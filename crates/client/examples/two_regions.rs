@@ -9,12 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use emulator::faults::Down;
 use emulator::{Emulator, EmulatorConfig};
 use perihelion::{Account, ContainerProperties, CosmosClient, PartitionKeyDefinition};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 #[derive(Serialize, Deserialize)]
 struct Reading {

@@ -93,6 +93,11 @@ impl Effect {
         Effect { connection: Some(connection), ..Effect::default() }
     }
 
+    /// Whether it has the last word: rules after it are not asked.
+    pub(super) fn decides(&self) -> bool {
+        self.status.is_some() || self.connection.is_some()
+    }
+
     /// What makes this impossible, if anything.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.delay.is_none() && self.delayed != Delayed::Request {

@@ -64,6 +64,14 @@ pub struct Rule {
 pub struct BadRule(pub(crate) String);
 
 impl Rule {
+    /// Whether `later` could never strike while this rule is there: this one is about the same requests, strikes
+    /// all of them for as long as it is there, and leaves nothing to decide.
+    pub(super) fn hides(&self, later: &Rule) -> bool {
+        let always = self.share.is_none() && self.every_nth.is_none();
+        let for_ever = self.count.is_none() && self.lasting.is_none() && self.after.is_none();
+        always && for_ever && self.effect.decides() && self.filter == later.filter
+    }
+
     /// Answers with a status and a sub-status, 0 for none.
     pub fn answer(status: u16, sub_status: u32) -> Rule {
         Rule::with(Effect::of_status(status, (sub_status != 0).then_some(sub_status)))

@@ -160,7 +160,21 @@ impl FaultSet {
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
     pub(crate) fn add(&self, rule: Rule, now: Duration) -> Result<String, BadRule> {
         rule.check(&self.regions.current())?;
+        self.check_overlap(&rule)?;
         self.put(rule, now)
+    }
+
+    /// Refuses a rule that could never strike, because another one has the last word on all its requests.
+    fn check_overlap(&self, rule: &Rule) -> Result<(), BadRule> {
+        let rules = self.rules.load();
+        let others = rules.live.iter().filter(|live| rule.id.as_deref() != Some(live.id.as_str()));
+        match others.map(|live| (&live.id, &live.rule)).find(|(_, other)| other.hides(rule)) {
+            None => Ok(()),
+            Some((id, _)) => Err(BadRule(format!(
+                "the rule '{id}' already decides about every request that this one is about, so this one would \
+                 never strike; remove it first (peri fault rm {id}), or add this one under its id to replace it"
+            ))),
+        }
     }
 
     /// Adds a rule that was checked, or needs no check.
@@ -329,7 +343,7 @@ impl Rules {
                 };
                 *wait = (*wait + delay.sample(draw.another())).min(DELAY_MAX);
             }
-            if effect.status.is_some() || effect.connection.is_some() {
+            if effect.decides() {
                 strike.outcome = Some(Arc::new(effect.clone()));
                 break;
             }

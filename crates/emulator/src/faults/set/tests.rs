@@ -37,7 +37,7 @@ fn delays_add_up_and_the_first_answer_wins() {
         Rule::delay(seconds(2)).holding_the_answer().named("late"),
         Rule::answer(503, 0).delayed_by(seconds(3)).named("down").on(OperationKind::Read),
         Rule::answer(429, 3200).named("storm"),
-        Rule::delay(seconds(4)).named("unreached"),
+        Rule::delay(seconds(4)).named("unreached").on(OperationKind::Create),
     ] {
         set.add(rule, seconds(0)).unwrap();
     }
@@ -101,7 +101,7 @@ fn a_rule_strikes_from_its_start_to_its_end_and_is_remembered() {
 #[test]
 fn an_id_is_replaced_in_its_place_and_counts_anew() {
     let set = set();
-    for rule in [Rule::answer(503, 0).named("a"), Rule::answer(429, 0).named("b")] {
+    for rule in [Rule::answer(503, 0).named("a"), Rule::answer(429, 0).named("b").on(OperationKind::Read)] {
         set.add(rule, seconds(0)).unwrap();
     }
     set.strike(&READ, seconds(0));
@@ -115,12 +115,37 @@ fn an_id_is_replaced_in_its_place_and_counts_anew() {
 }
 
 #[test]
+fn a_rule_that_could_never_strike_is_refused() {
+    let on_reads = || Rule::answer(429, 3200).on(OperationKind::Read);
+    let cases = [
+        ("the same requests", on_reads(), on_reads(), true),
+        ("a delay after the last word", on_reads(), Rule::delay(seconds(1)).on(OperationKind::Read), true),
+        ("other requests", on_reads(), Rule::answer(503, 0).on(OperationKind::Create), false),
+        ("more requests", on_reads(), Rule::answer(503, 0), false),
+        ("one after the other", on_reads().times(2), on_reads(), false),
+        ("one after a while", on_reads().lasting(seconds(1)), on_reads(), false),
+        ("the rest of a share", on_reads().share(0.5), on_reads(), false),
+        ("delays add up", Rule::delay(seconds(1)), Rule::delay(seconds(1)), false),
+    ];
+    for (name, first, second, refused) in cases {
+        let set = set();
+        set.add(first.named("first"), seconds(0)).unwrap();
+        let added = set.add(second.clone().named("second"), seconds(0));
+        assert_eq!(added.is_err(), refused, "{name}: {added:?}");
+        if let Err(error) = added {
+            assert!(error.to_string().contains("peri fault rm first"), "{error}");
+            set.add(second.named("first"), seconds(0)).expect("replacing is no overlap");
+        }
+    }
+}
+
+#[test]
 fn there_is_a_most_of_rules_and_of_memories() {
     let set = set();
     for _ in 0..RULES_MAX {
-        set.add(Rule::answer(503, 0), seconds(0)).unwrap();
+        set.add(Rule::answer(503, 0).times(9), seconds(0)).unwrap();
     }
-    let error = set.add(Rule::answer(503, 0), seconds(0)).unwrap_err().to_string();
+    let error = set.add(Rule::answer(503, 0).times(9), seconds(0)).unwrap_err().to_string();
     assert!(error.contains("64") && error.contains("remove one"), "{error}");
     set.add(Rule::answer(500, 0).named("fault-1"), seconds(0)).expect("replacing needs no room");
     set.clear(seconds(0));
