@@ -50,7 +50,13 @@ impl Relay {
             self.state.phase.store(POLLING, Ordering::SeqCst);
             let polled = poll(&mut Context::from_waker(&self.waker));
             let called = self.state.phase.swap(RESTING, Ordering::SeqCst) == CALLED;
-            if polled.is_ready() || !called {
+            if polled.is_ready() {
+                // Nobody waits any more. Whoever takes the answer calls the connection in doing so, and
+                // would wake the task that is running.
+                drop(self.state.holder.take());
+                return polled;
+            }
+            if !called {
                 return polled;
             }
         }
@@ -91,6 +97,16 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    #[test]
+    fn who_has_its_answer_is_not_woken_by_taking_it() {
+        let count = Arc::<Count>::default();
+        let (waker, relay) = (Waker::from(Arc::clone(&count)), Relay::new());
+        let answer = relay.poll(&Context::from_waker(&waker), |cx| Poll::Ready(cx.waker().clone()));
+        let Poll::Ready(connection) = answer else { panic!("it is ready") };
+        connection.wake();
+        assert_eq!(count.0.load(Ordering::SeqCst), 0);
     }
 
     #[test]
