@@ -14,6 +14,9 @@ use h2::client::Connection;
 use super::super::wire::{Stream, Wire};
 use super::Shared;
 
+/// With so many streams, a write that waits for one round of the runtime is likely to be joined by others.
+const BUSY_STREAMS: usize = 8;
+
 /// When to ask whether the peer is alive, how long it has to answer, and how long it is kept for nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keepalive {
@@ -32,7 +35,14 @@ pub(super) async fn drive(
     let closing = CloseOnDrop(shared);
     let shared = &*closing.0;
     let mut dead = pin!(watch(connection.ping_pong(), shared, &wire, keepalive));
+    let mut stepped_back = false;
     poll_fn(|cx| {
+        // While many ask, those who are ready to ask as well go first, and all of it is written at once.
+        stepped_back = !stepped_back && shared.streams.load(Ordering::Relaxed) >= BUSY_STREAMS;
+        if stepped_back {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let driven = Pin::new(&mut connection).poll(cx);
         shared.allow(connection.max_concurrent_send_streams());
         match driven {
