@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
+use azure_core::http::Url;
+use driver::sharding::{ConnectAhead, HttpClientConfig, HttpClientFactory, NewClient};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use perihelion_http::{BuildError, Client, ClientBuilder};
 
 /// Makes clients that share one TLS configuration and have connections of their own.
@@ -18,6 +21,24 @@ impl Clients {
 
 impl HttpClientFactory for Clients {
     fn create(&self, _: &HttpClientConfig) -> NewClient {
-        NewClient::new(Arc::new(self.0.sibling()))
+        let client = self.0.sibling();
+        NewClient::new(Arc::new(client.clone())).with_connect(Arc::new(Warm(client)))
+    }
+}
+
+/// Connects a client before the first request that needs it.
+#[derive(Debug)]
+struct Warm(Client);
+
+impl ConnectAhead for Warm {
+    fn connect<'a>(&'a self, endpoint: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
+        async move {
+            let uri = endpoint.as_str().parse().map_err(|error| {
+                azure_core::Error::new(azure_core::error::ErrorKind::DataConversion, error)
+            })?;
+            self.0.connect(&uri).await?;
+            Ok(())
+        }
+        .boxed()
     }
 }

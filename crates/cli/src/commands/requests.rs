@@ -130,10 +130,10 @@ mod tests {
               "subStatus": 0, "charge": 0.0, "durationMs": 250.0, "rules": ["slow"] },
         ]});
         let expected = "\
-TIME          REGION   OPERATION        CONTAINER  RANGE  STATUS      RU     MS  FAULTS
+TIME          REGION   OPERATION        CONTAINER  RANGE  STATUS      RU      MS  FAULTS
 19:23:34.000  West US  read_item        d/c               left      0.00  250.00  slow
-19:23:35.000  West US  create_database  d                 201       4.95  12.00  slow, west
-19:23:36.500  East US  read_item        d/c        0      404/1002  1.00   0.12";
+19:23:35.000  West US  create_database  d                 201       4.95   12.00  slow, west
+19:23:36.500  East US  read_item        d/c        0      404/1002  1.00    0.12";
         assert_eq!(table(&answer).to_string(), expected);
     }
 }
