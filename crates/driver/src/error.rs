@@ -312,8 +312,12 @@ impl fmt::Display for Error {
     }
 }
 
+/// The story in one line, since this is what a program that ends with an error shows; `{:#?}` for everything.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return fmt::Display::fmt(self, f);
+        }
         let Story { kind, message, status, activity_id, retry_after, diagnostics, source } = &*self.0;
         f.debug_struct("Error")
             .field("kind", kind)

@@ -38,10 +38,6 @@ use crate::request::RequestBody;
 use crate::response::ResponseBody;
 use crate::settings::Settings;
 
-/// Idle for longer than this, a connection is asked for news before it is used again, at the price of a system
-/// call. Sooner, what the runtime knows is new enough.
-const PROBED_AFTER: Duration = Duration::from_millis(5);
-
 /// One connection that speaks HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct Http1 {
@@ -81,11 +77,10 @@ impl Http1 {
     }
 
     /// Whether a request may be sent now, as far as can be told: the peer has not closed the connection and
-    /// owes nothing.
-    pub(crate) fn is_usable(&mut self, idle: Duration) -> bool {
-        if idle >= PROBED_AFTER {
-            self.wire.probe();
-        }
+    /// owes nothing. Costs a system call: what the runtime has heard is old by as long as its last look, and a
+    /// request sent to a peer that is gone is one whose fate nobody knows.
+    pub(crate) fn is_usable(&mut self) -> bool {
+        self.wire.probe();
         self.settle()
     }
 
@@ -121,8 +116,7 @@ impl Http1 {
 pub(crate) fn checkout(host: &HostPool<Box<Http1>>, now: Instant) -> Option<Lease<Box<Http1>>> {
     loop {
         let mut lease = host.checkout(now)?;
-        let idle = now.saturating_duration_since(lease.connection().last_used_at);
-        if lease.is_usable(idle) {
+        if lease.is_usable() {
             return Some(lease);
         }
         lease.reject();

@@ -52,6 +52,8 @@ impl Subscriber for Listener {
 async fn each_checkout_and_checkin_is_told_with_the_host_and_its_numbers() {
     let server = Server::plain(|_| Script::from(well(2)));
     let (client, listener) = (client(), Listener::default());
+    // While there is but one subscriber, an event that another thread meets first is taken for unwanted.
+    let _another = tracing::Dispatch::new(Listener::default());
     let guard = tracing::subscriber::set_default(listener.clone());
     for _ in 0..2 {
         assert!(observed(&client, &server.url("/")).await.1.is_ok());
