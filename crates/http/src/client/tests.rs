@@ -112,16 +112,18 @@ async fn the_second_request_takes_the_first_ones_connection() {
     assert_eq!((metrics.hits, metrics.misses, metrics.idle, metrics.active), (1, 1, 1, 0));
 }
 
+/// A text in pieces, as a body that is made while it is sent.
+fn pieces(text: &str) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+    let pieces: Vec<Result<Bytes, Infallible>> =
+        text.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    futures::stream::iter(pieces)
+}
+
 #[tokio::test]
 async fn bodies_go_both_ways_in_one_piece_or_many() {
     let (address, _server) = echo().await;
     let client = Client::new();
     let long = "x".repeat(300_000);
-    let pieces = |text: &str| {
-        let pieces: Vec<Result<Bytes, Infallible>> =
-            text.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        futures::stream::iter(pieces)
-    };
     for (body, expected) in [
         (RequestBody::empty(), ""),
         (RequestBody::from("short"), "short"),
@@ -269,11 +271,6 @@ async fn bodies_go_both_ways_over_http2() {
     let (url, builder, _server) = echo_tls(&["h2"]).await;
     let client = builder.build().expect("it is valid");
     let long = "x".repeat(3_000_000);
-    let pieces = |text: &str| {
-        let pieces: Vec<Result<Bytes, Infallible>> =
-            text.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        futures::stream::iter(pieces)
-    };
     for (body, expected) in [
         (RequestBody::empty(), ""),
         (RequestBody::from("short"), "short"),
