@@ -69,8 +69,10 @@ async fn connect_one(address: SocketAddr, settings: &TcpSettings) -> io::Result<
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use socket2::{Domain, Socket, Type};
     use tokio::net::TcpListener;
+
+    use super::*;
 
     const PLAIN: TcpSettings = TcpSettings { keepalive: Some(Duration::from_secs(30)), local: None };
 
@@ -109,6 +111,30 @@ mod tests {
         let (_listener, address) = listener().await;
         let stream = connect(&[nobody().await, address], &PLAIN).await.expect("the second listens");
         assert_eq!(stream.peer_addr().expect("it is connected"), address);
+    }
+
+    /// An address where nobody answers: its line is full and nobody takes from it.
+    fn silent() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+        socket.listen(0).expect("it listens");
+        let address = socket.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
+        let mut waiting = Vec::new();
+        let patience = Duration::from_millis(50);
+        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, patience) {
+            waiting.push(stream);
+        }
+        (socket, waiting, address)
+    }
+
+    #[tokio::test]
+    async fn an_address_that_says_nothing_is_not_waited_for() {
+        let (_socket, _waiting, silent) = silent();
+        let (_listener, there) = listener().await;
+        let addresses = [silent, there];
+        let connecting = connect(&addresses, &PLAIN);
+        let stream = tokio::time::timeout(Duration::from_secs(10), connecting).await.expect("in time");
+        assert_eq!(stream.expect("the second").peer_addr().expect("connected"), there);
     }
 
     #[tokio::test]
