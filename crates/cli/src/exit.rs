@@ -11,6 +11,7 @@
 //! | 6 | the running `peri up` or the account refused what was asked |
 //! | 7 | some items were not imported |
 //! | 8 | the data directory cannot be opened |
+//! | 9 | a promise was broken under `peri chaos` |
 //! | 130 | a second signal cut the stop short |
 
 use std::net::SocketAddr;
@@ -30,6 +31,7 @@ const NOT_RUNNING: u8 = 5;
 const REFUSED: u8 = 6;
 const PARTIAL: u8 = 7;
 const CANNOT_OPEN: u8 = 8;
+const BROKEN: u8 = 9;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -66,6 +68,11 @@ impl Failure {
     /// Some of what was asked was done, and some was not.
     pub(crate) fn partial(message: String) -> Failure {
         Failure { code: PARTIAL, message, hint: None }
+    }
+
+    /// What was promised did not hold.
+    pub(crate) fn broken(message: String) -> Failure {
+        Failure { code: BROKEN, message, hint: None }
     }
 
     /// Adds what to do next.

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Clock(clock) => commands::clock::run(&clock),
         Command::Import(import) => commands::import::run(&import),
         Command::Export(export) => commands::export::run(&export),
+        Command::Chaos(chaos) => commands::chaos::run(&chaos),
     };
     exit::after(result)
 }

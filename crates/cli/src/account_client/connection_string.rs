@@ -36,6 +36,11 @@ impl ConnectionString {
         let key = Key::from_base64(EMULATOR_KEY).expect("the well-known key is one");
         ConnectionString { endpoint: LOCAL_ENDPOINT.to_owned(), key }
     }
+
+    /// The same, as text.
+    pub(crate) fn local_text() -> String {
+        format!("AccountEndpoint={LOCAL_ENDPOINT}/;AccountKey={EMULATOR_KEY};")
+    }
 }
 
 impl FromStr for ConnectionString {

@@ -11,6 +11,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
+    /// The connection string itself.
+    pub(crate) fn text(&self) -> String {
+        self.connection_string.clone().unwrap_or_else(ConnectionString::local_text)
+    }
+
     /// Where it is, and the key to it.
     pub(crate) fn connection(&self) -> Result<ConnectionString, String> {
         match &self.connection_string {

@@ -2,6 +2,7 @@
 
 mod account;
 mod cert;
+mod chaos;
 mod clock;
 mod container_path;
 mod control;
@@ -18,6 +19,7 @@ mod up;
 
 pub(crate) use account::Account;
 pub(crate) use cert::Cert;
+pub(crate) use chaos::Chaos;
 pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::Control;
@@ -45,6 +47,7 @@ Examples:
   peri snapshot save clean       something to come back to between tests
   peri clock advance 1h          see what expires, without waiting
   peri import shop/items a.csv   items for a container, from a file
+  peri chaos                     steady work while everything goes wrong, and what came of it
 
 Exit codes:
   0  ended as asked, also by SIGINT or SIGTERM
@@ -55,7 +58,8 @@ Exit codes:
   5  nothing answers on the control port or at the account
   6  the running `peri up` or the account refused what was asked
   7  some items were not imported
-  8  the data directory cannot be opened";
+  8  the data directory cannot be opened
+  9  a promise was broken under `peri chaos`";
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]
@@ -82,6 +86,7 @@ pub(crate) enum Command {
     Clock(Clock),
     Import(Import),
     Export(Export),
+    Chaos(Chaos),
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is done, one file per command.
 
 pub(crate) mod cert;
+pub(crate) mod chaos;
 pub(crate) mod clock;
 pub(crate) mod export;
 pub(crate) mod fault;

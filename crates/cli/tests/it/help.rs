@@ -24,8 +24,18 @@ fn help_says_what_each_command_is_for() {
     check(&["--help"], "help.txt");
     check(&["up", "--help"], "up.txt");
     check(&["cert", "--help"], "cert.txt");
-    let commands =
-        ["clock", "export", "fault", "import", "partition", "region", "requests", "snapshot", "status"];
+    let commands = [
+        "chaos",
+        "clock",
+        "export",
+        "fault",
+        "import",
+        "partition",
+        "region",
+        "requests",
+        "snapshot",
+        "status",
+    ];
     for command in commands {
         check(&[command, "--help"], &format!("{command}.txt"));
     }

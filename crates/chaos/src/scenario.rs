@@ -1,0 +1,462 @@
+//! What is to happen, as a file says it.
+//!
+//! In: TOML. Out: a [`Scenario`] that was checked, or what is wrong with it and where. What a fault does is
+//! a [`Trouble`]; which region and which moment "any" is, the seed decides later (`schedule`). Pure.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use emulator::clock::Span;
+use emulator::faults::{Delay, Down, Rule};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::workload::Load;
+
+/// Why a scenario cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadScenario(String);
+
+impl BadScenario {
+    pub(crate) fn new(text: impl Into<String>) -> BadScenario {
+        BadScenario(text.into())
+    }
+}
+
+/// What is to happen.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// What it shows, in a line.
+    pub about: String,
+    /// The kinds of account it is played on, one after the other.
+    pub writes: Vec<Writes>,
+    /// The regions of the account; the first one writes, and the client prefers them in this order.
+    pub regions: Vec<String>,
+    /// Physical partitions at the start.
+    pub partitions: u32,
+    /// How long commits take from one region to another.
+    pub lag: Option<Drawn>,
+    /// What is done all the time.
+    pub load: Load,
+    /// How long the load goes on after the last fault.
+    pub calm: Duration,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// Where an account takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Writes {
+    /// In its first region.
+    One,
+    /// In every region.
+    All,
+}
+
+impl fmt::Display for Writes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Writes::One => "one region writes",
+            Writes::All => "all regions write",
+        })
+    }
+}
+
+/// One thing that goes wrong, and ends again.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Fault {
+    /// What.
+    pub trouble: Trouble,
+    /// Where.
+    pub region: Place,
+    /// When, after the start.
+    pub at: Drawn,
+    /// How long.
+    pub lasting: Drawn,
+    /// What must hold meanwhile, beside what always must.
+    pub expect: Expect,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The region cannot be reached.
+    Down(Down),
+    /// The region is slow.
+    Slow(Delay),
+    /// The account leaves the region.
+    Drain,
+    /// The region becomes the one that writes; afterwards the one before does again.
+    Failover {
+        /// Whether the region before is down meanwhile.
+        outage: bool,
+    },
+    /// One physical partition is unavailable in the region.
+    Partition {
+        /// Which; drawn if it is not said.
+        range: Option<u32>,
+        /// What it answers.
+        status: u16,
+        /// With this sub-status.
+        sub_status: u32,
+    },
+    /// Requests are throttled.
+    Storm {
+        /// Which share of them.
+        share: f64,
+        /// What they are told to wait.
+        retry_after: Duration,
+    },
+    /// Partitions split, one after the other.
+    Splits {
+        /// How often.
+        every: Duration,
+        /// How long requests for a range wait before it is split.
+        hold: Duration,
+    },
+    /// Connections are reset: half of those that are meant before the request was read, half after it was done.
+    Reset {
+        /// The share of requests whose connection is.
+        share: f64,
+    },
+    /// Commits take this long to arrive in the region.
+    Lag(Drawn),
+    /// Any rule of the account; `regions` is added when the fault names one.
+    Rule(Box<Rule>),
+}
+
+impl Trouble {
+    /// Its name in a file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Trouble::Down(Down::BlackHole) => "black hole",
+            Trouble::Down(Down::Unavailable) => "503",
+            Trouble::Down(_) => "down",
+            Trouble::Slow(_) => "slow",
+            Trouble::Drain => "drain",
+            Trouble::Failover { outage: false } => "failover",
+            Trouble::Failover { outage: true } => "outage and failover",
+            Trouble::Partition { .. } => "bad partition",
+            Trouble::Storm { .. } => "throttle storm",
+            Trouble::Splits { .. } => "splits",
+            Trouble::Reset { .. } => "resets",
+            Trouble::Lag(_) => "lag",
+            Trouble::Rule(_) => "rule",
+        }
+    }
+}
+
+/// Which region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The one of this name.
+    Named(String),
+    /// Whichever the seed says.
+    Any,
+    /// Every one of them.
+    Everywhere,
+}
+
+/// What must hold during a fault.
+#[derive(Clone, Debug, PartialEq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Expect {
+    /// Whether reads may fail; they may not, unless this says so.
+    pub reads: Allowed,
+    /// Whether writes may fail; they may, unless this says otherwise.
+    pub writes: Option<Allowed>,
+    /// Reads are well again within this time after the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_within: Option<Span>,
+    /// Writes are well again within this time after the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_within: Option<Span>,
+}
+
+/// Whether operations may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allowed {
+    /// None may.
+    #[default]
+    Succeed,
+    /// Some may.
+    MayFail,
+}
+
+/// A time, or two to draw one between: `2s`, `1s..3s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// The shortest.
+    pub from: Duration,
+    /// The longest.
+    pub to: Duration,
+}
+
+impl Drawn {
+    /// Always this.
+    pub fn always(time: Duration) -> Drawn {
+        Drawn { from: time, to: time }
+    }
+
+    /// The time of a draw, 0 to 1.
+    pub(crate) fn at(self, share: f64) -> Duration {
+        self.from + (self.to - self.from).mul_f64(share)
+    }
+}
+
+impl FromStr for Drawn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Drawn, String> {
+        let span = |text: &str| text.parse::<Span>().map(|span| span.0).map_err(|error| error.to_string());
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let drawn = Drawn { from: span(from)?, to: span(to)? };
+        if drawn.from > drawn.to { Err(format!("'{text}' is empty; swap the two")) } else { Ok(drawn) }
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.from == self.to {
+            Span(self.from).fmt(f)
+        } else {
+            write!(f, "{}..{}", Span(self.from), Span(self.to))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Drawn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Drawn, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A file as it is written: everything may be missing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    name: Option<String>,
+    #[serde(default)]
+    about: String,
+    writes: Option<Vec<Writes>>,
+    regions: Option<Vec<String>>,
+    partitions: Option<u32>,
+    lag: Option<Drawn>,
+    #[serde(default)]
+    load: Load,
+    calm: Option<Span>,
+    #[serde(default)]
+    fault: Vec<WrittenFault>,
+}
+
+/// A fault as it is written: one form for all kinds, so that a word too much can be named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenFault {
+    kind: String,
+    at: Drawn,
+    #[serde(rename = "for")]
+    lasting: Drawn,
+    region: Option<String>,
+    #[serde(rename = "as")]
+    how: Option<String>,
+    by: Option<String>,
+    share: Option<f64>,
+    retry_after: Option<Span>,
+    every: Option<Span>,
+    hold: Option<Span>,
+    outage: Option<bool>,
+    range: Option<u32>,
+    status: Option<u16>,
+    sub_status: Option<u32>,
+    rule: Option<Rule>,
+    #[serde(default)]
+    expect: Expect,
+}
+
+/// What a fault of each kind may say beside when, where and what is expected.
+const KINDS: &[(&str, &[&str])] = &[
+    ("down", &["as"]),
+    ("slow", &["by"]),
+    ("drain", &[]),
+    ("failover", &["outage"]),
+    ("partition", &["range", "status", "sub-status"]),
+    ("storm", &["share", "retry-after"]),
+    ("splits", &["every", "hold"]),
+    ("reset", &["share"]),
+    ("lag", &["by"]),
+    ("rule", &["rule"]),
+];
+
+const REGIONS_DEFAULT: [&str; 3] = ["West US", "East US", "North Europe"];
+const PARTITIONS_DEFAULT: u32 = 4;
+const PARTITIONS_MAX: u32 = 100;
+const CALM_DEFAULT: Duration = Duration::from_millis(1_500);
+const FAULTS_MAX: usize = 64;
+const BYTES_MAX: usize = 1024 * 1024;
+
+impl Scenario {
+    /// Reads a scenario; `name` is what it is called unless it says so itself.
+    pub fn read(name: &str, text: &str) -> Result<Scenario, BadScenario> {
+        if text.len() > BYTES_MAX {
+            return Err(BadScenario(format!("a scenario has at most {BYTES_MAX} bytes")));
+        }
+        let written: Written =
+            toml::from_str(text).map_err(|error| BadScenario(error.to_string().trim_end().to_owned()))?;
+        let regions =
+            written.regions.unwrap_or_else(|| REGIONS_DEFAULT.iter().map(|&name| name.to_owned()).collect());
+        let faults = written.fault.into_iter().enumerate().map(|(at, fault)| {
+            fault.read(&regions).map_err(|error| BadScenario(format!("fault {}: {error}", at + 1)))
+        });
+        let scenario = Scenario {
+            name: written.name.unwrap_or_else(|| name.to_owned()),
+            about: written.about,
+            writes: written.writes.unwrap_or_else(|| vec![Writes::One]),
+            partitions: written.partitions.unwrap_or(PARTITIONS_DEFAULT),
+            lag: written.lag,
+            load: written.load,
+            calm: written.calm.map_or(CALM_DEFAULT, |span| span.0),
+            faults: faults.collect::<Result<_, _>>()?,
+            regions,
+        };
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> Result<(), BadScenario> {
+        let bad = |text: &str| Err(BadScenario::new(text));
+        if self.faults.is_empty() {
+            return bad("nothing goes wrong in it; add a [[fault]]");
+        }
+        if self.faults.len() > FAULTS_MAX {
+            return Err(BadScenario(format!("a scenario has at most {FAULTS_MAX} faults")));
+        }
+        if self.regions.is_empty() {
+            return bad("an account has at least one region");
+        }
+        if self.writes.is_empty() {
+            return bad("writes is a list of 'one', 'all' or both");
+        }
+        if !(1..=PARTITIONS_MAX).contains(&self.partitions) {
+            return Err(BadScenario(format!(
+                "partitions is {}; expected 1 to {PARTITIONS_MAX}",
+                self.partitions
+            )));
+        }
+        self.load.check()
+    }
+}
+
+impl WrittenFault {
+    fn read(self, regions: &[String]) -> Result<Fault, BadScenario> {
+        self.check_words()?;
+        if self.lasting.from.is_zero() {
+            return Err(BadScenario::new("a fault that lasts no time does nothing; give 'for' some"));
+        }
+        let region = place(self.region.as_deref(), regions)?;
+        let trouble = self.trouble()?;
+        if region == Place::Everywhere && matches!(trouble, Trouble::Failover { .. }) {
+            return Err(BadScenario::new("a failover goes to one region"));
+        }
+        Ok(Fault { trouble, region, at: self.at, lasting: self.lasting, expect: self.expect })
+    }
+
+    /// Refuses words that a fault of another kind has.
+    fn check_words(&self) -> Result<(), BadScenario> {
+        let Some((_, words)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
+            let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+            return Err(BadScenario(format!("'{}' is no kind; there are {}", self.kind, known.join(", "))));
+        };
+        let said = [
+            ("as", self.how.is_some()),
+            ("by", self.by.is_some()),
+            ("share", self.share.is_some()),
+            ("retry-after", self.retry_after.is_some()),
+            ("every", self.every.is_some()),
+            ("hold", self.hold.is_some()),
+            ("outage", self.outage.is_some()),
+            ("range", self.range.is_some()),
+            ("status", self.status.is_some()),
+            ("sub-status", self.sub_status.is_some()),
+            ("rule", self.rule.is_some()),
+        ];
+        match said.iter().find(|(word, is_said)| *is_said && !words.contains(word)) {
+            Some((word, _)) => {
+                Err(BadScenario(format!("'{word}' means nothing to a fault of kind '{}'", self.kind)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn trouble(&self) -> Result<Trouble, BadScenario> {
+        let missing = |word: &str| BadScenario(format!("a fault of kind '{}' needs '{word}'", self.kind));
+        let bad = |error: String| BadScenario(error);
+        let share = |usual: f64| match self.share.unwrap_or(usual) {
+            share if share > 0.0 && share <= 1.0 => Ok(share),
+            share => Err(BadScenario(format!("a share of {share} is impossible; more than 0, at most 1"))),
+        };
+        let millis = Duration::from_millis;
+        Ok(match self.kind.as_str() {
+            "down" => Trouble::Down(self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?),
+            "slow" => Trouble::Slow(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
+            "lag" => Trouble::Lag(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
+            "drain" => Trouble::Drain,
+            "failover" => Trouble::Failover { outage: self.outage.unwrap_or(false) },
+            "partition" => Trouble::Partition {
+                range: self.range,
+                status: self.status.unwrap_or(503),
+                sub_status: self.sub_status.unwrap_or(0),
+            },
+            "storm" => Trouble::Storm {
+                share: share(1.0)?,
+                retry_after: self.retry_after.map_or(millis(20), |span| span.0),
+            },
+            "splits" => {
+                let every = self.every.map_or(millis(500), |span| span.0);
+                if every < millis(10) {
+                    return Err(BadScenario::new("'every' is at least 10ms"));
+                }
+                Trouble::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
+            }
+            "reset" => Trouble::Reset { share: share(0.5)? },
+            _ => Trouble::Rule(Box::new(self.rule.clone().ok_or_else(|| missing("rule"))?)),
+        })
+    }
+}
+
+fn place(word: Option<&str>, regions: &[String]) -> Result<Place, BadScenario> {
+    let plain = |name: &str| name.to_lowercase().replace(' ', "");
+    match word {
+        None | Some("any") => Ok(Place::Any),
+        Some("all") => Ok(Place::Everywhere),
+        Some(name) => match regions.iter().find(|region| plain(region) == plain(name)) {
+            Some(region) => Ok(Place::Named(region.clone())),
+            None => Err(BadScenario(format!(
+                "there is no region '{name}'; there are {}, 'any' and 'all'",
+                regions.join(", ")
+            ))),
+        },
+    }
+}
+
+/// Durations in files, as people write them.
+pub(crate) mod span {
+    use super::{Deserialize, Deserializer, Duration, Span};
+    use serde::{Serialize as _, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        Span(*time).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        Span::deserialize(deserializer).map(|span| span.0)
+    }
+}

@@ -1,0 +1,152 @@
+//! What is to happen, and when exactly: a scenario after the seed decided what it leaves open. Pure.
+
+use std::time::Duration;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::dice::Dice;
+use crate::scenario::{Drawn, Expect, Place, Scenario, Trouble, Writes};
+use crate::workload::Load;
+
+/// What is to happen, and when exactly.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Schedule {
+    /// The scenario's name.
+    pub name: String,
+    /// Where the account takes writes.
+    pub writes: Writes,
+    /// What every draw came from.
+    pub seed: u64,
+    /// The account's regions.
+    pub regions: Vec<String>,
+    /// Physical partitions at the start.
+    pub partitions: u32,
+    /// How long commits take from one region to another.
+    pub lag: Option<Drawn>,
+    /// What is done all the time.
+    pub load: Load,
+    /// What goes wrong, in the order it begins.
+    pub faults: Vec<Planned>,
+    /// When the load ends.
+    pub end: Duration,
+}
+
+/// A fault that knows where and when.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Planned {
+    /// What.
+    pub trouble: Trouble,
+    /// Where.
+    pub regions: Vec<String>,
+    /// When it begins, after the start.
+    pub begins: Duration,
+    /// When it ends, after the start.
+    pub ends: Duration,
+    /// What must hold.
+    pub expect: Expect,
+    /// For the draws of what it does.
+    pub seed: u64,
+}
+
+/// How a scenario is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// All times of faults are multiplied by this.
+    pub scale: f64,
+    /// The scenario is repeated for this long, each time with draws of its own; once when absent.
+    pub lasting: Option<Duration>,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { scale: 1.0, lasting: None }
+    }
+}
+
+impl Schedule {
+    /// Decides what the scenario leaves open.
+    pub fn new(scenario: &Scenario, writes: Writes, seed: u64, pace: Pace) -> Schedule {
+        let mut faults = Vec::new();
+        let mut round_begins = Duration::ZERO;
+        let mut round = 0;
+        loop {
+            let dice = Dice::new(seed).of("round", round);
+            let drawn: Vec<Planned> = (0..)
+                .zip(&scenario.faults)
+                .map(|(number, fault)| {
+                    let dice = dice.of("fault", number);
+                    let begins = round_begins + fault.at.at(dice.of("at", 0).uniform()).mul_f64(pace.scale);
+                    let lasting = fault.lasting.at(dice.of("for", 0).uniform()).mul_f64(pace.scale);
+                    Planned {
+                        trouble: settled(&fault.trouble, scenario, dice),
+                        regions: regions(&fault.region, &fault.trouble, scenario, dice),
+                        begins,
+                        ends: begins + lasting,
+                        expect: fault.expect.clone(),
+                        seed: dice.seed(),
+                    }
+                })
+                .collect();
+            let ends = drawn.iter().map(|fault| fault.ends).max().unwrap_or(round_begins);
+            faults.extend(drawn);
+            round_begins = ends + scenario.calm.mul_f64(pace.scale);
+            round += 1;
+            if pace.lasting.is_none_or(|lasting| round_begins >= lasting) {
+                break;
+            }
+        }
+        faults.sort_by_key(|fault| fault.begins);
+        Schedule {
+            name: scenario.name.clone(),
+            writes,
+            seed,
+            regions: scenario.regions.clone(),
+            partitions: scenario.partitions,
+            lag: scenario.lag,
+            load: scenario.load.clone(),
+            faults,
+            end: round_begins,
+        }
+    }
+
+    /// A number for all of it: the same for the same faults and the same operations at the same times.
+    pub fn digest(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        let Schedule { writes, regions, partitions, lag, load, faults, end, .. } = self;
+        hash.update(
+            format!("{writes:?} {regions:?} {partitions} {lag:?} {load:?} {faults:?} {end:?}").as_bytes(),
+        );
+        for worker in 0..load.workers {
+            for turn in 0..load.turns(worker, *end) {
+                hash.update(format!("{:?}", load.due(self.seed, worker, turn)).as_bytes());
+            }
+        }
+        hash.digest()
+    }
+}
+
+/// Where a fault strikes.
+fn regions(place: &Place, trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Vec<String> {
+    // A failover to the region that writes already changes nothing.
+    let first = usize::from(matches!(trouble, Trouble::Failover { .. }) && scenario.regions.len() > 1);
+    let choice = &scenario.regions[first..];
+    match place {
+        Place::Named(name) => vec![name.clone()],
+        Place::Everywhere => scenario.regions.clone(),
+        Place::Any => vec![choice[dice.of("region", 0).below(choice.len())].clone()],
+    }
+}
+
+/// The trouble, with nothing left open.
+fn settled(trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Trouble {
+    match trouble {
+        Trouble::Partition { range: None, status, sub_status } => {
+            let range = dice.of("range", 0).below(scenario.partitions as usize);
+            let range = u32::try_from(range).unwrap_or_default();
+            Trouble::Partition { range: Some(range), status: *status, sub_status: *sub_status }
+        }
+        other => other.clone(),
+    }
+}

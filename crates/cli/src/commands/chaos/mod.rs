@@ -1,0 +1,157 @@
+//! `peri chaos`: play scenarios, show what came of them, and fail when a promise was broken.
+
+mod shown;
+
+use std::path::Path;
+
+use chaos::scenario::Writes;
+use chaos::schedule::Pace;
+use chaos::{Progress, Report, RunError, Scenario, Schedule, World, WorldError, built_in};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::arguments::Chaos;
+use crate::exit::Failure;
+use crate::output;
+
+/// No scenario is longer.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Plays what was asked for.
+pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
+    if chaos.list {
+        output::data(&shown::list(&built_in::all()));
+        return Ok(());
+    }
+    let scenarios = match &chaos.scenarios[..] {
+        [] => built_in::all(),
+        names => names.iter().map(|name| scenario(name)).collect::<Result<_, _>>()?,
+    };
+    let pace = Pace { lasting: chaos.lasting.map(|span| span.0), ..Pace::default() };
+    let plan = |scenario: &Scenario| -> Vec<Schedule> {
+        scenario.writes.iter().map(|writes| Schedule::new(scenario, *writes, chaos.seed, pace)).collect()
+    };
+    let schedules: Vec<Schedule> = scenarios.iter().flat_map(plan).collect();
+    if chaos.show {
+        for schedule in &schedules {
+            output::data(&shown::plan(schedule));
+        }
+        return Ok(());
+    }
+    let runtime = super::runtime()?;
+    let mut broken = Vec::new();
+    for (number, schedule) in schedules.iter().enumerate() {
+        let report = runtime.block_on(play(chaos, schedule, (number + 1, schedules.len())))?;
+        if chaos.json {
+            let line = serde_json::to_string(&report);
+            output::data(&line.map_err(|error| Failure::other(format!("no JSON: {error}")))?);
+        } else {
+            output::data(&shown::report(&report));
+        }
+        if !report.holds() {
+            broken.push(report.scenario);
+        }
+    }
+    if broken.is_empty() {
+        output::message(&format!("{} runs, every promise held", schedules.len()));
+        return Ok(());
+    }
+    broken.dedup();
+    Err(Failure::broken(format!("a promise was broken in {}", broken.join(", "))).hint(&format!(
+        "the same again: peri chaos {} --seed {}",
+        broken.join(" "),
+        chaos.seed
+    )))
+}
+
+/// One that comes with it, or a file.
+fn scenario(name: &str) -> Result<Scenario, Failure> {
+    if let Some(scenario) = built_in::find(name) {
+        return Ok(scenario);
+    }
+    let path = Path::new(name);
+    if !path.is_file() {
+        let known: Vec<String> = built_in::all().into_iter().map(|scenario| scenario.name).collect();
+        return Err(Failure::usage(format!("there is no scenario and no file '{name}'"))
+            .hint(&format!("those that come with it are {}", known.join(", "))));
+    }
+    let unreadable = |reason: String| Failure::usage(format!("'{name}' cannot be played: {reason}"));
+    match std::fs::metadata(path) {
+        Ok(about) if about.len() > FILE_BYTES_MAX => return Err(unreadable("it is too long".to_owned())),
+        _ => {}
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    Scenario::read(&stem, &text).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Plays one schedule; `place` is which of how many.
+async fn play(chaos: &Chaos, schedule: &Schedule, place: (usize, usize)) -> Result<Report, Failure> {
+    let world = if chaos.attach {
+        let connection = chaos.account.text();
+        World::attach(&connection, &chaos.control, schedule).await?
+    } else {
+        World::start(schedule).await?
+    };
+    let mut line = Line::new(schedule, place);
+    let report = chaos::run(&world, schedule, &mut |progress| line.show(progress)).await;
+    drop(line);
+    let report = report?;
+    world.finish().await?;
+    Ok(report)
+}
+
+/// How far a run is: on a terminal, one line that changes; elsewhere, one line when it begins.
+struct Line {
+    bar: ProgressBar,
+}
+
+impl Line {
+    fn new(schedule: &Schedule, (number, of): (usize, usize)) -> Line {
+        let title = title(&schedule.name, schedule.writes);
+        let bar = ProgressBar::new(u64::try_from(schedule.end.as_millis()).unwrap_or(u64::MAX));
+        let style = ProgressStyle::with_template("{prefix} {bar:20} {msg}").expect("the form is well-formed");
+        bar.set_style(style);
+        bar.set_prefix(format!("{number}/{of} {title}"));
+        if bar.is_hidden() {
+            output::message(&format!("{number}/{of} {title}, {} seconds", schedule.end.as_secs_f64().ceil()));
+        }
+        Line { bar }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let Progress { elapsed, done, failed, faults, .. } = progress;
+        self.bar.set_position(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+        let wrong = if faults.is_empty() { "nothing is wrong".to_owned() } else { faults.join(", ") };
+        self.bar.set_message(format!("{done} operations, {failed} failed; {wrong}"));
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `region-down, one region writes`.
+fn title(name: &str, writes: Writes) -> String {
+    format!("{name}, {writes}")
+}
+
+impl From<WorldError> for Failure {
+    fn from(error: WorldError) -> Failure {
+        match error {
+            WorldError::Start(error) => error.into(),
+            WorldError::Unfit(reason) => Failure::usage(reason),
+            other => Failure::other(other.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::World(error) => error.into(),
+            other => Failure::other(other.to_string()),
+        }
+    }
+}
