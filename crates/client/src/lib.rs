@@ -52,11 +52,12 @@ pub use client_builder::CosmosClientBuilder;
 pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
-    Batch, BatchItem, BatchResponse, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query,
-    QueryItems, ReadItem, WriteItem,
+    Batch, BatchItem, BatchResponse, Bulk, BulkAnswer, BulkItem, BulkOperation, BulkResponse, BulkResults,
+    Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem, WriteItem,
 };
 pub use response::{Item, ItemResponse, Response};
 
+pub use driver::bulk::{BulkOptions, BulkSummary};
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{

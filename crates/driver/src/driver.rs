@@ -172,6 +172,16 @@ impl CosmosDriver {
         self.0.refresh_account(deadline).await;
     }
 
+    /// Where time comes from.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// A value in `0.0..1.0`.
+    pub(crate) fn draw(&self) -> f64 {
+        self.0.random()
+    }
+
     /// Waits until the account has been asked once.
     async fn ready(&self) -> Result<()> {
         let inner = &*self.0;

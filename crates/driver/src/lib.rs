@@ -85,7 +85,8 @@ pub mod faults;
 pub mod background;
 pub mod clock;
 
-// Many operations as one: queries and changes over partitions.
+// Many operations as one: queries and changes over partitions, and each by itself in large numbers.
+pub mod bulk;
 pub mod change_feed;
 pub mod query;
 

@@ -1,6 +1,7 @@
 //! Operations on the items of a container, one file each.
 
 mod batch;
+mod bulk;
 mod change_feed;
 mod create;
 mod delete;
@@ -12,6 +13,7 @@ mod upsert;
 mod write;
 
 pub use batch::{Batch, BatchItem, BatchResponse};
+pub use bulk::{Bulk, BulkAnswer, BulkItem, BulkOperation, BulkResponse, BulkResults};
 pub use change_feed::{Changes, ChangesPage, FollowChanges};
 pub use patch::Patch;
 pub use query::{Page, Pages, Query, QueryItems};

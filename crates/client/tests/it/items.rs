@@ -92,3 +92,46 @@ async fn an_answer_that_is_not_what_was_expected_says_so() {
     let error = orders.read_item::<Vec<u8>>("ada", "1").await.expect_err("an object, not a list");
     assert_eq!(error.kind(), ErrorKind::BadResponse);
 }
+
+#[tokio::test]
+async fn a_bulk_does_each_by_itself_and_tells_them_apart() {
+    use futures::StreamExt as _;
+    use perihelion::BulkOperation;
+
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let unprintable = std::collections::HashMap::from([((1, 2), 3)]);
+    let done = orders
+        .bulk()
+        .create("ada", &order("1", 1.0))
+        .upsert("ada", &unprintable)
+        .read("bob", "nothing")
+        .create("ada", &order("2", 2.0))
+        .await;
+    let kinds: Vec<_> =
+        done.items.iter().map(|item| item.outcome.as_ref().err().map(perihelion::Error::kind)).collect();
+    assert_eq!(kinds, [None, Some(ErrorKind::BadRequest), Some(ErrorKind::NotFound), None]);
+    assert_eq!((done.summary.succeeded, done.failed().count()), (2, 2));
+
+    let more = (3..500).map(|n| {
+        let customer = format!("c{n}");
+        let order = Order { customer: customer.clone(), ..order(&n.to_string(), f64::from(n)) };
+        BulkOperation::create(customer.as_str(), &order)
+    });
+    let mut results = orders.bulk().patch("ada", "1", Patch::new().increment("/total", 1)).execute(more);
+    let mut answered = 0;
+    while let Some(item) = results.next().await {
+        item.outcome.expect("all are new");
+        answered += 1;
+    }
+    assert_eq!((answered, results.summary().operations), (498, 498));
+    let reads = orders.bulk().read("ada", "1").read("c7", "7").await;
+    let totals: Vec<f64> = reads
+        .items
+        .iter()
+        .map(|item| {
+            item.outcome.as_ref().expect("read").value::<Order>().expect("an order").expect("one").total
+        })
+        .collect();
+    assert_eq!(totals, [2.0, 7.0]);
+}

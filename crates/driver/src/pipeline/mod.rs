@@ -21,7 +21,8 @@ use std::time::Instant;
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
 
-pub(crate) use self::evaluate::may_be_own_doing;
+pub(crate) use self::attempts::backoff;
+pub(crate) use self::evaluate::{may_be_of_own_doing, may_be_own_doing};
 pub(crate) use self::failure::of_outcome as error_of;
 pub(crate) use self::location::{Location, Placed, needs_ranges, place};
 pub(crate) use self::surroundings::Surroundings;

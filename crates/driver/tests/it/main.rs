@@ -1,5 +1,6 @@
 //! The driver against the emulator, over real sockets.
 
+mod bulk;
 mod change_feed;
 mod faults;
 mod items;

@@ -96,9 +96,12 @@ fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
 
 /// Whether an operation that was carried out would be answered like this when it is sent again.
 pub(crate) fn may_be_own_doing(status: Status, operation: &Operation) -> bool {
-    let conditional = *operation.precondition() != Precondition::None;
-    match operation.kind() {
-        _ if operation.is_read_only() => false,
+    may_be_of_own_doing(status, operation.kind(), *operation.precondition() != Precondition::None)
+}
+
+/// The same, of any operation of this kind, under a condition or not.
+pub(crate) fn may_be_of_own_doing(status: Status, kind: OperationKind, conditional: bool) -> bool {
+    match kind {
         OperationKind::Create => status == Status::CONFLICT,
         OperationKind::Delete => {
             status == Status::NOT_FOUND || (conditional && status == Status::PRECONDITION_FAILED)

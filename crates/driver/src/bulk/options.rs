@@ -1,0 +1,107 @@
+//! How much is sent at a time, and how long it is tried.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use protocol::batch::BATCH_OPERATIONS_MAX;
+
+use crate::options::OperationOptions;
+
+/// How a bulk goes about its work. What is not said has a default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BulkOptions {
+    /// Operations of one request. Default and maximum: 100, which is what the service takes.
+    pub batch_operations_max: NonZeroUsize,
+    /// Bytes of one request; a larger item travels alone. Default: 220 KB, which is quick to send again.
+    pub batch_bytes_max: usize,
+    /// How long an operation waits for company before its request leaves. Default: 10 ms.
+    pub linger: Duration,
+    /// Requests on their way at a time, to all partitions. Default: 64.
+    pub requests_max: NonZeroUsize,
+    /// Requests on their way at a time to one partition, once it has shown that it can take them. Default: 16.
+    pub requests_per_partition_max: NonZeroUsize,
+    /// Operations handed in and not yet answered; the input is not read beyond it. Default: 10,000.
+    pub waiting_max: NonZeroUsize,
+    /// Bytes of those, beyond which the input is not read either. Default: 64 MB.
+    pub waiting_bytes_max: usize,
+    /// How long a partition may refuse an operation before it is given up. While the partition takes others,
+    /// those it throttles wait on; see the module. Default: 60 s.
+    pub retry_for: Duration,
+    /// Whether writes answer with the item as it was stored. Default: no.
+    pub returns_content: bool,
+    /// Options of each request.
+    pub operation: OperationOptions,
+}
+
+impl Default for BulkOptions {
+    fn default() -> BulkOptions {
+        let number = |number| NonZeroUsize::new(number).expect("not zero");
+        BulkOptions {
+            batch_operations_max: number(BATCH_OPERATIONS_MAX),
+            batch_bytes_max: 220_000,
+            linger: Duration::from_millis(10),
+            requests_max: number(64),
+            requests_per_partition_max: number(16),
+            waiting_max: number(10_000),
+            waiting_bytes_max: 64 << 20,
+            retry_for: Duration::from_secs(60),
+            returns_content: false,
+            operation: OperationOptions::new(),
+        }
+    }
+}
+
+impl BulkOptions {
+    /// The defaults.
+    pub fn new() -> BulkOptions {
+        BulkOptions::default()
+    }
+
+    /// Sets how many operations and bytes one request has at most.
+    #[must_use]
+    pub fn with_batch(self, operations: NonZeroUsize, bytes: usize) -> BulkOptions {
+        BulkOptions { batch_operations_max: operations, batch_bytes_max: bytes, ..self }
+    }
+
+    /// Sets how long an operation waits for company.
+    #[must_use]
+    pub fn with_linger(self, linger: Duration) -> BulkOptions {
+        BulkOptions { linger, ..self }
+    }
+
+    /// Sets how many requests are on their way at a time.
+    #[must_use]
+    pub fn with_requests_max(self, requests: NonZeroUsize) -> BulkOptions {
+        BulkOptions { requests_max: requests, ..self }
+    }
+
+    /// Sets how many operations are inside at a time.
+    #[must_use]
+    pub fn with_waiting_max(self, operations: NonZeroUsize) -> BulkOptions {
+        BulkOptions { waiting_max: operations, ..self }
+    }
+
+    /// Sets how long a partition may refuse an operation.
+    #[must_use]
+    pub fn with_retry_for(self, time: Duration) -> BulkOptions {
+        BulkOptions { retry_for: time, ..self }
+    }
+
+    /// Lets writes answer with the item as it was stored.
+    #[must_use]
+    pub fn returning_content(self) -> BulkOptions {
+        BulkOptions { returns_content: true, ..self }
+    }
+
+    /// Sets the options of each request.
+    #[must_use]
+    pub fn with_operation(self, operation: OperationOptions) -> BulkOptions {
+        BulkOptions { operation, ..self }
+    }
+
+    /// Operations of one request, as far as the service takes them.
+    pub(super) fn batch_operations(&self) -> usize {
+        self.batch_operations_max.get().min(BATCH_OPERATIONS_MAX)
+    }
+}

@@ -1,0 +1,375 @@
+//! Bulks in a small world: partitions that split, throttle, lose answers and refuse, in any order. A seed makes
+//! the world; the same seed makes the same one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use proptest::prelude::*;
+use protocol::batch::{BatchOperationType, BatchResult, parse_operations, write_results};
+use protocol::container::PartitionKeyDefinition;
+use protocol::partition::{EpkRange, PartitionKey, effective_key, even_split};
+use protocol::partition_range::{PartitionKeyRange, RangeId};
+use protocol::resource_id::{ContainerRid, DatabaseRid};
+use protocol::status::{Status, SubStatus};
+
+use super::dispatch::{Dispatch, Request, Ring};
+use super::operation::write_batch;
+use super::{BulkOperation, BulkOptions, BulkResult};
+use crate::cache::{Container, ContainerDefinition, RangeFeed, RangePage, read_ranges};
+use crate::clock::ManualTime;
+use crate::error::{Error, ErrorKind, Result};
+use crate::operation::ContainerName;
+
+/// What may go wrong, each in so many of a hundred requests or operations.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    split: u64,
+    refused: u64,
+    lost_before: u64,
+    lost_after: u64,
+    throttled: u64,
+    busy: u64,
+}
+
+const CALM: Weather = Weather { split: 0, refused: 0, lost_before: 0, lost_after: 0, throttled: 0, busy: 0 };
+
+struct World {
+    dice: u64,
+    weather: Weather,
+    time: ManualTime,
+    container: Arc<Container>,
+    /// Every range that there ever was, and those that are there.
+    listed: Vec<PartitionKeyRange>,
+    /// How often each item was written.
+    stored: BTreeMap<String, u32>,
+    /// Answers on their way, in no order.
+    under_way: Vec<(Request, Result<Bytes>)>,
+    rings: usize,
+    requests: usize,
+}
+
+struct Listed(Vec<PartitionKeyRange>);
+
+impl RangeFeed for Listed {
+    async fn page(&self, _: Option<&str>, _: Option<&str>) -> Result<RangePage> {
+        Ok(RangePage::Ranges { ranges: self.0.clone(), etag: None, continuation: None })
+    }
+}
+
+fn definition() -> PartitionKeyDefinition {
+    PartitionKeyDefinition::hash("/pk").expect("a path")
+}
+
+fn rid() -> ContainerRid {
+    ContainerRid { database: DatabaseRid(1), container: 1 }
+}
+
+impl World {
+    fn new(seed: u64, weather: Weather, partitions: usize) -> World {
+        let ranges = even_split(&definition(), partitions).into_iter().zip(0..);
+        let definition = ContainerDefinition { rid: "rid".to_owned(), partition_key: definition() };
+        World {
+            dice: seed,
+            weather,
+            time: ManualTime::new(),
+            container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
+            listed: ranges.map(|(range, id)| PartitionKeyRange::new(rid(), RangeId(id), range)).collect(),
+            stored: BTreeMap::new(),
+            under_way: Vec::new(),
+            rings: 0,
+            requests: 0,
+        }
+    }
+
+    /// A number below `below`.
+    fn draw(&mut self, below: u64) -> u64 {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 33) % below
+    }
+
+    fn happens(&mut self, percent: u64) -> bool {
+        self.draw(100) < percent
+    }
+
+    fn live(&self) -> Vec<&PartitionKeyRange> {
+        let gone: BTreeSet<RangeId> = self.listed.iter().flat_map(|range| range.parents.clone()).collect();
+        self.listed.iter().filter(|range| !gone.contains(&range.id)).collect()
+    }
+
+    fn ring(&mut self) -> Ring {
+        self.rings += 1;
+        let ranges = read_ranges(None, &Listed(self.listed.clone())).now_or_never().expect("no wait");
+        Ring { container: Arc::clone(&self.container), ranges: Arc::new(ranges.expect("a ring")) }
+    }
+
+    /// Divides a partition at the key of some item.
+    fn split(&mut self) {
+        let at =
+            effective_key(&definition(), &PartitionKey::single(format!("k{}", self.draw(1000)).as_str()));
+        let Some(parent) = self.live().into_iter().find(|live| live.range().contains(&at)).cloned() else {
+            return;
+        };
+        if parent.range().min == at {
+            return;
+        }
+        let first = self.listed.len() as u32;
+        let bounds = [(parent.range().min, at.clone()), (at, parent.range().max)];
+        for (id, (min, max)) in (first..).zip(bounds) {
+            let mut child = PartitionKeyRange::new(rid(), RangeId(id), EpkRange::new(min, max));
+            child.parents = parent.parents.iter().copied().chain([parent.id]).collect();
+            self.listed.push(child);
+        }
+    }
+
+    /// What the service does with a request.
+    fn serve(&mut self, range: RangeId, body: &Bytes) -> Result<Bytes> {
+        self.requests += 1;
+        if self.happens(self.weather.split) {
+            self.split();
+        }
+        if self.happens(self.weather.refused) {
+            return Err(Error::of_answer(Status(429), SubStatus(3200), b"")
+                .with_retry_after(Duration::from_millis(30)));
+        }
+        if self.happens(self.weather.lost_before) {
+            return Err(Error::new(ErrorKind::Unavailable, "not sent"));
+        }
+        let Some(owner) = self.live().into_iter().find(|live| live.id == range).cloned() else {
+            return Err(Error::of_answer(Status(410), SubStatus::PARTITION_KEY_RANGE_GONE, b""));
+        };
+        let operations = match parse_operations(body) {
+            Ok(operations) => operations,
+            Err(bad) => {
+                return Err(Error::of_answer(bad.status(), SubStatus::NONE, bad.to_string().as_bytes()));
+            }
+        };
+        let mut results = Vec::new();
+        for operation in &operations {
+            let key = operation.partition_key_text().expect("a key");
+            let id = key.trim_matches(|c: char| "[]\"".contains(c)).to_owned();
+            assert!(
+                owner.range().contains(&effective_key(&definition(), &PartitionKey::single(id.as_str())))
+            );
+            let answer = |status| BatchResult::<&[u8]>::new(Status(status), 5.0);
+            results.push(if self.happens(self.weather.throttled) {
+                BatchResult { retry_after_ms: Some(10), sub_status: SubStatus(3200), ..answer(429) }
+            } else if self.happens(self.weather.busy) {
+                answer(449)
+            } else if operation.operation_type == BatchOperationType::Create && self.stored.contains_key(&id)
+            {
+                answer(409)
+            } else {
+                *self.stored.entry(id).or_default() += 1;
+                answer(201)
+            });
+        }
+        if self.happens(self.weather.lost_after) {
+            return Err(Error::new(ErrorKind::Undecided, "no answer came"));
+        }
+        Ok(write_results(&results).into())
+    }
+
+    /// Runs a bulk to its end and gives its results.
+    fn run(&mut self, dispatch: &mut Dispatch, operations: Vec<BulkOperation>) -> Vec<BulkResult> {
+        let clock = self.time.clock();
+        let mut input = operations.into_iter();
+        let (mut results, mut idle) = (Vec::new(), 0);
+        while !dispatch.is_done() {
+            let now = clock.now();
+            while dispatch.has_room() {
+                match input.next() {
+                    Some(operation) => dispatch.accept(Ok(operation), now),
+                    None => {
+                        dispatch.end_input();
+                        break;
+                    }
+                }
+            }
+            if dispatch.wants_ring(now).is_some() {
+                let ring = self.ring();
+                dispatch.take_ring(Ok(ring), now, 0.5);
+            }
+            while let Some(request) = dispatch.next_request(now) {
+                let body = write_batch(request.operations.iter().map(|pending| &pending.operation));
+                let answer = self.serve(request.range, &body);
+                self.under_way.push((request, answer));
+            }
+            if self.under_way.is_empty() {
+                idle += 1;
+                assert!(idle < 100_000, "nothing happens: {dispatch:?}");
+                if let Some(at) = dispatch.wake_at() {
+                    self.time.advance(at.saturating_duration_since(now));
+                }
+            } else {
+                let length = self.under_way.len() as u64;
+                let (request, answer) = self.under_way.swap_remove(self.dice as usize % length as usize);
+                let took = 1 + self.draw(20);
+                self.time.advance(Duration::from_millis(took));
+                dispatch.answered(request, answer, clock.now(), 0.5);
+            }
+            while let Some(result) = dispatch.next_result() {
+                results.push(result);
+            }
+        }
+        results
+    }
+}
+
+fn item(number: usize) -> (PartitionKey, String) {
+    let id = format!("k{number}");
+    (PartitionKey::single(id.as_str()), format!("{{\"id\":\"{id}\"}}"))
+}
+
+fn upserts(count: usize) -> Vec<BulkOperation> {
+    (0..count).map(item).map(|(key, body)| BulkOperation::upsert(key, body).repeatable()).collect()
+}
+
+fn creates(count: usize) -> Vec<BulkOperation> {
+    (0..count).map(item).map(|(key, body)| BulkOperation::create(key, body)).collect()
+}
+
+fn small(options: BulkOptions) -> BulkOptions {
+    options.with_waiting_max(NonZeroUsize::new(250).expect("not zero"))
+}
+
+#[track_caller]
+fn assert_each_once(results: &[BulkResult], count: usize) {
+    let indices: BTreeSet<u64> = results.iter().map(|result| result.index).collect();
+    assert_eq!((results.len(), indices.len()), (count, count), "each has one result");
+    assert!(indices.into_iter().eq(0..count as u64));
+}
+
+#[test]
+fn in_calm_weather_requests_are_full_and_nothing_is_sent_twice() {
+    let mut world = World::new(1, CALM, 4);
+    let mut dispatch = Dispatch::new(BulkOptions::new());
+    let results = world.run(&mut dispatch, upserts(5000));
+    assert_each_once(&results, 5000);
+    assert!(results.iter().all(|result| result.outcome.is_ok() && result.attempts == 1));
+    let summary = dispatch.summary(world.time.clock().now());
+    assert_eq!((summary.succeeded, summary.sent, summary.throttled), (5000, 5000, 0));
+    assert!(world.requests <= 58, "{} requests", world.requests);
+    assert_eq!((world.rings, summary.windows.len()), (1, 4));
+    assert!((summary.charge - 25_000.0).abs() < 1e-6);
+}
+
+#[test]
+fn one_bad_operation_fails_alone() {
+    let mut world = World::new(1, CALM, 1);
+    let mut operations = upserts(250);
+    let (key, _) = item(77);
+    operations[77] = BulkOperation::upsert(key, "{oops");
+    let results = world.run(&mut Dispatch::new(BulkOptions::new()), operations);
+    assert_each_once(&results, 250);
+    let failed: Vec<u64> =
+        results.iter().filter(|result| result.outcome.is_err()).map(|result| result.index).collect();
+    assert_eq!(failed, [77]);
+    assert_eq!(world.stored.len(), 249);
+}
+
+#[test]
+fn a_conflict_that_may_be_ones_own_doing_is_undecided_and_any_other_a_conflict() {
+    let weather = Weather { lost_after: 30, ..CALM };
+    let mut world = World::new(5, weather, 3);
+    world.stored.insert("k3".to_owned(), 1);
+    let mut dispatch = Dispatch::new(BulkOptions::new());
+    let operations = creates(2000).into_iter().map(BulkOperation::repeatable).collect();
+    let results = world.run(&mut dispatch, operations);
+    assert_each_once(&results, 2000);
+    let kind = |result: &BulkResult| result.outcome.as_ref().err().map(Error::kind);
+    let undecided = results.iter().filter(|result| kind(result) == Some(ErrorKind::Undecided)).count();
+    assert!(undecided > 0);
+    assert!(world.stored.values().all(|times| *times == 1), "a create happens once");
+    for result in &results {
+        match kind(result) {
+            None | Some(ErrorKind::Undecided) => {}
+            Some(kind) => assert_eq!((kind, result.index), (ErrorKind::Conflict, 3)),
+        }
+    }
+}
+
+#[test]
+fn what_may_not_be_repeated_is_sent_once() {
+    let weather = Weather { lost_after: 30, ..CALM };
+    let mut world = World::new(9, weather, 2);
+    let results = world.run(&mut Dispatch::new(BulkOptions::new()), creates(3000));
+    assert_each_once(&results, 3000);
+    for result in results {
+        assert_eq!(result.attempts, 1);
+        if let Err(error) = result.outcome {
+            assert_eq!(error.kind(), ErrorKind::Undecided);
+        }
+    }
+    assert_eq!(world.stored.len(), 3000);
+}
+
+#[test]
+fn a_partition_that_never_takes_anything_is_given_up_in_time() {
+    for (weather, kind) in [
+        (Weather { refused: 100, ..CALM }, ErrorKind::Throttled),
+        (Weather { lost_before: 100, ..CALM }, ErrorKind::Unavailable),
+        (Weather { lost_after: 100, ..CALM }, ErrorKind::Undecided),
+    ] {
+        let mut world = World::new(2, weather, 2);
+        let results = world.run(&mut Dispatch::new(BulkOptions::new()), upserts(150));
+        assert_each_once(&results, 150);
+        for result in results {
+            assert_eq!(result.outcome.expect_err("never").kind(), kind);
+        }
+        let elapsed = world.time.elapsed();
+        assert!(
+            elapsed >= Duration::from_secs(60) && elapsed < Duration::from_secs(240),
+            "{kind}: {elapsed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_container_that_is_not_there_fails_every_operation_with_that() {
+    let world = World::new(1, CALM, 1);
+    let now = world.time.clock().now();
+    let mut dispatch = Dispatch::new(BulkOptions::new());
+    upserts(3).into_iter().for_each(|operation| dispatch.accept(Ok(operation), now));
+    dispatch.accept(Err(Error::new(ErrorKind::BadRequest, "not JSON")), now);
+    dispatch.end_input();
+    assert!(dispatch.wants_ring(now).is_some() && dispatch.wants_ring(now).is_none(), "asked for once");
+    dispatch.take_ring(Err(Error::new(ErrorKind::Unavailable, "later")), now, 0.5);
+    assert!(dispatch.wants_ring(now).is_none());
+    let later = dispatch.wake_at().expect("it is asked again");
+    assert!(dispatch.wants_ring(later).is_some());
+    dispatch.take_ring(Err(Error::new(ErrorKind::NotFound, "no such container")), later, 0.5);
+    let results: Vec<_> = std::iter::from_fn(|| dispatch.next_result()).collect();
+    assert_each_once(&results, 4);
+    assert!(dispatch.is_done());
+    let kinds: Vec<_> =
+        results.iter().map(|result| result.outcome.as_ref().expect_err("none").kind()).collect();
+    assert_eq!(kinds[1..], [ErrorKind::NotFound; 3]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_or_answered_twice_in_any_weather(
+        seed in any::<u64>(),
+        partitions in 1_usize..5,
+        (split, refused, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),
+        (throttled, busy) in (0_u64..60, 0_u64..10),
+    ) {
+        let weather = Weather { split, refused, lost_before, lost_after, throttled, busy };
+        let mut world = World::new(seed, weather, partitions);
+        let mut dispatch = Dispatch::new(small(BulkOptions::new()));
+        let results = world.run(&mut dispatch, upserts(600));
+        assert_each_once(&results, 600);
+        let summary = dispatch.summary(world.time.clock().now());
+        prop_assert_eq!(summary.succeeded + summary.failed, 600);
+        for result in &results {
+            prop_assert!(result.outcome.is_ok(), "{:?}", result);
+        }
+        prop_assert_eq!(world.stored.len(), 600, "what is reported done was done");
+    }
+}

@@ -1,0 +1,217 @@
+//! How many operations of one partition may be on their way. Pure.
+//!
+//! The window opens while answers are clean and quick: by what was answered until the first refusal, which
+//! doubles it with each round trip, and by a few operations per round trip from then on. A partition that
+//! throttles closes it by half of the share it refused; one that is slow, or fails, closes it too. What was
+//! sent before the window was closed says nothing new, so it closes once per round trip.
+
+use std::time::{Duration, Instant};
+
+/// Added per round trip once the limit was met.
+const STEP: f64 = 5.0;
+/// An answer that takes longer opens nothing.
+const SLOW: Duration = Duration::from_millis(500);
+/// An answer that takes longer closes the window a little.
+const TOO_SLOW: Duration = Duration::from_secs(2);
+/// The least that one refusal takes away, and what slowness does.
+const CUT_LEAST: f64 = 0.1;
+/// What a failure takes away, and the most that refusals do.
+const CUT_MOST: f64 = 0.5;
+
+/// The window of one partition, in operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    operations: f64,
+    /// Where doubling ends.
+    threshold: f64,
+    /// When it was closed last.
+    cut_at: Option<Instant>,
+}
+
+/// The bounds of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Operations of one request.
+    pub(super) batch: usize,
+    /// Requests at a time.
+    pub(super) batches: usize,
+}
+
+/// What one answer says about the partition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Feedback {
+    /// When the request left.
+    pub(super) sent_at: Instant,
+    /// How long it took.
+    pub(super) took: Duration,
+    /// Operations it had.
+    pub(super) operations: usize,
+    /// Of which so many were refused for their number.
+    pub(super) throttled: usize,
+    /// Whether the partition could not be reached or failed.
+    pub(super) failed: bool,
+    /// Whether more was waiting than the window let through.
+    pub(super) was_full: bool,
+}
+
+impl Window {
+    /// The window of a partition that nothing is known of: one request.
+    pub(super) fn new(bounds: Bounds) -> Window {
+        Window { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
+    }
+
+    /// How many operations it lets through.
+    pub(super) fn operations(&self) -> usize {
+        (self.operations as usize).max(1)
+    }
+
+    /// How many operations the next request may have.
+    pub(super) fn batch_operations(&self, bounds: Bounds) -> usize {
+        self.operations().min(bounds.batch)
+    }
+
+    /// How many requests may be on their way.
+    pub(super) fn batches(&self, bounds: Bounds) -> usize {
+        (self.operations() / bounds.batch).max(1)
+    }
+
+    /// The window after an answer.
+    #[must_use]
+    pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> Window {
+        let refused = feedback.throttled as f64 / feedback.operations.max(1) as f64;
+        let cut = if feedback.failed {
+            CUT_MOST
+        } else if feedback.throttled > 0 {
+            (refused * CUT_MOST).max(CUT_LEAST)
+        } else if feedback.took > TOO_SLOW {
+            CUT_LEAST
+        } else {
+            return self.opened(feedback, bounds);
+        };
+        if self.cut_at.is_some_and(|cut_at| feedback.sent_at < cut_at) {
+            return self;
+        }
+        let operations = (self.operations * (1.0 - cut)).max(1.0);
+        Window { operations, threshold: operations, cut_at: Some(now) }
+    }
+
+    fn opened(self, feedback: &Feedback, bounds: Bounds) -> Window {
+        if !feedback.was_full || feedback.took > SLOW {
+            return self;
+        }
+        let answered = feedback.operations as f64;
+        let more = if self.operations < self.threshold {
+            answered
+        } else {
+            STEP * answered / self.operations.max(answered)
+        };
+        let most = (bounds.batch * bounds.batches) as f64;
+        Window { operations: (self.operations + more).min(most), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::clock::ManualTime;
+
+    const BOUNDS: Bounds = Bounds { batch: 100, batches: 16 };
+
+    fn clean(operations: usize, sent_at: Instant) -> Feedback {
+        let took = Duration::from_millis(10);
+        Feedback { sent_at, took, operations, throttled: 0, failed: false, was_full: true }
+    }
+
+    fn opened_to(operations: f64) -> Window {
+        Window { operations, threshold: operations, cut_at: None }
+    }
+
+    #[test]
+    fn it_opens_twice_as_far_with_each_clean_round_trip_until_the_first_refusal() {
+        let now = ManualTime::new().clock().now();
+        let mut window = Window::new(BOUNDS);
+        for expected in [200, 400, 800, 1600, 1600] {
+            for _ in 0..window.batches(BOUNDS) {
+                window = window.after(&clean(100, now), BOUNDS, now);
+            }
+            assert_eq!(window.operations(), expected);
+        }
+        assert_eq!((window.batches(BOUNDS), window.batch_operations(BOUNDS)), (16, 100));
+        let refused = Feedback { throttled: 100, ..clean(100, now) };
+        window = window.after(&refused, BOUNDS, now);
+        assert_eq!(window.operations(), 800);
+        for _ in 0..8 {
+            window = window.after(&clean(100, now), BOUNDS, now);
+        }
+        assert!((804..=805).contains(&window.operations()), "a step per round trip: {window:?}");
+    }
+
+    #[test]
+    fn it_closes_by_half_of_what_was_refused_and_once_per_round_trip() {
+        let start = ManualTime::new().clock().now();
+        let later = start + Duration::from_millis(20);
+        for (throttled, failed, took, expected) in [
+            (0, false, 10, 400),
+            (1, false, 10, 360),
+            (50, false, 10, 300),
+            (100, false, 10, 200),
+            (0, true, 10, 200),
+            (0, false, 2_500, 360),
+            (0, false, 600, 400),
+        ] {
+            let feedback = Feedback {
+                throttled,
+                failed,
+                took: Duration::from_millis(took),
+                was_full: false,
+                ..clean(100, start)
+            };
+            let closed = opened_to(400.0).after(&feedback, BOUNDS, later);
+            assert_eq!(closed.operations(), expected, "{throttled} {failed} {took}");
+            assert_eq!(closed.after(&feedback, BOUNDS, later).operations(), expected, "sent before that");
+        }
+    }
+
+    #[test]
+    fn below_a_request_it_says_how_small_that_is() {
+        let window = opened_to(7.9);
+        assert_eq!((window.batch_operations(BOUNDS), window.batches(BOUNDS)), (7, 1));
+        let window = opened_to(250.0);
+        assert_eq!((window.batch_operations(BOUNDS), window.batches(BOUNDS)), (100, 2));
+    }
+
+    #[test]
+    fn one_that_was_not_full_stays_as_it_is() {
+        let now = ManualTime::new().clock().now();
+        let idle = Feedback { was_full: false, ..clean(3, now) };
+        assert_eq!(Window::new(BOUNDS).after(&idle, BOUNDS, now), Window::new(BOUNDS));
+    }
+
+    proptest! {
+        #[test]
+        fn it_stays_within_its_bounds_whatever_is_answered(
+            answers in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
+        ) {
+            let time = ManualTime::new();
+            let mut window = Window::new(BOUNDS);
+            for (operations, throttled, failed, took) in answers {
+                let sent_at = time.clock().now();
+                time.advance(Duration::from_millis(took));
+                let feedback = Feedback {
+                    sent_at,
+                    took: Duration::from_millis(took),
+                    operations,
+                    throttled: throttled.min(operations),
+                    failed,
+                    was_full: true,
+                };
+                window = window.after(&feedback, BOUNDS, time.clock().now());
+                prop_assert!((1..=1600).contains(&window.operations()));
+                prop_assert!((1..=100).contains(&window.batch_operations(BOUNDS)));
+                prop_assert!((1..=16).contains(&window.batches(BOUNDS)));
+            }
+        }
+    }
+}

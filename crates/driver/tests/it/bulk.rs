@@ -1,0 +1,276 @@
+//! Many operations at once, over real sockets.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use emulator::RequestUnits;
+use futures::{StreamExt, stream};
+use perihelion_driver::bulk::{BulkOperation, BulkOptions, BulkResult, BulkStream, BulkSummary};
+use perihelion_driver::faults::{
+    FaultCondition, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, Outcome, Reaction,
+};
+use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Target};
+use perihelion_driver::options::DriverOptions;
+use perihelion_driver::query::QueryOptions;
+use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error, ErrorKind};
+use protocol::headers as names;
+use protocol::partition::PartitionKey;
+use protocol::status::Status;
+use serde_json::{Value, json};
+
+use crate::lab::{Clients, Lab, run, within};
+
+fn key(number: usize) -> PartitionKey {
+    PartitionKey::single(format!("k{number}").as_str())
+}
+
+fn item(number: usize) -> String {
+    json!({"id": format!("i{number}"), "pk": format!("k{number}"), "n": number, "text": "x".repeat(100)})
+        .to_string()
+}
+
+fn upserts(numbers: std::ops::Range<usize>) -> impl Iterator<Item = Result<BulkOperation, Error>> + Send {
+    numbers.map(|number| Ok(BulkOperation::upsert(key(number), item(number)).repeatable()))
+}
+
+async fn all(mut results: BulkStream) -> (Vec<BulkResult>, BulkSummary) {
+    let collected = results.by_ref().collect().await;
+    (collected, results.summary())
+}
+
+#[track_caller]
+fn assert_each_once(results: &[BulkResult], count: usize) {
+    let indices: BTreeSet<u64> = results.iter().map(|result| result.index).collect();
+    assert_eq!((results.len(), indices.len()), (count, count));
+    assert!(indices.into_iter().eq(0..count as u64));
+}
+
+#[track_caller]
+fn assert_all_done(results: &[BulkResult], count: usize) {
+    assert_each_once(results, count);
+    if let Some(failed) = results.iter().find(|result| result.outcome.is_err()) {
+        panic!("{failed:?}");
+    }
+}
+
+/// How many items the container has.
+async fn count(driver: &CosmosDriver, container: &ContainerName) -> u64 {
+    let body = json!({"query": "SELECT VALUE COUNT(1) FROM c"}).to_string();
+    let mut pages = driver
+        .query(container, body, &QueryOptions::new(), &within(crate::lab::DEADLINE))
+        .await
+        .expect("a query");
+    let mut count = 0;
+    while let Some(page) = pages.next_page().await.expect("a page") {
+        count +=
+            page.rows.iter().map(|row| serde_json::from_slice::<u64>(row).expect("a number")).sum::<u64>();
+    }
+    count
+}
+
+fn faulty(lab: &Lab, faults: &FaultInjector) -> CosmosDriver {
+    let clients = FaultInjectingHttpClientFactory::new(Arc::new(Clients), faults.clone());
+    let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
+    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    runtime.driver(&account, DriverOptions::new()).expect("valid")
+}
+
+fn batches() -> FaultCondition {
+    FaultCondition::any().operation(OperationKind::Batch).container("d", "c")
+}
+
+#[tokio::test]
+async fn ten_thousand_items_over_four_partitions_each_get_one_result() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    let results = driver.bulk(&lab.container, stream::iter(upserts(0..10_000)), BulkOptions::new());
+    let (results, summary) = all(results).await;
+    assert_all_done(&results, 10_000);
+    assert_eq!((summary.succeeded, summary.failed, summary.sent), (10_000, 0, 10_000));
+    assert!((100..=200).contains(&summary.requests), "{summary:?}");
+    assert_eq!(summary.windows.len(), 4);
+    assert!(results.iter().all(|result| result.charge > 1.0));
+    assert_eq!(count(&driver, &lab.container).await, 10_000);
+}
+
+#[tokio::test]
+async fn each_operation_has_its_own_answer() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    let operations = [
+        BulkOperation::create(key(1), item(1)),
+        BulkOperation::read(key(2), "i2"),
+        BulkOperation::delete(key(3), "i3"),
+        BulkOperation::create(key(4), r#"{"pk":"k4"}"#),
+        BulkOperation::upsert(key(5), item(5)),
+    ];
+    let first = driver.bulk(&lab.container, stream::iter(operations.map(Ok)), BulkOptions::new());
+    let (mut results, _) = all(first).await;
+    assert_each_once(&results, 5);
+    results.sort_by_key(|result| result.index);
+    let status = |result: &BulkResult| match &result.outcome {
+        Ok(answer) => answer.status.0,
+        Err(error) => error.status().map_or(0, |status| status.0),
+    };
+    assert_eq!(results.iter().map(status).collect::<Vec<_>>(), [201, 404, 404, 400, 201]);
+    let etag = results[4].outcome.as_ref().expect("stored").etag.clone().expect("a version");
+
+    let patch = json!({"operations": [{"op": "incr", "path": "/n", "value": 2}]}).to_string();
+    let operations = [
+        Ok(BulkOperation::create(key(1), item(1))),
+        Ok(BulkOperation::patch(key(5), "i5", patch).with_if_match(etag.clone())),
+        Err(Error::new(ErrorKind::BadRequest, "not an operation")),
+        Ok(BulkOperation::read(key(1), "i1")),
+    ];
+    let options = BulkOptions::new().returning_content();
+    let (mut results, _) = all(driver.bulk(&lab.container, stream::iter(operations), options)).await;
+    results.sort_by_key(|result| result.index);
+    assert_eq!(results.iter().map(status).collect::<Vec<_>>(), [409, 200, 0, 200]);
+    assert_eq!(results[0].outcome.as_ref().expect_err("there").kind(), ErrorKind::Conflict);
+    let body = |at: usize| -> Value {
+        serde_json::from_slice(&results[at].outcome.as_ref().expect("done").body).expect("JSON")
+    };
+    assert_eq!((&body(1)["n"], &body(3)["n"]), (&json!(7), &json!(1)));
+    let late = [Ok(BulkOperation::replace(key(5), "i5", item(5)).with_if_match(etag))];
+    let (results, _) = all(driver.bulk(&lab.container, stream::iter(late), BulkOptions::new())).await;
+    let error = results[0].outcome.as_ref().expect_err("changed since");
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
+    const RATE: f64 = 4000.0;
+    let lab = Lab::start_with(|config| config.request_units = RequestUnits::Enforce).await;
+    let driver = lab.driver();
+    let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    let create = Operation::new(OperationKind::Create, Target::containers("d"))
+        .with_body(body.to_string())
+        .with_header(names::OFFER_THROUGHPUT, RATE.to_string());
+    run(&driver, &create).await.expect("made");
+    let container = ContainerName::new("d", "t");
+    let (results, summary) =
+        all(driver.bulk(&container, stream::iter(upserts(0..3000)), BulkOptions::new())).await;
+    assert_all_done(&results, 3000);
+    assert!(summary.throttled > 0, "{summary:?}");
+    // A second's worth was saved up, and partitions are not equally full.
+    let ideal = (summary.charge - RATE) / RATE;
+    let took = summary.elapsed.as_secs_f64();
+    assert!(took > ideal * 0.8, "{took} s of {ideal} s: {summary:?}");
+    assert!(took < ideal * 2.0 + 3.0, "{took} s of {ideal} s: {summary:?}");
+    assert_eq!(count(&driver, &container).await, 3000);
+}
+
+#[tokio::test]
+async fn partitions_that_split_under_way_lose_nothing() {
+    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
+    let driver = lab.driver();
+    let options = BulkOptions::new().with_waiting_max(500.try_into().expect("not zero"));
+    let mut bulk = driver.bulk(&lab.container, stream::iter(upserts(0..6000)), options);
+    let mut results = Vec::new();
+    let mut splits = [0, 1, 2, 3].into_iter();
+    while let Some(result) = bulk.next().await {
+        results.push(result);
+        if results.len() % 1000 == 500
+            && let Some(range) = splits.next()
+        {
+            let path = format!("/databases/d/containers/c/partitions/{range}/split");
+            lab.control(http::Method::POST, &path, json!({})).await;
+        }
+    }
+    assert_all_done(&results, 6000);
+    let summary = bulk.summary();
+    assert!(summary.regrouped > 0, "{summary:?}");
+    assert_eq!(summary.windows.len(), 6, "{summary:?}");
+    assert_eq!(count(&driver, &lab.container).await, 6000);
+}
+
+#[tokio::test]
+async fn lost_connections_lose_no_operation() {
+    let lab = Lab::start().await;
+    let faults = FaultInjector::new(7);
+    let driver = faulty(&lab, &faults);
+    for (name, outcome) in
+        [("before", Outcome::ConnectionErrorBeforeSending), ("after", Outcome::ConnectionErrorAfterSending)]
+    {
+        faults.add(FaultRule::new(name, Reaction::from(outcome)).when(batches()).probability(0.15));
+    }
+    let (results, summary) =
+        all(driver.bulk(&lab.container, stream::iter(upserts(0..5000)), BulkOptions::new())).await;
+    assert_all_done(&results, 5000);
+    assert!(summary.sent > 5000 && faults.hits("after") > Some(0), "{summary:?}");
+
+    // Creates are not repeated: what was lost is said to be undecided, and was made.
+    faults.clear();
+    let lost = Reaction::from(Outcome::ConnectionErrorAfterSending);
+    faults.add(FaultRule::new("lost", lost).when(batches()).probability(0.3));
+    let creates = (5000..8000).map(|number| Ok(BulkOperation::create(key(number), item(number))));
+    let (results, summary) =
+        all(driver.bulk(&lab.container, stream::iter(creates), BulkOptions::new())).await;
+    assert_each_once(&results, 3000);
+    assert!(summary.failed > 0);
+    for result in &results {
+        if let Err(error) = &result.outcome {
+            assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");
+        }
+    }
+    faults.clear();
+    assert_eq!(count(&driver, &lab.container).await, 8000);
+}
+
+#[tokio::test]
+async fn an_item_that_is_too_large_fails_alone() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    let large = json!({"id": "large", "pk": "k50", "text": "x".repeat(3 << 20)}).to_string();
+    let operations =
+        upserts(0..50).chain([Ok(BulkOperation::upsert(key(50), large))]).chain(upserts(51..100));
+    let options = BulkOptions::new().with_batch(100.try_into().expect("not zero"), 64 << 20);
+    let operations: Vec<_> = operations.collect();
+    let (results, _) = all(driver.bulk(&lab.container, stream::iter(operations), options)).await;
+    assert_each_once(&results, 100);
+    for result in results {
+        match result.outcome {
+            Ok(_) => assert_ne!(result.index, 50),
+            Err(error) => {
+                assert_eq!((result.index, error.kind()), (50, ErrorKind::TooLarge), "{error}");
+                assert_eq!(error.status(), Some(Status::REQUEST_ENTITY_TOO_LARGE));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_bulk_ends_it() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    driver.warm_up(std::slice::from_ref(&lab.container)).await.expect("known");
+    let (guard, ended) = futures::channel::oneshot::channel::<()>();
+    let endless = (0..).map(move |number| {
+        let _held = &guard;
+        Ok(BulkOperation::upsert(key(number), item(number)))
+    });
+    let mut bulk = driver.bulk(&lab.container, stream::iter(endless), BulkOptions::new());
+    for _ in 0..1000 {
+        assert!(bulk.next().await.expect("endless").outcome.is_ok());
+    }
+    let summary = bulk.summary();
+    let inside = summary.operations - summary.succeeded;
+    assert!(inside <= 10_000, "the input is read no further than it must: {summary:?}");
+    drop(bulk);
+    assert!(ended.await.is_err(), "the input is dropped with it");
+    // Requests on their way may still be carried out; nothing new leaves.
+    assert!(count(&driver, &lab.container).await <= summary.sent);
+}
+
+#[tokio::test]
+async fn a_container_that_is_not_there_is_said_for_each_operation() {
+    let lab = Lab::start().await;
+    let driver = lab.driver();
+    let nowhere = ContainerName::new("d", "nowhere");
+    let (results, _) = all(driver.bulk(&nowhere, stream::iter(upserts(0..10)), BulkOptions::new())).await;
+    assert_each_once(&results, 10);
+    for result in results {
+        assert_eq!(result.outcome.expect_err("no container").kind(), ErrorKind::NotFound);
+    }
+}
