@@ -40,6 +40,7 @@ mod transport; // gives the driver its HTTP clients
 mod container;
 mod database;
 mod items; // one file per operation on items
+mod processor; // every change through a handler, shared among instances
 mod throughput;
 
 mod call; // an operation until it is awaited
@@ -55,6 +56,10 @@ pub use items::{
     Batch, BatchItem, BatchResponse, Bulk, BulkAnswer, BulkItem, BulkOperation, BulkResponse, BulkResults,
     Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem, WriteItem,
 };
+pub use processor::{
+    BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, Lag, LeaseStatus, ProcessorStart,
+    ProcessorStatus, RangeLag, RunningProcessor,
+};
 pub use response::{Item, ItemResponse, Response};
 
 pub use driver::bulk::{BulkOptions, BulkSummary};
@@ -67,5 +72,5 @@ pub use driver::options::{
 pub use driver::{Account, Error, ErrorKind, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
-pub use protocol::partition::{PartitionKey, PartitionKeyComponent};
+pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};
 pub use protocol::throughput::Throughput;

@@ -2,6 +2,7 @@
 
 mod feeds;
 mod items;
+mod processor;
 mod resources;
 
 use emulator::{Emulator, EmulatorConfig, Running};

@@ -156,8 +156,17 @@ pub struct Changes {
     pub body: Bytes,
     /// Where to go on.
     pub etag: String,
+    /// The last change the partition had made by then, wherever in it; none where it does not say.
+    pub lsn: Option<u64>,
     /// Request units.
     pub charge: f64,
+}
+
+impl Changes {
+    /// The changes, each as JSON.
+    pub fn items(&self) -> Result<Vec<Bytes>, Error> {
+        if self.body.is_empty() { Ok(Vec::new()) } else { rows::plain(&self.body) }
+    }
 }
 
 /// Some changes, all of one stretch of the ring.
@@ -253,8 +262,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         match self.source.changes(request).await {
             Ok(changes) => {
                 self.charge += changes.charge;
-                let items = if changes.body.is_empty() { Vec::new() } else { rows::plain(&changes.body)? };
-                Ok(Some((items, changes.etag)))
+                Ok(Some((changes.items()?, changes.etag)))
             }
             Err(PageFault::Failed(error)) => Err(error),
             Err(PageFault::Gone) => {
@@ -325,7 +333,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
 }
 
 /// What a start means to the service; all versions and deletes are not kept from the beginning.
-fn since(mode: ChangeFeedMode, start: ChangeFeedStart) -> Result<Since, Error> {
+pub fn since(mode: ChangeFeedMode, start: ChangeFeedStart) -> Result<Since, Error> {
     match (mode, start) {
         (_, ChangeFeedStart::Now) => Ok(Since::Now),
         (ChangeFeedMode::LatestVersion, ChangeFeedStart::Beginning) => Ok(Since::Beginning),

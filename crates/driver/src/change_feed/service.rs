@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use protocol::headers as names;
 use protocol::partition::EpkRange;
+use protocol::session_token::SessionToken;
 use protocol::status::Status;
 
 use super::cursor::Since;
@@ -36,13 +37,26 @@ impl CosmosDriver {
         feed: ChangeFeedOptions,
         options: &OperationOptions,
     ) -> Result<ChangeFeed<ServiceChanges>> {
+        let source = self.changes_of(container, options).await?;
+        let rid = source.container.rid().to_owned();
+        ChangeFeed::start(Arc::new(source), &rid, feed).await
+    }
+
+    /// The changes of a container for a reader that keeps its own place, stretch by stretch.
+    pub async fn changes_of(
+        &self,
+        container: &ContainerName,
+        options: &OperationOptions,
+    ) -> Result<ServiceChanges> {
         let container = self.container(container).await?;
-        let source = ServiceChanges {
-            driver: self.clone(),
-            container: Arc::clone(&container),
-            options: options.clone(),
-        };
-        ChangeFeed::start(Arc::new(source), container.rid(), feed).await
+        Ok(ServiceChanges { driver: self.clone(), container, options: options.clone() })
+    }
+}
+
+impl ServiceChanges {
+    /// The `_rid` of the container. One made anew under the same name has another, and is not read.
+    pub fn container_rid(&self) -> &str {
+        self.container.rid()
     }
 }
 
@@ -72,9 +86,13 @@ impl ChangeSource for ServiceChanges {
             return Err(Error::new(ErrorKind::BadResponse, message).into());
         };
         let charge = response.diagnostics().totals().charge;
+        let lsn = response.header(names::LSN).and_then(|text| text.parse().ok()).or_else(|| {
+            let token = SessionToken::parse(response.session_token()?).ok()?;
+            Some(token.partitions().first()?.lsn.0)
+        });
         let quiet = response.status() == Status::NOT_MODIFIED;
         let body = if quiet { bytes::Bytes::new() } else { response.into_body() };
-        Ok(Changes { body, etag, charge })
+        Ok(Changes { body, etag, lsn, charge })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

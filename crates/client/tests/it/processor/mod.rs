@@ -1,0 +1,217 @@
+//! The change feed processor, over sockets: instances that come and go, partitions that split, handlers that
+//! fail.
+
+mod failures;
+mod places;
+mod sharing;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use driver::operation::ContainerName;
+use emulator::{Emulator, EmulatorConfig, Running};
+use perihelion::{
+    BatchContext, ChangeFeedProcessor, ContainerClient, ContainerProperties, CosmosClient, HandlerError,
+    PartitionKeyDefinition, ProcessorStart, RunningProcessor,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+/// How long a test waits for what has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Reading {
+    id: String,
+    sensor: String,
+    number: u32,
+}
+
+/// An account with a container of readings in several partitions, and one for leases.
+struct Plant {
+    running: Running,
+    client: CosmosClient,
+}
+
+impl Plant {
+    async fn start(partitions: u32) -> Plant {
+        let mut config = EmulatorConfig::default();
+        config.partitions = NonZeroU32::new(partitions);
+        let running = Emulator::start(config).await.expect("the emulator starts");
+        let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
+        client.create_database("plant").await.expect("made");
+        let plant = Plant { running, client };
+        plant.create("readings", "/sensor").await;
+        plant.create("leases", "/id").await;
+        plant
+    }
+
+    async fn create(&self, id: &str, path: &str) {
+        let key = PartitionKeyDefinition::hash(path).expect("a path");
+        let properties = ContainerProperties::new(id, key);
+        self.client.database("plant").create_container(&properties).await.expect("made");
+    }
+
+    fn container(&self, id: &str) -> ContainerClient {
+        self.client.database("plant").container(id)
+    }
+
+    /// A client of another process.
+    fn elsewhere(&self) -> Plant2 {
+        let text = self.running.connection_string();
+        Plant2(CosmosClient::from_connection_string(&text).expect("valid"))
+    }
+
+    /// Writes a reading of each of `sensors`.
+    async fn write(&self, sensors: std::ops::Range<u32>, number: u32) {
+        let readings = self.container("readings");
+        for sensor in sensors {
+            let sensor = format!("s{sensor}");
+            let reading = Reading { id: sensor.clone(), sensor: sensor.clone(), number };
+            readings.upsert_item(&sensor, &reading).await.expect("written");
+        }
+    }
+
+    /// The ids of the physical partitions, as somebody finds them who has never looked.
+    async fn partitions(&self) -> Vec<String> {
+        let client = self.elsewhere().0;
+        let name = ContainerName::new("plant", "readings");
+        let container = client.driver().container(&name).await.expect("known");
+        let ranges = client.driver().partitions(&container).await.expect("listed");
+        ranges.map().partitions().iter().map(|partition| partition.id.to_string()).collect()
+    }
+
+    async fn split(&self, partition: &str) {
+        let path = format!("/databases/plant/containers/readings/partitions/{partition}/split");
+        self.control(http::Method::POST, &path).await;
+    }
+
+    async fn control(&self, method: http::Method, path: &str) -> serde_json::Value {
+        let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
+        let url = format!("{}{}", self.running.control_endpoint(), path.trim_start_matches('/'));
+        let request = http::Request::builder()
+            .method(method)
+            .uri(url)
+            .header("content-type", "application/json")
+            .body(bytes::Bytes::from_static(b"{}"))
+            .expect("a request");
+        let response = client.send(request).await.expect("an answer");
+        let status = response.status();
+        let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
+        assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// A processor in a hurry.
+    fn processor(&self, name: &str) -> ChangeFeedProcessor {
+        hurry(&self.container("readings"), &self.container("leases"), name)
+    }
+}
+
+/// The same account, seen by a client with caches and sessions of its own.
+struct Plant2(CosmosClient);
+
+impl Plant2 {
+    fn processor(&self, name: &str) -> ChangeFeedProcessor {
+        let plant = self.0.database("plant");
+        hurry(&plant.container("readings"), &plant.container("leases"), name)
+    }
+}
+
+fn hurry(readings: &ContainerClient, leases: &ContainerClient, name: &str) -> ChangeFeedProcessor {
+    readings
+        .change_feed_processor(name)
+        .lease_container(leases)
+        .from(ProcessorStart::Beginning)
+        .page_size(NonZeroU32::new(5).expect("not zero"))
+        .poll_interval(Duration::from_millis(20))
+        .lease_expiry(Duration::from_secs(2))
+        .renew_interval(Duration::from_millis(200))
+        .acquire_interval(Duration::from_millis(100))
+        .retries(NonZeroU32::new(3).expect("not zero"), Duration::from_millis(1), Duration::from_millis(20))
+}
+
+/// What came to handlers, and a way to wait for it.
+#[derive(Clone)]
+struct Told {
+    seen: Arc<Mutex<Vec<(String, Reading)>>>,
+    count: Arc<watch::Sender<usize>>,
+}
+
+impl Told {
+    fn new() -> Told {
+        Told { seen: Arc::default(), count: Arc::new(watch::Sender::new(0)) }
+    }
+
+    fn note(&self, readings: Vec<Reading>, context: &BatchContext) {
+        let mut seen = self.seen.lock().expect("no panic");
+        seen.extend(readings.into_iter().map(|reading| (context.instance.clone(), reading)));
+        self.count.send_replace(seen.len());
+    }
+
+    /// A handler that takes note of everything.
+    async fn start(&self, processor: ChangeFeedProcessor) -> RunningProcessor {
+        let told = self.clone();
+        let handler = move |readings: Vec<Reading>, context: BatchContext| {
+            told.note(readings, &context);
+            async { Ok::<_, HandlerError>(()) }
+        };
+        processor.start(handler).await.expect("started")
+    }
+
+    /// The numbers of each sensor, in the order in which they came.
+    fn by_sensor(&self) -> BTreeMap<String, Vec<u32>> {
+        let mut numbers: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (_, reading) in self.seen.lock().expect("no panic").iter() {
+            numbers.entry(reading.sensor.clone()).or_default().push(reading.number);
+        }
+        numbers
+    }
+
+    fn len(&self) -> usize {
+        *self.count.borrow()
+    }
+
+    /// Waits until what came satisfies `enough`.
+    async fn until(&self, what: &str, enough: impl Fn(&Told) -> bool) {
+        let mut count = self.count.subscribe();
+        let waiting = async {
+            while !enough(self) {
+                count.changed().await.expect("it is ours");
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+            panic!("{what}: {:?}", self.by_sensor());
+        }
+    }
+
+    /// Waits until every one of these sensors has told this number.
+    async fn until_all(&self, sensors: std::ops::Range<u32>, number: u32) {
+        let what = format!("number {number} of {sensors:?}");
+        self.until(&what, |told| {
+            let numbers = told.by_sensor();
+            sensors
+                .clone()
+                .all(|sensor| numbers.get(&format!("s{sensor}")).is_some_and(|told| told.contains(&number)))
+        })
+        .await;
+    }
+}
+
+/// Asks again and again, for what nobody tells.
+async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(found) = ask().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(found) => found,
+        Err(_) => panic!("it never happens: {what}"),
+    }
+}
