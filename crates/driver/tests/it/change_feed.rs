@@ -18,7 +18,7 @@ async fn feed(lab: &Lab, driver: &CosmosDriver, options: ChangeFeedOptions) -> C
 }
 
 /// Everything new, until there is nothing.
-async fn drain(feed: &mut ChangeFeed<ServiceChanges>) -> Vec<Value> {
+pub(crate) async fn drain(feed: &mut ChangeFeed<ServiceChanges>) -> Vec<Value> {
     let mut told = Vec::new();
     loop {
         let page = feed.next_page().await.expect("a page");

@@ -1,6 +1,7 @@
 //! The driver against the emulator, over real sockets.
 
 mod bulk;
+mod cancellation;
 mod change_feed;
 mod faults;
 mod items;
@@ -9,4 +10,5 @@ mod load;
 mod queries;
 mod regions;
 mod retries;
+mod seeded;
 mod sharding;

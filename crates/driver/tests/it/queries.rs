@@ -12,7 +12,7 @@ use sql::{Context, Schema, Statement, run_naive};
 use crate::lab::{DEADLINE, Lab, run, within};
 
 /// Items of which many share their values.
-async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<Value> {
+pub(crate) async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<Value> {
     let items: Vec<Value> = (0..count)
         .map(|number| {
             let mut item = json!({
@@ -36,7 +36,7 @@ async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<Value> {
     items
 }
 
-fn expected(items: &[Value], query: &str) -> Vec<Value> {
+pub(crate) fn expected(items: &[Value], query: &str) -> Vec<Value> {
     let documents: Vec<sql::Value> =
         items.iter().map(|item| sql::value::parse(item.to_string().as_bytes()).expect("JSON")).collect();
     let statement = Statement::prepare(query, &[], &Schema::default()).expect(query);
@@ -44,7 +44,7 @@ fn expected(items: &[Value], query: &str) -> Vec<Value> {
     rows.iter().map(|row| serde_json::from_str(&row.to_string()).expect("JSON")).collect()
 }
 
-async fn start(
+pub(crate) async fn start(
     lab: &Lab,
     driver: &CosmosDriver,
     query: &str,
@@ -61,7 +61,7 @@ async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
 }
 
 /// Splits the partition that has the most of the ring left to it: the first one listed.
-async fn split(lab: &Lab, driver: &CosmosDriver) {
+pub(crate) async fn split(lab: &Lab, driver: &CosmosDriver) {
     let container = driver.container(&lab.container).await.expect("known");
     let known = driver.partitions(&container).await.expect("listed");
     let newest = driver.partitions_after(&container, &known).await.expect("listed again");
