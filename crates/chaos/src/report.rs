@@ -313,3 +313,76 @@ impl fmt::Display for Planned {
 fn whole_milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::schedule::Pace;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn schedule(expect: &str) -> Schedule {
+        let text = format!(
+            "[[fault]]\nkind = 'drain'\nregion = 'East US'\nat = '1s'\nfor = '1s'\nexpect = {{ {expect} }}"
+        );
+        Schedule::new(&Scenario::read("x", &text).expect("valid"), Writes::One, 1, Pace::default())
+    }
+
+    fn sample(class: Class, began: u32, failure: Option<&'static str>) -> Sample {
+        Sample::new(class, MS * began, MS * 10, failure)
+    }
+
+    #[test]
+    fn an_operation_may_fail_only_where_a_fault_allows_it() {
+        let (read, write) = (Promise::ReadsSucceed, Promise::WritesSucceed);
+        for (expect, class, began, broken) in [
+            ("", Class::Read, 500, Some(read)),
+            ("", Class::Read, 1_500, Some(read)),
+            ("reads = 'may-fail'", Class::Read, 1_500, None),
+            ("reads = 'may-fail'", Class::Read, 500, Some(read)),
+            ("", Class::Write, 1_500, None),
+            ("", Class::Write, 995, None),
+            ("", Class::Write, 2_900, None),
+            ("", Class::Write, 3_100, Some(write)),
+            ("", Class::Write, 900, Some(write)),
+            ("writes = 'succeed'", Class::Write, 1_500, Some(write)),
+        ] {
+            let found = forbids_failure(&schedule(expect).faults, &sample(class, began, Some("x")));
+            assert_eq!(found, broken, "{expect} {class:?} at {began}");
+        }
+    }
+
+    #[test]
+    fn operations_are_told_by_when_they_touch_a_fault() {
+        let schedule = schedule("reads-within = '100ms', writes-within = '2s'");
+        let samples = vec![
+            sample(Class::Read, 100, None),
+            sample(Class::Read, 995, None),
+            sample(Class::Read, 1_400, Some("unavailable")),
+            sample(Class::Read, 2_000, None),
+            sample(Class::Write, 1_100, Some("undecided")),
+        ];
+        let diary = Diary { samples, skipped: 2, resurfaced: 1, ..Diary::default() };
+        let in_force = vec![InForce { began: MS * 1_000, ended: MS * 2_000 }];
+        let breaches = vec![Breach::new(Promise::NothingIsLost, "gone".to_owned()); 9];
+        let report = Report::new(&schedule, Facts { diaries: vec![diary], in_force, breaches, undecided: 1 });
+        let felt = &report.faults[0];
+        assert_eq!(felt.fault, "drain East US");
+        let counts =
+            |phases: &Phases| [&phases.before, &phases.during, &phases.after].map(|sum| sum.operations);
+        assert_eq!((counts(&felt.reads), counts(&felt.writes)), ([1, 2, 1], [0, 1, 0]));
+        assert_eq!((felt.reads.recovery, felt.writes.recovery), (Some(MS * 410), Some(MS * 110)));
+        assert_eq!((report.skipped, report.resurfaced, report.undecided), (2, 1, 1));
+        assert!(!report.holds());
+        let verdict =
+            |promise| report.promises.iter().find(|verdict| verdict.promise == promise).expect("told");
+        assert_eq!(verdict(Promise::NothingIsLost).broken, 9);
+        assert_eq!(verdict(Promise::NothingIsLost).examples.len(), EXAMPLES_MAX);
+        assert_eq!(verdict(Promise::Recovers).broken, 1, "reads took longer than expected");
+        assert_eq!(verdict(Promise::NothingIsLate).broken, 0);
+        let json = serde_json::to_value(&report).expect("JSON");
+        assert_eq!(json["faults"][0]["reads"]["recoveryMs"], 410.0);
+        assert_eq!(json["promises"][0]["promise"], "nothing-is-lost");
+    }
+}

@@ -351,6 +351,13 @@ impl Scenario {
                 self.partitions
             )));
         }
+        let fails_over = self.faults.iter().any(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
+        if fails_over && self.writes.contains(&Writes::All) {
+            return bad("where all regions write there is nothing to fail over; leave 'all' out of writes");
+        }
+        if fails_over && self.regions.len() < 2 {
+            return bad("a failover needs a second region");
+        }
         self.load.check()
     }
 }
@@ -458,5 +465,88 @@ pub(crate) mod span {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         Span::deserialize(deserializer).map(|span| span.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAULT: &str = "[[fault]]\nkind = \"drain\"\nat = \"1s\"\nfor = \"1s..3s\"\n";
+
+    #[test]
+    fn what_a_file_leaves_out_is_as_usual() {
+        let scenario = Scenario::read("mine", FAULT).expect("valid");
+        assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
+        assert_eq!((scenario.writes, scenario.load), (vec![Writes::One], Load::default()));
+        let fault = &scenario.faults[0];
+        assert_eq!((&fault.trouble, &fault.region), (&Trouble::Drain, &Place::Any));
+        assert_eq!(fault.lasting.to_string(), "1s..3s");
+        assert_eq!(fault.expect, Expect::default());
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_read_with_what_it_takes() {
+        let second = Duration::from_secs(1);
+        for (text, trouble) in [
+            ("kind = 'down'", Trouble::Down(Down::Refused)),
+            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(Down::BlackHole)),
+            ("kind = 'slow'\nby = '1s'", Trouble::Slow(second.into())),
+            ("kind = 'failover'\noutage = true", Trouble::Failover { outage: true }),
+            (
+                "kind = 'partition'\nrange = 2\nstatus = 410\nsub-status = 1002",
+                Trouble::Partition { range: Some(2), status: 410, sub_status: 1002 },
+            ),
+            (
+                "kind = 'storm'\nshare = 0.5\nretry-after = '1s'",
+                Trouble::Storm { share: 0.5, retry_after: second },
+            ),
+            ("kind = 'splits'\nevery = '1s'", Trouble::Splits { every: second, hold: Duration::ZERO }),
+            ("kind = 'reset'", Trouble::Reset { share: 0.5 }),
+            ("kind = 'lag'\nby = '1s'", Trouble::Lag(Drawn::always(second))),
+            (
+                "kind = 'rule'\nrule = { effect = { status = 503 } }",
+                Trouble::Rule(Box::new(Rule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"))),
+            ),
+        ] {
+            let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{text}");
+            let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(scenario.faults[0].trouble, trouble);
+            assert_eq!(scenario.faults[0].region, Place::Named("East US".to_owned()));
+        }
+    }
+
+    #[test]
+    fn scenarios_that_cannot_be_played_are_refused_with_what_is_wrong() {
+        let fault = |words: &str| format!("[[fault]]\nat = '1s'\nfor = '1s'\n{words}");
+        for (text, part) in [
+            (String::new(), "add a [[fault]]"),
+            ("fault = 3".to_owned(), "fault"),
+            (format!("colour = 'red'\n{FAULT}"), "colour"),
+            (format!("writes = []\n{FAULT}"), "writes"),
+            (format!("regions = []\n{FAULT}"), "region"),
+            (format!("partitions = 0\n{FAULT}"), "partitions"),
+            (format!("[load]\nworkers = 0\n{FAULT}"), "workers"),
+            (format!("[load]\ndeadline = 'soon'\n{FAULT}"), "soon"),
+            (fault("kind = 'flood'"), "there are down"),
+            (fault("kind = 'drain'\nshare = 0.5"), "'share' means nothing"),
+            (fault("kind = 'slow'"), "needs 'by'"),
+            (fault("kind = 'slow'\nby = 'late'"), "late"),
+            (fault("kind = 'down'\nas = 'tired'"), "tired"),
+            (fault("kind = 'reset'\nshare = 1.5"), "1.5"),
+            (fault("kind = 'rule'"), "needs 'rule'"),
+            (fault("kind = 'down'\nregion = 'Mars'"), "West US"),
+            (fault("kind = 'splits'\nevery = '1ms'"), "10ms"),
+            (fault("kind = 'failover'\nregion = 'all'"), "one region"),
+            (format!("writes = ['all']\n{}", fault("kind = 'failover'")), "nothing to fail over"),
+            (format!("regions = ['One']\n{}", fault("kind = 'failover'")), "second region"),
+            ("[[fault]]\nkind = 'down'\nat = '3s..1s'\nfor = '1s'".to_owned(), "swap"),
+            ("[[fault]]\nkind = 'down'\nat = '1s'\nfor = '0s'".to_owned(), "no time"),
+            ("[[fault]]\nkind = 'down'\nat = '1s'".to_owned(), "for"),
+            (" ".repeat(BYTES_MAX + 1), "bytes"),
+        ] {
+            let error = Scenario::read("x", &text).expect_err(part).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
     }
 }

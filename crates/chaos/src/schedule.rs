@@ -150,3 +150,60 @@ fn settled(trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Trouble {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONCE: Pace = Pace { scale: 1.0, lasting: None };
+
+    fn scenario() -> Scenario {
+        let text = "[[fault]]\nkind = 'partition'\nat = '1s..2s'\nfor = '1s..3s'\n\
+                    [[fault]]\nkind = 'failover'\nat = '0s..1s'\nfor = '1s'";
+        Scenario::read("mine", text).expect("valid")
+    }
+
+    #[test]
+    fn the_seed_decides_everything_that_is_left_open_and_nothing_else_does() {
+        let scenario = scenario();
+        let of = |seed| Schedule::new(&scenario, Writes::One, seed, ONCE);
+        assert_eq!(of(7), of(7));
+        assert_eq!(of(7).digest(), of(7).digest());
+        let (mut digests, mut ranges, mut regions) = (Vec::new(), Vec::new(), Vec::new());
+        for seed in 0..50 {
+            let schedule = of(seed);
+            let bad = schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Partition { .. }));
+            let bad = bad.expect("it is there");
+            assert!(bad.begins >= Duration::from_secs(1) && bad.begins <= Duration::from_secs(2));
+            assert!(schedule.faults.is_sorted_by_key(|fault| fault.begins));
+            assert!(schedule.faults.iter().all(|fault| fault.ends < schedule.end));
+            digests.push(schedule.digest());
+            ranges.push(format!("{:?}", bad.trouble));
+            regions.extend(bad.regions.clone());
+            let failover =
+                schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
+            assert_ne!(failover.expect("it is there").regions, ["West US"], "it writes already");
+        }
+        for drawn in [&mut ranges, &mut regions] {
+            drawn.sort();
+            drawn.dedup();
+        }
+        assert_eq!((ranges.len(), regions.len()), (4, 3), "every partition and every region has its turn");
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), 50);
+    }
+
+    #[test]
+    fn a_longer_run_repeats_it_with_other_draws() {
+        let pace = Pace { scale: 0.5, lasting: Some(Duration::from_secs(60)) };
+        let schedule = Schedule::new(&scenario(), Writes::One, 1, pace);
+        assert!(schedule.end >= Duration::from_secs(60) && schedule.end < Duration::from_secs(64));
+        assert!(schedule.faults.len() >= 30, "{}", schedule.faults.len());
+        let mut lasting: Vec<Duration> =
+            schedule.faults.iter().map(|fault| fault.ends - fault.begins).collect();
+        lasting.sort_unstable();
+        lasting.dedup();
+        assert!(lasting.len() > 10, "{lasting:?}");
+    }
+}
