@@ -26,7 +26,7 @@ struct Reading {
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "an example is there to be read")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = EmulatorConfig::default();
     config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
     let account = Emulator::start(config).await?;

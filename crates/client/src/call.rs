@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use driver::operation::Operation;
 use driver::options::OperationOptions;
-use driver::{CosmosDriver, Response};
+use driver::{CosmosDriver, Error, ErrorKind, Response};
 use futures::future::BoxFuture;
 
 use crate::Result;
@@ -18,6 +18,8 @@ pub struct Call<R> {
     operation: Result<Operation>,
     options: OperationOptions,
     read: fn(Response) -> Result<R>,
+    /// What becomes of an error.
+    rescue: fn(Error) -> Result<R>,
 }
 
 impl<R> Call<R> {
@@ -26,7 +28,7 @@ impl<R> Call<R> {
         operation: Result<Operation>,
         read: fn(Response) -> Result<R>,
     ) -> Call<R> {
-        Call { driver: driver.clone(), operation, options: OperationOptions::new(), read }
+        Call { driver: driver.clone(), operation, options: OperationOptions::new(), read, rescue: Err }
     }
 
     /// Options of this call alone: deadline, regions, retries, hedging, consistency.
@@ -47,12 +49,20 @@ impl<R> Call<R> {
 
     /// The same, read in another way.
     pub(crate) fn reading<S>(self, read: fn(Response) -> Result<S>) -> Call<S> {
-        Call { driver: self.driver, operation: self.operation, options: self.options, read }
+        Call { driver: self.driver, operation: self.operation, options: self.options, read, rescue: Err }
+    }
+
+    /// The same, with an error of the driver taken for something else.
+    pub(crate) fn or_else(mut self, rescue: fn(Error) -> Result<R>) -> Call<R> {
+        self.rescue = rescue;
+        self
     }
 
     async fn send(self) -> Result<R> {
-        let response = self.driver.execute_operation(&self.operation?, &self.options).await?;
-        (self.read)(response)
+        match self.driver.execute_operation(&self.operation?, &self.options).await {
+            Ok(response) => (self.read)(response),
+            Err(error) => (self.rescue)(error),
+        }
     }
 }
 
@@ -68,5 +78,19 @@ impl<R: Send + 'static> IntoFuture for Call<R> {
 impl<R> fmt::Debug for Call<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}
+
+/// Reads what is there, or makes it. When somebody else makes it in between, it is read again.
+pub(crate) async fn if_missing<R: Send + 'static>(
+    read: impl Fn() -> Call<R>,
+    create: impl FnOnce() -> Call<R>,
+) -> Result<R> {
+    match read().await {
+        Err(error) if error.kind() == ErrorKind::NotFound => match create().await {
+            Err(error) if error.kind() == ErrorKind::Conflict => read().await,
+            made => made,
+        },
+        found => found,
     }
 }

@@ -4,12 +4,13 @@ use driver::operation::{Operation, OperationKind, Target};
 use protocol::container::ContainerProperties;
 use protocol::database::DatabaseProperties;
 
-use crate::call::Call;
+use crate::call::{Call, if_missing};
 use crate::client::CosmosClient;
 use crate::container::ContainerClient;
+use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
-use crate::{Throughput, throughput};
+use crate::{Result, Throughput, throughput};
 
 /// One database of an account. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -57,6 +58,21 @@ impl DatabaseClient {
         throughput: &Throughput,
     ) -> Call<Response<ContainerProperties>> {
         self.create_container_of(properties, Some(throughput))
+    }
+
+    /// The container of this id; made if it is not there. One that is there stays as it is, whatever the
+    /// properties say: look at the answer.
+    pub async fn create_container_if_missing(
+        &self,
+        properties: &ContainerProperties,
+    ) -> Result<Response<ContainerProperties>> {
+        let container = self.container(&properties.id);
+        if_missing(|| container.read(), || self.create_container(properties)).await
+    }
+
+    /// Its containers.
+    pub fn list_containers(&self) -> List<ContainerProperties> {
+        List::new(&self.client.driver, Target::containers(&self.id), "DocumentCollections")
     }
 
     fn create_container_of(

@@ -44,6 +44,7 @@ mod processor; // every change through a handler, shared among instances
 mod throughput;
 
 mod call; // an operation until it is awaited
+mod list; // what an account or a database has
 mod response;
 mod serialize; // the only place that knows serde
 
@@ -56,6 +57,7 @@ pub use items::{
     Batch, BatchItem, BatchResponse, Bulk, BulkAnswer, BulkItem, BulkOperation, BulkResponse, BulkResults,
     Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem, WriteItem,
 };
+pub use list::{List, ListPages};
 pub use processor::{
     BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, Lag, LeaseStatus, ProcessorStart,
     ProcessorStatus, RangeLag, RunningProcessor,
@@ -63,6 +65,25 @@ pub use processor::{
 pub use response::{Item, ItemResponse, Response};
 
 pub use driver::bulk::{BulkOptions, BulkSummary};
+
+/// Signing in with Microsoft Entra ID, as every Azure crate does it.
+pub mod credentials {
+    pub use azure_core::credentials::{AccessToken, Secret, TokenCredential, TokenRequestOptions};
+    pub use azure_core::error::{Error, ErrorKind};
+    pub use azure_core::time::OffsetDateTime;
+}
+
+/// What [`ContainerProperties`] are made of.
+pub mod policies {
+    pub use protocol::container::{
+        ChangeFeedPolicy, CompositeOrder, CompositePath, ComputedProperty, ConflictResolutionMode,
+        ConflictResolutionPolicy, DistanceFunction, ExcludedPath, FullTextIndex, FullTextPath,
+        FullTextPolicy, GeospatialConfig, GeospatialType, IncludedPath, IndexingMode, IndexingPolicy,
+        PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion, SpatialIndex, UniqueKey, UniqueKeyPolicy,
+        VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
+    };
+}
+
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
@@ -73,4 +94,5 @@ pub use driver::{Account, Error, ErrorKind, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};
+pub use protocol::status::{Status, SubStatus};
 pub use protocol::throughput::Throughput;

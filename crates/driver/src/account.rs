@@ -1,7 +1,9 @@
 //! Which account, and who asks: an endpoint and a credential.
 
 use std::fmt;
+use std::sync::Arc;
 
+use azure_core::credentials::TokenCredential;
 use azure_core::http::Url;
 use protocol::authorization::Key;
 
@@ -35,6 +37,21 @@ impl Account {
             Error::new(ErrorKind::Configuration, "the account key is not base64; copy it whole")
         })?;
         Account::new(endpoint, Credential::Key(key))
+    }
+
+    /// The account at `endpoint`, asked as a principal of Microsoft Entra ID. Its tokens are for the account's own
+    /// scope, `https://{host}/.default`, or where that is not granted, the service's.
+    pub fn with_credential(endpoint: &str, credential: Arc<dyn TokenCredential>) -> Result<Account> {
+        Account::new(endpoint, Credential::Token { credential, scope: None })
+    }
+
+    /// The same, with tokens for this scope and no other. Says nothing to a key.
+    #[must_use]
+    pub fn with_scope(mut self, said: impl Into<String>) -> Account {
+        if let Credential::Token { scope, .. } = &mut self.credential {
+            *scope = Some(said.into());
+        }
+        self
     }
 
     /// The account of a connection string: `AccountEndpoint=https://…;AccountKey=…;`.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use protocol::container::BadPath;
 use protocol::status::{Status, SubStatus};
 use serde::Deserialize;
 
@@ -48,6 +49,8 @@ pub enum ErrorKind {
     DeadlineExceeded,
     /// The service answered what the driver cannot make sense of.
     BadResponse,
+    /// What was read is not what the program reads it as; change the type, or what is stored.
+    Mismatch,
     /// An option or a connection string cannot be obeyed; change it.
     Configuration,
     /// The driver was stopped.
@@ -98,6 +101,7 @@ impl ErrorKind {
             | ErrorKind::PreconditionFailed
             | ErrorKind::TooLarge
             | ErrorKind::BadResponse
+            | ErrorKind::Mismatch
             | ErrorKind::Configuration
             | ErrorKind::Stopped => false,
         }
@@ -119,6 +123,7 @@ impl ErrorKind {
             ErrorKind::Undecided => "read before trying again: the write may have happened",
             ErrorKind::DeadlineExceeded => "allow more time or try again; nothing was changed",
             ErrorKind::BadResponse => "check that the endpoint is an account of Cosmos DB",
+            ErrorKind::Mismatch => "change the type it is read as, or what is stored",
             ErrorKind::Configuration => "correct the option",
             ErrorKind::Stopped => "make a new driver",
         }
@@ -140,6 +145,7 @@ impl ErrorKind {
             ErrorKind::Undecided => "undecided",
             ErrorKind::DeadlineExceeded => "deadline_exceeded",
             ErrorKind::BadResponse => "bad_response",
+            ErrorKind::Mismatch => "mismatch",
             ErrorKind::Configuration => "configuration",
             ErrorKind::Stopped => "stopped",
         }
@@ -341,6 +347,12 @@ impl StdError for Error {
 impl From<InvalidOption> for Error {
     fn from(invalid: InvalidOption) -> Error {
         Error::new(ErrorKind::Configuration, invalid.to_string()).with_source(invalid)
+    }
+}
+
+impl From<BadPath> for Error {
+    fn from(bad: BadPath) -> Error {
+        Error::new(ErrorKind::BadRequest, bad.to_string()).with_source(bad)
     }
 }
 

@@ -126,8 +126,12 @@ impl SubStatus {
     pub const AUTHORIZATION_HEADER_MISSING: SubStatus = SubStatus(5000);
     /// 401/5001: the token cannot be read.
     pub const AUTHORIZATION_TOKEN_MALFORMED: SubStatus = SubStatus(5001);
-    /// First of 401/5003–5011, one for each thing that can be wrong with an AAD token.
+    /// First of 401/5003–5011, one for each thing that can be wrong with an AAD token: this one is not one.
     pub const AAD_TOKEN_FIRST: SubStatus = SubStatus(5003);
+    /// 401/5005: the AAD token is not valid yet.
+    pub const AAD_TOKEN_NOT_YET_VALID: SubStatus = SubStatus(5005);
+    /// 401/5006: the AAD token has expired.
+    pub const AAD_TOKEN_EXPIRED: SubStatus = SubStatus(5006);
     /// Last of 401/5003–5011.
     pub const AAD_TOKEN_LAST: SubStatus = SubStatus(5011);
 

@@ -36,6 +36,16 @@ pub enum Throughput {
 }
 
 impl Throughput {
+    /// Always this many.
+    pub fn manual(units: u32) -> Throughput {
+        Throughput::Manual(units)
+    }
+
+    /// From a tenth of `max` up to it, as it is needed.
+    pub fn autoscale(max: u32) -> Throughput {
+        Throughput::Autoscale { max, increment_percent: None }
+    }
+
     /// What the headers of a create ask for; `None` when they ask for nothing.
     pub fn from_headers(
         manual: Option<&str>,

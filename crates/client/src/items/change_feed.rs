@@ -7,15 +7,17 @@ use std::num::NonZeroU32;
 use driver::change_feed::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges};
 use serde::de::DeserializeOwned;
 
+use super::query::range_of;
 use crate::container::ContainerClient;
 use crate::serialize::from_body;
-use crate::{OperationOptions, Result};
+use crate::{OperationOptions, PartitionKey, Result};
 
 impl ContainerClient {
     /// Follows what is written to the container, from now on unless it is told otherwise.
     pub fn change_feed<T: DeserializeOwned>(&self) -> FollowChanges<T> {
         FollowChanges {
             container: self.clone(),
+            key: None,
             feed: ChangeFeedOptions::new(),
             options: OperationOptions::new(),
             change: PhantomData,
@@ -27,6 +29,7 @@ impl ContainerClient {
 #[must_use = "nothing is sent before it is started"]
 pub struct FollowChanges<T> {
     container: ContainerClient,
+    key: Option<PartitionKey>,
     feed: ChangeFeedOptions,
     options: OperationOptions,
     change: PhantomData<fn() -> T>,
@@ -42,6 +45,12 @@ impl<T: DeserializeOwned> FollowChanges<T> {
     /// Which changes are told.
     pub fn mode(mut self, mode: ChangeFeedMode) -> FollowChanges<T> {
         self.feed = self.feed.with_mode(mode);
+        self
+    }
+
+    /// Follows the items of this key only, or of all keys that begin like it.
+    pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> FollowChanges<T> {
+        self.key = Some(key.into());
         self
     }
 
@@ -66,7 +75,12 @@ impl<T: DeserializeOwned> FollowChanges<T> {
     /// Starts it. What is written after this call is in one of its pages.
     pub async fn start(self) -> Result<Changes<T>> {
         let (driver, name) = (self.container.driver(), self.container.name());
-        let feed = driver.change_feed(name, self.feed, &self.options).await?;
+        let mut feed = self.feed;
+        if let Some(key) = &self.key {
+            let known = driver.container(name).await?;
+            feed = feed.with_range(range_of(key, known.partition_key())?);
+        }
+        let feed = driver.change_feed(name, feed, &self.options).await?;
         Ok(Changes { feed, change: PhantomData })
     }
 }

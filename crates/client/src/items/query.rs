@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
+use driver::diagnostics::Diagnostics;
 use driver::query::{QueryOptions, QueryPages, ServicePages};
 use driver::{Error, ErrorKind};
 use futures::Stream;
@@ -117,7 +118,7 @@ impl<T: DeserializeOwned> QueryItems<T> {
         self
     }
 
-    /// Plans it; pages are asked for one by one.
+    /// Plans it; pages are asked for one by one, and [can be gone on from](Pages::continuation) elsewhere.
     pub async fn pages(self) -> Result<Pages<T>> {
         let (driver, name) = (self.container.driver(), self.container.name());
         let mut paging = self.paging;
@@ -163,7 +164,7 @@ impl<T> fmt::Debug for QueryItems<T> {
 }
 
 /// The stretch of the ring that a key stands for.
-fn range_of(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Result<EpkRange> {
+pub(super) fn range_of(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Result<EpkRange> {
     match definition.coverage(key) {
         KeyCoverage::Complete => Ok(EpkRange::point(effective_key(definition, key))),
         KeyCoverage::Prefix => Ok(prefix_range(definition, key)),
@@ -190,6 +191,10 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Request units since the page before.
     pub charge: f64,
+    /// Requests since the page before; none if its rows had come with earlier ones.
+    pub requests: u32,
+    /// What happened to the last of them, newest first.
+    pub diagnostics: Vec<Diagnostics>,
 }
 
 impl<T: DeserializeOwned> Pages<T> {
@@ -197,7 +202,8 @@ impl<T: DeserializeOwned> Pages<T> {
     pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
         let Some(page) = self.pages.next_page().await? else { return Ok(None) };
         let items = page.rows.iter().map(|row| from_body(row)).collect::<Result<_>>()?;
-        Ok(Some(Page { items, charge: page.charge }))
+        let (charge, requests, diagnostics) = (page.charge, page.requests, page.diagnostics);
+        Ok(Some(Page { items, charge, requests, diagnostics }))
     }
 
     /// Where to go on after the pages so far; none after the last. Give it to

@@ -2,8 +2,10 @@
 
 use std::future::IntoFuture;
 
-use driver::operation::Operation;
+use driver::operation::{Operation, Precondition};
+use driver::{Error, ErrorKind};
 use futures::future::BoxFuture;
+use protocol::status::{Status, SubStatus};
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
@@ -17,13 +19,39 @@ use crate::{OperationOptions, PartitionKey, Result};
 pub struct ReadItem<T>(Call<ItemResponse<T>>);
 
 impl ContainerClient {
-    /// Reads one item; [`NotFound`](crate::ErrorKind::NotFound) if there is none.
+    /// Reads one item; [`NotFound`](crate::ErrorKind::NotFound) if there is none, or with
+    /// [`optional`](ReadItem::optional), `None`.
     ///
     /// Read it as an [`Item<T>`](crate::Item) to have the service's own properties as well.
     pub fn read_item<T: DeserializeOwned>(&self, key: impl Into<PartitionKey>, id: &str) -> ReadItem<T> {
         let operation = Operation::read_item(self.name(), key.into(), id);
         ReadItem(Call::new(self.driver(), Ok(operation), ItemResponse::read))
     }
+}
+
+impl<T: DeserializeOwned> ReadItem<T> {
+    /// No item is not an error: gives `None` in its place. A container that is not there still is one.
+    pub fn optional(self) -> Call<Option<ItemResponse<T>>> {
+        let read = self.0.reading(|answer| ItemResponse::read(answer).map(Some));
+        read.or_else(|error| if is_missing_item(&error) { Ok(None) } else { Err(error) })
+    }
+
+    /// Reads only what has another version than this one: gives `None` while it is unchanged, which costs less.
+    pub fn if_none_match(self, etag: impl Into<String>) -> Call<Option<ItemResponse<T>>> {
+        let etag = etag.into();
+        let read = self.0.reading(|answer| match answer.status() {
+            Status::NOT_MODIFIED => Ok(None),
+            _ => ItemResponse::read(answer).map(Some),
+        });
+        read.change(|operation| operation.with_precondition(Precondition::IfNoneMatch(etag)))
+    }
+}
+
+/// Whether it was the item that was not found, and not the container: then the read itself was answered so.
+fn is_missing_item(error: &Error) -> bool {
+    let last = error.diagnostics().and_then(|diagnostics| diagnostics.attempts().last());
+    let status = last.and_then(|attempt| attempt.outcome.sent()).and_then(|sent| sent.status);
+    error.kind() == ErrorKind::NotFound && status == Some((Status::NOT_FOUND, SubStatus::NONE))
 }
 
 impl<T> ReadItem<T> {

@@ -47,6 +47,11 @@ impl<R> WriteItem<R> {
         WriteItem(self.0.change(Operation::repeatable))
     }
 
+    /// Follows what this session token has seen, instead of what this client has.
+    pub fn session_token(self, token: &str) -> WriteItem<R> {
+        WriteItem(self.0.session_token(token))
+    }
+
     /// Options of this write alone.
     pub fn options(self, options: OperationOptions) -> WriteItem<R> {
         WriteItem(self.0.options(options))

@@ -1,6 +1,6 @@
 //! One item, and several at once.
 
-use perihelion::{Batch, ErrorKind, Item, Patch};
+use perihelion::{Batch, ContainerClient, CosmosClient, ErrorKind, Item, Patch};
 
 use crate::{Lab, Order, order};
 
@@ -90,7 +90,55 @@ async fn an_answer_that_is_not_what_was_expected_says_so() {
     let orders = lab.orders().await;
     orders.create_item("ada", &order("1", 1.0)).await.expect("made");
     let error = orders.read_item::<Vec<u8>>("ada", "1").await.expect_err("an object, not a list");
-    assert_eq!(error.kind(), ErrorKind::BadResponse);
+    assert_eq!(error.kind(), ErrorKind::Mismatch);
+}
+
+#[tokio::test]
+async fn no_item_can_be_an_answer_and_no_container_is_always_an_error() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    assert!(orders.read_item::<Order>("ada", "1").optional().await.expect("an answer").is_none());
+    let made = orders.create_item("ada", &order("1", 1.0)).await.expect("made");
+    let read = orders.read_item::<Order>("ada", "1").optional().await.expect("an answer").expect("there");
+    assert_eq!(read.etag(), made.etag());
+    let elsewhere = lab.client.database("shop").container("none");
+    let error = elsewhere.read_item::<Order>("ada", "1").optional().await.expect_err("no container");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    orders.delete().await.expect("deleted");
+    let error = orders.read_item::<Order>("ada", "1").optional().await.expect_err("no container any more");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[tokio::test]
+async fn an_item_is_read_only_if_it_changed() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("made");
+    let etag = first.etag().expect("a version");
+    let read = || orders.read_item::<Order>("ada", "1").if_none_match(etag);
+    assert!(read().await.expect("an answer").is_none());
+    orders.upsert_item("ada", &order("1", 2.0)).await.expect("changed");
+    assert_eq!(read().await.expect("an answer").expect("changed").value().total, 2.0);
+}
+
+/// Calls can be sent to other threads, and outlive what they were made of.
+#[test]
+fn calls_are_at_home_in_every_task() {
+    fn at_home<T: Send + 'static>(_: &impl Fn(&ContainerClient) -> T) {}
+    at_home(&|orders| orders.read_item::<Order>("k", "i").into_future());
+    at_home(&|orders| orders.read_item::<Order>("k", "i").optional().into_future());
+    at_home(&|orders| orders.create_item("k", &order("1", 1.0)).returning::<Order>().into_future());
+    at_home(&|orders| orders.execute_batch(Batch::new("k")).into_future());
+    at_home(&|orders| orders.query_items::<Order>("SELECT * FROM c").pages());
+    at_home(&|orders| orders.query_items::<Order>("SELECT * FROM c").stream());
+    at_home(&|orders| orders.change_feed::<Order>().start());
+    fn shared<T: Send + Sync + 'static + std::fmt::Debug>() {}
+    shared::<CosmosClient>();
+    shared::<ContainerClient>();
+    shared::<perihelion::Response<Order>>();
+    shared::<perihelion::Error>();
+    shared::<Batch>();
+    shared::<Patch>();
 }
 
 #[tokio::test]

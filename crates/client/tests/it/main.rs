@@ -1,5 +1,12 @@
 //! The client against an account in three regions, over real sockets.
 
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each example is a program of its own, so each brings the shop along"
+)]
+
+mod credential;
+mod examples;
 mod feeds;
 mod items;
 mod processor;

@@ -1,5 +1,6 @@
 //! Databases, containers and what they may spend.
 
+use futures::TryStreamExt;
 use perihelion::{ContainerProperties, CosmosClient, ErrorKind, PartitionKeyDefinition, Throughput};
 
 use crate::Lab;
@@ -43,4 +44,35 @@ async fn a_wrong_key_is_named_as_such() {
     let client = CosmosClient::with_key(&endpoint, "d3Jvbmc=").expect("a key, if not the right one");
     let error = client.database("d").read().await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{error}");
+}
+
+#[tokio::test]
+async fn what_is_there_is_listed_and_not_made_twice() {
+    let lab = Lab::start().await;
+    for id in ["a", "b", "c", "b"] {
+        let database = lab.client.create_database_if_missing(id).await.expect("there");
+        assert_eq!(database.value().id, id);
+    }
+    let mut pages = lab.client.list_databases().pages();
+    let page = pages.next_page().await.expect("a page").expect("one at least");
+    assert!(page.charge() > 0.0 && page.value().len() == 3);
+    assert!(pages.next_page().await.expect("no page").is_none() && pages.continuation().is_none());
+
+    let database = lab.client.database("a");
+    for (id, path) in [("x", "/one"), ("y", "/two"), ("x", "/three")] {
+        let properties = ContainerProperties::new(id, PartitionKeyDefinition::hash(path).expect("a path"));
+        let there = database.create_container_if_missing(&properties).await.expect("there").into_value();
+        assert_ne!(
+            there.partition_key.paths[0].to_string(),
+            "/three",
+            "the one that is there stays as it is"
+        );
+    }
+    let containers: Vec<ContainerProperties> =
+        database.list_containers().stream().try_collect().await.expect("listed");
+    let mut ids: Vec<_> = containers.iter().map(|container| &*container.id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["x", "y"]);
+    let error = lab.client.database("none").list_containers().pages().next_page().await;
+    assert_eq!(error.expect_err("no such database").kind(), ErrorKind::NotFound);
 }

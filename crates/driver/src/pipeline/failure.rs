@@ -33,7 +33,12 @@ pub(crate) fn of_outcome(outcome: TransportOutcome) -> Error {
     match outcome {
         TransportOutcome::Success(answer) | TransportOutcome::ServiceError(answer) => of_answer(&answer),
         TransportOutcome::NoAnswer { error, .. } => {
-            Error::new(ErrorKind::Unavailable, error.to_string()).with_source(error)
+            let kind = match error.kind() {
+                azure_core::error::ErrorKind::Credential => ErrorKind::Unauthenticated,
+                azure_core::error::ErrorKind::DataConversion => ErrorKind::BadResponse,
+                _ => ErrorKind::Unavailable,
+            };
+            Error::new(kind, error.to_string()).with_source(error)
         }
         TransportOutcome::DeadlineExceeded { .. } => {
             Error::new(ErrorKind::DeadlineExceeded, "the deadline passed before an answer came")

@@ -1,9 +1,9 @@
 //! One attempt at one endpoint: headers, signature, sending, throttling.
 //!
 //! [`Transport::execute`] carries one attempt out. It repeats a request only where the operation need not
-//! know: after 429, as long as the service asks for patience and the limits allow, and over another
-//! connection after one failed, where that cannot do harm. Everything else is an outcome, and what to do
-//! about it is the pipeline's decision.
+//! know: after 429, as long as the service asks for patience and the limits allow; over another
+//! connection after one failed, where that cannot do harm; and once with a new token after 401. Everything
+//! else is an outcome, and what to do about it is the pipeline's decision.
 
 pub mod adaptive;
 pub mod authorization;
@@ -13,12 +13,14 @@ pub mod headers;
 pub mod outcome;
 pub mod request;
 pub mod throttle;
+mod token; // a principal's, kept and replaced
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use azure_core::http::Request;
+use protocol::status::Status;
 
 use self::adaptive::{AdaptiveTransport, Delivery, Undelivered};
 use self::authorization::{Authorizer, Credential};
@@ -76,7 +78,7 @@ impl Transport {
     ) -> Transport {
         Transport {
             headers: CommonHeaders::new(application),
-            authorizer: Authorizer::new(credential, endpoint.as_str(), clock.clone()),
+            authorizer: Authorizer::new(credential, endpoint, clock.clone()),
             adaptive,
             dice: Dice::new(),
             clock,
@@ -97,6 +99,7 @@ impl Transport {
             limits,
             throttling: ThrottleState::default(),
             tries_elsewhere: 0,
+            signed_anew: false,
             except: None,
             sent: Sent::NotSent,
             waited: Duration::ZERO,
@@ -127,6 +130,13 @@ impl Transport {
             let until = attempt.deadline.min(begun + limits.request_timeout);
             let delivery = self.adaptive.send(attempt.endpoint, &http, attempt.except, begun, until).await;
             match attempt.judge(delivery, begun, self.dice.draw()) {
+                Next::Done(outcome)
+                    if is_unauthorized(&outcome)
+                        && !attempt.signed_anew
+                        && self.authorizer.refused(http.headers()) =>
+                {
+                    attempt.signed_anew = true;
+                }
                 Next::Done(outcome) => return attempt.done(outcome),
                 Next::Again => {}
                 Next::Wait(delay) => {
@@ -146,6 +156,8 @@ struct Attempt<'a> {
     limits: &'a AttemptLimits,
     throttling: ThrottleState,
     tries_elsewhere: u32,
+    /// Whether the token was replaced because the service refused it.
+    signed_anew: bool,
     /// The shard that failed last.
     except: Option<u64>,
     /// The most that may have happened with any request so far.
@@ -255,6 +267,10 @@ impl Attempt<'_> {
     fn done(self, outcome: TransportOutcome) -> TransportResult {
         TransportResult { outcome, last: self.last, earlier: self.earlier }
     }
+}
+
+fn is_unauthorized(outcome: &TransportOutcome) -> bool {
+    matches!(outcome, TransportOutcome::ServiceError(answer) if answer.status == Status::UNAUTHORIZED)
 }
 
 /// The one of the two that allows less.

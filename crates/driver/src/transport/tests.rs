@@ -56,9 +56,16 @@ async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits()
 
 #[tokio::test]
 async fn what_an_answer_is_called() {
-    for (status, is_success) in
-        [(200, true), (201, true), (204, true), (304, true), (404, false), (412, false), (503, false)]
-    {
+    for (status, is_success) in [
+        (200, true),
+        (201, true),
+        (204, true),
+        (304, true),
+        (401, false),
+        (404, false),
+        (412, false),
+        (503, false),
+    ] {
         let world = World::new(in_turn(vec![Reply::Answer(status, vec![], "")]));
         let result = world.execute(&read(), SECOND).await;
         assert_eq!(matches!(result.outcome, TransportOutcome::Success(_)), is_success, "{status}");

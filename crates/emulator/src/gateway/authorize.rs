@@ -19,6 +19,8 @@ use crate::clock::{Ticks, Times};
 
 /// How far a client's clock may be off.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+/// How far the directory's clock may be off.
+const DIRECTORY_SKEW_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Who sent a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +62,7 @@ pub(crate) fn authorize(
             Ok(Principal::Owner)
         }
         Token::Aad { jwt } => {
-            check_jwt(&jwt)?;
+            check_jwt(&jwt, times.machine)?;
             Ok(Principal::Owner)
         }
         Token::Resource { token } => {
@@ -131,19 +133,27 @@ fn moment(text: &str) -> Option<SystemTime> {
     Some(moment)
 }
 
-/// Header and claims of a directory token have to be JSON objects; its signature is the directory's
-/// business, and any tenant may sign in here.
-fn check_jwt(jwt: &str) -> Result<(), ServiceError> {
+/// Header and claims of a directory token have to be JSON objects, and it has to be valid now, by the clock
+/// of the directory: the machine's. Its signature is the directory's business, and any tenant may sign in here.
+fn check_jwt(jwt: &str, now: Ticks) -> Result<(), ServiceError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let is_object = |part: &str| {
+    let object = |part: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok()?;
         serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes).ok()
     };
     let mut parts = jwt.split('.');
-    let (header, claims) = (parts.next().and_then(is_object), parts.next().and_then(is_object));
-    if header.is_none() || claims.is_none() {
-        return Err(malformed(BadToken::BadJwt));
+    let (header, claims) = (parts.next().and_then(object), parts.next().and_then(object));
+    let (Some(_), Some(claims)) = (header, claims) else { return Err(malformed(BadToken::BadJwt)) };
+    let moment = |claim: &str| claims.get(claim).and_then(serde_json::Value::as_i64);
+    let leeway = DIRECTORY_SKEW_MAX.as_secs().cast_signed();
+    if moment("exp").is_some_and(|end| end.saturating_add(leeway) <= now.seconds()) {
+        return Err(unauthorized("The AAD token is expired. Get a new one and retry.")
+            .with_sub_status(SubStatus::AAD_TOKEN_EXPIRED));
+    }
+    if moment("nbf").is_some_and(|start| start.saturating_sub(leeway) > now.seconds()) {
+        return Err(unauthorized("The AAD token is not valid yet.")
+            .with_sub_status(SubStatus::AAD_TOKEN_NOT_YET_VALID));
     }
     Ok(())
 }
@@ -153,8 +163,12 @@ fn unauthorized(message: impl Into<String>) -> ServiceError {
 }
 
 fn malformed(cause: BadToken) -> ServiceError {
+    let sub_status = match cause {
+        BadToken::BadJwt => SubStatus::AAD_TOKEN_FIRST,
+        _ => SubStatus::AUTHORIZATION_TOKEN_MALFORMED,
+    };
     unauthorized(format!("The input authorization token is not in the expected format: {cause}."))
-        .with_sub_status(SubStatus::AUTHORIZATION_TOKEN_MALFORMED)
+        .with_sub_status(sub_status)
 }
 
 fn bad_date() -> ServiceError {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use protocol::authorization::{EMULATOR_KEY, Key, sign};
+use serde_json::json;
 
 use crate::client::{Answer, TestAccount};
 
@@ -116,6 +117,32 @@ async fn a_directory_token_is_taken_when_it_is_one() {
     get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={jwt}")).await.expect(200);
     get(&account, "/dbs", &format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")).await.expect(200);
     for bad in ["a.b", "a.b.c", "eyJhbGciOiJub25lIn0.bm90IGpzb24.c2ln"] {
-        get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await.expect(401);
+        let refused = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await;
+        refused.expect_refusal(401, 5003, "three parts");
     }
+}
+
+#[tokio::test]
+async fn a_directory_token_is_taken_while_it_is_valid() {
+    let account = TestAccount::new();
+    let (past, future) = (1_000_000_000, 100_000_000_000_i64);
+    for (claims, sub_status) in [
+        (json!({"exp": future}), None),
+        (json!({"nbf": past, "exp": future}), None),
+        (json!({"exp": "soon"}), None),
+        (json!({"exp": past}), Some(5006)),
+        (json!({"exp": i64::MAX, "nbf": future}), Some(5005)),
+    ] {
+        let answer = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={}", jwt(&claims))).await;
+        match sub_status {
+            None => answer.expect(200),
+            Some(sub_status) => answer.expect_refusal(401, sub_status, "AAD token"),
+        };
+    }
+}
+
+fn jwt(claims: &serde_json::Value) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    format!("eyJhbGciOiJub25lIn0.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }

@@ -17,6 +17,7 @@ pub(super) fn probes() -> Probes {
         ("clock-skew", supported!(clock_skew)),
         ("no-authorization", supported!(no_authorization)),
         ("aad-token", supported!(aad_token)),
+        ("aad-token-expiry", supported!(aad_token_expiry)),
         ("resource-token", supported!(resource_token)),
         ("resource-token-revocation", ignored!(resource_token_revocation)),
         ("sas-key", refused!(sas_key, "authorization token")),
@@ -92,6 +93,13 @@ async fn no_authorization(lab: &Lab) {
 async fn aad_token(lab: &Lab) {
     let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJvaWQiOiIxIn0.c2ln";
     lab.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(lab))]).await.expect(200);
+}
+
+async fn aad_token_expiry(lab: &Lab) {
+    // {"exp":1000000000}
+    let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJleHAiOjEwMDAwMDAwMDB9.c2ln";
+    let late = lab.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(lab))]).await;
+    assert_eq!(late.expect(401).sub_status(), "5006");
 }
 
 /// A token to read the lab's container, as a client sends it.

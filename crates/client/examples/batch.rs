@@ -1,0 +1,37 @@
+//! Several operations on one customer: all happen or none does.
+//!
+//! ```text
+//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! cargo run -p perihelion --example batch
+//! ```
+
+use perihelion::{Batch, CosmosClient, ErrorKind, Patch, Result};
+use shop::{Order, order};
+
+mod shop;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    run(&shop::connect()?).await
+}
+
+#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
+    let orders = shop::orders(client).await?;
+    let batch = Batch::new("bob")
+        .upsert(&order("o-5", "bob", 1.0))
+        .upsert(&order("o-6", "bob", 2.0))
+        .patch("o-5", Patch::new().increment("/total", 10))
+        .read("o-5");
+    let done = orders.execute_batch(batch).await?;
+    println!("{} operations for {} RU", done.value().len(), done.charge());
+    println!("o-5 is now {:?}", done.value()[3].value::<Order>()?);
+
+    // There is an o-5, so o-6 stays, too. The error names the operation that failed.
+    let batch = Batch::new("bob").delete("o-6").create(&order("o-5", "bob", 3.0));
+    match orders.execute_batch(batch).await {
+        Err(error) if error.kind() == ErrorKind::Conflict => println!("{}", error.message()),
+        other => println!("unexpected: {other:?}"),
+    }
+    Ok(())
+}

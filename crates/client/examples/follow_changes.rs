@@ -1,0 +1,41 @@
+//! Follows what is written, and goes on from a bookmark.
+//!
+//! ```text
+//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! cargo run -p perihelion --example follow_changes
+//! ```
+
+use perihelion::{ChangeFeedStart, CosmosClient, Result};
+use shop::{Order, order};
+
+mod shop;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    run(&shop::connect()?).await
+}
+
+#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
+    let orders = shop::orders(client).await?;
+    orders.upsert_item("erin", &order("o-7", "erin", 1.0)).await?;
+
+    let mut feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).start().await?;
+    let mut seen = 0;
+    loop {
+        let page = feed.next_page().await?;
+        // A follower would wait a little here, and ask again.
+        if page.caught_up {
+            break;
+        }
+        seen += page.items.len();
+    }
+    println!("{seen} orders so far");
+
+    // Kept with what was done about the changes, it is where the next process begins.
+    let bookmark = feed.continuation();
+    orders.upsert_item("erin", &order("o-7", "erin", 2.0)).await?;
+    let mut feed = orders.change_feed::<Order>().continuation(bookmark).start().await?;
+    println!("since then: {:?}", feed.next_page().await?.items);
+    Ok(())
+}

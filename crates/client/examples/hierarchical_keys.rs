@@ -1,0 +1,42 @@
+//! A partition key of three levels: whole for one item, its beginning for all that share it.
+//!
+//! ```text
+//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! cargo run -p perihelion --example hierarchical_keys
+//! ```
+
+use futures::TryStreamExt as _;
+use perihelion::{ContainerProperties, CosmosClient, PartitionKeyDefinition, Result};
+use serde_json::{Value, json};
+
+mod shop;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    run(&shop::connect()?).await
+}
+
+#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
+    client.create_database_if_missing("tenants").await?;
+    let tenants = client.database("tenants");
+    let levels = PartitionKeyDefinition::multi_hash(&["/tenant", "/user", "/session"])?;
+    tenants.create_container_if_missing(&ContainerProperties::new("events", levels)).await?;
+    let events = tenants.container("events");
+
+    for (n, user) in ["ada", "ada", "bob"].into_iter().enumerate() {
+        let event = json!({"id": n.to_string(), "tenant": "acme", "user": user, "session": n});
+        events.upsert_item(("acme", user, n as f64), &event).await?;
+    }
+
+    // The whole key for a point read…
+    let event = events.read_item::<Value>(("acme", "bob", 2.0), "2").await?;
+    println!("{} for {} RU", event.value()["user"], event.charge());
+
+    // …and its beginning for everything below it.
+    let query = events.query_items::<Value>("SELECT * FROM c").partition_key(("acme", "ada"));
+    let rows: Vec<Value> = query.stream().try_collect().await?;
+    println!("{} events of ada", rows.len());
+    tenants.delete().await?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! How many request units a container may spend each second: a fixed number, or as many as are needed.
+//!
+//! ```text
+//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! cargo run -p perihelion --example throughput
+//! ```
+
+use perihelion::{ContainerProperties, CosmosClient, PartitionKeyDefinition, Result, Throughput};
+
+mod shop;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    run(&shop::connect()?).await
+}
+
+#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
+    client.create_database_if_missing("metered").await?;
+    let metered = client.database("metered");
+    let key = PartitionKeyDefinition::hash("/sensor")?;
+    let readings = ContainerProperties::new("readings", key);
+    metered.create_container_with(&readings, &Throughput::manual(500)).await?;
+    let readings = metered.container("readings");
+    println!("{:?}", readings.throughput().await?);
+
+    readings.set_throughput(&Throughput::manual(800)).await?;
+    println!("{:?}", readings.throughput().await?);
+
+    // From a tenth of it up to 4000, as it is needed.
+    readings.set_throughput(&Throughput::autoscale(4000)).await?;
+    println!("{:?}", readings.throughput().await?);
+
+    // A container of a database with a throughput of its own has none.
+    println!("the database: {:?}", metered.throughput().await?);
+    metered.delete().await?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What an account or a database has, page by page or one by one.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use driver::operation::{Operation, OperationKind, Target};
+use driver::{CosmosDriver, Error, ErrorKind};
+use futures::Stream;
+use futures::stream::try_unfold;
+use protocol::headers as names;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::response::Response;
+use crate::serialize::from_body;
+use crate::{OperationOptions, Result};
+
+/// A list until it is read: by [`pages`](List::pages) or as a [`stream`](List::stream).
+#[must_use = "nothing is sent before it is read"]
+pub struct List<T> {
+    driver: CosmosDriver,
+    target: Target,
+    /// The property of the answer that has the resources.
+    member: &'static str,
+    options: OperationOptions,
+    continuation: Option<String>,
+    entry: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> List<T> {
+    pub(crate) fn new(driver: &CosmosDriver, target: Target, member: &'static str) -> List<T> {
+        let (driver, options) = (driver.clone(), OperationOptions::new());
+        List { driver, target, member, options, continuation: None, entry: PhantomData }
+    }
+
+    /// Options of each request.
+    pub fn options(mut self, options: OperationOptions) -> List<T> {
+        self.options = options;
+        self
+    }
+
+    /// Goes on where an earlier page stopped, be it in another process.
+    pub fn continuation(mut self, continuation: impl Into<String>) -> List<T> {
+        self.continuation = Some(continuation.into());
+        self
+    }
+
+    /// Page by page.
+    pub fn pages(self) -> ListPages<T> {
+        ListPages { list: self, ended: false }
+    }
+
+    /// One by one, asking for pages as they are needed. Ends with the first error.
+    pub fn stream(self) -> impl Stream<Item = Result<T>> + Send
+    where
+        T: Send,
+    {
+        try_unfold((self.pages(), Vec::new().into_iter()), async |(mut pages, mut entries)| {
+            loop {
+                if let Some(entry) = entries.next() {
+                    return Ok(Some((entry, (pages, entries))));
+                }
+                match pages.next_page().await? {
+                    Some(page) => entries = page.into_value().into_iter(),
+                    None => return Ok(None),
+                }
+            }
+        })
+    }
+}
+
+impl<T> fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("List").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+/// A list that is read.
+#[derive(Debug)]
+pub struct ListPages<T> {
+    list: List<T>,
+    ended: bool,
+}
+
+impl<T: DeserializeOwned> ListPages<T> {
+    /// The next page; none after the last. After an error the same page can be asked for again.
+    pub async fn next_page(&mut self) -> Result<Option<Response<Vec<T>>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let List { driver, target, member, options, continuation, .. } = &mut self.list;
+        let mut operation = Operation::new(OperationKind::ReadFeed, target.clone());
+        if let Some(continuation) = continuation {
+            operation = operation.with_header(names::CONTINUATION, continuation.clone());
+        }
+        let answer = driver.execute_operation(&operation, options).await?;
+        let entries = entries(answer.body(), member)?;
+        *continuation = answer.continuation().map(str::to_owned);
+        self.ended = continuation.is_none();
+        Ok(Some(Response::with_value(entries, answer)))
+    }
+
+    /// Where to go on after the pages so far; none after the last. Give it to [`List::continuation`].
+    pub fn continuation(&self) -> Option<&str> {
+        self.list.continuation.as_deref()
+    }
+}
+
+/// `{"Databases": […], …}`
+fn entries<T: DeserializeOwned>(body: &[u8], member: &str) -> Result<Vec<T>> {
+    let members: HashMap<String, Box<RawValue>> = from_body(body)?;
+    match members.get(member) {
+        Some(entries) => from_body(entries.get().as_bytes()),
+        None => Err(Error::new(ErrorKind::BadResponse, format!("the answer has no `{member}`"))),
+    }
+}

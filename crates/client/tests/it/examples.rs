@@ -1,0 +1,94 @@
+//! Every example runs, against an account of its own; each twice, since the second run finds what the first left.
+//!
+//! They are the files of `examples`, so what is read there is what is tested here.
+
+use crate::Lab;
+
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/aad.rs"]
+mod aad;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/batch.rs"]
+mod batch;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/consistency.rs"]
+mod consistency;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/databases_and_containers.rs"]
+mod databases_and_containers;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/follow_changes.rs"]
+mod follow_changes;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/hierarchical_keys.rs"]
+mod hierarchical_keys;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/optimistic_update.rs"]
+mod optimistic_update;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/patch_item.rs"]
+mod patch_item;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/point_read.rs"]
+mod point_read;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/query_pages.rs"]
+mod query_pages;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/query_stream.rs"]
+mod query_stream;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/quickstart.rs"]
+mod quickstart;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/throughput.rs"]
+mod throughput;
+#[path = "../../examples/two_regions.rs"]
+mod two_regions;
+#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[path = "../../examples/write_items.rs"]
+mod write_items;
+
+macro_rules! example {
+    ($test:ident, $example:ident) => {
+        #[tokio::test]
+        async fn $test() {
+            let lab = Lab::start().await;
+            for time in ["first", "second"] {
+                $example::run(&lab.client).await.unwrap_or_else(|error| panic!("the {time} time: {error}"));
+            }
+        }
+    };
+}
+
+example!(the_example_aad_runs, aad);
+example!(the_example_batch_runs, batch);
+example!(the_example_consistency_runs, consistency);
+example!(the_example_databases_and_containers_runs, databases_and_containers);
+example!(the_example_follow_changes_runs, follow_changes);
+example!(the_example_hierarchical_keys_runs, hierarchical_keys);
+example!(the_example_optimistic_update_runs, optimistic_update);
+example!(the_example_patch_item_runs, patch_item);
+example!(the_example_point_read_runs, point_read);
+example!(the_example_query_pages_runs, query_pages);
+example!(the_example_query_stream_runs, query_stream);
+example!(the_example_quickstart_runs, quickstart);
+example!(the_example_throughput_runs, throughput);
+example!(the_example_write_items_runs, write_items);
+
+#[test]
+fn the_example_two_regions_runs() {
+    two_regions::main().expect("reads and writes go on");
+}
+
+#[test]
+fn every_example_is_run() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let this = include_str!("examples.rs");
+    for entry in folder.read_dir().expect("a folder") {
+        let name = entry.expect("an entry").file_name().into_string().expect("text");
+        let Some(name) = name.strip_suffix(".rs") else { continue };
+        let elsewhere = ["bulk", "change_feed_processor"].contains(&name);
+        assert!(elsewhere || this.contains(&format!("mod {name};")), "no test runs the example {name}");
+    }
+}
