@@ -58,23 +58,24 @@ impl PartitionToken {
     /// Cost: one pass; allocates only for the regions, if it names any.
     pub fn parse(text: &str) -> Result<PartitionToken, BadSessionToken> {
         let text = text.trim();
-        let (range, rest) = text.split_once(':').ok_or_else(|| bad(text))?;
+        let (range, rest) = cut(text, b':').ok_or_else(|| bad(text))?;
         let range = range.parse().map_err(|_| bad(text))?;
         PartitionToken::parse_progress(range, rest).ok_or_else(|| bad(text))
     }
 
     fn parse_progress(range: RangeId, text: &str) -> Option<PartitionToken> {
-        let Some((version, rest)) = text.split_once('#') else {
+        let Some((version, rest)) = cut(text, b'#') else {
             return Some(PartitionToken::new(range, parse_lsn(text)?.unwrap_or_default()));
         };
-        let mut parts = rest.split('#');
-        let lsn = parse_lsn(parts.next()?)?.unwrap_or_default();
-        let regions = parts
-            .map(|part| {
-                let (region, lsn) = part.split_once('=')?;
-                Some(RegionProgress { region: region.parse().ok()?, lsn: parse_lsn(lsn)? })
-            })
-            .collect::<Option<Vec<_>>>()?;
+        let (lsn, mut rest) = cut(rest, b'#').map_or((rest, None), |(lsn, rest)| (lsn, Some(rest)));
+        let lsn = parse_lsn(lsn)?.unwrap_or_default();
+        let mut regions = Vec::new();
+        while let Some(parts) = rest {
+            let (part, next) = cut(parts, b'#').map_or((parts, None), |(part, next)| (part, Some(next)));
+            let (region, lsn) = cut(part, b'=')?;
+            regions.push(RegionProgress { region: region.parse().ok()?, lsn: parse_lsn(lsn)? });
+            rest = next;
+        }
         Some(PartitionToken { range, version: version.parse().ok()?, lsn, regions })
     }
 
@@ -120,6 +121,13 @@ fn parse_lsn(text: &str) -> Option<Option<Lsn>> {
     if text == "-1" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
+/// Before and after the first `separator`. The standard library's searches are made for long texts; these
+/// have a dozen characters, and every request has one.
+fn cut(text: &str, separator: u8) -> Option<(&str, &str)> {
+    let at = text.as_bytes().iter().position(|byte| *byte == separator)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
 fn bad(text: &str) -> BadSessionToken {
     BadSessionToken { found: text.chars().take(64).collect() }
 }
@@ -162,9 +170,10 @@ impl SessionToken {
     /// Cost: one pass over the text, no list.
     pub fn find(text: &str, range: RangeId) -> Result<Option<PartitionToken>, BadSessionToken> {
         for part in parts(text) {
-            let (id, _) = part.split_once(':').ok_or_else(|| bad(part))?;
+            let part = part.trim();
+            let (id, rest) = cut(part, b':').ok_or_else(|| bad(part))?;
             if id.trim().parse() == Ok(range) {
-                return PartitionToken::parse(part).map(Some);
+                return PartitionToken::parse_progress(range, rest).map(Some).ok_or_else(|| bad(part));
             }
         }
         Ok(None)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imbl::{HashMap, OrdMap};
+use imbl::OrdMap;
 use protocol::database::DatabaseBody;
 use protocol::resource::SystemProperties;
 use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, UserRid};
@@ -14,7 +14,7 @@ use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
 use super::snapshot::{as_rid, beyond};
-use super::{Catalog, ContainerEntry, OfferEntry, Refusal, UserEntry, to_bytes};
+use super::{ByName, Catalog, ContainerEntry, OfferEntry, Refusal, UserEntry, to_bytes};
 use crate::charge::Pools;
 use crate::clock::Ticks;
 
@@ -33,9 +33,9 @@ pub(crate) struct DatabaseEntry {
     pub(crate) offer: Option<OfferRid>,
     /// What its containers may spend together.
     pub(crate) pools: Arc<Pools>,
-    containers_by_name: HashMap<SmolStr, Arc<ContainerEntry>>,
+    containers_by_name: ByName<Arc<ContainerEntry>>,
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
-    users_by_name: HashMap<SmolStr, Arc<UserEntry>>,
+    users_by_name: ByName<Arc<UserEntry>>,
     users: OrdMap<UserRid, Arc<UserEntry>>,
 }
 
@@ -54,9 +54,9 @@ impl DatabaseEntry {
             system,
             offer,
             pools: Arc::default(),
-            containers_by_name: HashMap::default(),
+            containers_by_name: ByName::default(),
             containers: OrdMap::default(),
-            users_by_name: HashMap::default(),
+            users_by_name: ByName::default(),
             users: OrdMap::default(),
         }
     }

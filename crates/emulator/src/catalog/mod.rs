@@ -21,8 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
 use protocol::resource_id::ContainerRid;
 use serde::Serialize;
+use smol_str::SmolStr;
 
 pub(crate) use container::{ContainerEntry, NewContainer};
 pub(crate) use database::DatabaseEntry;
@@ -33,6 +36,9 @@ pub(crate) use user::{PermissionEntry, UserAddress, UserEntry};
 use crate::disk::{Disk, DiskError};
 use crate::store::{Held, Restoring, SavedContainer};
 use identity::Allocator;
+
+/// Resources by their names: what every request asks for twice, once for each level of its path.
+type ByName<V> = GenericHashMap<SmolStr, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
 /// The account's resources.
 #[derive(Debug)]

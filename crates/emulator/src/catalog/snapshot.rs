@@ -7,16 +7,15 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use imbl::{HashMap, OrdMap};
+use imbl::OrdMap;
 use protocol::resource_id::{DatabaseRid, OfferRid};
-use smol_str::SmolStr;
 
-use super::{ContainerEntry, DatabaseEntry, OfferEntry, Refusal, UserAddress, UserEntry};
+use super::{ByName, ContainerEntry, DatabaseEntry, OfferEntry, Refusal, UserAddress, UserEntry};
 
 /// The account's resources at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    databases_by_name: HashMap<SmolStr, Arc<DatabaseEntry>>,
+    databases_by_name: ByName<Arc<DatabaseEntry>>,
     databases: OrdMap<DatabaseRid, Arc<DatabaseEntry>>,
     offers: OrdMap<OfferRid, Arc<OfferEntry>>,
 }

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imbl::{HashMap, OrdMap};
+use imbl::OrdMap;
 use protocol::resource::SystemProperties;
 use protocol::resource_id::{PermissionRid, UserRid};
 use protocol::user::{Permission, User};
 use smol_str::SmolStr;
 
 use super::snapshot::{Snapshot, as_rid, beyond};
-use super::{Catalog, DatabaseEntry, Refusal, to_bytes};
+use super::{ByName, Catalog, DatabaseEntry, Refusal, to_bytes};
 use crate::clock::Ticks;
 
 /// A user as the catalog knows it.
@@ -27,7 +27,7 @@ pub(crate) struct UserEntry {
     pub(crate) system: SystemProperties,
     /// The resource as clients read it.
     pub(crate) json: Bytes,
-    permissions_by_name: HashMap<SmolStr, Arc<PermissionEntry>>,
+    permissions_by_name: ByName<Arc<PermissionEntry>>,
     permissions: OrdMap<PermissionRid, Arc<PermissionEntry>>,
 }
 
@@ -57,7 +57,7 @@ impl UserEntry {
             rid,
             json: to_bytes(&User::new(id, system.clone())),
             system,
-            permissions_by_name: HashMap::default(),
+            permissions_by_name: ByName::default(),
             permissions: OrdMap::default(),
         }
     }

@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::gateway::Account;
 use crate::operations::Operations;
-use crate::server::Handler;
+use crate::server::{Handler, Handling};
 use answer::{Answer, Problem, json};
 use ask::Ask;
 use table::Route;
@@ -74,7 +74,14 @@ pub(crate) struct Control {
 }
 
 impl Handler for Control {
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
+        let control = Arc::clone(self);
+        Handling::Later(Box::pin(async move { control.answer(request).await }))
+    }
+}
+
+impl Control {
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let found = table::find(GROUPS, &parts.method, parts.uri.path());
         let answer = found.and_then(|(route, segments)| {
@@ -87,9 +94,7 @@ impl Handler for Control {
         };
         answer.unwrap_or_else(Problem::into_response)
     }
-}
 
-impl Control {
     /// Waits until what was just done is as safe as `--fsync` promises.
     async fn kept(&self) -> Result<(), Problem> {
         let Some(disk) = &self.account.disk else { return Ok(()) };

@@ -17,7 +17,10 @@ const VERSION: u64 = 0x4000;
 /// The client's own name for the request, or a new one.
 pub(super) fn activity_id(sent: Option<&HeaderValue>) -> HeaderValue {
     match sent {
-        Some(value) if !value.is_empty() => value.clone(),
+        // A copy: the value itself holds the buffer its request was read into, and the next request wants it.
+        Some(value) if !value.is_empty() => {
+            HeaderValue::from_bytes(value.as_bytes()).expect("the bytes of a header are valid in a header")
+        }
         _ => {
             let mut text = Uuid::encode_buffer();
             let text = next().hyphenated().encode_lower(&mut text);

@@ -46,8 +46,8 @@ use crate::clock::{Clock, Ticks};
 use crate::disk::Ticket;
 use crate::handlers;
 use crate::regions::{RegionId, Topology, Vantage};
-use crate::server::Handler;
-use crate::sight::{Arrival, Seen};
+use crate::server::{Handler, Handling};
+use crate::sight::{Arrival, Seen, Text};
 use activity::activity_id;
 use pending::Pending;
 use reply::Stamp;
@@ -68,6 +68,12 @@ struct Answer {
     quorum_at: Duration,
     /// What has to be on the disk first.
     ticket: Option<Ticket>,
+}
+
+impl Answer {
+    fn has_to_wait(&self) -> bool {
+        self.ticket.is_some() || !self.quorum_at.is_zero()
+    }
 }
 
 /// Answers every request to one region of an account.
@@ -111,12 +117,11 @@ impl Gateway {
 
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
     /// would carry every state of every operation along, and move it, in each answer. `uptime` is now.
-    fn answer(&self, request: Request<Bytes>, uptime: Duration) -> Answer {
-        let (parts, body) = request.into_parts();
+    fn answer(&self, parts: &Parts, body: Bytes, uptime: Duration) -> Answer {
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
         let mut operation = UNKNOWN;
-        let reply = match self.respond(&parts, headers, body, uptime, &mut operation) {
+        let reply = match self.respond(parts, headers, body, uptime, &mut operation) {
             Ok(reply) => reply,
             Err(refusal) => {
                 let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -140,7 +145,7 @@ impl Gateway {
             status: reply.status.0,
             sub_status: reply.sub_status.0,
             charge: reply.charge,
-            activity: activity.clone(),
+            activity: Text::new(activity.to_str().unwrap_or_default()),
             answerer: reply.answerer.take(),
             rules: Vec::new(),
         };
@@ -153,16 +158,17 @@ impl Gateway {
     /// strong write's when most regions have it. `uptime` is now.
     async fn answer_in_time(
         &self,
-        request: Request<Bytes>,
+        parts: &Parts,
+        body: Bytes,
         uptime: Duration,
-        pending: &mut Pending<'_>,
+        pending: &mut Pending,
     ) -> Answer {
-        let answer = self.answer(request, uptime);
-        if answer.ticket.is_none() && answer.quorum_at.is_zero() {
+        let answer = self.answer(parts, body, uptime);
+        if !answer.has_to_wait() {
             return answer;
         }
         pending.waits(&answer.seen);
-        Box::pin(self.hold(answer, uptime)).await
+        self.hold(answer, uptime).await
     }
 
     /// Holds the answer to a write until what was written is as safe as was promised.
@@ -187,9 +193,9 @@ impl Gateway {
 
     /// A refusal in the place of an answer that was made too early.
     fn instead(&self, answer: &Answer, refusal: ServiceError, began: Duration) -> Answer {
-        let activity = answer.seen.activity.clone();
-        let shown = String::from_utf8_lossy(activity.as_bytes()).into_owned();
-        self.finish(refusal.into_reply(&shown, ""), activity, answer.seen.operation, began)
+        let activity = activity_id(answer.response.headers().get(name::ACTIVITY_ID));
+        let reply = refusal.into_reply(answer.seen.activity.as_str(), "");
+        self.finish(reply, activity, answer.seen.operation, began)
     }
 
     fn respond(
@@ -257,15 +263,29 @@ impl Gateway {
 }
 
 impl Handler for Gateway {
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
         let uptime = self.clock.uptime();
-        let mut pending = Pending::new(self, Arrival::of(&request, uptime));
-        let answer = if self.account.faults.is_quiet() {
-            self.answer_in_time(request, uptime, &mut pending).await
-        } else {
-            Box::pin(self.answer_under_faults(request, uptime, &mut pending)).await
-        };
-        pending.answered(answer.seen, answer.ready_at);
-        answer.response
+        let (parts, body) = request.into_parts();
+        if !self.account.faults.is_quiet() {
+            let mut pending = Pending::new(self, Arrival::of(&parts, uptime));
+            let gateway = Arc::clone(self);
+            return Handling::Later(Box::pin(async move {
+                let answer = gateway.answer_under_faults(parts, body, uptime, &mut pending).await;
+                pending.answered(answer)
+            }));
+        }
+        let answer = self.answer(&parts, body, uptime);
+        let arrival = Arrival::of(&parts, uptime);
+        if answer.has_to_wait() {
+            let mut pending = Pending::new(self, arrival);
+            pending.waits(&answer.seen);
+            let gateway = Arc::clone(self);
+            return Handling::Later(Box::pin(async move {
+                let answer = gateway.hold(answer, uptime).await;
+                pending.answered(answer)
+            }));
+        }
+        self.account.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
+        Handling::Now(answer.response)
     }
 }

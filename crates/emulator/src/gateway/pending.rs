@@ -3,26 +3,27 @@
 //! Who waits may not live to see it: a client that leaves, or a connection that is cut, takes the
 //! request's future along. What is known by then is written down all the same.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use http::HeaderValue;
+use bytes::Bytes;
+use http::Response;
 use smol_str::SmolStr;
 
-use super::{Gateway, UNKNOWN};
-use crate::sight::{Arrival, Seen, UNANSWERED};
+use super::{Answer, Gateway, UNKNOWN};
+use crate::sight::{Arrival, Seen, Text, UNANSWERED};
 
 /// A request that is not answered yet. Dropped as such, it is written down as one that never was.
-pub(super) struct Pending<'g> {
-    gateway: &'g Gateway,
+pub(super) struct Pending {
+    gateway: Arc<Gateway>,
     /// None once it is answered.
     arrival: Option<Arrival>,
     /// What is known of the answer, if it has to wait.
     seen: Option<Box<Seen>>,
 }
 
-impl<'g> Pending<'g> {
-    pub(super) fn new(gateway: &'g Gateway, arrival: Arrival) -> Pending<'g> {
-        Pending { gateway, arrival: Some(arrival), seen: None }
+impl Pending {
+    pub(super) fn new(gateway: &Arc<Gateway>, arrival: Arrival) -> Pending {
+        Pending { gateway: Arc::clone(gateway), arrival: Some(arrival), seen: None }
     }
 
     /// It has to wait, and this is what it comes to if it lives to see it.
@@ -39,15 +40,16 @@ impl<'g> Pending<'g> {
         self.seen = Some(Box::new(Seen { rules: rules.to_vec(), ..nothing(operation) }));
     }
 
-    /// It is answered.
-    pub(super) fn answered(mut self, seen: Seen, ready_at: Duration) {
+    /// It is answered, with this.
+    pub(super) fn answered(mut self, answer: Answer) -> Response<Bytes> {
         if let Some(arrival) = self.arrival.take() {
-            self.gateway.account.sight.answered(self.gateway.region, arrival, seen, ready_at);
+            self.gateway.account.sight.answered(self.gateway.region, arrival, answer.seen, answer.ready_at);
         }
+        answer.response
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for Pending {
     fn drop(&mut self) {
         let Some(arrival) = self.arrival.take() else { return };
         let seen = self.seen.take().map_or_else(|| nothing(UNKNOWN), |seen| *seen);
@@ -63,7 +65,7 @@ fn nothing(operation: &'static str) -> Seen {
         status: UNANSWERED,
         sub_status: 0,
         charge: 0.0,
-        activity: HeaderValue::from_static(""),
+        activity: Text::new(""),
         answerer: None,
         rules: Vec::new(),
     }

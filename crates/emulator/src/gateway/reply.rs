@@ -27,9 +27,42 @@ const PLACE: HeaderValue = HeaderValue::from_static("");
 
 /// What never changes, after places for what [`Stamp::finish`] always sets. Every answer starts as a
 /// copy of it: copying a map costs less than hashing the same names again.
-static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| {
+static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| constant_headers(&[]));
+
+/// What the answer to a write without the item starts as: places for what each such answer sets, what
+/// never changes, and places for what [`Reply::served_by`] sets.
+static STORED: LazyLock<HeaderMap> = LazyLock::new(|| stored_headers(&VERSION[..1]));
+
+/// The same for an answer with the item.
+static STORED_WITH_BODY: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut headers = stored_headers(&VERSION[..1]);
+    headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers
+});
+
+/// What [`Stamp::finish`] sets in every answer. First, so that its places are found at once.
+static STAMPED: [HeaderName; 4] = [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE];
+/// What tells apart one version of an item from another. Next, because no two items share it.
+static VERSION: [HeaderName; 3] = [http::header::ETAG, ITEM_LSN, ITEM_LOCAL_LSN];
+/// What [`Reply::served_by`] sets: the same for all items of a partition until it is written to.
+static SERVED: [HeaderName; 12] = [
+    SESSION_TOKEN,
+    PARTITION_KEY_RANGE_ID,
+    INTERNAL_PARTITION_ID,
+    PHYSICAL_PARTITION_ID,
+    LOCAL_LSN,
+    GLOBAL_COMMITTED_LSN,
+    QUORUM_ACKED_LSN,
+    QUORUM_ACKED_LOCAL_LSN,
+    LSN,
+    NUMBER_OF_READ_REGIONS,
+    CONTENT_PATH,
+    ALT_CONTENT_PATH,
+];
+
+fn constant_headers(version: &[HeaderName]) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
-    for name in [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE] {
+    for name in STAMPED.iter().chain(version) {
         headers.insert(name, PLACE);
     }
     headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache"));
@@ -37,53 +70,33 @@ static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| {
     headers.insert(SERVICE_VERSION, HeaderValue::from_static("version=2.14.0.0"));
     headers.insert(SCHEMA_VERSION, HeaderValue::from_static("1.16"));
     headers
-});
+}
 
-/// The same, then places for what [`Reply::served_by`] sets, then for an item's version: what the
-/// answer to a write without the item starts as.
-static STORED: LazyLock<HeaderMap> = LazyLock::new(|| stored_headers(None));
-
-/// The same for an answer with the item.
-static STORED_WITH_BODY: LazyLock<HeaderMap> =
-    LazyLock::new(|| stored_headers(Some(HeaderValue::from_static("application/json"))));
-
-/// Where [`Reply::served_by`] finds its places.
-const SERVED_AT: usize = 8;
-/// Where an item's version is, in an answer without the item.
-const VERSION_AT: usize = SERVED_AT + 12;
-/// The same in an answer with the item, after the type of its content.
-const VERSION_AT_WITH_BODY: usize = VERSION_AT + 1;
-
-fn stored_headers(content_type: Option<HeaderValue>) -> HeaderMap {
-    let served = ServedBy {
-        content_path: &PLACE,
-        alt_content_path: &PLACE,
-        range_id: 0,
-        token_version: 0,
-        read_regions: 0,
-        reach: &Reach::default(),
-    };
-    let mut headers = Reply::new(Status::OK).served_by(served).headers;
-    debug_assert_eq!(headers.len(), VERSION_AT, "served_by sets what its places are for");
-    if let Some(content_type) = content_type {
-        headers.insert(http::header::CONTENT_TYPE, content_type);
+fn stored_headers(version: &[HeaderName]) -> HeaderMap {
+    let mut headers = constant_headers(version);
+    for name in &SERVED {
+        headers.insert(name, PLACE);
     }
-    headers.insert(http::header::ETAG, PLACE);
     headers
 }
 
-/// Sets headers whose places begin at `first`. Where they are in other places, or in none, they are
-/// found by their names, which takes longer.
-fn put<const N: usize>(headers: &mut HeaderMap, first: usize, mut values: [(HeaderName, HeaderValue); N]) {
+/// Sets headers whose places follow each other. Where they do not, or have no places, they are found by
+/// their names, which takes longer.
+fn put<const N: usize>(
+    headers: &mut HeaderMap,
+    names: &'static [HeaderName; N],
+    mut values: [HeaderValue; N],
+) {
     let mut placed = 0;
-    for ((name, place), (wanted, value)) in headers.iter_mut().skip(first).zip(&mut values) {
+    let places = headers.iter_mut().skip_while(|(name, _)| Some(*name) != names.first());
+    for ((name, place), (wanted, value)) in places.zip(names.iter().zip(&mut values)) {
         if name != wanted {
             break;
         }
-        *place = std::mem::replace(value, PLACE);
+        std::mem::swap(place, value);
         placed += 1;
     }
-    for (name, value) in values.into_iter().skip(placed) {
+    for (name, value) in names.iter().zip(values).skip(placed) {
         headers.insert(name, value);
     }
 }
@@ -214,11 +227,9 @@ impl Reply {
 
     /// The answer to a write that stored the version `etag` names: with the item, or without.
     pub(crate) fn stored(status: Status, etag: HeaderValue, body: Option<Bytes>) -> Reply {
-        let (mut headers, at) = match &body {
-            Some(_) => (STORED_WITH_BODY.clone(), VERSION_AT_WITH_BODY),
-            None => (STORED.clone(), VERSION_AT),
-        };
-        put(&mut headers, at, [(http::header::ETAG, etag)]);
+        static ETAG: [HeaderName; 1] = [http::header::ETAG];
+        let mut headers = if body.is_some() { STORED_WITH_BODY.clone() } else { STORED.clone() };
+        put(&mut headers, &ETAG, [etag]);
         Reply {
             status,
             sub_status: SubStatus::NONE,
@@ -234,8 +245,7 @@ impl Reply {
     /// Sets what tells apart one version of an item from another.
     pub(crate) fn item_version(mut self, etag: HeaderValue, lsn: Lsn) -> Reply {
         let lsn = figures::whole(lsn.0);
-        let values = [(http::header::ETAG, etag), (ITEM_LSN, lsn.clone()), (ITEM_LOCAL_LSN, lsn)];
-        put(&mut self.headers, VERSION_AT_WITH_BODY, values);
+        put(&mut self.headers, &VERSION, [etag, lsn.clone(), lsn]);
         self
     }
 
@@ -245,21 +255,21 @@ impl Reply {
         let range_id = figures::whole(served.range_id.into());
         let lsn = figures::whole(served.reach.lsn.0);
         let values = [
-            (SESSION_TOKEN, served.session_token()),
-            (PARTITION_KEY_RANGE_ID, range_id.clone()),
-            (INTERNAL_PARTITION_ID, range_id.clone()),
-            (PHYSICAL_PARTITION_ID, range_id),
-            // What a region shows is committed.
-            (LOCAL_LSN, lsn.clone()),
-            (GLOBAL_COMMITTED_LSN, lsn.clone()),
-            (QUORUM_ACKED_LSN, lsn.clone()),
-            (QUORUM_ACKED_LOCAL_LSN, lsn.clone()),
-            (LSN, lsn),
-            (NUMBER_OF_READ_REGIONS, figures::whole(served.read_regions as u64)),
-            (CONTENT_PATH, served.content_path.clone()),
-            (ALT_CONTENT_PATH, served.alt_content_path.clone()),
+            served.session_token(),
+            range_id.clone(),
+            range_id.clone(),
+            range_id,
+            // What a region shows is committed, however it is called.
+            lsn.clone(),
+            lsn.clone(),
+            lsn.clone(),
+            lsn.clone(),
+            lsn,
+            figures::whole(served.read_regions as u64),
+            served.content_path.clone(),
+            served.alt_content_path.clone(),
         ];
-        put(&mut self.headers, SERVED_AT, values);
+        put(&mut self.headers, &SERVED, values);
         let container = served.alt_content_path.clone();
         self.answerer = Some(Answerer { container, range: served.range_id });
         self
@@ -268,10 +278,8 @@ impl Reply {
     /// What 200 with an item starts as. Lacks the body and, in places already held for them, what
     /// [`Reply::item_version`] sets.
     pub(crate) fn item_template(served: ServedBy<'_>) -> Reply {
-        let mut template = Reply::stored(Status::OK, PLACE, Some(Bytes::new())).served_by(served);
-        template.headers.insert(ITEM_LSN, PLACE);
-        template.headers.insert(ITEM_LOCAL_LSN, PLACE);
-        template
+        let headers = stored_headers(&VERSION);
+        Reply { headers, ..Reply::new(Status::OK) }.json(Bytes::new()).served_by(served)
     }
 }
 
@@ -315,13 +323,9 @@ impl Stamp {
     /// Turns `reply` into the response to send.
     pub(crate) fn finish(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
         let Reply { status, sub_status, charge, mut headers, body, .. } = reply;
-        let values = [
-            (ACTIVITY_ID, activity),
-            (REQUEST_CHARGE, figures::charge(charge)),
-            (REQUEST_DURATION, figures::milliseconds(took)),
-            (LAST_STATE_CHANGE, self.last_state_change.clone()),
-        ];
-        put(&mut headers, 0, values);
+        let state_change = self.last_state_change.clone();
+        let values = [activity, figures::charge(charge), figures::milliseconds(took), state_change];
+        put(&mut headers, &STAMPED, values);
         if !sub_status.is_none() {
             headers.insert(SUB_STATUS, HeaderValue::from(sub_status.0));
         }
@@ -407,7 +411,8 @@ mod tests {
         headers.insert(LSN, PLACE);
         headers.insert(SESSION_TOKEN, HeaderValue::from_static("old"));
         let value = |text| HeaderValue::from_static(text);
-        put(&mut headers, 0, [(LSN, value("1")), (ITEM_LSN, value("2")), (SESSION_TOKEN, value("new"))]);
+        static NAMES: [HeaderName; 3] = [LSN, ITEM_LSN, SESSION_TOKEN];
+        put(&mut headers, &NAMES, [value("1"), value("2"), value("new")]);
         let lines = ["lsn: 1", "x-ms-item-lsn: 2", "x-ms-session-token: new"];
         assert_eq!(shown(&headers), lines);
     }

@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue};
 use protocol::status::{Status, SubStatus};
 use serde_json::json;
 
@@ -26,34 +27,33 @@ impl Gateway {
     /// Answers while there are rules, whether or not one strikes.
     pub(super) async fn answer_under_faults(
         &self,
-        request: Request<Bytes>,
+        parts: Parts,
+        body: Bytes,
         uptime: Duration,
-        pending: &mut Pending<'_>,
+        pending: &mut Pending,
     ) -> Answer {
-        let (parts, body) = request.into_parts();
         let (strike, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let known = Known::about(&parts, &headers, &self.account);
             let strike = self.account.faults.strike(&known.facts(&parts, self.region), uptime);
             (strike, known.label.unwrap_or(UNKNOWN))
         };
-        let request = Request::from_parts(parts, body);
         if strike.by.is_empty() {
-            return self.answer_in_time(request, uptime, pending).await;
+            return self.answer_in_time(&parts, body, uptime, pending).await;
         }
         // A client that leaves takes this future along, and with it the wait and what would follow.
         pending.waits_for(label, &strike.by);
         self.wait(strike.before).await;
         let mut answer = match strike.outcome.as_deref() {
             Some(effect) if effect.status.is_some() => {
-                let (reply, activity) = self.refuse(effect, &strike, &request);
+                let (reply, activity) = self.refuse(effect, &strike, &parts);
                 self.finish(reply, activity, label, uptime)
             }
             Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
-                let activity = activity_id(RequestHeaders::scan(request.headers()).activity_id);
+                let activity = activity_id(RequestHeaders::scan(&parts.headers).activity_id);
                 self.finish(Reply::no_content().charge(0.0), activity, label, uptime)
             }
-            Some(_) | None => self.answer_in_time(request, self.clock.uptime(), pending).await,
+            Some(_) | None => self.answer_in_time(&parts, body, self.clock.uptime(), pending).await,
         };
         answer.seen.rules = strike.by;
         pending.waits(&answer.seen);
@@ -78,11 +78,11 @@ impl Gateway {
     }
 
     /// The answer a rule gives in the service's place.
-    fn refuse(&self, effect: &Effect, strike: &Strike, request: &Request<Bytes>) -> (Reply, HeaderValue) {
-        let headers = RequestHeaders::scan(request.headers());
+    fn refuse(&self, effect: &Effect, strike: &Strike, parts: &Parts) -> (Reply, HeaderValue) {
+        let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
         let shown = String::from_utf8_lossy(activity.as_bytes());
-        let mut reply = refusal(effect).into_reply(&shown, request.uri().path());
+        let mut reply = refusal(effect).into_reply(&shown, parts.uri.path());
         if (reply.status, reply.sub_status) == (Status::FORBIDDEN, SubStatus::DATABASE_ACCOUNT_NOT_FOUND) {
             reply = self.not_here(reply, effect);
         }

@@ -30,7 +30,7 @@ pub(crate) use throughput::partitions_for;
 
 pub(crate) use items::AS_OF;
 
-use crate::catalog::{ContainerEntry, Refusal};
+use crate::catalog::{ContainerEntry, Refusal, Snapshot};
 use crate::gateway::{Call, ContainerIds, ItemOperation, Operation, Reply, RequestHeaders, ServiceError};
 use crate::store::Moment;
 
@@ -40,7 +40,7 @@ pub(crate) struct ItemRequest<'a> {
     /// The request: account, headers, body, time.
     pub(crate) call: Call<'a>,
     /// The container, found by name or `_rid`; the caller may act on it.
-    pub(crate) container: Arc<ContainerEntry>,
+    pub(crate) container: &'a Arc<ContainerEntry>,
     /// What to do.
     pub(crate) operation: ItemOperation<'a>,
     /// What it may cost, and whom.
@@ -61,17 +61,19 @@ impl ItemRequest<'_> {
 
 /// Carries out `operation`, if the caller may.
 pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+    // Held, not copied: counting the users of what all cores share costs more than looking it up.
+    let catalog = call.account.catalog.snapshot();
     match operation {
         Operation::Items(ids, operation) => {
-            let container = owner(&call, &ids)?;
-            call.principal.check_items(&container, &operation, &call.headers)?;
+            let container = owner(&call, &catalog, &ids)?;
+            call.principal.check_items(container, &operation, &call.headers)?;
             let bill = items::Bill::new(&call, &operation);
             items::handle(ItemRequest { call, container, operation, bill })
         }
         Operation::PartitionRanges(ids) => {
-            let container = owner(&call, &ids)?;
-            call.principal.check_read(&container)?;
-            partition_ranges::list(&call, &container)
+            let container = owner(&call, &catalog, &ids)?;
+            call.principal.check_read(container)?;
+            partition_ranges::list(&call, container)
         }
         Operation::Container(ids, verb) => containers::one(&call, &ids, verb),
         // Any signature will do: clients read the account before they know what they may see.
@@ -89,7 +91,9 @@ fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, S
         Operation::Databases(verb) => databases::feed(call, verb),
         Operation::Database(id, verb) => databases::one(call, &id, verb),
         Operation::Containers(database, verb) => containers::feed(call, &database, verb),
-        Operation::Conflicts(ids, verb) => conflicts::handle(call, &*owner(call, &ids)?, verb),
+        Operation::Conflicts(ids, verb) => {
+            conflicts::handle(call, owner(call, &call.account.catalog.snapshot(), &ids)?, verb)
+        }
         Operation::Offers(verb) => offers::feed(call, verb),
         Operation::Offer(id, verb) => offers::one(call, &id, verb),
         Operation::Users(database, verb) => users::feed(call, &database, verb),
@@ -106,12 +110,15 @@ fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, S
 
 /// The container that an operation works inside. Its absence is 404/1003, its absence under the
 /// `_rid` that the client remembers is 400/1024.
-fn owner(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Arc<ContainerEntry>, ServiceError> {
-    let snapshot = call.account.catalog.snapshot();
+fn owner<'c>(
+    call: &Call<'_>,
+    catalog: &'c Snapshot,
+    ids: &ContainerIds<'_>,
+) -> Result<&'c Arc<ContainerEntry>, ServiceError> {
     let container =
-        snapshot.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
+        catalog.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
     check_incarnation(&call.headers, container)?;
-    Ok(Arc::clone(container))
+    Ok(container)
 }
 
 /// Refuses a request meant for an earlier container of the same name.

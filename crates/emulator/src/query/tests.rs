@@ -1,6 +1,5 @@
 //! Queries with every access path, page by page, against a plain evaluation of every document.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -144,7 +143,7 @@ proptest! {
         whole in any::<bool>(),
     ) {
         let container = filled(&documents);
-        let schema: Arc<crate::store::Schema> = container.schema();
+        let schema = container.schema();
         let within = if whole {
             EpkRange::FULL
         } else {

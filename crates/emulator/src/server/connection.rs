@@ -97,10 +97,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let exchange = Arc::new(shared.exchange(watch, encrypted));
-    let service = service_fn(move |request| {
-        let exchange = Arc::clone(&exchange);
-        async move { exchange.answer(request).await }
-    });
+    let service = service_fn(move |request| exchange.answer(request));
     let io = TokioIo::new(Noted::new(stream, Arc::clone(watch)));
     let connection = http1::Builder::new()
         .max_header_size(shared.limits.head_bytes_max)
@@ -123,6 +120,8 @@ where
 {
     watch.is_multiplexed();
     let exchange = Arc::new(shared.exchange(watch, encrypted));
+    // Each stream has a task of its own, and the work belongs there: one stream's long query must not
+    // keep the connection from the others.
     let service = service_fn(move |request| {
         let exchange = Arc::clone(&exchange);
         async move { exchange.answer(request).await }

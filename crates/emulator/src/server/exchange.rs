@@ -2,21 +2,22 @@
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 
 use super::compress::{accepts_gzip, gzip};
 use super::conduct::{Conduct, Outgoing, STALL_MAX};
 use super::request_body::{BodyReader, BodyRefusal};
 use super::watch::Watch;
-use super::{Encrypted, Handler};
+use super::{Encrypted, Handler, Handling};
 
 /// How long a request may outlive its connection after that was cut.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -35,31 +36,94 @@ pub(super) struct Exchange<H> {
 #[error("the client went away before its request was complete")]
 pub(super) struct ClientGone;
 
+/// An answer, or the wait for one.
+pub(super) enum Answering {
+    /// There is nothing to wait for. None once it was handed over.
+    Now(Option<Response<Outgoing>>),
+    /// Something has to happen first.
+    Later(Pin<Box<dyn Future<Output = Result<Response<Outgoing>, ClientGone>> + Send>>),
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Outgoing>, ClientGone>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Answering::Now(answer) => {
+                Poll::Ready(Ok(answer.take().expect("an answer is asked for until it is there")))
+            }
+            Answering::Later(answer) => answer.as_mut().poll(cx),
+        }
+    }
+}
+
 impl<H: Handler> Exchange<H> {
-    /// Answers one request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, ClientGone> {
+    /// Answers one request. One without a body whose handler has nothing to wait for is answered by
+    /// the time this returns: no future to keep, and what it was read into is free again.
+    pub(super) fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Answering {
+        if !request.body().is_end_stream() {
+            let exchange = Arc::clone(self);
+            return Answering::Later(Box::pin(async move { exchange.answer_with_body(request).await }));
+        }
         let _in_flight = self.watch.begin_request();
         let version = request.version();
-        let (mut parts, body) = request.into_parts();
+        let (parts, _) = request.into_parts();
+        // Kept, not read: most answers are too short for it to matter.
+        let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
+        match self.handle(parts, Bytes::new()) {
+            Handling::Now(response) if !self.has_more_to_do(&response, accepted.as_ref()) => {
+                Answering::Now(Some(response.map(Outgoing::whole)))
+            }
+            handling => {
+                let exchange = Arc::clone(self);
+                Answering::Later(Box::pin(async move {
+                    let _in_flight = exchange.watch.begin_request();
+                    exchange.finish(handling, accepted, version).await
+                }))
+            }
+        }
+    }
+
+    async fn answer_with_body(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, ClientGone> {
+        let _in_flight = self.watch.begin_request();
+        let version = request.version();
+        let (parts, body) = request.into_parts();
         let body = match self.bodies.read(body).await {
             Ok(body) => body,
             Err(BodyRefusal::Gone) => return Err(ClientGone),
             Err(refusal) => return Ok(refused(refusal, version).map(Outgoing::whole)),
         };
-        if self.encrypted {
-            parts.extensions.insert(Encrypted);
-        }
-        // Kept, not read: most answers are too short for it to matter.
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
-        let mut response = self.handle(Request::from_parts(parts, body)).await;
+        let handling = self.handle(parts, body);
+        self.finish(handling, accepted, version).await
+    }
+
+    /// What is left to do once the handler was asked: wait for its answer, compress it, spoil it.
+    async fn finish(
+        &self,
+        handling: Handling,
+        accepted: Option<HeaderValue>,
+        version: Version,
+    ) -> Result<Response<Outgoing>, ClientGone> {
+        let mut response = match handling {
+            Handling::Now(response) => response,
+            Handling::Later(waiting) => survive(waiting).await,
+        };
         if let Some(conduct) = response.extensions_mut().remove::<Conduct>() {
-            return Box::pin(self.misbehave(conduct, response, version)).await;
+            return self.misbehave(conduct, response, version).await;
         }
-        if response.body().len() >= self.gzip_bytes_min && accepted.is_some_and(|value| accepts_gzip(&value))
-        {
+        if self.is_to_compress(&response, accepted.as_ref()) {
             response = gzip(response).await;
         }
         Ok(response.map(Outgoing::whole))
+    }
+
+    fn has_more_to_do(&self, response: &Response<Bytes>, accepted: Option<&HeaderValue>) -> bool {
+        response.extensions().get::<Conduct>().is_some() || self.is_to_compress(response, accepted)
+    }
+
+    fn is_to_compress(&self, response: &Response<Bytes>, accepted: Option<&HeaderValue>) -> bool {
+        response.body().len() >= self.gzip_bytes_min && accepted.is_some_and(accepts_gzip)
     }
 
     /// Carries out what the handler asked for beyond its answer.
@@ -93,24 +157,28 @@ impl<H: Handler> Exchange<H> {
     }
 
     /// Asks the handler; a panic in it is an answer too, and costs nobody else theirs.
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let caught = match catch_unwind(AssertUnwindSafe(|| self.handler.handle(request))) {
-            Ok(handling) => {
-                let mut handling = pin!(handling);
-                poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(cx))) {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(response)) => Poll::Ready(Some(response)),
-                    Err(_) => Poll::Ready(None),
-                })
-                .await
-            }
-            Err(_) => None,
-        };
-        caught.unwrap_or_else(|| {
-            tracing::error!("a handler panicked; the request was answered with 500");
-            problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "an internal error occurred")
-        })
+    fn handle(&self, mut parts: Parts, body: Bytes) -> Handling {
+        if self.encrypted {
+            parts.extensions.insert(Encrypted);
+        }
+        let request = Request::from_parts(parts, body);
+        catch_unwind(AssertUnwindSafe(|| self.handler.handle(request)))
+            .unwrap_or_else(|_| Handling::Now(panicked()))
     }
+}
+
+/// The answer that is waited for, or the one in its place if it panics.
+async fn survive(mut waiting: Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>) -> Response<Bytes> {
+    poll_fn(move |cx| {
+        catch_unwind(AssertUnwindSafe(|| waiting.as_mut().poll(cx)))
+            .unwrap_or_else(|_| Poll::Ready(panicked()))
+    })
+    .await
+}
+
+fn panicked() -> Response<Bytes> {
+    tracing::error!("a handler panicked; the request was answered with 500");
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "an internal error occurred")
 }
 
 fn refused(refusal: BodyRefusal, version: Version) -> Response<Bytes> {

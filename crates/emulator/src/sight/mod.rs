@@ -21,6 +21,7 @@ pub(crate) use request::{Answerer, Arrival, Seen, Sighting, UNANSWERED};
 #[cfg(test)]
 pub(crate) use shard::OperationKey;
 pub(crate) use shard::{Counts, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
+pub(crate) use text::Text;
 
 use crate::regions::RegionId;
 use shard::Shard;
@@ -121,13 +122,12 @@ fn own_shard() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use http::{HeaderValue, Request};
 
     use super::*;
 
     fn see(sight: &Sight, path: &str, status: u16, milliseconds: u64) {
-        let request = Request::builder().uri(path).body(Bytes::new()).unwrap();
+        let (request, ()) = Request::builder().uri(path).body(()).unwrap().into_parts();
         let arrival = Arrival::of(&request, Duration::from_secs(1));
         let container = HeaderValue::from_static("dbs/d/colls/c");
         let seen = Seen {
@@ -135,7 +135,7 @@ mod tests {
             status,
             sub_status: 0,
             charge: 1.5,
-            activity: HeaderValue::from_static("an-id"),
+            activity: Text::new("an-id"),
             answerer: Some(Answerer { container, range: 3 }),
             rules: Vec::new(),
         };

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::USER_AGENT;
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
 use protocol::headers as name;
 use smol_str::SmolStr;
 
@@ -37,7 +37,7 @@ pub(crate) struct Seen {
     pub(crate) status: u16,
     pub(crate) sub_status: u32,
     pub(crate) charge: f64,
-    pub(crate) activity: HeaderValue,
+    pub(crate) activity: Text,
     pub(crate) answerer: Option<Answerer>,
     /// The fault rules that touched it, in order.
     pub(crate) rules: Vec<SmolStr>,
@@ -82,12 +82,12 @@ pub(crate) struct Sighting {
 
 impl Arrival {
     /// What to remember of a request. `uptime` is now.
-    pub(crate) fn of(request: &Request<Bytes>, uptime: Duration) -> Arrival {
+    pub(crate) fn of(request: &Parts, uptime: Duration) -> Arrival {
         Arrival {
             uptime,
-            method: request.method().clone(),
-            path: Text::new(request.uri().path()),
-            user_agent: user_agent(request.headers()),
+            method: request.method.clone(),
+            path: Text::new(request.uri.path()),
+            user_agent: user_agent(&request.headers),
         }
     }
 }
@@ -108,8 +108,7 @@ impl Sighting {
             answerer: seen.answerer,
             user_agent: arrival.user_agent,
             path: arrival.path,
-            // A copy: the value itself may hold the buffer its request was read into.
-            activity: Text::new(seen.activity.to_str().unwrap_or_default()),
+            activity: seen.activity,
         }
     }
 

@@ -7,13 +7,15 @@ const KEPT: usize = 1_024;
 
 /// Text that is usually short. What is longer than a kilobyte is cut.
 #[derive(Clone)]
-pub(super) enum Text {
+pub(crate) enum Text {
+    /// In place.
     Short { length: u8, bytes: [u8; INLINE] },
+    /// On the heap.
     Long(Box<str>),
 }
 
 impl Text {
-    pub(super) fn new(text: &str) -> Text {
+    pub(crate) fn new(text: &str) -> Text {
         match u8::try_from(text.len()) {
             Ok(length) if text.len() <= INLINE => {
                 let mut bytes = [0; INLINE];
@@ -27,7 +29,7 @@ impl Text {
         }
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Text::Short { length, bytes } => {
                 std::str::from_utf8(&bytes[..usize::from(*length)]).expect("copied from text, whole")

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use protocol::container::ContainerProperties;
 use protocol::partition::{EffectivePartitionKey, EpkRange, even_split};
 use protocol::resource_id::ContainerRid;
@@ -169,8 +169,8 @@ impl Container {
     }
 
     /// The rules in force.
-    pub(crate) fn schema(&self) -> Arc<Schema> {
-        self.schema.load_full()
+    pub(crate) fn schema(&self) -> Guard<Arc<Schema>> {
+        self.schema.load()
     }
 
     pub(super) fn set_schema(&self, schema: Arc<Schema>) {

@@ -26,7 +26,7 @@ pub(crate) fn topology(regions: &[(&str, u16)]) -> Topology {
 /// An account and the key to it.
 pub(crate) struct TestAccount {
     /// One per region.
-    gateways: Vec<Gateway>,
+    gateways: Vec<Arc<Gateway>>,
     pub(crate) account: Arc<Account>,
     key: Key,
     pub(crate) clock: Clock,
@@ -70,7 +70,7 @@ impl TestAccount {
         let key = Key::from_base64(EMULATOR_KEY).unwrap();
         let account = Arc::new(account);
         let gateways = (0..account.region_count() as u8)
-            .map(|region| Gateway::new(Arc::clone(&account), RegionId(region), clock.clone()))
+            .map(|region| Arc::new(Gateway::new(Arc::clone(&account), RegionId(region), clock.clone())))
             .collect();
         TestAccount { gateways, account, key, clock }
     }
@@ -141,7 +141,7 @@ impl TestAccount {
         let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", date.as_str())];
         all.extend_from_slice(headers);
         let request = request(method, path, &all, body);
-        self.gateways[usize::from(region.0)].handle(request).await.into()
+        self.gateways[usize::from(region.0)].handle(request).answer().await.into()
     }
 
     /// Signs a request, if its path can be signed, and sends it with everything else as it is.
@@ -155,7 +155,7 @@ impl TestAccount {
             request.headers_mut().insert("authorization", authorization.parse().unwrap());
         }
         request.headers_mut().insert("x-ms-date", date.parse().unwrap());
-        self.gateways[0].handle(request).await.into()
+        self.gateways[0].handle(request).answer().await.into()
     }
 
     /// Sends exactly this.
@@ -166,7 +166,7 @@ impl TestAccount {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.gateways[0].handle(request(method, path, headers, body)).await.into()
+        self.gateways[0].handle(request(method, path, headers, body)).answer().await.into()
     }
 }
 

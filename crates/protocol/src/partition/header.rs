@@ -90,7 +90,7 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     fn array(mut self) -> Result<Vec<PartitionKeyComponent>, BadPartitionKey> {
-        let mut components = Vec::new();
+        let mut components = Vec::with_capacity(1); // nearly all keys have one
         if !self.take(b'[') {
             return self.expected("'['");
         }

@@ -109,7 +109,7 @@ fn run_atomic(
         performed[..failed_at].fill_with(Performed::failed_dependency);
         performed.resize_with(operations.len(), Performed::failed_dependency);
     }
-    let served = Served::by(&request.container, &partition, commit.reach.clone());
+    let served = Served::by(request.container, &partition, commit.reach.clone());
     Ok(reply(served, &performed).committed_at(commit.quorum_at))
 }
 
@@ -191,7 +191,7 @@ fn run_each(
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
     let reach = partition.peek(request.call.vantage).reach();
-    let served = Served::by(&request.container, &partition, reach);
+    let served = Served::by(request.container, &partition, reach);
     Ok(reply(served, &performed).committed_at(quorum_at))
 }
 

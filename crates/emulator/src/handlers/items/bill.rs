@@ -82,11 +82,11 @@ impl ItemRequest<'_> {
         }
         let region = self.bill.region;
         let priority = consistency::priority(&self.call.headers);
-        let Some(funding) = Funding::of(self.call.account, &self.container) else { return Ok(()) };
-        let purse = funding.purse(&self.container, partition);
+        let Some(funding) = Funding::of(self.call.account, self.container) else { return Ok(()) };
+        let purse = funding.purse(self.container, partition);
         purse.admit(region, funding.rate, priority, self.bill.at).map_err(|wait| {
             partition.meter.count_throttled(region);
-            let served = Served::by(&self.container, partition, partition.peek(self.call.vantage).reach());
+            let served = Served::by(self.container, partition, partition.peek(self.call.vantage).reach());
             served.refusal(throttled(partition, priority, wait))
         })
     }
@@ -100,13 +100,13 @@ impl ItemRequest<'_> {
             RequestUnits::Account => partition.meter.count(region, units, at),
             RequestUnits::Enforce => {
                 partition.meter.count(region, units, at);
-                if let Some(funding) = Funding::of(self.call.account, &self.container) {
+                if let Some(funding) = Funding::of(self.call.account, self.container) {
                     let units = match self.operation {
                         // Deleted in the background, as far as others can tell: they are not held up.
                         ItemOperation::DeletePartition => charge::MISS,
                         _ => units,
                     };
-                    let purse = funding.purse(&self.container, partition);
+                    let purse = funding.purse(self.container, partition);
                     purse.charge(region, funding.rate, units, at);
                 }
             }

@@ -42,7 +42,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
     request.charge_to(|| Arc::clone(&page.partition));
-    let served = Served::by(&request.container, &page.partition, page.reach.clone());
+    let served = Served::by(request.container, &page.partition, page.reach.clone());
     let position = FeedPosition { region: lsns_of(request), ..page.position.clone() };
     let etag = HeaderValue::try_from(position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {

@@ -39,7 +39,7 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             }
             Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let served = Served::by(&request.container, &partition, commit.reach.clone());
+        let served = Served::by(request.container, &partition, commit.reach.clone());
         if commit.result.map_err(|error| served.refusal(error.into()))?.is_break() {
             let reply = Reply::no_content().charge(cost.max(charge::MISS));
             return Ok(served.reply(reply).committed_at(commit.quorum_at));

@@ -52,7 +52,7 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
     };
     if let Some(range) = request.container.store.take_overfull() {
-        growth::split_overfull(&request.container, range, request.call.uptime);
+        growth::split_overfull(request.container, range, request.call.uptime);
     }
     request.settle(answer)
 }

@@ -31,7 +31,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
     })?;
-    let served = Served::by(&request.container, &partition, commit.reach.clone());
+    let served = Served::by(request.container, &partition, commit.reach.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let cost = write_reply::cost(&written) + charge::patch(patch.operations.len());
     let reply = Reply::new(protocol::status::Status::OK)

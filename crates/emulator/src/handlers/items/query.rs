@@ -227,7 +227,7 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[outcome.partition];
-    let served = Served::by(&request.container, partition, partition.reach());
+    let served = Served::by(request.container, partition, partition.reach());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {

@@ -14,7 +14,7 @@ pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Service
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
     let state = address.partition.peek();
-    let served = Served::by(&request.container, &address.partition, state.reach());
+    let served = Served::by(request.container, &address.partition, state.reach());
     check_session(&request.call, &address.partition, served.reach())
         .map_err(|refusal| served.refusal(refusal))?;
     let id = address.item_id(request, id);

@@ -76,7 +76,7 @@ pub(super) fn stored(
     partition: &Partition,
     commit: Commit<Written, WriteError>,
 ) -> Result<Reply, ServiceError> {
-    let served = Served::by(&request.container, partition, commit.reach.clone());
+    let served = Served::by(request.container, partition, commit.reach.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
     let body = (!is_minimal(&request.call.headers)?).then(|| written.item.body());

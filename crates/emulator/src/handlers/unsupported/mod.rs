@@ -34,7 +34,7 @@ fn parent_rid(call: &Call<'_>, parent: &Parent<'_>) -> Result<String, ServiceErr
             let database = snapshot.database(id).ok_or_else(ServiceError::owner_not_found)?;
             Ok(database.system.rid.clone())
         }
-        Parent::Container(ids) => Ok(owner(call, ids)?.system.rid.clone()),
+        Parent::Container(ids) => Ok(owner(call, &call.account.catalog.snapshot(), ids)?.system.rid.clone()),
     }
 }
 

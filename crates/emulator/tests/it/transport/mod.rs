@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use perihelion_emulator::server::{Encrypted, Handler, Limits, Listeners, Server, Tls};
+use perihelion_emulator::server::{Encrypted, Handler, Handling, Limits, Listeners, Server, Tls};
 use perihelion_emulator::{Bind, Door};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream,
@@ -34,7 +34,7 @@ pub(crate) struct Probe {
 }
 
 impl Handler for Probe {
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
         self.handled.fetch_add(1, Ordering::SeqCst);
         let path = request.uri().path();
         let body = match path {
@@ -43,15 +43,15 @@ impl Handler for Probe {
             "/scheme" if request.extensions().get::<Encrypted>().is_some() => Bytes::from_static(b"https"),
             "/scheme" => Bytes::from_static(b"http"),
             "/wait" => {
-                self.waiting.send_modify(|waiting| *waiting += 1);
-                self.gate.acquire().await.expect("never closed").forget();
-                self.waiting.send_modify(|waiting| *waiting -= 1);
-                Bytes::from_static(b"waited")
+                let probe = Arc::clone(self);
+                return Handling::Later(Box::pin(async move { probe.wait().await }));
             }
             "/panic" => panic!("as the test asked"),
             "/panic-later" => {
-                tokio::task::yield_now().await;
-                panic!("as the test asked, later")
+                return Handling::Later(Box::pin(async {
+                    tokio::task::yield_now().await;
+                    panic!("as the test asked, later")
+                }));
             }
             _ => match path.strip_prefix("/big/").and_then(|bytes| bytes.parse().ok()) {
                 Some(bytes) => {
@@ -60,11 +60,18 @@ impl Handler for Probe {
                 None => Bytes::from_static(b"ok"),
             },
         };
-        Response::new(body)
+        Handling::Now(Response::new(body))
     }
 }
 
 impl Probe {
+    async fn wait(&self) -> Response<Bytes> {
+        self.waiting.send_modify(|waiting| *waiting += 1);
+        self.gate.acquire().await.expect("never closed").forget();
+        self.waiting.send_modify(|waiting| *waiting -= 1);
+        Response::new(Bytes::from_static(b"waited"))
+    }
+
     /// Waits until exactly this many requests wait at the gate.
     async fn until_waiting(&self, expected: usize) {
         let mut waiting = self.waiting.subscribe();
