@@ -32,7 +32,7 @@ pub use error::SqlError;
 pub use lexer::TEXT_MAX;
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
 pub use plan::{Feature, PlanError, SupportedFeatures};
-pub use run::{Flow, Identity, InputOrder, Run, run_naive};
+pub use run::{Flow, Identity, InputOrder, RowsOf, Run, UnmergedRow, run_naive};
 pub use statement::{Condition, Statement};
 pub use token::Span;
 pub use value::{Number, Object, Value};

@@ -14,7 +14,7 @@ use crate::error::{SqlError, code};
 use crate::evaluate::{Frame, World};
 use crate::functions::aggregate::Aggregate;
 use crate::parser::{parse_condition, parse_query};
-use crate::run::{self, InputOrder};
+use crate::run::{self, InputOrder, RowsOf};
 use crate::tree::{OrderBy, Query};
 use crate::value::Value;
 
@@ -101,6 +101,20 @@ impl Statement {
             || self.query.order_by != OrderBy::None
             || self.query.top.is_some()
             || self.query.offset_limit.is_some()
+    }
+
+    /// What each row is made of.
+    pub fn rows_of(&self) -> RowsOf {
+        match &self.pipeline.origin {
+            Origin::Outer => RowsOf::Everything,
+            Origin::Documents => run::rows_of(&self.pipeline, None),
+            Origin::Rows(inner) => run::rows_of(&self.pipeline, Some(inner)),
+        }
+    }
+
+    /// Whether there is an order to the rows.
+    pub fn is_ordered(&self) -> bool {
+        !self.pipeline.order.is_empty()
     }
 
     /// Whether rows come out while documents still go in.

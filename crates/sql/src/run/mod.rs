@@ -14,10 +14,13 @@ mod rank;
 mod rows;
 mod stage;
 mod subquery;
+mod unmerged;
 
 pub use identity::Identity;
 pub use naive::run_naive;
 pub(crate) use subquery::subquery_value;
+pub(crate) use unmerged::rows_of;
+pub use unmerged::{RowsOf, UnmergedRow};
 
 use crate::code::{Origin, Pipeline};
 use crate::context::Context;
@@ -71,6 +74,17 @@ impl<'a> Run<'a> {
         stages.reverse();
         let ranking = statement.pipeline().rank.as_ref().map(|rank| Ranking::new(rank, statement.pipeline()));
         Run { world: World::new(context, statement.schema()), stages, ranking, statement }
+    }
+
+    /// A run that leaves DISTINCT, ORDER BY, OFFSET, LIMIT and TOP to whoever takes its rows, by
+    /// [`Run::drain_unmerged`] and [`Run::finish_unmerged`]. Not for statements whose rows are
+    /// [of everything](RowsOf::Everything).
+    pub fn unmerged(statement: &'a Statement, context: Context) -> Run<'a> {
+        let mut run = Run::new(statement, context, InputOrder::Any);
+        if let Some(last) = run.stages.last_mut() {
+            last.leave_unmerged();
+        }
+        run
     }
 
     /// Takes one document. A statement without FROM needs none.
@@ -140,12 +154,28 @@ impl<'a> Run<'a> {
         if !self.statement.has_from() {
             self.stages[0].feed(&Frame::ROOT, &self.world);
         }
+        self.end()?;
+        Ok(self.drain())
+    }
+
+    /// The rows that the documents so far have given and that have not been handed out.
+    pub fn drain_unmerged(&mut self) -> Vec<UnmergedRow> {
+        self.stages.last_mut().map(Stage::drain_unmerged).unwrap_or_default()
+    }
+
+    /// After the last document: all rows that have not been handed out.
+    pub fn finish_unmerged(mut self) -> Result<Vec<UnmergedRow>, SqlError> {
+        self.end()?;
+        Ok(self.drain_unmerged())
+    }
+
+    /// Lets each stage give what it held back.
+    fn end(&mut self) -> Result<(), SqlError> {
         for at in 0..self.stages.len() {
             self.stages[at].finish(&Frame::ROOT, &self.world);
             self.pass_on(at);
         }
-        self.world.check()?;
-        Ok(self.drain())
+        self.world.check()
     }
 
     /// Moves rows from stage `at` on to the last one.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::group::Groups;
 use super::identity::Identity;
 use super::order::Sorter;
+use super::unmerged::UnmergedRow;
 use super::{Flow, rows};
 use crate::code::{Code, Pipeline};
 use crate::evaluate::{Frame, World};
@@ -36,8 +37,17 @@ impl<'a> Stage<'a> {
             skip: pipeline.offset(),
             left: pipeline.limit(),
             output: Vec::new(),
+            unmerged: None,
         };
         Stage { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), tail }
+    }
+
+    /// Leaves what follows grouping to whoever takes the rows.
+    pub(super) fn leave_unmerged(&mut self) {
+        let pipeline = self.pipeline;
+        let unmerged = Some(Vec::new());
+        self.tail =
+            Tail { pipeline, sorter: None, seen: None, skip: 0, left: None, output: Vec::new(), unmerged };
     }
 
     /// Runs all combinations of sources that one row of the origin gives.
@@ -55,7 +65,7 @@ impl<'a> Stage<'a> {
                     groups.push(row, world);
                     Flow::Continue
                 }
-                None => tail.offer(row, world),
+                None => tail.offer(row, &[], world),
             }
         })
     }
@@ -71,7 +81,8 @@ impl<'a> Stage<'a> {
     pub(super) fn finish(&mut self, outer: &Frame<'_>, world: &World<'_>) {
         if let Some(groups) = self.groups.take() {
             for (keys, aggregates) in groups.finish() {
-                if self.tail.offer(&Frame::with_group(outer, &keys, &aggregates), world) == Flow::Enough {
+                let frame = Frame::with_group(outer, &keys, &aggregates);
+                if self.tail.offer(&frame, &keys, world) == Flow::Enough {
                     break;
                 }
             }
@@ -89,6 +100,11 @@ impl<'a> Stage<'a> {
     pub(super) fn drain(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.tail.output)
     }
+
+    /// The rows of a stage that leaves them unmerged.
+    pub(super) fn drain_unmerged(&mut self) -> Vec<UnmergedRow> {
+        self.tail.unmerged.as_mut().map(std::mem::take).unwrap_or_default()
+    }
 }
 
 /// What follows grouping.
@@ -100,10 +116,13 @@ struct Tail<'a> {
     skip: u64,
     left: Option<u64>,
     output: Vec<Value>,
+    /// In place of all that, when somebody else does it.
+    unmerged: Option<Vec<UnmergedRow>>,
 }
 
 impl Tail<'_> {
-    fn offer(&mut self, frame: &Frame<'_>, world: &World<'_>) -> Flow {
+    /// Takes a row; `group` are the keys of its group.
+    fn offer(&mut self, frame: &Frame<'_>, group: &[Value], world: &World<'_>) -> Flow {
         let project = || projected(&self.pipeline.projection, frame, world);
         if let Some(sorter) = &mut self.sorter {
             let keys: Vec<Value> = self
@@ -120,6 +139,10 @@ impl Tail<'_> {
         }
         let Some(row) = project() else { return Flow::Continue };
         world.effort().spend(1);
+        if let Some(unmerged) = &mut self.unmerged {
+            unmerged.push(UnmergedRow::new(self.pipeline, row, group, frame, world));
+            return Flow::Continue;
+        }
         if self.seen.is_some() {
             world.effort().spend_on_kept(&row);
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use compare::{compare, compare_strings, deep_equal, total_order};
 pub use json::{JsonError, NESTING_MAX, parse, parse_and_compare, write_json, write_json_string};
 pub use number::Number;
-pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key};
+pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};
 pub use smol_str::SmolStr;
 
 /// One value of the language.

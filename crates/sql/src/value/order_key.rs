@@ -1,6 +1,7 @@
-//! Scalars as bytes whose order is the order of ORDER BY: what indexes store.
+//! Values as bytes whose order is the order of ORDER BY: what indexes store, and what places in a result
+//! are named by.
 
-use super::compare::utf16_rank;
+use super::compare::{compare_strings, utf16_rank};
 use super::{Kind, Value};
 
 /// Bytes of a string that go into its key; longer strings share the key of their beginning.
@@ -35,18 +36,7 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
         Value::String(text) => {
             out.push(Kind::String as u8);
             let cut = text.len() > ORDER_KEY_STRING_MAX;
-            let bytes = &text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)];
-            // Nearly every string is written as it is; only these bytes need another form.
-            if bytes.iter().all(|byte| *byte != 0 && *byte < 0xEE) {
-                out.extend_from_slice(bytes);
-            } else {
-                for &byte in bytes {
-                    out.push(utf16_rank(byte));
-                    if byte == 0 {
-                        out.push(0xFF);
-                    }
-                }
-            }
+            escape(&text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)], out);
             if cut {
                 out.push(0xFF);
                 return Some(OrderKeyPrecision::Prefix);
@@ -55,6 +45,59 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
         }
     }
     Some(OrderKeyPrecision::Exact)
+}
+
+/// Appends the whole of any value, undefined included. Prefix-free, and for whatever
+/// [`encode_order_key`] holds exactly, the same bytes.
+///
+/// Arrays and objects: the type's rank, 01 before each element or member (its name, then its value; by
+/// name), and 00 at the end.
+pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Undefined => out.push(Kind::Undefined as u8),
+        Value::String(text) => {
+            out.push(Kind::String as u8);
+            escape(text.as_bytes(), out);
+            out.extend([0, 0]);
+        }
+        Value::Array(elements) => {
+            out.push(Kind::Array as u8);
+            for element in elements.iter() {
+                out.push(1);
+                encode_whole_order_key(element, out);
+            }
+            out.push(0);
+        }
+        Value::Object(object) => {
+            out.push(Kind::Object as u8);
+            let mut members: Vec<_> = object.iter().collect();
+            members.sort_unstable_by(|a, b| compare_strings(a.0, b.0));
+            for (name, value) in members {
+                out.push(1);
+                escape(name.as_bytes(), out);
+                out.extend([0, 0]);
+                encode_whole_order_key(value, out);
+            }
+            out.push(0);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            encode_order_key(value, out);
+        }
+    }
+}
+
+/// Nearly every string is written as it is; only some bytes need another form.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    if text.iter().all(|byte| *byte != 0 && *byte < 0xEE) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for &byte in text {
+        out.push(utf16_rank(byte));
+        if byte == 0 {
+            out.push(0xFF);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +118,32 @@ mod tests {
         ]
     }
 
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![scalar(), Just(Value::Undefined), Just(Value::string("a".repeat(300)))];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::array),
+                prop::collection::btree_map("[ab\0]{0,2}", inner, 0..3).prop_map(|members| Value::object(
+                    members.into_iter().map(|(name, value)| (name.into(), value))
+                )),
+            ]
+        })
+    }
+
     proptest! {
+        #[test]
+        fn whole_keys_order_as_their_values_do(left in value(), right in value()) {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            encode_whole_order_key(&left, &mut a);
+            encode_whole_order_key(&right, &mut b);
+            prop_assert_eq!(a.cmp(&b), total_order(&left, &right));
+            prop_assert!(a == b || !a.starts_with(&b), "no key begins another");
+            let mut short = Vec::new();
+            if encode_order_key(&left, &mut short) == Some(OrderKeyPrecision::Exact) {
+                prop_assert_eq!(a, short);
+            }
+        }
+
         #[test]
         fn keys_order_as_their_values_do(left in scalar(), right in scalar()) {
             let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -1,0 +1,83 @@
+//! Rows as they are before DISTINCT, ORDER BY, OFFSET, LIMIT and TOP have their say.
+//!
+//! Whoever returns a result in several pieces does the merging: to go on after a piece, it needs to know
+//! where each row stands, not how many there were.
+
+use crate::code::Pipeline;
+use crate::evaluate::{Frame, World};
+use crate::tree::Direction;
+use crate::value::{Value, encode_whole_order_key};
+
+/// What the rows of a statement are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsOf {
+    /// One document each.
+    Documents,
+    /// One value (DISTINCT) or one group (GROUP BY) each: documents that are alike share a row.
+    Values,
+    /// All documents at once, or the rows of another query that are: nothing but their number tells how
+    /// far one got.
+    Everything,
+}
+
+/// A row and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnmergedRow {
+    /// The row itself.
+    pub row: Value,
+    /// Bytes whose order is the order of the statement; empty without ORDER BY.
+    pub order: Vec<u8>,
+    /// Bytes that equal rows of DISTINCT have in common, and that tell groups apart; empty when each
+    /// row counts.
+    pub identity: Vec<u8>,
+}
+
+impl UnmergedRow {
+    /// The place of `row`. `group` are the values of GROUP BY.
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        row: Value,
+        group: &[Value],
+        frame: &Frame<'_>,
+        world: &World<'_>,
+    ) -> UnmergedRow {
+        let mut order = Vec::new();
+        for part in &pipeline.order {
+            let key = part.key.evaluate(frame, world);
+            world.effort().spend_on_kept(&key);
+            let start = order.len();
+            encode_whole_order_key(&key, &mut order);
+            if part.direction == Direction::Descending {
+                order[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        let mut identity = Vec::new();
+        if pipeline.distinct {
+            world.effort().spend_on_kept(&row);
+            encode_whole_order_key(&row, &mut identity);
+        } else {
+            group.iter().for_each(|key| encode_whole_order_key(key, &mut identity));
+        }
+        UnmergedRow { row, order, identity }
+    }
+}
+
+/// What the rows of `pipeline` are made of, when `inner` is the query in its FROM clause.
+pub(crate) fn rows_of(pipeline: &Pipeline, inner: Option<&Pipeline>) -> RowsOf {
+    let merges = |inner: &Pipeline| inner.grouping.is_some() || inner.distinct;
+    let mut within = inner;
+    while let Some(inner) = within {
+        if merges(inner) {
+            return RowsOf::Everything;
+        }
+        within = super::inner(inner);
+    }
+    let one_row = pipeline.grouping.as_ref().is_some_and(|grouping| grouping.single);
+    if pipeline.rank.is_some() || one_row {
+        RowsOf::Everything
+    } else if merges(pipeline) {
+        RowsOf::Values
+    } else {
+        RowsOf::Documents
+    }
+}
