@@ -9,6 +9,7 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 use protocol::resource_id::{ContainerRid, ItemRid};
 use thiserror::Error;
 
+use super::spot::Spot;
 use crate::store::Ordinal;
 
 /// Where to go on: a stretch that was begun and, where partitions changed in between, others that
@@ -17,6 +18,8 @@ use crate::store::Ordinal;
 pub(crate) struct Continuation {
     /// At least one, in the order of the ring.
     pub(crate) stretches: Vec<Stretch>,
+    /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
+    pub(crate) passed: u64,
 }
 
 /// A part of the ring that has been read up to some place.
@@ -25,7 +28,8 @@ pub(crate) struct Stretch {
     pub(crate) range: EpkRange,
     /// The place among the items there.
     pub(crate) position: Position,
-    /// Rows of the item at that place which were already returned: a join makes many of one.
+    /// Rows at that place which were already returned: a join makes many of one item, and many rows may
+    /// share what a token has room for.
     pub(crate) rows_returned: usize,
 }
 
@@ -40,7 +44,9 @@ pub(crate) enum Position {
     Missing(Ordinal),
     /// At this index entry.
     Entry(Vec<u8>),
-    /// After this many rows of a result that has to be worked out as a whole.
+    /// At this place in the order of a result that is sorted anew for each page.
+    Spot(Spot),
+    /// After this many rows of a result of which nothing but their number tells how far one got.
     Row(usize),
 }
 
@@ -80,7 +86,7 @@ const STRETCHES_MAX: usize = 16;
 impl Continuation {
     /// One stretch.
     pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
-        Continuation { stretches: vec![Stretch { range, position, rows_returned }] }
+        Continuation { stretches: vec![Stretch { range, position, rows_returned }], passed: 0 }
     }
 
     /// After an item, in whatever partition that is.
@@ -90,19 +96,30 @@ impl Continuation {
 
     /// The header's text: printable ASCII, about 1 KB at the most.
     pub(crate) fn to_text(&self) -> String {
-        self.stretches.iter().fold(MARK.to_owned(), |text, stretch| text + &stretch.to_text())
+        let passed = if self.passed == 0 { String::new() } else { format!("#{:x}", self.passed) };
+        self.stretches.iter().fold(MARK.to_owned() + &passed, |text, stretch| text + &stretch.to_text())
     }
 
     /// Reads what [`Continuation::to_text`] wrote.
     pub(crate) fn parse(text: &str) -> Result<Continuation, BadContinuation> {
-        let mut parts = text.split('#');
+        let mut parts = text.split('#').peekable();
         let marked = parts.next() == Some(MARK);
+        let passed = parts.next_if(|part| !part.contains(':'));
+        let passed =
+            passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| BadContinuation))?;
         let stretches: Option<Vec<Stretch>> = parts.map(Stretch::parse).collect();
         let stretches = stretches.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
-        stretches.map(|stretches| Continuation { stretches }).ok_or(BadContinuation)
+        stretches.map(|stretches| Continuation { stretches, passed }).ok_or(BadContinuation)
     }
 
-    /// How many rows of a result that is worked out as a whole were returned.
+    /// Everything it is about: from the beginning of the first stretch to the end of the last.
+    pub(crate) fn begun(&self) -> EpkRange {
+        let ends = self.stretches.first().zip(self.stretches.last());
+        let (first, last) = ends.expect("a token has at least one stretch");
+        EpkRange::new(first.range.min.clone(), last.range.max.clone())
+    }
+
+    /// How many rows were returned of a result that goes on by their number.
     pub(crate) fn rows(&self) -> Option<usize> {
         self.stretches.iter().find_map(|stretch| match stretch.position {
             Position::Row(count) => Some(count),
@@ -141,6 +158,7 @@ impl Stretch {
             Position::Item(Ordinal(ordinal)) => format!("I{ordinal:x}"),
             Position::Missing(Ordinal(ordinal)) => format!("M{ordinal:x}"),
             Position::Entry(entry) => format!("E{}", URL_SAFE_NO_PAD.encode(entry)),
+            Position::Spot(spot) => spot.to_text(),
             Position::Row(count) => format!("R{count:x}"),
         };
         let EpkRange { min, max } = &self.range;
@@ -162,7 +180,7 @@ impl Stretch {
             // An entry holds at least its space and its ordinal.
             "E" => Position::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
             "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
-            _ => return None,
+            kind => Position::Spot(Spot::parse(kind, value)?),
         };
         Some(Stretch { range, position, rows_returned })
     }
@@ -172,6 +190,7 @@ impl Stretch {
 mod tests {
     use protocol::resource_id::DatabaseRid;
 
+    use super::super::spot::Ties;
     use super::*;
 
     fn epk(hex: &str) -> EffectivePartitionKey {
@@ -210,9 +229,14 @@ mod tests {
             Position::Item(Ordinal(77)),
             Position::Missing(Ordinal(u64::MAX)),
             Position::Entry(vec![0xFF; 290]),
+            Position::Spot(Spot::at(&[7; 300], &[1; 12], Ties::Forwards)),
+            Position::Spot(Spot::at(&[7; 9000], &[1; 12], Ties::Backwards)),
             Position::Row(12),
         ] {
-            let token = Continuation::at(range("1FFF", "2F"), position, 3);
+            let mut token = Continuation::at(range("1FFF", "2F"), position, 3);
+            let text = token.to_text();
+            assert_eq!(Continuation::parse(&text), Ok(token.clone()));
+            token.passed = 77;
             let text = token.to_text();
             assert!(text.len() < 1024 && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
             assert_eq!(Continuation::parse(&text), Ok(token));
@@ -245,6 +269,10 @@ mod tests {
             "PERI:2#:FF:Eab:0",
             "PERI:2#:FF:é:0",
             "PERI:2#:FF:S:0:0",
+            "PERI:2#5",
+            "PERI:2#x#:FF:S:0",
+            "PERI:2#5#5#:FF:S:0",
+            "PERI:2#:FF:K!:0",
         ] {
             assert_eq!(Continuation::parse(text), Err(BadContinuation), "{text}");
         }

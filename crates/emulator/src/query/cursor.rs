@@ -25,13 +25,13 @@ impl<'s> Cursor<'s> {
     /// without an entry lack.
     pub(super) fn new(state: &'s State, route: Route, from: &Position, order_path: Vec<Step>) -> Cursor<'s> {
         let items: Box<dyn Iterator<Item = Place> + Send + 's> = match (route, from) {
-            (Route::Entries { range, backwards, missing }, from) if !matches!(from, Position::Item(_)) => {
+            (Route::Entries { range, backwards, missing }, from) if continues(&range, from) => {
                 let lacking = match (missing, from) {
                     (Missing::None, _) | (Missing::First, Position::Entry(_)) => None,
                     (_, Position::Missing(at)) => Some(*at),
                     _ => Some(Ordinal(0)),
                 };
-                let after_entries = missing == Missing::Last && matches!(from, Position::Missing(_));
+                let after_entries = backwards && matches!(from, Position::Missing(_));
                 let entries = (!after_entries).then(|| entries(state, range, backwards, from));
                 let lacking = lacking.map(|at| items_lacking(state, order_path, at));
                 match missing {
@@ -61,7 +61,18 @@ impl<'s> Cursor<'s> {
 fn start(from: &Position) -> Ordinal {
     match from {
         Position::Item(ordinal) | Position::Missing(ordinal) => *ordinal,
-        Position::Start | Position::Entry(_) | Position::Row(_) => Ordinal(0),
+        Position::Start | Position::Entry(_) | Position::Spot(_) | Position::Row(_) => Ordinal(0),
+    }
+}
+
+/// Whether a walk of `range` goes on where `from` says: among entries of the same kind.
+pub(super) fn continues(range: &KeyRange, from: &Position) -> bool {
+    match (from, &range.from) {
+        (Position::Item(_), _) => false,
+        (Position::Entry(entry), Bound::Included(start) | Bound::Excluded(start)) => {
+            start.get(..8) == entry.get(..8)
+        }
+        _ => true,
     }
 }
 

@@ -1,28 +1,32 @@
 //! Running a statement over a scope, one page at a time.
 //!
-//! Two ways to page. A statement whose rows depend on one document each goes on from a position:
-//! a page costs what it returns. One whose rows depend on all of them (aggregates, GROUP BY,
-//! DISTINCT, TOP, an ORDER BY no index serves) is worked out anew and skips what was returned.
+//! How a page goes on depends on what its rows are made of:
+//!
+//! * One document each, in any order or in that of an index, with or without OFFSET, LIMIT and TOP: from a
+//!   position among the items (`walk`). A page costs what it returns.
+//! * One document each in an order that no index has, or over several partitions; one value (DISTINCT) or
+//!   one group (GROUP BY) each: sorted anew, from a place in that order (`sort`).
+//! * All documents at once: aggregates are one row; what ORDER BY RANK gives, and queries over the rows of
+//!   a DISTINCT or GROUP BY, are worked out anew, here, and go on by the number of rows, since a row's
+//!   place changes with every document. Writes between two pages of these can move rows across them.
+//!
+//! In the first two, a row that nobody touched between two pages is returned once, whatever else was
+//! written. OFFSET, LIMIT and TOP count over all pages.
 
 use std::sync::Arc;
 
 use protocol::partition::EpkRange;
-use sql::{Context, InputOrder, Run, SqlError, Statement, Value};
+use sql::{Context, InputOrder, RowsOf, Run, SqlError, Statement, Value};
 
-use super::continuation::{Continuation, Position, Stretch};
+use super::continuation::{BadContinuation, Continuation, Position, Stretch};
 use super::cursor::{Cursor, Place};
 use super::metrics::Metrics;
 use super::page::PageBody;
 use super::route::{self, Choice, Route};
 use super::scope::Scope;
 use crate::charge::QueryWork;
+use crate::store::index::Space;
 use crate::store::{Item, State};
-
-/// Items one page may look at before it is sent, full or not: no request occupies a core for long.
-const EXAMINED_MAX: usize = 50_000;
-/// What one page may do with them, in the units of [`Run::effort`], before it is sent. A single item
-/// may take more than that, up to what a run allows.
-const EFFORT_MAX: u64 = 5_000_000;
 
 /// Containers of up to so many items are searched in no time, whatever is asked.
 const LONG_ITEMS: usize = 1_000;
@@ -37,6 +41,15 @@ pub(crate) struct QueryRequest<'a> {
     pub(crate) from: Option<Continuation>,
 }
 
+/// How the pages of a statement are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    WithoutDocuments,
+    ByPosition,
+    Sorted,
+    AsAWhole,
+}
+
 /// What a page was made of.
 #[derive(Debug, Default)]
 pub(crate) struct QueryOutcome {
@@ -44,7 +57,7 @@ pub(crate) struct QueryOutcome {
     /// Which of the scope's partitions the rows are from; the first when they are from several.
     pub(crate) partition: usize,
     /// Of the partitions that are done with.
-    effort: u64,
+    pub(super) effort: u64,
     pub(crate) work: QueryWork,
     /// The part of `work` that each partition read had, by its place in the scope.
     pub(crate) shares: Vec<(usize, QueryWork)>,
@@ -54,12 +67,11 @@ pub(crate) struct QueryOutcome {
 impl QueryRequest<'_> {
     /// Fills `page`.
     pub(crate) fn run(self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let mut outcome = if !self.statement.has_from() {
-            self.run_without_documents(page)?
-        } else if self.goes_on_by_position() {
-            self.run_by_position(page)?
-        } else {
-            self.run_as_a_whole(page)?
+        let mut outcome = match self.way() {
+            Way::WithoutDocuments => self.run_without_documents(page)?,
+            Way::ByPosition => self.run_by_position(page)?,
+            Way::Sorted => self.run_sorted(page)?,
+            Way::AsAWhole => self.run_as_a_whole(page)?,
         };
         outcome.work.output_bytes = page.bytes();
         outcome.metrics.output_count = page.count();
@@ -70,7 +82,7 @@ impl QueryRequest<'_> {
     /// Whether it may keep a core busy for longer than other requests should wait.
     pub(crate) fn may_take_long(&self) -> bool {
         let items: usize = self.scope.partitions.iter().map(|partition| partition.snapshot().len()).sum();
-        items > LONG_ITEMS && !(self.goes_on_by_position() && self.is_served_by_an_index())
+        items > LONG_ITEMS && !(self.way() == Way::ByPosition && self.is_served_by_an_index())
     }
 
     fn is_served_by_an_index(&self) -> bool {
@@ -81,25 +93,50 @@ impl QueryRequest<'_> {
         })
     }
 
-    /// Whether each row depends on one document alone, so that a page can go on from a position.
-    fn goes_on_by_position(&self) -> bool {
-        let worked_out = self.from.as_ref().is_some_and(|from| from.rows().is_some());
-        !worked_out && (!self.statement.needs_merge() || self.walks_in_order())
+    /// How its pages are made.
+    fn way(&self) -> Way {
+        if !self.statement.has_from() {
+            return Way::WithoutDocuments;
+        }
+        if self.from.as_ref().is_some_and(|from| from.rows().is_some()) {
+            return Way::AsAWhole;
+        }
+        match self.statement.rows_of() {
+            RowsOf::Documents if !self.statement.is_ordered() || self.walks_in_order() => Way::ByPosition,
+            RowsOf::Documents | RowsOf::Values => Way::Sorted,
+            RowsOf::Everything => Way::AsAWhole,
+        }
     }
 
-    /// Whether ORDER BY is all there is to merge and the one partition there is can be walked in order.
-    fn walks_in_order(&self) -> bool {
-        let query = self.statement.query();
-        let limited = query.top.is_some() || query.offset_limit.is_some() || query.distinct;
-        let [partition] = self.scope.partitions.as_slice() else { return false };
-        if limited || !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
-            return false;
+    /// What remains to be read of `within`, and from which place on.
+    pub(super) fn stretches(&self, within: &EpkRange) -> Vec<Stretch> {
+        match &self.from {
+            Some(from) => from.remaining(within),
+            None => vec![Stretch { range: within.clone(), position: Position::Start, rows_returned: 0 }],
         }
-        // A walk in order, once begun, is continued.
-        self.from.is_some() || {
-            let (within, whole) = self.scope.part_of(partition);
-            route::choose(self.statement.access(), &partition.snapshot(), &within, whole).ordered
-        }
+    }
+
+    /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
+    pub(super) fn passed(&self) -> u64 {
+        self.from.as_ref().map_or(0, |from| from.passed)
+    }
+
+    /// Whether the token is one that this statement can have given.
+    pub(crate) fn check_token(&self) -> Result<(), BadContinuation> {
+        let Some(from) = &self.from else { return Ok(()) };
+        let ordered = self.statement.is_ordered() || self.statement.rows_of() == RowsOf::Values;
+        let in_order = |entry: &[u8]| {
+            let space = entry.first_chunk().map(|space| Space::from_bytes(*space));
+            space.is_some_and(|space| route::went_backwards(self.statement.access(), space).is_some())
+        };
+        let fits = from.stretches.iter().all(|stretch| match &stretch.position {
+            Position::Start | Position::Row(_) => true,
+            Position::Item(_) => !ordered,
+            Position::Entry(entry) => !ordered || in_order(entry),
+            Position::Missing(_) => self.statement.access().order.len() == 1,
+            Position::Spot(_) => ordered,
+        });
+        if fits { Ok(()) } else { Err(BadContinuation) }
     }
 
     fn run_without_documents(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
@@ -110,49 +147,6 @@ impl QueryRequest<'_> {
         let mut outcome = QueryOutcome::default();
         outcome.work.partitions_begun = 1;
         outcome.begin(0, true);
-        Ok(outcome)
-    }
-
-    /// Rows of a page are from one partition, so that its session token speaks for all of them.
-    fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let mut outcome = QueryOutcome::default();
-        let go_on_at = |range: EpkRange, position, rows_returned| {
-            let behind: Vec<Stretch> = self.from.iter().flat_map(|from| from.behind(&range.max)).collect();
-            let mut next = Continuation::at(range, position, rows_returned);
-            next.stretches.extend(behind);
-            Some(next)
-        };
-        for (at, partition) in self.scope.partitions.iter().enumerate() {
-            let (within, _) = self.scope.part_of(partition);
-            let stretches = match &self.from {
-                Some(from) => from.remaining(&within),
-                None => vec![Stretch { range: within, position: Position::Start, rows_returned: 0 }],
-            };
-            if stretches.is_empty() {
-                continue;
-            }
-            if page.count() > 0 {
-                let Stretch { range, position, rows_returned } = stretches[0].clone();
-                outcome.continuation = go_on_at(range, position, rows_returned);
-                return Ok(outcome);
-            }
-            outcome.partition = at;
-            let state = partition.snapshot();
-            for stretch in stretches {
-                let whole = stretch.range.covers(&partition.range);
-                let anew = stretch.position == Position::Start;
-                outcome.work.partitions_begun += usize::from(anew);
-                outcome.begin(at, anew);
-                let choice = route::choose(self.statement.access(), &state, &stretch.range, whole);
-                outcome.metrics.scanned |= !choice.indexed;
-                let Stretch { range, position, rows_returned } = stretch;
-                let mut walk = Walk { request: self, state: &state, within: &range, rows_returned };
-                if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
-                    outcome.continuation = go_on_at(range, position, rows_returned);
-                    return Ok(outcome);
-                }
-            }
-        }
         Ok(outcome)
     }
 
@@ -229,88 +223,23 @@ impl QueryRequest<'_> {
         places.filter(|place| self.is_visible(place, state, within)).count() as u64
     }
 
-    fn cursor<'s>(&self, state: &'s State, choice: Choice, from: &Position) -> Cursor<'s> {
+    pub(super) fn cursor<'s>(&self, state: &'s State, choice: Choice, from: &Position) -> Cursor<'s> {
         let order_path = self.statement.access().order.first().map(|(path, _)| route::steps_of(path));
         Cursor::new(state, choice.route, from, order_path.unwrap_or_default())
     }
 
-    fn is_visible(&self, place: &Place, state: &State, within: &EpkRange) -> bool {
+    pub(super) fn is_visible(&self, place: &Place, state: &State, within: &EpkRange) -> bool {
         within.contains(&place.item.epk) && place.item.is_live(state.schema.default_ttl, self.now)
-    }
-}
-
-/// The walk of one partition.
-struct Walk<'a> {
-    request: &'a QueryRequest<'a>,
-    state: &'a State,
-    within: &'a EpkRange,
-    /// Rows of the first item that an earlier page returned.
-    rows_returned: usize,
-}
-
-impl Walk<'_> {
-    /// Adds rows until the page is full, and says where the next row is if there is one.
-    fn fill(
-        &mut self,
-        page: &mut PageBody,
-        choice: Choice,
-        from: &Position,
-        outcome: &mut QueryOutcome,
-    ) -> Result<Option<(Position, usize)>, SqlError> {
-        let request = self.request;
-        let statement = request.statement;
-        let whole_documents = statement.returns_whole_documents();
-        // A walk that changed its route since the last page has to check every item again.
-        let unchecked = choice.exact && whole_documents && route_continues(&choice.route, from);
-        let mut run = Run::new(statement, request.context, InputOrder::AlreadyOrdered);
-        let mut cursor = request.cursor(self.state, choice, from);
-        while let Some(place) = cursor.next() {
-            if !request.is_visible(&place, self.state, self.within) {
-                continue;
-            }
-            if outcome.metrics.retrieved_count >= EXAMINED_MAX || outcome.effort + run.effort() >= EFFORT_MAX
-            {
-                return Ok(Some((place.position, 0)));
-            }
-            let rows = if unchecked {
-                None
-            } else {
-                run.push(&place.item.value())?;
-                Some(run.drain())
-            };
-            let count = rows.as_ref().map_or(1, Vec::len);
-            outcome.count_document(&place.item, count > 0);
-            let returned = std::mem::take(&mut self.rows_returned);
-            for at in returned..count {
-                if page.is_full() {
-                    return Ok(Some((place.position, at)));
-                }
-                match &rows {
-                    Some(rows) if !whole_documents => page.add(&rows[at]),
-                    _ => page.add_text(place.item.body_bytes()),
-                }
-            }
-        }
-        outcome.effort += run.effort();
-        Ok(None)
-    }
-}
-
-/// Whether the route resumes where `from` says rather than being replaced by another.
-fn route_continues(route: &Route, from: &Position) -> bool {
-    match route {
-        Route::Scan | Route::Matches(_) => !matches!(from, Position::Entry(_)),
-        Route::Entries { .. } => !matches!(from, Position::Item(_)),
     }
 }
 
 impl QueryOutcome {
     /// Whose work follows: the partition at this place of the scope, for the first time or again.
-    fn begin(&mut self, at: usize, anew: bool) {
+    pub(super) fn begin(&mut self, at: usize, anew: bool) {
         self.shares.push((at, QueryWork { partitions_begun: anew.into(), ..QueryWork::default() }));
     }
 
-    fn count_document(&mut self, item: &Item, useful: bool) {
+    pub(super) fn count_document(&mut self, item: &Item, useful: bool) {
         self.metrics.retrieved_count += 1;
         self.metrics.retrieved_bytes += item.size();
         let share = self.shares.last_mut().map(|(_, share)| share);

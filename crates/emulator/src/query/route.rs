@@ -69,14 +69,9 @@ pub(super) fn choose(access: &Access, state: &State, within: &EpkRange, whole: b
     let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW) < FEW);
     let walk_is_as_short = whole && orders_by_its_only_condition(access);
     if (!few || walk_is_as_short)
-        && let Some(route) = ordered_route(access, state)
+        && let Some(walk) = in_order(access, state)
     {
-        return Choice {
-            route,
-            exact: exact && matches!(access.filter, Filter::All),
-            ordered: true,
-            indexed: true,
-        };
+        return walk;
     }
     // The stretch of the ring is checked per item in any case, so walking it alone stays exact.
     let route = match (matches, narrowed.walk, in_scope.walk) {
@@ -87,6 +82,36 @@ pub(super) fn choose(access: &Access, state: &State, within: &EpkRange, whole: b
         (None, None, None) => Route::Scan,
     };
     Choice { route, exact, ordered: false, indexed }
+}
+
+/// The access path that has the order of ORDER BY, whether or not a shorter one exists.
+pub(super) fn in_order(access: &Access, state: &State) -> Option<Choice> {
+    let route = ordered_route(access, state)?;
+    let exact = access.exact && matches!(access.filter, Filter::All);
+    Some(Choice { route, exact, ordered: true, indexed: true })
+}
+
+/// Whether a walk in the order of ORDER BY that met entries of `space` went backwards; `None` when it
+/// cannot have met any.
+pub(super) fn went_backwards(access: &Access, space: Space) -> Option<bool> {
+    match access.order.as_slice() {
+        [] => None,
+        [(path, direction)] => {
+            (steps_of(path).iter().collect::<Space>() == space).then_some(*direction == Direction::Descending)
+        }
+        order => composite_spaces(order).iter().position(|of_order| *of_order == space).map(|at| at == 1),
+    }
+}
+
+/// The composite indexes that have an order: the one to walk forwards and the one to walk backwards.
+fn composite_spaces(order: &[(DocPath, Direction)]) -> [Space; 2] {
+    let parts = |reversed: bool| -> Vec<(Vec<Step>, bool)> {
+        let part = |(path, direction): &(DocPath, Direction)| {
+            (steps_of(path), (*direction == Direction::Descending) != reversed)
+        };
+        order.iter().map(part).collect()
+    };
+    [composite_space(&parts(false)), composite_space(&parts(true))]
 }
 
 /// What one condition allows.
@@ -279,17 +304,11 @@ fn ordered_route(access: &Access, state: &State) -> Option<Route> {
         let range = condition.unwrap_or_else(|| KeyRange::prefix(space.to_bytes().to_vec()));
         return Some(Route::Entries { range, backwards, missing });
     }
-    let parts: Vec<(Vec<Step>, bool)> = access
-        .order
-        .iter()
-        .map(|(path, direction)| (steps_of(path), *direction == Direction::Descending))
-        .collect();
-    let reversed: Vec<_> = parts.iter().map(|(path, descending)| (path.clone(), !descending)).collect();
     let exists =
         |space: Space| state.schema.policy.composites().iter().any(|composite| composite.space == space);
-    let (space, backwards) = [(composite_space(&parts), false), (composite_space(&reversed), true)]
-        .into_iter()
-        .find(|(space, _)| exists(*space))?;
+    let [forwards, backwards] = composite_spaces(&access.order);
+    let (space, backwards) =
+        [(forwards, false), (backwards, true)].into_iter().find(|(space, _)| exists(*space))?;
     (state.index.count(space).imprecise == 0).then(|| Route::Entries {
         range: KeyRange::prefix(space.to_bytes().to_vec()),
         backwards,

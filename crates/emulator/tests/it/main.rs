@@ -18,6 +18,7 @@ mod items;
 mod live;
 mod multi_write;
 mod offers;
+mod pages;
 mod partition_ranges;
 mod permissions;
 mod queries;

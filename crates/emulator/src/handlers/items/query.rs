@@ -5,10 +5,10 @@ use protocol::headers as name;
 use protocol::partition::EpkRange;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
-use sql::{Context, Statement, SupportedFeatures, Value};
+use sql::{Context, RowsOf, Statement, SupportedFeatures, Value};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::scope::{Target, range_gone, target};
+use super::scope::{Target, target};
 use super::served::{Served, check_session};
 use super::{as_of, partition_key, query_plan};
 use crate::charge::{self, QueryWork};
@@ -44,7 +44,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
-        Some(from) => resumed(request, &statement, scope, from)?,
+        Some(from) => resumed(request, &statement, scope, from),
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
@@ -64,6 +64,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         now: request.now_seconds(),
         from,
     };
+    run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let outcome =
         if run.may_take_long() { off_the_reactor(|| run.run(&mut page)) } else { run.run(&mut page) };
     let outcome = outcome.map_err(query_plan::refuse)?;
@@ -151,33 +152,21 @@ fn scope_of(
 
 /// Where to go on when the partition that began was split since.
 ///
-/// A result that is worked out as a whole is worked out over all that it began with, by the child that
-/// inherited its beginning; the other one has nothing to add. A walk in order cannot go on over several
-/// partitions at once: the client has to ask each of them.
-fn resumed(
-    request: &ItemRequest<'_>,
-    statement: &Statement,
-    scope: Scope,
-    from: &Continuation,
-) -> Result<Scope, ServiceError> {
-    let begun = &from.stretches[0].range;
-    if from.rows().is_none() {
-        let in_order = statement.needs_merge() && scope.partitions.len() > 1;
-        return if in_order {
-            Err(range_gone(&scope.partitions[0].identity.id.to_string()))
-        } else {
-            Ok(scope)
-        };
+/// A result that is one for all that it began with (OFFSET, LIMIT and TOP, DISTINCT, GROUP BY and whatever
+/// goes on by the number of rows) is continued over all of that by the child that inherited its beginning;
+/// the other one has nothing to add. Of any other, each child has its own rows.
+fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
+    let limited = statement.offset() > 0 || statement.limit().is_some();
+    let one_for_all = from.rows().is_some() || limited || statement.rows_of() != RowsOf::Documents;
+    let begun = from.begun();
+    if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
+        return scope;
     }
-    if *begun == scope.within || !begun.covers(&scope.within) {
-        return Ok(scope);
+    if begun.min != scope.within.min {
+        let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
+        return Scope { within: nothing, ..scope };
     }
-    let within = if begun.min == scope.within.min {
-        begun.clone()
-    } else {
-        EpkRange::new(scope.within.min.clone(), scope.within.min.clone())
-    };
-    Ok(Scope { partitions: request.container.store.replicas_over(begun, request.call.vantage), within })
+    Scope { partitions: request.container.store.replicas_over(&begun, request.call.vantage), within: begun }
 }
 
 /// Refuses a query about everything whose sender did not say that it may be.
