@@ -1,0 +1,185 @@
+//! The comparison, part by part.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use driver_bench::load::{ITEMS, Work};
+use driver_bench::options::{HELP, Options, Part};
+use driver_bench::peri::Peri;
+use driver_bench::points::{self, READS};
+use driver_bench::report::{self, Bar, Results};
+use driver_bench::subject::{Kind, Shape};
+use driver_bench::{distance, memory, ordered, slow_region};
+
+/// What would handicap somebody, and what keeps the published driver from asking the network where it runs.
+const UNWANTED: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
+const NO_METADATA_SERVICE: &str = "COSMOS_DISABLE_IMDS";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if UNWANTED.iter().any(|name| std::env::var_os(name).is_some())
+        || std::env::var_os(NO_METADATA_SERVICE).is_none()
+    {
+        return again(&arguments);
+    }
+    if arguments.first().is_some_and(|first| first == memory::IN_MEMORY) {
+        return exit(memory::run(&arguments[1..]).map(|()| true));
+    }
+    match Options::parse(arguments.into_iter()) {
+        Ok(Some(options)) => exit(match options.profile {
+            Some(kind) => profile(&options, kind),
+            None => compare(&options),
+        }),
+        Ok(None) => {
+            println!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => exit(Err(message)),
+    }
+}
+
+/// This program in an environment that is fair.
+fn again(arguments: &[String]) -> ExitCode {
+    let run = || -> Result<bool, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        for name in UNWANTED {
+            command.env_remove(name);
+        }
+        let status = command.args(arguments).env(NO_METADATA_SERVICE, "1").status();
+        match status.map_err(|error| error.to_string())?.code() {
+            Some(0) => Ok(true),
+            Some(2) => Ok(false),
+            code => Err(format!("it ended with {code:?}")),
+        }
+    };
+    exit(run())
+}
+
+/// 1 when something went wrong, 2 when a bar was missed and that matters.
+fn exit(outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(2),
+        Err(message) => {
+            eprintln!("driver-bench: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(options: &Options) -> Result<bool, String> {
+    let wanted = |part: Part| options.parts.contains(&part);
+    let mut results = Results::default();
+    if wanted(Part::Memory) {
+        eprintln!("the drivers alone, in memory");
+        results.memory = Some(memory::measure(options)?);
+    }
+    let program = peri()?;
+    if wanted(Part::Points) || wanted(Part::Distance) || wanted(Part::Ordered) {
+        let peri = filled(&program)?;
+        if wanted(Part::Points) {
+            all_points(options, &peri, &mut results)?;
+        }
+        if wanted(Part::Distance) {
+            eprintln!("a server that takes {}", distance::TAKES);
+            results.distance = Some(distance::measure(options, &peri)?);
+        }
+        if wanted(Part::Ordered) {
+            eprintln!("a cross-partition ORDER BY");
+            results.ordered = Some(ordered::measure(options, &peri)?);
+        }
+    }
+    if wanted(Part::Hedging) {
+        eprintln!("a slow region");
+        results.hedging = Some(slow_region::measure(options, &program)?);
+    }
+    let tables = report::tables(&results);
+    println!("{tables}");
+    if let Some(path) = &options.markdown {
+        std::fs::write(path, &tables).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let bars = report::bars(&results);
+    eprint!("{}", report::missed(&bars));
+    Ok(!options.enforce || bars.iter().all(Bar::holds))
+}
+
+fn all_points(options: &Options, peri: &Peri, results: &mut Results) -> Result<(), String> {
+    for shape in shapes(options) {
+        let container = container(shape, peri)?;
+        let cell = points::measure(options, shape, peri, &container)?;
+        eprintln!(
+            "{}, {}, {} in flight: {:.2} and {:.2} times the operations, {:.2} and {:.2} times the processor",
+            shape.work.name(),
+            shape.wire.name(),
+            shape.in_flight,
+            cell.ratio(1, |rate| rate.per_second),
+            cell.ratio(2, |rate| rate.per_second),
+            cell.ratio(1, |rate| rate.processor_us),
+            cell.ratio(2, |rate| rate.processor_us),
+        );
+        results.points.push(cell);
+    }
+    Ok(())
+}
+
+/// One subject alone, for as long as a comparison would give it.
+fn profile(options: &Options, kind: Kind) -> Result<bool, String> {
+    let peri = filled(&peri()?)?;
+    for shape in shapes(options) {
+        let container = container(shape, &peri)?;
+        println!("{shape:?}: {:?}", points::profile(options, kind, shape, &peri, &container)?);
+    }
+    Ok(true)
+}
+
+fn shapes(options: &Options) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for &work in &options.works {
+        for &wire in &options.wires {
+            shapes.extend(options.in_flight.iter().map(|&in_flight| Shape { work, wire, in_flight }));
+        }
+    }
+    shapes
+}
+
+/// Where a cell works: creates in a container that is empty when they begin.
+fn container(shape: Shape, peri: &Peri) -> Result<String, String> {
+    match shape.work {
+        Work::Read => Ok(READS.to_owned()),
+        Work::Create => {
+            let name = "creates".to_owned();
+            block_on(peri.new_container(&name))?;
+            Ok(name)
+        }
+    }
+}
+
+/// One region, with the items that are read.
+fn filled(program: &std::path::Path) -> Result<Peri, String> {
+    let peri = Peri::start(program, "West US")?;
+    block_on(ordered::fill(&peri, READS, ITEMS))?;
+    Ok(peri)
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::runtime::Runtime::new().map_err(|error| error.to_string())?.block_on(work)
+}
+
+/// `peri`, from `PERI` or built from the repository.
+fn peri() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os("PERI") {
+        return Ok(program.into());
+    }
+    eprintln!("building peri");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let built =
+        Command::new("cargo").args(["build", "--release", "--bin", "peri"]).current_dir(&root).status();
+    match built {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(format!("building peri ended with {status}")),
+        Err(error) => return Err(format!("cargo could not be run: {error}; set PERI to a built peri")),
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release/peri"))
+}
