@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! export COSMOS_CONNECTION_STRING="AccountEndpoint=…;AccountKey=…"     # what `peri up` prints
-//! cargo run -p perihelion --example change_feed_processor -- work      # in as many terminals as you like
+//! cargo run -p perihelion --example change_feed_processor -- work      # in as many terminals as you like;
+//!                                                                      # `work 20` takes 20 ms per order
 //! cargo run -p perihelion --example change_feed_processor -- write 500 # orders, and says which
 //! cargo run -p perihelion --example change_feed_processor -- watch     # who has what, and how far behind
 //! cargo run -p perihelion --example change_feed_processor -- rewind    # everything once more
@@ -34,10 +35,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        [] | ["work"] => {
+        [] | ["work"] | ["work", _] => {
+            let pause = Duration::from_millis(arguments.get(1).map_or(Ok(0), |time| time.parse())?);
             let running = billing(&shop)
-                .start(|orders: Vec<Order>, context: BatchContext| async move {
+                .start(move |orders: Vec<Order>, context: BatchContext| async move {
                     for order in orders {
+                        tokio::time::sleep(pause).await;
                         println!("{} {}", order.id, order.number);
                     }
                     eprintln!("{} of {}: {:?} behind", context.instance, context.range, context.lag);
@@ -65,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{} changes behind", processor.lag().await?.total());
         }
         ["rewind"] => println!("generation {}", billing(&shop).rewind(ChangeFeedStart::Beginning).await?),
-        _ => return Err("say one of: work, write COUNT, watch, rewind".into()),
+        _ => return Err("say one of: work [MILLISECONDS], write COUNT, watch, rewind".into()),
     }
     Ok(())
 }

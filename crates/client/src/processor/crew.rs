@@ -10,7 +10,7 @@ use bytes::Bytes;
 use driver::background::Background;
 use driver::change_feed::ServiceChanges;
 use driver::clock::Clock;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::delivery::Failure;
 use super::handler::{BatchContext, DeadLetter, DeadLetterHook, Handler, Refusal};
@@ -128,13 +128,17 @@ impl Crew {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands changes to the handler, when it is their turn.
+    /// Waits until there is room for one more handler.
+    pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.handlers.acquire().await.expect("it is never closed")
+    }
+
+    /// Hands changes to the handler.
     pub(super) async fn handle(
         &self,
         changes: &[Bytes],
         context: BatchContext,
     ) -> Result<(), (Failure, String)> {
-        let _turn = self.handlers.acquire().await.expect("it is never closed");
         let deadline = self.clock.now() + self.settings.handler_timeout;
         let handling = self.handler.handle(changes, context);
         match self.clock.within(Some(deadline), handling).await {

@@ -138,7 +138,11 @@ impl HeldLease {
 
     /// Shows that this instance lives.
     pub(super) async fn renew(&self) -> Result<Kept> {
-        self.write(None, |_| ()).await
+        match self.write(None, |_| ()).await? {
+            // Nothing was written yet.
+            Kept::Rewound => self.write(None, |_| ()).await,
+            kept @ (Kept::Written | Kept::Lost) => Ok(kept),
+        }
     }
 
     /// Sends the reader to where the newest generation begins.

@@ -8,7 +8,6 @@ use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 
 use super::lease::{Lease, Stretch, is_waiting};
-use super::store::Stored;
 use super::worker::stamp_of;
 use crate::{FeedRange, Result};
 
@@ -52,13 +51,8 @@ impl Lag {
 const PARALLEL_MAX: usize = 8;
 
 /// Asks for the first change behind each lease.
-pub(super) async fn estimate(
-    source: &ServiceChanges,
-    mode: ChangeFeedMode,
-    leases: &[Stored<Lease>],
-) -> Result<Lag> {
-    let all = || leases.iter().map(|stored| &stored.value);
-    let asked = all().filter(|lease| !is_waiting(lease, all())).flat_map(|lease| {
+pub(super) async fn estimate(source: &ServiceChanges, mode: ChangeFeedMode, leases: &[Lease]) -> Result<Lag> {
+    let asked = leases.iter().filter(|lease| !is_waiting(lease, leases)).flat_map(|lease| {
         let whole = || vec![Stretch::new(lease.range(), lease.position.clone())];
         let parts = if lease.is_divided() { lease.parts.clone() } else { whole() };
         parts.into_iter().map(|part| (part, lease.owner.clone()))

@@ -228,7 +228,7 @@ impl ChangeFeedProcessor {
     {
         self.settings.check(&self.name)?;
         let (store, source) = self.open().await?;
-        plan::begin(&store, &source, &self.settings, &self.name).await?;
+        plan::begin(&store, &source, &self.settings, &self.name, &self.clock).await?;
         let receivers = Receivers { handler: Handler::new(handler), hook: self.hook.clone() };
         let crew = Crew::new(self.settings.clone(), self.clock.clone(), store, source, receivers);
         Ok(RunningProcessor::start(self, Arc::new(crew)))
@@ -238,8 +238,10 @@ impl ChangeFeedProcessor {
     pub async fn lag(&self) -> Result<Lag> {
         let (store, source) = self.open().await?;
         let Listing { plan, leases } = store.list().await?;
-        let plan = plan.ok_or_else(|| plan::never_ran(&self.name))?;
-        lag::estimate(&source, plan.value.mode.feed(), &leases).await
+        let plan = plan.ok_or_else(|| plan::never_ran(&self.name))?.value;
+        // Those that have not heard of a rewind yet will.
+        let leases: Vec<_> = leases.into_iter().map(|stored| stored.value.rewound(&plan)).collect();
+        lag::estimate(&source, plan.mode.feed(), &leases).await
     }
 
     /// Every lease of the processor: who has it and how far it is, as of its last write.
@@ -255,7 +257,7 @@ impl ChangeFeedProcessor {
     /// place.
     pub async fn rewind(&self, to: ChangeFeedStart) -> Result<u64> {
         let (store, source) = self.open().await?;
-        plan::rewind(&store, &source, &self.name, to).await
+        plan::rewind(&store, &source, &self.name, to, &self.clock).await
     }
 
     /// The lease container and the feed, if there are such.

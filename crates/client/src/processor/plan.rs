@@ -1,11 +1,13 @@
 //! Where a processor begins: made once by the first instance that starts, and anew by each rewind.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use driver::change_feed::cursor::Since;
 use driver::change_feed::{
     ChangeFeedMode, ChangeFeedStart, ChangeRequest, ChangeSource, ServiceChanges, since,
 };
+use driver::clock::Clock;
 use driver::query::PageFault;
 use driver::{Error, ErrorKind};
 use protocol::partition::EpkRange;
@@ -16,7 +18,16 @@ use super::store::{LeaseStore, Stored, Written};
 use crate::Result;
 
 /// How often something is tried against other instances before it is given up.
-const ROUNDS_MAX: u32 = 10;
+const ROUNDS_MAX: u32 = 12;
+
+/// The wait before a round. What another instance has written may take a moment to get to the region that is
+/// asked here.
+fn wait(round: u32) -> Duration {
+    match round {
+        0 => Duration::ZERO,
+        _ => Duration::from_millis(10 << round.min(6)),
+    }
+}
 
 /// The processor's plan, with a lease for all of the ring. The first instance to get here makes it.
 pub(super) async fn begin(
@@ -24,8 +35,10 @@ pub(super) async fn begin(
     source: &ServiceChanges,
     settings: &Settings,
     name: &str,
+    clock: &Clock,
 ) -> Result<Plan> {
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
+        clock.sleep(wait(round)).await;
         let Some(stored) = store.plan().await? else {
             create(store, source, settings, name).await?;
             continue;
@@ -125,8 +138,10 @@ pub(super) async fn rewind(
     source: &ServiceChanges,
     name: &str,
     to: ChangeFeedStart,
+    clock: &Clock,
 ) -> Result<u64> {
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
+        clock.sleep(wait(round)).await;
         let Some(stored) = store.plan().await?.filter(|stored| stored.value.ready) else {
             return Err(never_ran(name));
         };
@@ -134,7 +149,7 @@ pub(super) async fn rewind(
         let stretches = beginnings(source, plan.mode.feed(), to).await?;
         let plan = Plan { generation: plan.generation + 1, stretches, ..plan };
         if let Written::Done(_) = store.replace_plan(&plan, &stored.etag).await? {
-            push(store, &plan).await?;
+            push(store, &plan, clock).await?;
             return Ok(plan.generation);
         }
     }
@@ -144,8 +159,9 @@ pub(super) async fn rewind(
 
 /// Tells every lease, so that no owner finds out later than with its next write. From here on the rewind
 /// happens by itself: whoever holds or takes a lease of an older generation does the same.
-async fn push(store: &LeaseStore, plan: &Plan) -> Result<()> {
-    for _ in 0..ROUNDS_MAX {
+async fn push(store: &LeaseStore, plan: &Plan, clock: &Clock) -> Result<()> {
+    for round in 0..ROUNDS_MAX {
+        clock.sleep(wait(round)).await;
         let mut again = false;
         for Stored { value, etag } in store.list().await?.leases {
             let next = value.rewound(plan);

@@ -27,6 +27,8 @@ pub(super) async fn share(crew: Arc<Crew>) {
         let interval = crew.settings.acquire_interval.mul_f64(0.75 + crew.dice() * 0.5);
         rest(&crew, interval).await;
     }
+    // What others were asked for is theirs to keep; they find out sooner if they are told.
+    let _found_out_later = withdraw(&crew).await;
 }
 
 /// Shows that the instance lives, for as long as it has leases.
@@ -88,6 +90,7 @@ async fn look_around(crew: &Arc<Crew>, sightings: &mut Sightings) -> Result<()> 
 
 fn decide<'a>(crew: &Crew, leases: &'a [Stored<Lease>], sightings: &Sightings) -> Moves<'a> {
     let (now, expiry) = (crew.clock.now(), crew.settings.lease_expiry);
+    let grace = crew.settings.acquire_interval * 3;
     let all = || leases.iter().map(|stored| &stored.value);
     let me: &str = &crew.instance;
     let held: Vec<bool> = all().map(|lease| crew.holds(&lease.id).is_some()).collect();
@@ -98,10 +101,12 @@ fn decide<'a>(crew: &Crew, leases: &'a [Stored<Lease>], sightings: &Sightings) -
             let silent = !is_held && sightings.is_silent(&lease.id, now, expiry);
             // In my name and not at work: I was interrupted while I took it.
             let abandoned = silent || (!is_held && lease.owner.as_deref() == Some(me));
+            // Whoever asked for it comes soon after it was let go of, or not at all.
+            let forgotten = lease.owner.is_none() && sightings.is_silent(&lease.id, now, grace.min(expiry));
             Share {
                 lease: &lease.id,
                 owner: lease.owner.as_deref().filter(|_| !abandoned),
-                wanted: lease.wanted.as_deref().filter(|_| !silent),
+                wanted: lease.wanted.as_deref().filter(|_| !silent && !forgotten),
             }
         })
         .collect();
@@ -133,6 +138,17 @@ async fn take_one(crew: &Arc<Crew>, stored: Stored<Lease>, plan: &Plan) -> Resul
     let began = crew.clock.now();
     if let Written::Done(etag) = crew.store.replace_lease(&value, &stored.etag).await? {
         Arc::clone(crew).put_to_work(Stored { value, etag }, began);
+    }
+    Ok(())
+}
+
+/// Takes back everything this instance asked others for.
+async fn withdraw(crew: &Crew) -> Result<()> {
+    for Stored { mut value, etag } in crew.store.list().await?.leases {
+        if value.wanted.as_deref() == Some(&crew.instance) {
+            value.wanted = None;
+            crew.store.replace_lease(&value, &etag).await?;
+        }
     }
     Ok(())
 }

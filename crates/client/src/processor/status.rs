@@ -16,7 +16,7 @@ pub struct ProcessorStatus {
     pub instance: String,
     /// The leases it has, in the order of their ids.
     pub leases: Vec<LeaseStatus>,
-    /// Changes that were handled or given up, and whose place was kept.
+    /// Changes that were handled or given up.
     pub handled: u64,
     /// Changes that went to the dead-letter hook.
     pub dead_letters: u64,

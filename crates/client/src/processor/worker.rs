@@ -77,7 +77,9 @@ impl Worker {
             since: self.position.since(),
             items_max: Some(self.crew.settings.page_items),
         };
-        match self.crew.source.changes(request).await {
+        let asking = Box::pin(self.crew.source.changes(request));
+        let Some(answer) = self.unless_changed(asking).await? else { return Ok(()) };
+        match answer {
             Ok(changes) => match changes.items() {
                 Ok(items) => {
                     self.faults = 0;
@@ -121,21 +123,23 @@ impl Worker {
         let last = items.last().and_then(|item| lsn_of(item));
         let lag = changes.lsn.zip(last).map(|(all, last)| all.saturating_sub(last));
         let context = self.context(lease, &behind, lag);
-        self.deliver(&items, context).await?;
-        if self.held.generation() != self.generation {
-            // Rewound while the handler was at work: what it did counts for nothing.
+        if !self.deliver(&items, context).await? {
             return Ok(());
         }
         self.held.tell(|report| *report = Report { lag, ..Default::default() });
-        self.crew.count_handled(items.len());
         match self.held.checkpoint(self.generation, behind.clone()).await {
-            Ok(Kept::Written) => self.position = behind,
+            Ok(Kept::Written) => {
+                self.crew.count_handled(items.len());
+                self.position = behind;
+            }
+            // Rewound while the handler was at work: what it did counts for nothing.
             Ok(Kept::Rewound) => {}
             Ok(Kept::Lost) => return Err(End::Lost),
             Err(error) => {
                 // The changes were handled; the place is kept with the next write that succeeds. Until then
                 // others would begin before them, which repeats some and skips none.
                 self.held.note_position(self.generation, behind.clone());
+                self.crew.count_handled(items.len());
                 self.position = behind;
                 return self.trouble(&error).await;
             }
@@ -156,78 +160,101 @@ impl Worker {
         }
     }
 
-    /// Brings every change to the handler or to the hook.
-    async fn deliver(&mut self, items: &[Bytes], context: BatchContext) -> Flow {
-        let mut delivery = Delivery::new(items.len(), self.crew.settings.failures);
+    /// Brings every change to the handler or to the hook; says whether it did, and was not sent elsewhere.
+    async fn deliver(&mut self, items: &[Bytes], context: BatchContext) -> Flow<bool> {
+        let crew = Arc::clone(&self.crew);
+        let mut delivery = Delivery::new(items.len(), crew.settings.failures);
         let mut last_error = String::new();
         loop {
-            let context = BatchContext { attempts: delivery.attempts(), ..context.clone() };
-            let outcome = match delivery.step() {
-                Step::Done => return Ok(()),
-                Step::Deliver(range) => self.crew.handle(&items[range], context).await,
-                Step::GiveUp { change, attempts } => {
-                    let (change, error) = (items[change].clone(), last_error.clone());
-                    self.crew.give_up(DeadLetter { change, error, attempts, context }).await
-                }
-            };
-            let Err((failure, error)) = outcome else {
-                delivery.succeeded();
-                continue;
-            };
-            self.crew.count_failure();
-            self.held.tell(|report| {
-                report.failures += 1;
-                report.last_error = Some(short(&error));
-            });
-            let gave_up = matches!(delivery.step(), Step::GiveUp { .. });
-            if !gave_up {
-                last_error = error;
+            if delivery.step() == Step::Done {
+                return Ok(true);
             }
-            let wait = delivery.failed(failure, self.crew.dice());
-            self.pause(wait).await?;
+            let Some(_turn) = self.unless_changed(crew.turn()).await? else { return Ok(false) };
+            // It may have taken long to get here.
             self.check().await?;
             if self.held.generation() != self.generation {
-                return Ok(());
+                return Ok(false);
+            }
+            let context = BatchContext { attempts: delivery.attempts(), ..context.clone() };
+            let outcome = match delivery.step() {
+                Step::Done => return Ok(true),
+                Step::Deliver(range) => {
+                    crew.handle(&items[range], context).await.inspect_err(|(_, error)| {
+                        last_error.clone_from(error);
+                    })
+                }
+                Step::GiveUp { change, attempts } => {
+                    let (change, error) = (items[change].clone(), last_error.clone());
+                    crew.give_up(DeadLetter { change, error, attempts, context }).await
+                }
+            };
+            match outcome {
+                Ok(()) => delivery.succeeded(),
+                Err((failure, error)) => {
+                    self.report_failure(&error);
+                    self.pause(delivery.failed(failure, crew.dice())).await?;
+                }
             }
         }
+    }
+
+    fn report_failure(&self, error: &str) {
+        self.crew.count_failure();
+        self.held.tell(|report| {
+            report.failures += 1;
+            report.last_error = Some(short(error));
+        });
     }
 
     /// Something did not answer: says so, and waits before the next try.
     async fn trouble(&mut self, error: &Error) -> Flow {
         self.faults = self.faults.saturating_add(1);
-        self.crew.count_failure();
-        self.held.tell(|report| {
-            report.failures += 1;
-            report.last_error = Some(short(&error.to_string()));
-        });
+        self.report_failure(&error.to_string());
         let wait = self.crew.settings.poll_interval.saturating_mul(1 << self.faults.min(6));
         let wait = error.retry_after().unwrap_or(wait.min(FAULT_WAIT_MAX));
-        self.pause(wait.mul_f64(0.75 + self.crew.dice() * 0.5)).await
+        let wait = self.crew.clock.sleep(wait.mul_f64(0.75 + self.crew.dice() * 0.5));
+        // A rewind is no reason to ask sooner what does not answer.
+        tokio::select! {
+            end = self.reason(|| false) => end.map_or(Ok(()), Err),
+            () = wait => Ok(()),
+        }
     }
 
     /// Waits, unless there is a reason to end or to go elsewhere.
     async fn pause(&self, wait: Duration) -> Flow {
+        self.unless_changed(self.crew.clock.sleep(wait)).await.map(|_| ())
+    }
+
+    /// What `work` gives; nothing when the lease is to be read from elsewhere before it is done, or an end when
+    /// there is a reason for one. The work is then dropped.
+    async fn unless_changed<F: Future>(&self, work: F) -> Flow<Option<F::Output>> {
+        let elsewhere = || self.held.generation() != self.generation;
+        tokio::select! {
+            biased;
+            end = self.reason(elsewhere) => end.map_or(Ok(None), Err),
+            done = work => Ok(Some(done)),
+        }
+    }
+
+    /// Waits for a reason to end, or for `enough`.
+    async fn reason(&self, enough: impl Fn() -> bool) -> Option<End> {
         let (mut stopping, mut changes) = (self.crew.stopping(), self.held.changes());
-        let reason = async {
-            loop {
-                if self.crew.is_stopping() || self.held.is_wanted() {
-                    return Err(End::Release);
-                }
-                if self.held.is_lost() {
-                    return Err(End::Lost);
-                }
-                if self.held.generation() != self.generation {
-                    return Ok(());
-                }
-                // Either ends only with whoever could change it.
-                tokio::select! {
-                    _ = stopping.changed() => {}
-                    _ = changes.changed() => {}
-                }
+        loop {
+            if self.held.is_lost() {
+                return Some(End::Lost);
             }
-        };
-        let deadline = self.crew.clock.now() + wait;
-        self.crew.clock.within(Some(deadline), reason).await.unwrap_or(Ok(()))
+            if self.crew.is_stopping() || self.held.is_wanted() {
+                return Some(End::Release);
+            }
+            if enough() {
+                return None;
+            }
+            // Either ends only with whoever could change it.
+            tokio::select! {
+                _ = stopping.changed() => {}
+                _ = changes.changed() => {}
+            }
+        }
     }
 
     /// The range belongs to several partitions now: a lease for each takes the place of this one.

@@ -174,7 +174,7 @@ async fn what_cannot_work_says_what_to_do() {
         (plant.processor("a/b"), ErrorKind::Configuration, "none of / \\ ? #"),
         (plant.processor("p").from(ProcessorStart::Stored), ErrorKind::NotFound, "check the name"),
         (
-            plant.processor("p").renew_interval(Duration::from_secs(9)),
+            plant.processor("p").renew_interval(Duration::from_secs(11)),
             ErrorKind::Configuration,
             "twice as often",
         ),

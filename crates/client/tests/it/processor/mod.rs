@@ -3,6 +3,7 @@
 
 mod failures;
 mod places;
+mod seeds;
 mod sharing;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use perihelion::{
     PartitionKeyDefinition, ProcessorStart, RunningProcessor,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// How long a test waits for what has to happen.
@@ -59,49 +61,53 @@ impl Plant {
     }
 
     /// A client of another process.
-    fn elsewhere(&self) -> Plant2 {
+    fn elsewhere(&self) -> Elsewhere {
         let text = self.running.connection_string();
-        Plant2(CosmosClient::from_connection_string(&text).expect("valid"))
+        Elsewhere(CosmosClient::from_connection_string(&text).expect("valid"))
     }
 
-    /// Writes a reading of each of `sensors`.
+    /// Writes a reading of each of `sensors`, all at once.
     async fn write(&self, sensors: std::ops::Range<u32>, number: u32) {
         let readings = self.container("readings");
-        for sensor in sensors {
+        let write = async |sensor: u32| {
             let sensor = format!("s{sensor}");
             let reading = Reading { id: sensor.clone(), sensor: sensor.clone(), number };
             readings.upsert_item(&sensor, &reading).await.expect("written");
-        }
+        };
+        futures::future::join_all(sensors.map(write)).await;
     }
 
     /// The ids of the physical partitions, as somebody finds them who has never looked.
-    async fn partitions(&self) -> Vec<String> {
+    async fn partitions(&self) -> Vec<u32> {
         let client = self.elsewhere().0;
         let name = ContainerName::new("plant", "readings");
         let container = client.driver().container(&name).await.expect("known");
         let ranges = client.driver().partitions(&container).await.expect("listed");
-        ranges.map().partitions().iter().map(|partition| partition.id.to_string()).collect()
+        ranges.map().partitions().iter().map(|partition| partition.id.0).collect()
     }
 
-    async fn split(&self, partition: &str) {
+    async fn split(&self, partition: u32) {
         let path = format!("/databases/plant/containers/readings/partitions/{partition}/split");
-        self.control(http::Method::POST, &path).await;
+        self.control(&path, json!({})).await;
     }
 
-    async fn control(&self, method: http::Method, path: &str) -> serde_json::Value {
+    /// Makes one of two neighbours.
+    async fn merge(&self, neighbours: &[u32]) {
+        let path = "/databases/plant/containers/readings/partitions/merge";
+        self.control(path, json!({"partitionIds": neighbours})).await;
+    }
+
+    async fn control(&self, path: &str, body: Value) {
         let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
         let url = format!("{}{}", self.running.control_endpoint(), path.trim_start_matches('/'));
-        let request = http::Request::builder()
-            .method(method)
-            .uri(url)
+        let request = http::Request::post(url)
             .header("content-type", "application/json")
-            .body(bytes::Bytes::from_static(b"{}"))
+            .body(bytes::Bytes::from(body.to_string()))
             .expect("a request");
         let response = client.send(request).await.expect("an answer");
         let status = response.status();
         let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
         assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
-        serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     /// A processor in a hurry.
@@ -111,9 +117,9 @@ impl Plant {
 }
 
 /// The same account, seen by a client with caches and sessions of its own.
-struct Plant2(CosmosClient);
+struct Elsewhere(CosmosClient);
 
-impl Plant2 {
+impl Elsewhere {
     fn processor(&self, name: &str) -> ChangeFeedProcessor {
         let plant = self.0.database("plant");
         hurry(&plant.container("readings"), &plant.container("leases"), name)
@@ -127,7 +133,8 @@ fn hurry(readings: &ContainerClient, leases: &ContainerClient, name: &str) -> Ch
         .from(ProcessorStart::Beginning)
         .page_size(NonZeroU32::new(5).expect("not zero"))
         .poll_interval(Duration::from_millis(20))
-        .lease_expiry(Duration::from_secs(2))
+        // Long enough for a machine with other things to do; those who wait for it ask for less.
+        .lease_expiry(Duration::from_secs(20))
         .renew_interval(Duration::from_millis(200))
         .acquire_interval(Duration::from_millis(100))
         .retries(NonZeroU32::new(3).expect("not zero"), Duration::from_millis(1), Duration::from_millis(20))

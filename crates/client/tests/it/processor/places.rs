@@ -30,7 +30,7 @@ async fn lag_is_told_from_outside_while_nothing_runs_and_while_something_does() 
 
     // A partition that splits meanwhile is no reason not to know.
     let partition = plant.partitions().await.remove(0);
-    plant.split(&partition).await;
+    plant.split(partition).await;
     let lag = outside.processor("p").lag().await.expect("a lag");
     assert!(lag.total() >= 30 && lag.ranges.len() == 4, "{lag:?}");
     let running = told.start(plant.processor("p")).await;
