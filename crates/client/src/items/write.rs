@@ -41,8 +41,9 @@ impl<R> WriteItem<R> {
         WriteItem(self.0.change(|operation| operation.with_precondition(Precondition::IfMatch(etag))))
     }
 
-    /// Says that writing it twice does no harm, so that a write whose answer was lost is sent again instead of
-    /// ending in [`Undecided`](crate::ErrorKind::Undecided).
+    /// Says that writing it twice does no harm, also later, so that a write whose answer was lost is sent again
+    /// instead of ending in [`Undecided`](crate::ErrorKind::Undecided), and one that is slow may be sent to a second
+    /// region where several take writes.
     pub fn repeatable(self) -> WriteItem<R> {
         WriteItem(self.0.change(Operation::repeatable))
     }

@@ -76,7 +76,9 @@ pub struct HedgingOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgingSettings {
-    /// Reads everywhere, and writes where every region takes them. Default: yes.
+    /// Reads everywhere; where every region takes writes also creates, writes under a condition, and writes
+    /// the caller calls [repeatable](crate::Operation::repeatable): a twin that arrives late must not undo
+    /// what came after it. Default: yes.
     pub enabled: bool,
     /// When the second attempt starts. Default: the recent 99th percentile.
     pub threshold: HedgingThreshold,

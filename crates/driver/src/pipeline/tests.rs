@@ -443,7 +443,8 @@ fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
     let (fast, slow) = (MS, Duration::from_secs(2));
     let conditional = Operation::replace_item(&ContainerName::new("d", "c"), key(), "i", "{}")
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
-    let delete = Operation::delete_item(&ContainerName::new("d", "c"), key(), "i");
+    let delete = Operation::delete_item(&ContainerName::new("d", "c"), key(), "i")
+        .with_precondition(Precondition::IfMatch("\"e\"".into()));
     for (operation, done, twin) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
         // The first was carried out, is slow to say so, and its write has reached the second region.
         let world = World::new(
@@ -469,12 +470,13 @@ fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
 }
 
 #[test]
-fn patches_batches_and_writes_of_one_region_are_never_raced() {
+fn patches_batches_writes_of_one_region_and_writes_over_others_are_never_raced() {
     let slow = &[Reply::Answer(200, 0)][..];
     let target = Target::item(&ContainerName::new("d", "c"), "i");
     for (writes, kind) in [
         (&["A", "B", "C"][..], OperationKind::Patch),
         (&["A", "B", "C"], OperationKind::Batch),
+        (&["A", "B", "C"], OperationKind::Upsert),
         (&["A"], OperationKind::Upsert),
     ] {
         let world = World::new(writes, &[("A", Duration::from_secs(9), slow)]);

@@ -237,6 +237,28 @@ async fn a_raced_create_that_meets_its_own_twin_is_a_success() {
 }
 
 #[tokio::test]
+async fn a_write_whose_late_twin_would_undo_later_ones_is_not_raced() {
+    let lab = Lab::start_multi_write().await;
+    let hedging = HedgingOptions::new()
+        .with_threshold(HedgingThreshold::after(Duration::from_millis(50)).expect("within the gates"));
+    let driver =
+        lab.driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
+    run(&driver, &lab.create_item("a")).await.expect("made");
+    // What is sent there now is carried out when the region can be reached again.
+    lab.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    let upsert = lab.upsert("a", 2);
+    let error = driver.execute_operation(&upsert, &within(Duration::from_millis(400))).await;
+    let error = error.expect_err("nobody answers");
+    assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");
+    assert_eq!(error.diagnostics().expect("told").totals().hedges, 0, "{error}");
+    // The second of two creates finds an item, and this caller knows that nothing comes after it.
+    for harmless in [lab.create_item("b"), lab.upsert("c", 1).repeatable()] {
+        let written = run(&driver, &harmless).await.expect("written elsewhere");
+        assert_eq!(written.diagnostics().totals().hedges, 1);
+    }
+}
+
+#[tokio::test]
 async fn a_write_whose_answer_is_lost_is_undecided_and_was_done_once() {
     let lab = Lab::start().await;
     let driver = lab.driver();
