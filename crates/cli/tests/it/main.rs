@@ -2,6 +2,7 @@
 
 mod binary;
 mod cert;
+mod chaos;
 mod client;
 mod clock;
 mod control;

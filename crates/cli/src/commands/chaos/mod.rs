@@ -22,24 +22,26 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
         output::data(&shown::list(&built_in::all()));
         return Ok(());
     }
-    let scenarios = match &chaos.scenarios[..] {
-        [] => built_in::all(),
-        names => names.iter().map(|name| scenario(name)).collect::<Result<_, _>>()?,
+    let typed: Vec<&str> = match &chaos.scenarios[..] {
+        [] => built_in::names().collect(),
+        names => names.iter().map(String::as_str).collect(),
     };
     let pace = Pace { lasting: chaos.lasting.map(|span| span.0), ..Pace::default() };
-    let plan = |scenario: &Scenario| -> Vec<Schedule> {
-        scenario.writes.iter().map(|writes| Schedule::new(scenario, *writes, chaos.seed, pace)).collect()
-    };
-    let schedules: Vec<Schedule> = scenarios.iter().flat_map(plan).collect();
+    let mut schedules = Vec::new();
+    for typed in typed {
+        let scenario = scenario(typed)?;
+        let schedule = |writes: &Writes| (typed, Schedule::new(&scenario, *writes, chaos.seed, pace));
+        schedules.extend(scenario.writes.iter().map(schedule));
+    }
     if chaos.show {
-        for schedule in &schedules {
+        for (_, schedule) in &schedules {
             output::data(&shown::plan(schedule));
         }
         return Ok(());
     }
     let runtime = super::runtime()?;
     let mut broken = Vec::new();
-    for (number, schedule) in schedules.iter().enumerate() {
+    for (number, (typed, schedule)) in schedules.iter().enumerate() {
         let report = runtime.block_on(play(chaos, schedule, (number + 1, schedules.len())))?;
         if chaos.json {
             let line = serde_json::to_string(&report);
@@ -48,7 +50,7 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
             output::data(&shown::report(&report));
         }
         if !report.holds() {
-            broken.push(report.scenario);
+            broken.push(*typed);
         }
     }
     if broken.is_empty() {
@@ -56,11 +58,9 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
         return Ok(());
     }
     broken.dedup();
-    Err(Failure::broken(format!("a promise was broken in {}", broken.join(", "))).hint(&format!(
-        "the same again: peri chaos {} --seed {}",
-        broken.join(" "),
-        chaos.seed
-    )))
+    let lasting = chaos.lasting.map_or(String::new(), |span| format!(" --for '{span}'"));
+    let again = format!("the same again: peri chaos {} --seed {}{lasting}", broken.join(" "), chaos.seed);
+    Err(Failure::broken(format!("a promise was broken in {}", broken.join(", "))).hint(&again))
 }
 
 /// One that comes with it, or a file.

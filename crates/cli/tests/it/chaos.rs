@@ -1,0 +1,72 @@
+//! `peri chaos`, as a person types it.
+
+use serde_json::Value;
+
+use crate::binary::{Home, text};
+
+/// A scenario of a second, in which reads fail and nobody said that they may.
+const BROKEN: &str = "\
+calm = '100ms'
+[load]
+workers = 2
+rate = 30
+[[fault]]
+kind = 'rule'
+region = 'all'
+at = '100ms..200ms'
+for = '700ms'
+rule = { match = { operations = ['read'] }, effect = { status = 404 } }
+";
+
+#[test]
+fn the_same_seed_is_the_same_schedule() {
+    let home = Home::new();
+    let shown = |seed: &str| text(&home.run(&["chaos", "--show", "--seed", seed]).stdout).to_owned();
+    assert_eq!(shown("7"), shown("7"));
+    assert_ne!(shown("7"), shown("8"));
+    assert!(shown("7").contains("region-down, one region writes, seed 7, schedule "));
+}
+
+#[test]
+fn the_scenarios_that_come_with_it_are_listed() {
+    let listed = Home::new().run(&["chaos", "--list"]);
+    let listed = text(&listed.stdout);
+    for name in ["region-down", "brown-out", "drain", "failover", "black-hole", "bad-partition"] {
+        assert!(listed.lines().any(|line| line.starts_with(name)), "{name}: {listed}");
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_be_played_is_named_with_its_reason() {
+    let home = Home::new();
+    std::fs::write(home.path().join("bad.toml"), "[[fault]]\nkind = 'flood'\nat = '1s'\nfor = '1s'")
+        .expect("written");
+    for (arguments, reason) in [
+        (["chaos", "nothing"], "there is no scenario and no file 'nothing'"),
+        (["chaos", "bad.toml"], "'flood' is no kind; there are down"),
+    ] {
+        let output = home.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_broken_promise_is_an_exit_code_and_says_how_to_see_it_again() {
+    let home = Home::new();
+    std::fs::write(home.path().join("broken.toml"), BROKEN).expect("written");
+    let output = home.run(&["chaos", "broken.toml", "--seed", "3", "--json"]);
+    assert_eq!(output.status.code(), Some(9), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    assert_eq!((&report["scenario"], &report["seed"]), (&"broken".into(), &3.into()));
+    let broken: Vec<&str> = report["promises"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|verdict| verdict["broken"] != 0)
+        .filter_map(|verdict| verdict["promise"].as_str())
+        .collect();
+    assert_eq!(broken, ["reads-succeed"]);
+    assert!(report["faults"][0]["reads"]["during"]["failures"]["not_found"].as_u64() > Some(0));
+    assert!(text(&output.stderr).contains("peri chaos broken.toml --seed 3"), "{}", text(&output.stderr));
+}
