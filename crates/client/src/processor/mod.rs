@@ -110,7 +110,8 @@ pub struct ChangeFeedProcessor {
 
 impl ChangeFeedProcessor {
     /// Where leases are kept: a container whose partition key is `/id`, of the same account or another. Many
-    /// processors can share one.
+    /// processors can share one. Where every region of its account writes, let all instances prefer the same
+    /// one, or two of them may handle the same changes for as long as replication takes.
     pub fn lease_container(mut self, leases: &ContainerClient) -> ChangeFeedProcessor {
         self.leases = Some(leases.clone());
         self

@@ -2,6 +2,7 @@
 //! fail.
 
 mod failures;
+mod interrupted;
 mod places;
 mod seeds;
 mod sharing;
@@ -14,8 +15,8 @@ use std::time::Duration;
 use driver::operation::ContainerName;
 use emulator::{Emulator, EmulatorConfig, Running};
 use perihelion::{
-    BatchContext, ChangeFeedProcessor, ContainerClient, ContainerProperties, CosmosClient, HandlerError,
-    PartitionKeyDefinition, ProcessorStart, RunningProcessor,
+    Account, BatchContext, ChangeFeedProcessor, ContainerClient, ContainerProperties, CosmosClient,
+    HandlerError, PartitionKeyDefinition, ProcessorStart, RunningProcessor,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,8 +40,13 @@ struct Plant {
 
 impl Plant {
     async fn start(partitions: u32) -> Plant {
+        Plant::start_with(partitions, |_| ()).await
+    }
+
+    async fn start_with(partitions: u32, configure: impl FnOnce(&mut EmulatorConfig)) -> Plant {
         let mut config = EmulatorConfig::default();
         config.partitions = NonZeroU32::new(partitions);
+        configure(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
         client.create_database("plant").await.expect("made");
@@ -58,6 +64,12 @@ impl Plant {
 
     fn container(&self, id: &str) -> ContainerClient {
         self.client.database("plant").container(id)
+    }
+
+    /// A client of another process, near this region.
+    fn near(&self, region: &str) -> Elsewhere {
+        let account = Account::from_connection_string(&self.running.connection_string()).expect("valid");
+        Elsewhere(CosmosClient::builder(account).preferred_regions([region]).build().expect("valid"))
     }
 
     /// A client of another process.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use emulator::clock::Clock;
 use perihelion::{BatchContext, ChangeFeedMode, ChangeFeedStart, HandlerError, ProcessorStart};
 use serde_json::Value;
 
@@ -68,6 +69,27 @@ async fn a_rewind_sends_running_instances_back_and_ahead() {
     ahead.until_all(0..10, 3).await;
     running.stop().await.expect("stopped");
     assert!(ahead.by_sensor().values().all(|numbers| numbers == &[3]), "{:?}", ahead.by_sensor());
+}
+
+#[tokio::test]
+async fn a_processor_begins_and_is_rewound_at_a_time() {
+    let clock = Clock::system();
+    clock.freeze();
+    let plant = Plant::start_with(2, |config| config.clock = clock.clone()).await;
+    plant.write(0..10, 1).await;
+    clock.advance(Duration::from_secs(60));
+    let later = clock.now().to_system_time();
+    clock.advance(Duration::from_secs(60));
+    plant.write(0..5, 2).await;
+    let told = Told::new();
+    let running = told.start(plant.processor("p").from(ProcessorStart::After(later))).await;
+    told.until_all(0..5, 2).await;
+    assert_eq!(told.len(), 5, "{:?}", told.by_sensor());
+    running.processor().rewind(ChangeFeedStart::After(later)).await.expect("rewound");
+    told.until("the same again", |told| told.len() == 10).await;
+    running.processor().rewind(ChangeFeedStart::Beginning).await.expect("rewound");
+    told.until_all(5..10, 1).await;
+    running.stop().await.expect("stopped");
 }
 
 #[tokio::test]

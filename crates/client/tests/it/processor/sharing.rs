@@ -68,7 +68,8 @@ async fn instances_share_leases_and_each_change_goes_to_one() {
 
 #[tokio::test]
 async fn leases_of_an_instance_that_died_are_taken_over_and_nothing_is_lost() {
-    let plant = Plant::start(4).await;
+    // The account's time stands still: leases run out by that of whoever looks at them.
+    let plant = Plant::start_with(4, |config| config.clock.freeze()).await;
     let told = Told::new();
     let expiry = Duration::from_secs(3);
     let first = told.start(plant.processor("p").instance("first").lease_expiry(expiry)).await;
@@ -85,6 +86,28 @@ async fn leases_of_an_instance_that_died_are_taken_over_and_nothing_is_lost() {
     let owners = plant.processor("p").leases().await.expect("listed");
     assert!(owners.iter().all(|lease| lease.owner.as_deref() == Some(second.instance())), "{owners:?}");
     second.stop().await.expect("stopped");
+}
+
+#[tokio::test]
+async fn instances_that_start_together_in_regions_that_lag_agree_on_one_set_of_leases() {
+    let regions = ["West US", "East US", "North Europe"];
+    let plant = Plant::start_with(3, |config| {
+        config.regions = regions.map(str::to_owned).to_vec();
+        let lag = Duration::from_millis(150);
+        config.lag = emulator::regions::Lag::between(lag, lag * 2).expect("a lag");
+    })
+    .await;
+    let told = Told::new();
+    let starting =
+        regions.iter().map(|region| told.start(plant.near(region).processor("p").instance(*region)));
+    let instances = futures::future::join_all(starting).await;
+    plant.write(0..20, 1).await;
+    told.until_all(0..20, 1).await;
+    until_leases(&[(&instances[0], 1), (&instances[1], 1), (&instances[2], 1)]).await;
+    assert_eq!(plant.processor("p").leases().await.expect("listed").len(), 3);
+    for instance in instances {
+        instance.stop().await.expect("stopped");
+    }
 }
 
 #[tokio::test]
