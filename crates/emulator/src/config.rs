@@ -46,6 +46,8 @@ pub struct EmulatorConfig {
     pub regions: Vec<String>,
     /// Whether every region takes writes.
     pub multi_write: bool,
+    /// Whether the writes of a single partition may move to another region.
+    pub partition_failover: bool,
     /// What a read may miss unless it asks for less.
     pub consistency: ConsistencyLevel,
     /// How long commits take from one region to another.
@@ -74,6 +76,7 @@ impl Default for EmulatorConfig {
             request_units: RequestUnits::default(),
             regions: vec!["West US".to_owned()],
             multi_write: false,
+            partition_failover: false,
             consistency: ConsistencyLevel::Session,
             lag: Lag::NONE,
             data: None,

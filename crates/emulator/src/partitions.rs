@@ -7,6 +7,7 @@ use protocol::partition::EffectivePartitionKey;
 use thiserror::Error;
 
 use crate::gateway::Account;
+use crate::regions::TopologyError;
 use crate::store::Container;
 pub use crate::store::LayoutError;
 
@@ -24,6 +25,9 @@ pub enum PartitionsError {
     /// The split or merge is impossible.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// There is no such region, or nothing to move.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
     /// Not a place on the ring.
     #[error("'{0}' is no effective partition key: expected hexadecimal digits")]
     BadPosition(String),
@@ -79,6 +83,31 @@ impl Account {
         let store = self.container_store(database, container)?;
         let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
         partition.hold_until(until);
+        Ok(())
+    }
+
+    /// Moves the writes of one range to another region, which has seen all of them before it takes its first.
+    /// The other ranges stay where they are.
+    pub fn fail_over_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        region: &str,
+    ) -> Result<(), PartitionsError> {
+        let topology = self.regions.current();
+        let region = topology.find(region)?;
+        if !topology.has_partition_failover() {
+            return Err(TopologyError::NoPartitionFailover.into());
+        }
+        if !topology.is_listed(region) {
+            return Err(TopologyError::Removed(topology.region(region).name.clone()).into());
+        }
+        let own = Some(region).filter(|region| *region != topology.hub());
+        drop(topology);
+        let store = self.container_store(database, container)?;
+        let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
+        partition.move_to(own);
         Ok(())
     }
 

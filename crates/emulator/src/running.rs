@@ -34,7 +34,8 @@ impl Emulator {
         let regions = named.map(|(name, door)| Region::new(name, door.port())).collect();
         let settings = AccountSettings {
             key,
-            topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?,
+            topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?
+                .with_partition_failover(config.partition_failover),
             partitions: config.partitions,
             partition_bytes_max: config.partition_bytes_max,
             request_units: config.request_units,

@@ -11,11 +11,12 @@ Examples:
   peri partition split shop/items 0         range 0 becomes two, in the middle
   peri partition split shop/items 0 --hold 2s   for two seconds, clients of the range get 410/1007 first
   peri partition merge shop/items 1 2       two neighbours become one
+  peri partition failover shop/items 0 'East US'   its writes move; of an account up with --partition-failover
 
 Clients that still ask for a range that is gone get 410/1002 and read the ranges again. Continuations
 and change feeds taken before remain valid.";
 
-/// List, split and merge the physical partitions of a container
+/// List, split, merge and move the physical partitions of a container
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Partition {
@@ -53,5 +54,14 @@ pub(crate) enum PartitionAction {
         /// The ids of the ranges
         #[arg(required = true, num_args = 2..)]
         ranges: Vec<u32>,
+    },
+    /// Move the writes of one range to another region
+    Failover {
+        /// DATABASE/CONTAINER
+        container: ContainerPath,
+        /// The id of the range
+        range: u32,
+        /// The region that takes its writes from now on
+        region: String,
     },
 }

@@ -38,6 +38,10 @@ pub(crate) struct Up {
     #[arg(long)]
     pub(crate) multi_write: bool,
 
+    /// Let single partitions move their writes to another region (`peri partition failover`)
+    #[arg(long, conflicts_with = "multi_write")]
+    pub(crate) partition_failover: bool,
+
     /// What a read may miss unless it asks for less
     #[arg(long, value_enum, default_value_t = Consistency::Session)]
     pub(crate) consistency: Consistency,

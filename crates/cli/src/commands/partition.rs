@@ -1,4 +1,4 @@
-//! `peri partition`: list, split, merge.
+//! `peri partition`: list, split, merge, failover.
 
 use std::time::Duration;
 
@@ -37,6 +37,13 @@ pub(crate) fn run(partition: &Partition) -> Result<(), Failure> {
         PartitionAction::Merge { container, ranges } => {
             let path = format!("{}/merge", partitions_of(container));
             carry_out(&port, &path, &json!({ "partitionIds": ranges }), Duration::ZERO)?;
+        }
+        PartitionAction::Failover { container, range, region } => {
+            let path = format!("{}/{range}/failover", partitions_of(container));
+            let answer = port.post(&path, &json!({ "region": region }))?;
+            port.show(&answer, |answer| {
+                format!("range {} is written in {}", text(&answer["range"]), text(&answer["writeRegion"]))
+            });
         }
     }
     Ok(())

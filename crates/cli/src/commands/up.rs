@@ -51,6 +51,7 @@ fn config(up: &Up) -> EmulatorConfig {
     config.request_units = up.ru.into();
     config.regions.clone_from(&up.regions);
     config.multi_write = up.multi_write;
+    config.partition_failover = up.partition_failover;
     config.consistency = up.consistency.into();
     config.lag = up.lag;
     config.data = up.data_dir.as_ref().map(|path| {

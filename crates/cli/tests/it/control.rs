@@ -125,6 +125,19 @@ fn partitions_of_containers_that_are_not_there_are_refused() {
 }
 
 #[test]
+fn the_writes_of_one_partition_move_where_the_account_lets_them() {
+    let lab = Lab::with(&["--regions", "West US,East US", "--partition-failover"]);
+    lab.client().make_container();
+    let failover = ["partition", "failover", "d/c", "0", "East US"];
+    assert_eq!(lab.says(&failover), "range 0 is written in East US");
+    lab.refuses(&["partition", "failover", "d/c", "0", "Mars"], 6, "'East US'");
+    lab.refuses(&["partition", "failover", "d/c", "7", "East US"], 6, "'7'");
+    let plain = two_regions();
+    plain.client().make_container();
+    plain.refuses(&failover, 6, "--partition-failover");
+}
+
+#[test]
 fn a_held_split_is_carried_out_whoever_asked_for_it() {
     let lab = two_regions();
     let mut client = lab.client();

@@ -37,6 +37,12 @@ pub(super) const ROUTES: &[Route] = &[
         about: "let them in again",
         handle: unlock,
     },
+    Route {
+        method: Method::POST,
+        path: "/databases/{database}/containers/{container}/partitions/{range}/failover",
+        about: r#"move the writes of one range to {"region":"East US"}; the account was started with --partition-failover"#,
+        handle: fail_over,
+    },
 ];
 
 /// One partition and where it belongs.
@@ -154,10 +160,24 @@ fn hold(control: &Control, ask: &Ask, until: Duration) -> Answer {
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailOver {
+    region: String,
+}
+
+fn fail_over(control: &Control, ask: &Ask) -> Answer {
+    let FailOver { region } = ask.body()?;
+    let range = range(ask)?;
+    control.account.fail_over_partition(ask.segment(0), ask.segment(1), range, &region)?;
+    super::json(&json!({ "range": range, "writeRegion": region }))
+}
+
 impl From<PartitionsError> for Problem {
     fn from(error: PartitionsError) -> Problem {
         let message = error.to_string();
         match error {
+            PartitionsError::Topology(error) => error.into(),
             PartitionsError::NoContainer { .. } | PartitionsError::Layout(LayoutError::Unknown(_)) => {
                 Problem::not_found(message)
             }

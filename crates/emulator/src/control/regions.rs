@@ -75,9 +75,10 @@ impl From<TopologyError> for Problem {
         let message = error.to_string();
         match error {
             TopologyError::Unknown { .. } => Problem::not_found(message),
-            TopologyError::NothingToFailOver | TopologyError::Writes(_) | TopologyError::Removed(_) => {
-                Problem::conflict(message)
-            }
+            TopologyError::NothingToFailOver
+            | TopologyError::NoPartitionFailover
+            | TopologyError::Writes(_)
+            | TopologyError::Removed(_) => Problem::conflict(message),
             TopologyError::NotKept(_) => Problem::unavailable(message),
             _ => Problem::bad_request(message),
         }

@@ -77,6 +77,9 @@ pub(super) struct ShownPartition {
     parents: Vec<u32>,
     /// Those who ask for it by its id are told to wait.
     splitting: bool,
+    /// The region that takes its writes, where that is not the account's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_region: Option<String>,
     items: usize,
     bytes: u64,
     /// How far each region is.
@@ -174,6 +177,7 @@ pub(super) fn shown_partition(
         max_exclusive: partition.range.max.to_string(),
         parents: partition.parents.clone(),
         splitting: partition.is_held(uptime),
+        write_region: partition.home().map(|region| topology.region(region).name.clone()),
         items: newest.len(),
         bytes: newest.bytes(),
         lsn: lsn.collect(),

@@ -246,7 +246,10 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
     ) -> Result<(), ServiceError> {
         let allowed = match operation.writes() {
-            Some(Written::Items) => topology.takes_item_writes(self.region),
+            // Where partitions fail over, each of them knows who writes it.
+            Some(Written::Items) => {
+                topology.takes_item_writes(self.region) || topology.has_partition_failover()
+            }
             Some(Written::Resources) => topology.hub() == self.region,
             None => true,
         };

@@ -83,6 +83,7 @@ impl Account {
             Ok::<_, TopologyError>((old, topology.hub()))
         })?;
         self.each_container(|container| {
+            container.bring_home();
             container.catch_up(old);
             container.catch_up(new);
         });

@@ -55,6 +55,8 @@ pub struct Topology {
     /// While a failover is announced or under way: the other region that is listed as writable.
     also_writable: Option<RegionId>,
     multi_write: bool,
+    /// Whether the writes of a single partition may move to another region.
+    partition_failover: bool,
     /// What a read may miss unless it asks for less.
     pub(crate) consistency: ConsistencyLevel,
     pub(crate) staleness: Staleness,
@@ -103,6 +105,11 @@ pub enum TopologyError {
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
     Order(String),
+    /// Partitions stay with their account.
+    #[error(
+        "the partitions of this account do not fail over by themselves; start it with `peri up --partition-failover`"
+    )]
+    NoPartitionFailover,
     /// It could not be written down, and was not done.
     #[error("{0}")]
     NotKept(String),
@@ -147,11 +154,25 @@ impl Topology {
             order,
             also_writable,
             multi_write,
+            partition_failover: false,
             consistency,
             staleness,
             lags,
             lag_at_start,
         })
+    }
+
+    /// The same, where the writes of a single partition may move to another region, or may not. Where every
+    /// region writes there is nothing to move.
+    #[must_use]
+    pub fn with_partition_failover(mut self, allowed: bool) -> Topology {
+        self.partition_failover = allowed && !self.multi_write;
+        self
+    }
+
+    /// Whether the writes of a single partition may move to another region.
+    pub(crate) fn has_partition_failover(&self) -> bool {
+        self.partition_failover
     }
 
     /// How many regions there are.

@@ -77,6 +77,9 @@ pub(crate) enum WriteRefused {
         "A region is staler than the account's bounded staleness allows, and writes wait until it has caught up; resume its replication."
     )]
     TooStale,
+    /// The partition is written in another region.
+    #[error("The requested operation cannot be performed in this region: another one writes this partition.")]
+    Elsewhere,
 }
 
 /// What a container holds.
@@ -206,6 +209,7 @@ impl Container {
                 Err(Closed::Retired) => std::hint::spin_loop(),
                 Err(Closed::TooFarBehind) => return Err(WriteRefused::TooFarBehind),
                 Err(Closed::TooStale) => return Err(WriteRefused::TooStale),
+                Err(Closed::Elsewhere) => return Err(WriteRefused::Elsewhere),
             }
         }
     }
@@ -241,8 +245,10 @@ impl Container {
             return;
         }
         let topology = self.surroundings.regions.current();
-        let region = if topology.takes_item_writes(moment.region) { moment.region } else { topology.hub() };
+        let account_writes =
+            if topology.takes_item_writes(moment.region) { moment.region } else { topology.hub() };
         drop(topology);
+        let region = partition.partition().home().unwrap_or(account_writes);
         let moment = Moment { region, ..moment };
         // Every write begins with a purge; these do nothing else.
         let purge =
@@ -264,6 +270,15 @@ impl Container {
     /// Lets a region see everything at once.
     pub(crate) fn catch_up(&self, region: RegionId) {
         self.each_partition(|partition| partition.catch_up(region));
+    }
+
+    /// Lets every partition be written where the account is.
+    pub(crate) fn bring_home(&self) {
+        self.each_partition(|partition| {
+            if partition.home().is_some() {
+                partition.move_to(None);
+            }
+        });
     }
 
     /// Keeps what a region sees now.

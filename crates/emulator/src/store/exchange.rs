@@ -116,6 +116,7 @@ impl Container {
         for (region, seen, since) in paused {
             partition.set_view(region, View::of(seen, since));
         }
+        partition.inherit_home(old);
         partition.inherit_conflicts(old);
         lines.for_each(|(region, own)| partition.set_copy(region, own));
         partition

@@ -12,6 +12,7 @@ mod contents;
 mod document;
 mod exchange;
 mod head;
+mod home;
 mod inbox;
 pub(crate) mod index;
 mod item;

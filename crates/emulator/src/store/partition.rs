@@ -18,6 +18,7 @@ use protocol::resource_id::{ContainerRid, ItemRid};
 use super::conflicts::Conflicts;
 use super::contents::Contents;
 use super::head::Head;
+use super::home::Home;
 use super::item::Ordinal;
 use super::kept::KeptMesh;
 use super::line::{Line, Turn};
@@ -31,7 +32,7 @@ use super::view::View;
 use super::viewed::Viewed;
 use crate::charge::Meter;
 use crate::disk::{Batch, Disk, DiskError, LineKey, Malformed, MeshEntry, MeshKey};
-use crate::regions::{RegionId, Regions, Vantage};
+use crate::regions::{RegionId, Regions, Sees, Vantage};
 
 /// The LSN of a partition nothing has been written to.
 pub(super) const LSN_FIRST: Lsn = Lsn(1);
@@ -51,6 +52,8 @@ pub(crate) struct Partition {
     /// Until when, in milliseconds of uptime, those who ask for it by its id are told to wait: it is
     /// about to be replaced.
     held_until_ms: AtomicU64,
+    /// Who writes it, where partitions fail over one by one.
+    home: Home,
     copies: Copies,
     surroundings: Surroundings,
 }
@@ -134,6 +137,8 @@ pub(super) enum Closed {
     TooFarBehind,
     /// Another region is staler than agreed.
     TooStale,
+    /// It is written in another region.
+    Elsewhere,
 }
 
 impl From<TooFarBehind> for Closed {
@@ -158,8 +163,8 @@ impl Partition {
             Copies::Viewed(Viewed::new(contents, topology.len()))
         };
         drop(topology);
-        let (meter, held_until_ms) = (Meter::default(), AtomicU64::new(0));
-        Partition { identity, range, parents, meter, held_until_ms, copies, surroundings }
+        let (meter, held_until_ms, home) = (Meter::default(), AtomicU64::new(0), Home::with_the_account());
+        Partition { identity, range, parents, meter, held_until_ms, home, copies, surroundings }
     }
 
     /// A partition that was read from disk: `contents` for each line, and what was kept of its copies
@@ -186,8 +191,8 @@ impl Partition {
         let post =
             Post { topology: &topology, identity: &identity, ordinals, disk: None, uptime: Duration::ZERO };
         let copies = Copies::Mesh(Mesh::restored(&post, contents, kept));
-        let (meter, held_until_ms) = (Meter::default(), AtomicU64::new(0));
-        Ok(Partition { identity, range, parents, meter, held_until_ms, copies, surroundings })
+        let (meter, held_until_ms, home) = (Meter::default(), AtomicU64::new(0), Home::with_the_account());
+        Ok(Partition { identity, range, parents, meter, held_until_ms, home, copies, surroundings })
     }
 
     /// Whether it is about to be replaced by others.
@@ -205,7 +210,7 @@ impl Partition {
     /// The items by identity as seen from `vantage`. Never waits for long.
     pub(crate) fn peek(&self, vantage: Vantage) -> Guard<Arc<Head>> {
         match &self.copies {
-            Copies::Viewed(copies) => copies.peek(vantage),
+            Copies::Viewed(copies) => copies.peek(self.at_home(vantage)),
             Copies::Mesh(copies) => self.with_post(vantage.uptime, |post| copies.peek(post, vantage.region)),
         }
     }
@@ -213,7 +218,7 @@ impl Partition {
     /// The state as seen from `vantage`.
     pub(crate) fn snapshot(&self, vantage: Vantage) -> Arc<State> {
         match &self.copies {
-            Copies::Viewed(copies) => copies.snapshot(vantage),
+            Copies::Viewed(copies) => copies.snapshot(self.at_home(vantage)),
             Copies::Mesh(copies) => {
                 self.with_post(vantage.uptime, |post| copies.snapshot(post, vantage.region))
             }
@@ -259,6 +264,7 @@ impl Partition {
             return Err(Closed::TooStale);
         }
         let copies = match &self.copies {
+            Copies::Viewed(_) if !self.is_written_in(moment.region) => return Err(Closed::Elsewhere),
             Copies::Viewed(copies) => copies,
             Copies::Mesh(copies) => {
                 copies.check_room()?;
@@ -292,6 +298,42 @@ impl Partition {
         let topology = || Guard::into_inner(self.surroundings.regions.current());
         let quorum_at = copies.replicate(self.identity.id, &head, moment, topology);
         Ok(Commit { result, reach: head.reach(), quorum_at })
+    }
+
+    /// Moves its writes to a region of its own, which has caught up before it takes the first one, or back to
+    /// where the account writes.
+    pub(crate) fn move_to(&self, region: Option<RegionId>) {
+        let account_writes = self.surroundings.regions.current().hub();
+        let (before, after) = (self.home.own().unwrap_or(account_writes), region.unwrap_or(account_writes));
+        self.home.set(region);
+        // Where it is written everything is seen, and from then on nothing is sent there: neither may it be
+        // behind when that begins, nor when it ends.
+        self.catch_up(before);
+        self.catch_up(after);
+    }
+
+    /// Is written where the first of those was whose place it takes.
+    pub(super) fn inherit_home(&self, old: &[Arc<Partition>]) {
+        self.home.set(old.first().and_then(|partition| partition.home()));
+    }
+
+    /// The region of its own that takes its writes, if it has one.
+    pub(crate) fn home(&self) -> Option<RegionId> {
+        self.home.own()
+    }
+
+    /// Whether a write that has come this far may be made from `region`.
+    fn is_written_in(&self, region: RegionId) -> bool {
+        let topology = self.surroundings.regions.current();
+        !topology.has_partition_failover() || self.home.takes_writes(region, &topology)
+    }
+
+    /// From the region that writes it, everything is seen.
+    fn at_home(&self, vantage: Vantage) -> Vantage {
+        if self.home.own() == Some(vantage.region) {
+            return Vantage { sees: Sees::Newest, ..vantage };
+        }
+        vantage
     }
 
     /// Lets a region see everything at once: it begins to write, or has just stopped.

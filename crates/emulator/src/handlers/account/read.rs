@@ -14,6 +14,7 @@ pub(crate) fn read(call: &Call<'_>) -> Reply {
     let topology = account.regions.current();
     let regions = locations(&topology, &call.origin);
     let mut body = AccountProperties::new(&account.name, regions, topology.consistency);
+    body.enable_per_partition_failover_behavior = topology.has_partition_failover();
     if topology.is_multi_write() {
         body.writable_locations.clone_from(&body.readable_locations);
         body.enable_multiple_write_locations = true;

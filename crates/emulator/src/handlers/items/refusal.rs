@@ -63,6 +63,8 @@ impl From<WriteRefused> for ServiceError {
             WriteRefused::TooFarBehind => {
                 ServiceError::listed(Status::SERVICE_UNAVAILABLE, &refused.to_string())
             }
+            WriteRefused::Elsewhere => ServiceError::listed(Status::FORBIDDEN, &refused.to_string())
+                .with_sub_status(SubStatus::WRITE_FORBIDDEN),
             WriteRefused::TooStale => ServiceError {
                 retry_after: Some(CATCH_UP_WAIT),
                 ..ServiceError::listed(Status::TOO_MANY_REQUESTS, &refused.to_string())

@@ -19,6 +19,7 @@ pub(super) fn probes() -> Probes {
         ("replication-lag", supported!(lag)),
         ("replication-pause", supported!(pause)),
         ("region-failover", supported!(failover)),
+        ("partition-failover", supported!(partition_failover)),
         ("region-removal", supported!(removal)),
         ("multi-write", supported!(multi_write)),
         ("consistency-strong", supported!(strong)),
@@ -86,6 +87,60 @@ async fn pause(_: &Lab) {
     tell(&account, "/regions/eastus/replication/resume", json!({})).await.expect(200);
     account.clock.advance(Duration::from_millis(30));
     assert_eq!(value(&account.in_region(1)).await, Some(1));
+}
+
+async fn partition_failover(_: &Lab) {
+    let account = Account::with(|config| {
+        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        config.lag = "30ms".parse().unwrap();
+        config.partitions = 2.try_into().ok();
+        config.partition_failover = true;
+    })
+    .await;
+    account.create_container(json!({})).await;
+    let told = account.get("/", &[]).await.expect(200).body;
+    assert_eq!(told["enablePerPartitionFailoverBehavior"], true);
+    let (east, north) = (account.in_region(1), account.in_region(2));
+    let range = put(&account, 1).await.expect(201).header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+    assert_eq!(put(&east, 9).await.expect(403).sub_status(), "3", "it has not moved");
+    // Some key of the other range.
+    let mut stays = None;
+    for number in 0..20 {
+        let key = (KEY.0, format!(r#"["{number}"]"#));
+        let body = json!({"id": "1", "pk": number.to_string()});
+        let made = account.post(DOCS, &[(key.0, &key.1), UPSERT], body.clone()).await.expect(201);
+        if made.header("x-ms-documentdb-partitionkeyrangeid") != range {
+            stays = Some((key, body));
+        }
+    }
+    let ((name, key), body) = stays.expect("twenty keys lie in both ranges");
+    let path = format!("/databases/d/containers/c/partitions/{range}/failover");
+    tell(&account, &path, json!({"region": "East US"})).await.expect(200);
+    assert_eq!(value(&east).await, Some(1), "it has caught up");
+    assert_eq!(put(&account, 9).await.expect(403).sub_status(), "3");
+    let written = put(&east, 2).await.expect(200);
+    let session = ("x-ms-session-token", written.header("x-ms-session-token"));
+    east.get(&format!("{DOCS}/1"), &[KEY, session]).await.expect(200);
+    assert_eq!((value(&east).await, value(&north).await), (Some(2), None), "the lag of the new region");
+    account.clock.advance(Duration::from_millis(30));
+    assert_eq!(value(&north).await, Some(2));
+    // The other range stays.
+    account.post(DOCS, &[(name, &key), UPSERT], body.clone()).await.expect(200);
+    assert_eq!(east.post(DOCS, &[(name, &key), UPSERT], body).await.expect(403).sub_status(), "3");
+    let listed = account.control(Method::GET, "/partitions", "").await.expect(200).body;
+    let moved = listed["partitions"].as_array().unwrap().iter().filter(|one| one["writeRegion"] == "East US");
+    assert_eq!(moved.count(), 1);
+    // Its successors stay with it, and a failover of the account ends it.
+    let split = format!("/databases/d/containers/c/partitions/{range}/split");
+    tell(&account, &split, json!({})).await.expect(202);
+    put(&east, 3).await.expect(200);
+    tell(&account, "/regions/northeurope/failover", json!({})).await.expect(200);
+    put(&north, 4).await.expect(200);
+    assert_eq!(put(&east, 9).await.expect(403).sub_status(), "3");
+    // Elsewhere there is nothing of the kind.
+    let plain = two_regions(ConsistencyLevel::Session, false).await;
+    let refused = tell(&plain, &path, json!({"region": "East US"})).await.expect(409);
+    assert!(refused.body.to_string().contains("--partition-failover"), "{}", refused.body);
 }
 
 async fn failover(_: &Lab) {
