@@ -105,7 +105,7 @@ impl Inner {
         };
         match self.transport.execute(request, &limits).await.outcome {
             TransportOutcome::Success(answer) => parse_account(&answer.body),
-            outcome => Err(pipeline::error_of(outcome)),
+            outcome => Err(pipeline::error_of(outcome, self.clock.time_of_day())),
         }
     }
 

@@ -77,11 +77,15 @@ pub(crate) async fn execute<S: Surroundings>(
             }
             Step::GiveUp(why) => {
                 execution.apply_without_asking(verdict.effects, location.as_ref()).await;
-                return Err(execution.told(failure::error(why, outcome)));
+                return Err(execution.told(failure::error(why, outcome, surroundings.clock().time_of_day())));
             }
             Step::Again { delay, .. } if now + delay >= deadline => {
                 let undecided = attempts.maybe_applied && !operation.is_read_only();
-                return Err(execution.told(failure::out_of_time(outcome, undecided)));
+                return Err(execution.told(failure::out_of_time(
+                    outcome,
+                    undecided,
+                    surroundings.clock().time_of_day(),
+                )));
             }
             Step::Again { delay, attempts: next } => {
                 apply_effects::apply(surroundings, verdict.effects, location.as_ref(), deadline).await;

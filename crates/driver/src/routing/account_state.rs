@@ -4,12 +4,14 @@
 //! snapshot. Pure: nothing here sends or reads a clock.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use azure_core::http::Url;
 use protocol::account::{AccountProperties, ConsistencyLevel, Location};
 
 use super::endpoint::{Endpoint, Region};
+use crate::transport::gateway::Gateway2;
 
 /// How long a region that could not be reached is left alone before it is tried again.
 pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
@@ -46,6 +48,8 @@ pub struct AccountState {
     hedging_forbidden: bool,
     consistency: ConsistencyLevel,
     unavailable: HashMap<Region, Mark>,
+    /// Recognised, and not used.
+    gateway2: Arc<Gateway2>,
 }
 
 impl AccountState {
@@ -62,6 +66,7 @@ impl AccountState {
             hedging_forbidden: false,
             consistency: ConsistencyLevel::Session,
             unavailable: HashMap::new(),
+            gateway2: Arc::default(),
         }
     }
 
@@ -92,6 +97,7 @@ impl AccountState {
             hedging_forbidden: properties.disable_cross_regional_hedging,
             consistency: properties.user_consistency_policy.default_consistency_level,
             unavailable: self.unavailable.clone(),
+            gateway2: Arc::new(Gateway2::of(properties)),
         }
     }
 
@@ -183,6 +189,11 @@ impl AccountState {
     /// Where the writes of a single partition may have moved to on accounts that let partitions fail over.
     pub fn failover_writes(&self) -> &[Endpoint] {
         &self.failover_writes
+    }
+
+    /// Where the account says it has Gateway 2.0. Nothing is sent there: those endpoints speak another protocol.
+    pub fn gateway2(&self) -> &Gateway2 {
+        &self.gateway2
     }
 
     /// The region that has every write first.

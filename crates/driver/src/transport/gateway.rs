@@ -63,8 +63,8 @@ impl LearnedProtocol {
     }
 }
 
-/// Where the account has Gateway 2.0 endpoints. They speak HTTP/2 only, on ports of their own, and take
-/// items only.
+/// Where the account has Gateway 2.0 endpoints. They speak RNTBD over HTTP/2, on ports of their own, and take
+/// items only. The driver knows of them and shows them; it sends nothing there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gateway2 {
     /// Where items are written.

@@ -213,10 +213,13 @@ impl Attempt<'_> {
                 self.except = None;
                 Next::Wait(delay)
             }
-            ThrottleAction::Propagate if answer.status.is_error() => {
-                Next::Done(TransportOutcome::ServiceError(answer))
+            ThrottleAction::Propagate
+                if answer.status.is_success() || answer.status == Status::NOT_MODIFIED =>
+            {
+                Next::Done(TransportOutcome::Success(answer))
             }
-            ThrottleAction::Propagate => Next::Done(TransportOutcome::Success(answer)),
+            // A redirection is none of the service's: whoever gave it stands in between.
+            ThrottleAction::Propagate => Next::Done(TransportOutcome::ServiceError(answer)),
         }
     }
 

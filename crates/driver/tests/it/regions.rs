@@ -133,6 +133,63 @@ async fn a_partition_that_is_bad_in_one_region_is_left_alone_there_and_comes_bac
     tokio::time::timeout(Duration::from_secs(20), recovered).await.expect("its traffic comes back");
 }
 
+/// Moves the writes of one range, as the service does of its own accord.
+async fn move_range(lab: &Lab, range: u32, region: &str) {
+    let path = format!("/databases/d/containers/c/partitions/{range}/failover");
+    lab.control(http::Method::POST, &path, json!({"region": region})).await;
+}
+
+#[tokio::test]
+async fn a_partition_whose_writes_moved_is_written_where_they_went_and_the_others_stay() {
+    let lab = Lab::start_with(|config| config.partition_failover = true).await;
+    let driver = lab.driver_with(unraced());
+    let ids: Vec<String> = (0..40).map(|number| format!("item-{number}")).collect();
+    for id in &ids {
+        run(&driver, &lab.create_item(id)).await.expect("made");
+    }
+    let moved = 1;
+    // Where it went, and how often that had to be found out.
+    for (value, region, found_out) in [(2, EAST, 1), (3, NORTH, 1), (4, WEST, 1)] {
+        move_range(&lab, moved, region).await;
+        let mut refused = 0;
+        for id in &ids {
+            let written = run(&driver, &lab.upsert(id, value)).await.unwrap_or_else(|e| panic!("{id}: {e}"));
+            let (went, range) =
+                (regions(&written), written.diagnostics().attempts()[0].range.expect("known").0);
+            match range == moved {
+                true => {
+                    assert_eq!(went.last().map(String::as_str), Some(region), "{went:?}");
+                    refused += usize::from(went.len() > 1);
+                }
+                false => assert_eq!(went, [WEST], "the others stay"),
+            }
+            let read = run(&driver, &lab.read(id)).await.expect("read");
+            assert_eq!(body(&read)["value"], value, "one's own write");
+        }
+        assert_eq!(refused, found_out, "one operation finds out that it is written in {region}");
+        assert_eq!(driver.account().hub().region().as_str(), WEST, "the account's map is what it was");
+    }
+}
+
+#[tokio::test]
+async fn a_partition_that_cannot_be_written_in_its_region_is_written_where_the_service_took_it() {
+    let lab = Lab::start_with(|config| config.partition_failover = true).await;
+    let driver = lab.driver_with(unraced());
+    let made = run(&driver, &lab.create_item("a")).await.expect("made");
+    let range = made.diagnostics().attempts()[0].range.expect("known").0;
+    for rule in [Rule::answer(503, 0), Rule::answer(429, 3092), Rule::answer(410, 0)] {
+        let mut rule = rule.on(Asked::Write).in_region(WEST);
+        rule.filter.partition_key_range = Some(range);
+        let id = lab.running.faults().add(rule).expect("a rule");
+        move_range(&lab, range, EAST).await;
+        let written = run(&driver, &lab.upsert("a", 2)).await.expect("written where it went");
+        assert_eq!(regions(&written).last().map(String::as_str), Some(EAST));
+        lab.running.faults().remove(&id).expect("removed");
+        move_range(&lab, range, WEST).await;
+        run(&driver, &lab.upsert("a", 3)).await.expect("written where it came back to");
+    }
+}
+
 #[tokio::test]
 async fn a_split_is_survived_by_reads_writes_and_sessions() {
     let lab = Lab::start_with(|config| config.partitions = std::num::NonZeroU32::new(1)).await;
@@ -233,6 +290,99 @@ async fn a_raced_create_that_meets_its_own_twin_is_a_success() {
         // Somebody else's item is still a conflict.
         let twice = run(&driver, &lab.create_item(&id)).await.expect_err("it is there");
         assert_eq!(twice.kind(), ErrorKind::Conflict);
+    }
+}
+
+/// A driver that races after 50 ms.
+fn racing(lab: &Lab) -> perihelion_driver::CosmosDriver {
+    let threshold = HedgingThreshold::after(Duration::from_millis(50)).expect("within the gates");
+    let hedging = HedgingOptions::new().with_threshold(threshold);
+    lab.driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)))
+}
+
+#[tokio::test]
+async fn raced_writes_are_done_once_and_never_meet_their_own_twin() {
+    use perihelion_driver::operation::{Operation, Precondition};
+    use protocol::partition::PartitionKey;
+    let lab = Lab::start_multi_write().await;
+    let driver = racing(&lab);
+    let key = || PartitionKey::single("a");
+    let replace = || Operation::replace_item(&lab.container, key(), "a", crate::lab::item("a", 3));
+    let delete = || Operation::delete_item(&lab.container, key(), "a");
+    let (raced, alone) = (true, false);
+    for (name, operation, is_guarded, expected, value) in [
+        ("create", lab.create_item("a"), false, raced, Some(1)),
+        ("upsert if unchanged", lab.upsert("a", 2), true, raced, Some(2)),
+        ("replace if unchanged", replace(), true, raced, Some(3)),
+        ("delete if unchanged", delete(), true, raced, None),
+        ("upsert that may be repeated", lab.upsert("a", 2).repeatable(), false, raced, Some(2)),
+        ("upsert", lab.upsert("a", 2), false, alone, Some(2)),
+        ("replace", replace(), false, alone, Some(3)),
+        ("delete", delete(), false, alone, None),
+    ] {
+        let exists = name != "create";
+        if exists {
+            run(&driver, &lab.upsert("a", 1)).await.expect("written");
+        }
+        let operation = if is_guarded {
+            let read = run(&driver, &lab.read("a")).await.expect("read");
+            operation.with_precondition(Precondition::IfMatch(read.etag().expect("an etag").to_owned()))
+        } else {
+            operation
+        };
+        // The first region does it at once and says so late; without lag the second one knows by then.
+        let late =
+            Rule::delay(Duration::from_millis(700)).holding_the_answer().on(Asked::Write).in_region(WEST);
+        let rule = lab.running.faults().add(late).expect("a rule");
+        let done = run(&driver, &operation).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.running.faults().remove(&rule).expect("removed");
+        let totals = done.diagnostics().totals();
+        assert_eq!(totals.hedges > 0, expected == raced, "{name}: {}", done.diagnostics().summary());
+        let read = run(&driver, &lab.read("a")).await;
+        match value {
+            Some(value) => assert_eq!(body(&read.expect("it is there"))["value"], value, "{name}"),
+            None => assert_eq!(read.expect_err("it is gone").kind(), ErrorKind::NotFound, "{name}"),
+        }
+        assert_eq!((driver.open_hedges(), driver.in_flight()), (0, 0), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_twin_of_a_raced_write_that_runs_late_changes_nothing() {
+    use perihelion_driver::operation::{Operation, Precondition};
+    use perihelion_driver::options::RegionOptions;
+    use protocol::partition::PartitionKey;
+    let lab = Lab::start_multi_write().await;
+    let (driver, west) = (racing(&lab), lab.driver_preferring(&[WEST]));
+    let slow = || {
+        let rule = Rule::delay(Duration::from_secs(15)).on(Asked::Write).in_region(WEST);
+        lab.running.faults().add(rule).expect("a rule")
+    };
+    let made = run(&driver, &lab.upsert("b", 1)).await.expect("written");
+    let unchanged = Precondition::IfMatch(made.etag().expect("an etag").to_owned());
+    let key = || PartitionKey::single("b");
+    for (operation, refusal) in [
+        (lab.create_item("a"), ErrorKind::Conflict),
+        (lab.upsert("b", 2).with_precondition(unchanged.clone()), ErrorKind::PreconditionFailed),
+        (
+            Operation::delete_item(&lab.container, key(), "b").with_precondition(unchanged),
+            ErrorKind::PreconditionFailed,
+        ),
+    ] {
+        let id = if refusal == ErrorKind::Conflict { "a" } else { "b" };
+        if operation.kind() != perihelion_driver::OperationKind::Delete {
+            let rule = slow();
+            let done = run(&driver, &operation).await.expect("done by the second region");
+            assert_eq!(done.diagnostics().totals().abandoned, 1, "{}", done.diagnostics().summary());
+            lab.running.faults().remove(&rule).expect("removed");
+        }
+        // Somebody writes, and only then the region gets round to the attempt that was dropped.
+        run(&driver, &lab.upsert(id, 9)).await.expect("acknowledged");
+        let in_west = RegionOptions::new().with_excluded([EAST, NORTH]);
+        let late = west.execute_operation(&operation, &OperationOptions::new().with_regions(in_west)).await;
+        assert_eq!(late.expect_err("refused").kind(), refusal);
+        let read = run(&driver, &lab.read(id)).await.expect("read");
+        assert_eq!(body(&read)["value"], 9, "what was acknowledged stands");
     }
 }
 

@@ -66,6 +66,17 @@ struct World {
 }
 
 fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
+    judge_by(1.0, outcome, operation, attempts, world)
+}
+
+/// The same with this much luck.
+fn judge_by(
+    draw: f64,
+    outcome: &TransportOutcome,
+    operation: &Operation,
+    attempts: &Attempts,
+    world: World,
+) -> Verdict {
     let partition = crate::routing::test_partitions::partition(0);
     evaluate(
         outcome,
@@ -78,7 +89,7 @@ fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts,
             partition_failover: world.partition_failover,
             attempts,
             policy: &RetryPolicy::default(),
-            draw: 1.0,
+            draw,
         },
     )
 }
@@ -111,12 +122,29 @@ fn effects_in_words(effects: &[Effect]) -> String {
     if words.is_empty() { "–".to_owned() } else { words.join(", ") }
 }
 
-/// Repeats an outcome until nothing more is tried: how often, how long the waits were, and what is heard.
+/// Repeats an outcome until nothing more is tried: how often, how long the waits are at most, and what is heard.
 fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) -> (String, &'static str) {
+    let (least, waited, heard) = repeated(1.0, outcome, operation, world);
+    let (most, _, _) = repeated(0.0, outcome, operation, world);
+    let end = match (least, most) {
+        (0, 0) => "–".to_owned(),
+        (1, 1) => "1 retry".to_owned(),
+        (least, most) if least == most => format!("{least} retries, {waited:?} of waiting"),
+        (least, most) => format!("{least} to {most} retries, {waited:?} of waiting"),
+    };
+    (end, heard)
+}
+
+fn repeated(
+    draw: f64,
+    outcome: &TransportOutcome,
+    operation: &Operation,
+    world: World,
+) -> (u32, Duration, &'static str) {
     let (mut attempts, mut retries, mut waited) = (Attempts::default(), 0, Duration::ZERO);
     loop {
         let others = world.others.saturating_sub(attempts.left.len());
-        match judge(outcome, operation, &attempts, World { others, ..world }).step {
+        match judge_by(draw, outcome, operation, &attempts, World { others, ..world }).step {
             Step::Again { delay, attempts: next } => {
                 retries += 1;
                 waited += delay;
@@ -125,11 +153,6 @@ fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) ->
             }
             Step::Finish => unreachable!("no row is a success"),
             Step::GiveUp(why) => {
-                let end = match retries {
-                    0 => "–".to_owned(),
-                    1 => "1 retry".to_owned(),
-                    _ => format!("{retries} retries, {waited:?} of waiting"),
-                };
                 let heard = match why {
                     Why::Answer => "the answer",
                     Why::Unreachable => "`Unavailable`",
@@ -138,7 +161,7 @@ fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) ->
                     Why::Credential => "`Unauthenticated`",
                     Why::Nonsense => "`BadResponse`",
                 };
-                return (end, heard);
+                return (retries, waited, heard);
             }
         }
     }

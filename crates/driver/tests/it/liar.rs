@@ -1,0 +1,205 @@
+//! A server between a driver and an account of one region, which answers some of the requests itself, or
+//! changes what the account says.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use perihelion_driver::options::DriverOptions;
+use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::lab::{Clients, Lab, WEST};
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Account,
+    Container,
+    Ranges,
+    Items,
+}
+
+impl About {
+    fn of(path: &str) -> Option<About> {
+        let path = path.split('?').next().unwrap_or(path).trim_matches('/');
+        let segments: Vec<&str> = path.split('/').collect();
+        match segments[..] {
+            [""] => Some(About::Account),
+            ["dbs", _, "colls", _] => Some(About::Container),
+            ["dbs", _, "colls", _, "pkranges"] => Some(About::Ranges),
+            ["dbs", _, "colls", _, "docs", ..] => Some(About::Items),
+            _ => None,
+        }
+    }
+}
+
+/// Changes an answer: its head, and its body.
+type Twist = Arc<dyn Fn(&mut String, &mut Vec<u8>) + Send + Sync>;
+
+/// What is said instead of the truth.
+#[derive(Clone)]
+pub(crate) enum Lie {
+    /// These bytes, and the end of the connection.
+    Says(Vec<u8>),
+    /// These bytes, then so many of nothing in particular, and the end of the connection.
+    Rambles(Vec<u8>, usize),
+    /// These bytes, and then silence.
+    FallsSilent(Vec<u8>),
+    /// What the account says, changed.
+    Twists(Twist),
+}
+
+impl Lie {
+    /// What the account says, changed: its head and its body.
+    pub(crate) fn twisted(twist: impl Fn(&mut String, &mut Vec<u8>) + Send + Sync + 'static) -> Lie {
+        Lie::Twists(Arc::new(twist))
+    }
+
+    /// The JSON that the account says, changed, with a true length.
+    pub(crate) fn twisted_json(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Lie {
+        Lie::twisted(move |head, body| {
+            // That nothing has changed is said without a body.
+            let Ok(mut value) = serde_json::from_slice(body) else { return };
+            change(&mut value);
+            let length = format!("content-length: {}", body.len());
+            *body = value.to_string().into_bytes();
+            *head = head.replace(&length, &format!("content-length: {}", body.len()));
+        })
+    }
+
+    /// An answer of 200 with this body and a true length.
+    pub(crate) fn body(body: impl AsRef<[u8]>) -> Lie {
+        Lie::answer("200 OK", "", body)
+    }
+
+    /// An answer with this status, these headers (each ending a line) and this body.
+    pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Lie {
+        let body = body.as_ref();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+        Lie::Says([head.as_bytes(), body].concat())
+    }
+}
+
+/// What is lied about, and how.
+type Script = Arc<Mutex<Option<(About, Lie)>>>;
+
+/// An account of one region behind a server that lies when told to. Ends when dropped.
+pub(crate) struct Liar {
+    pub(crate) lab: Lab,
+    address: SocketAddr,
+    script: Script,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Liar {
+    pub(crate) async fn start() -> Liar {
+        let lab = Lab::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let script = Script::default();
+        let account = SocketAddr::from(([127, 0, 0, 1], lab.running.port()));
+        let serving = tokio::spawn(serve(listener, account, Arc::clone(&script)));
+        Liar { lab, address, script, serving }
+    }
+
+    /// Lies from now on.
+    pub(crate) fn lie(&self, about: About, lie: Lie) {
+        *self.script.lock().expect("nobody panicked") = Some((about, lie));
+    }
+
+    /// Tells the truth from now on.
+    pub(crate) fn tell_the_truth(&self) {
+        *self.script.lock().expect("nobody panicked") = None;
+    }
+
+    /// A driver that knows nobody else.
+    pub(crate) fn driver(&self, options: DriverOptions) -> CosmosDriver {
+        let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
+        let endpoint = format!("http://{}/", self.address);
+        let account = Account::with_key(&endpoint, self.lab.running.key()).expect("valid");
+        runtime.driver(&account, options).expect("valid")
+    }
+}
+
+async fn serve(listener: TcpListener, account: SocketAddr, script: Script) {
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(converse(stream, account, Arc::clone(&script)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// One request, one answer. What a peer does to its end of the connection is its affair.
+async fn converse(mut stream: TcpStream, account: SocketAddr, script: Script) -> std::io::Result<()> {
+    let Some((head, body)) = message(&mut stream).await? else { return Ok(()) };
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let lie = script.lock().expect("nobody panicked").clone();
+    let lie = lie.filter(|(about, _)| About::of(path) == Some(*about)).map(|(_, lie)| lie);
+    match lie {
+        Some(Lie::Says(bytes)) => stream.write_all(&bytes).await?,
+        Some(Lie::Rambles(bytes, more)) => {
+            stream.write_all(&bytes).await?;
+            let piece = vec![b' '; 1 << 20];
+            for _ in 0..more.div_ceil(piece.len()) {
+                stream.write_all(&piece).await?;
+            }
+        }
+        Some(Lie::FallsSilent(bytes)) => {
+            stream.write_all(&bytes).await?;
+            // Until the peer has had enough.
+            let _ = stream.read(&mut [0; 1]).await?;
+            return Ok(());
+        }
+        Some(Lie::Twists(twist)) => {
+            let (mut head, mut body) = ask(account, &head, &body).await?;
+            twist(&mut head, &mut body);
+            stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+        }
+        None => {
+            let (head, body) = ask(account, &head, &body).await?;
+            stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+        }
+    }
+    stream.shutdown().await
+}
+
+/// What the account says.
+async fn ask(account: SocketAddr, head: &str, body: &[u8]) -> std::io::Result<(String, Vec<u8>)> {
+    let mut stream = TcpStream::connect(account).await?;
+    let last = head.replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    stream.write_all(&[last.as_bytes(), body].concat()).await?;
+    let answer = message(&mut stream).await?;
+    answer.ok_or_else(|| std::io::Error::other("the account said nothing"))
+}
+
+/// A head and the body that its length speaks of.
+async fn message(stream: &mut TcpStream) -> std::io::Result<Option<(String, Vec<u8>)>> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let mut body = bytes.split_off(end);
+    let head = String::from_utf8_lossy(&bytes).into_owned();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    while body.len() < length.unwrap_or(0) {
+        if stream.read_buf(&mut body).await? == 0 {
+            break;
+        }
+    }
+    Ok(Some((head, body)))
+}
