@@ -3,7 +3,7 @@
 //! ```text
 //!  query ─► plan ─► fan_out: one cursor per stretch of the ring ─► PageSource
 //!                      │
-//!       in_turn, merge_ordered, aggregate ─► distinct ─► window ─► QueryPage
+//!       in_turn, merge_ordered, aggregate, hybrid ─► distinct ─► window ─► QueryPage
 //! ```
 //!
 //! [`QueryPages`] hands out pages of rows, and continuations that any process can go on from. It
@@ -16,6 +16,7 @@ mod aggregate;
 mod continuation;
 mod distinct;
 mod fan_out;
+mod hybrid;
 mod in_turn;
 mod merge_ordered;
 mod plan;
@@ -45,6 +46,7 @@ use self::aggregate::Groups;
 use self::continuation::{Continuation, From, Stream, fingerprint};
 use self::distinct::Distinct;
 use self::fan_out::Ahead;
+use self::hybrid::HybridSearch;
 use self::in_turn::{AfterSplit, InTurn, Turn};
 use self::merge_ordered::MergeOrdered;
 use self::plan::{Grouping, Merge, Plan};
@@ -150,6 +152,7 @@ enum Runner<S> {
     InTurn(InTurn<S>),
     Ordered(MergeOrdered<S>),
     Whole(Whole<S>),
+    Hybrid(HybridSearch<S>),
 }
 
 impl<S: PageSource> Runner<S> {
@@ -158,6 +161,7 @@ impl<S: PageSource> Runner<S> {
             Runner::InTurn(pages) => &mut pages.fan_out.diagnostics,
             Runner::Ordered(merge) => &mut merge.fan_out.diagnostics,
             Runner::Whole(whole) => &mut whole.pages.fan_out.diagnostics,
+            Runner::Hybrid(search) => &mut search.pages.fan_out.diagnostics,
         }
     }
 
@@ -167,6 +171,7 @@ impl<S: PageSource> Runner<S> {
             Runner::InTurn(pages) => pages.streams().is_empty(),
             Runner::Ordered(merge) => merge.streams().is_empty(),
             Runner::Whole(whole) => whole.rows.as_ref().is_some_and(VecDeque::is_empty),
+            Runner::Hybrid(search) => search.is_exhausted(),
         }
     }
 }
@@ -296,6 +301,15 @@ impl<S: PageSource> QueryPages<S> {
                         None => self.done = true,
                     }
                 }
+                Runner::Hybrid(search) => {
+                    if self.ready.len() >= rows_max {
+                        return Ok(());
+                    }
+                    match search.next().await? {
+                        Some(row) => self.offer(row)?,
+                        None => self.done = true,
+                    }
+                }
                 Runner::Whole(whole) => {
                     if self.ready.len() >= rows_max {
                         return Ok(());
@@ -340,7 +354,7 @@ impl<S: PageSource> QueryPages<S> {
         let streams = match &self.runner {
             Runner::InTurn(pages) => pages.streams(),
             Runner::Ordered(merge) => merge.streams(),
-            Runner::Whole(_) => {
+            Runner::Whole(_) | Runner::Hybrid(_) => {
                 return Some(Continuation::Replay { rows: self.handed_out }.to_text(self.fingerprint));
             }
         };
@@ -353,6 +367,7 @@ impl<S: PageSource> QueryPages<S> {
             Runner::InTurn(pages) => (pages.fan_out.charge, pages.fan_out.requests),
             Runner::Ordered(merge) => (merge.fan_out.charge, merge.fan_out.requests),
             Runner::Whole(whole) => (whole.pages.fan_out.charge, whole.pages.fan_out.requests),
+            Runner::Hybrid(search) => (search.pages.fan_out.charge, search.pages.fan_out.requests),
         }
     }
 }
@@ -385,6 +400,7 @@ fn runner<S: PageSource>(
             let kind = WholeKind::Groups(grouping, Groups::default(), Groups::default());
             Runner::Whole(Whole::new(source, ahead, template.body("true"), streams, kind))
         }
+        Merge::Hybrid(hybrid) => Runner::Hybrid(HybridSearch::new(source, ahead, hybrid, streams)),
         Merge::CountDistinct(name) => {
             let kind = WholeKind::Count(Distinct::new(DistinctType::Unordered), 0, name);
             Runner::Whole(Whole::new(source, ahead, template.body("true"), streams, kind))

@@ -1,20 +1,22 @@
 //! What to ask each partition, and how to merge the answers.
 //!
 //! In: the query's body and the container's partition key. Out: a [`Plan`]. It is made here with
-//! `sql` wherever that can; the gateway is asked for the rest: text this grammar does not know, and
-//! ORDER BY a distance, whose direction depends on the container's vectors.
+//! `sql` wherever that can; the gateway is asked for the rest: text this grammar does not know, ORDER BY
+//! RANK, and ORDER BY a distance, whose direction depends on the container's vectors.
 
 use bytes::Bytes;
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::EpkRange;
 use protocol::query::{
-    AggregateKind, DistinctType, ORDER_BY_FILTER, QueryInfo, QueryPlan, QuerySpec, SortOrder,
+    AggregateKind, DistinctType, HybridSearchQueryInfo, ORDER_BY_FILTER, QueryInfo, QueryPlan, QuerySpec,
+    SortOrder,
 };
 use serde_json::value::RawValue;
 use sql::tree::{OrderBy, Query, Selection, item_names, print_expression, print_query};
 use sql::value::{SmolStr, parse};
 use sql::{Schema, Statement, SupportedFeatures, Value};
 
+use super::hybrid::Hybrid;
 use super::source::PageSource;
 use super::window::Window;
 use crate::error::{Error, ErrorKind};
@@ -41,6 +43,8 @@ pub(super) enum Merge {
     Grouped(Grouping),
     /// Told apart and counted; the name of the count, or none for the bare number.
     CountDistinct(Option<String>),
+    /// Scored several times, and ranked.
+    Hybrid(Hybrid),
 }
 
 /// ORDER BY.
@@ -96,6 +100,17 @@ pub(super) struct Template {
 }
 
 impl Template {
+    /// A query without parameters.
+    #[cfg(test)]
+    pub(super) fn of_text(text: &str) -> Template {
+        Template { text: text.to_owned(), parameters: None }
+    }
+
+    /// The same with another text.
+    pub(super) fn with_text(&self, change: impl FnOnce(&str) -> String) -> Template {
+        Template { text: change(&self.text), parameters: self.parameters.clone() }
+    }
+
     /// The body of a request for rows of which `filter` holds.
     pub(super) fn body(&self, filter: &str) -> Bytes {
         let text = self.text.replace(ORDER_BY_FILTER, filter);
@@ -156,12 +171,14 @@ fn from_gateway(
     spec: &QuerySpec<'_>,
     body: &Bytes,
 ) -> Result<Plan, Error> {
-    let Some(info) = plan.query_info else {
-        let message = "hybrid search (ORDER BY RANK) is merged by the client, and this one cannot; \
-                       search one partition, or rank by one score";
-        return Err(Error::new(ErrorKind::BadRequest, message));
-    };
     let ranges = merged(plan.query_ranges.iter().map(|range| range.to_epk_range()).collect());
+    if let Some(info) = &plan.hybrid_search_query_info {
+        return hybrid(info, ranges, body);
+    }
+    let Some(info) = plan.query_info else {
+        let message = "the service's plan does not say how to run the query; look at one partition at a time";
+        return Err(Error::new(ErrorKind::BadResponse, message));
+    };
     let take = match (info.top, info.limit) {
         (Some(top), Some(limit)) => Some(top.min(limit)),
         (top, limit) => top.or(limit),
@@ -176,6 +193,15 @@ fn from_gateway(
     };
     let template = Template { text, parameters: parameters(body) };
     Ok(Plan { template, merge, distinct: info.distinct_type, window, ranges })
+}
+
+/// The plan of a hybrid search.
+fn hybrid(info: &HybridSearchQueryInfo, ranges: Vec<EpkRange>, body: &Bytes) -> Result<Plan, Error> {
+    let parameters = parameters(body);
+    let template = |text: &str| Template { text: text.to_owned(), parameters: parameters.clone() };
+    let merge = Merge::Hybrid(Hybrid::of(info, template)?);
+    let window = Window { skip: info.skip.unwrap_or(0), take: info.take };
+    Ok(Plan { template: template(""), merge, distinct: DistinctType::None, window, ranges })
 }
 
 /// The query without TOP, OFFSET and LIMIT; as it was written when it has none.

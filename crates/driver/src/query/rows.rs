@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use sql::Value;
 
@@ -85,9 +86,50 @@ pub(super) fn grouped(body: &Bytes) -> Result<Vec<GroupRow>, Error> {
     Ok(rows.collect())
 }
 
+/// A row of a query for one score of a hybrid search.
+#[derive(Clone, Debug)]
+pub(super) struct ScoredRow {
+    /// The document it is from.
+    pub(super) rid: Box<str>,
+    /// Every score it has, not only the one that was asked for.
+    pub(super) scores: Box<[f64]>,
+    /// What the caller gets.
+    pub(super) payload: Bytes,
+}
+
+/// Rows in the envelope of a score's query.
+pub(super) fn scored(body: &Bytes) -> Result<Vec<ScoredRow>, Error> {
+    #[derive(Deserialize)]
+    struct Envelope<'a> {
+        #[serde(rename = "_rid", borrow)]
+        rid: Cow<'a, str>,
+        #[serde(borrow)]
+        payload: Payload<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Payload<'a> {
+        #[serde(borrow)]
+        payload: &'a RawValue,
+        #[serde(rename = "componentScores")]
+        scores: Box<[f64]>,
+    }
+    let feed: Feed<Envelope<'_>> = serde_json::from_slice(body).map_err(|error| bad(&error))?;
+    let rows = feed.documents.into_iter().map(|row| ScoredRow {
+        rid: row.rid.into(),
+        scores: row.payload.scores,
+        payload: slice(body, row.payload.payload),
+    });
+    Ok(rows.collect())
+}
+
 /// Rows that are values.
 pub(super) fn values(body: &Bytes) -> Result<Vec<Value>, Error> {
-    let feed: Feed<Value> = serde_json::from_slice(body).map_err(|error| bad(&error))?;
+    read(body)
+}
+
+/// Rows of one kind.
+pub(super) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<Vec<T>, Error> {
+    let feed: Feed<T> = serde_json::from_slice(body).map_err(|error| bad(&error))?;
     Ok(feed.documents)
 }
 

@@ -17,9 +17,9 @@ use crate::operation::{ContainerName, Operation, OperationKind, Scope, Target};
 use crate::options::OperationOptions;
 
 /// What this client can merge, as a plan request names it.
-const FEATURES: &str = "Aggregate,CompositeAggregate,CountIf,DCount,Distinct,GroupBy,ListAndSetAggregate,\
-                        MultipleAggregates,MultipleOrderBy,NonStreamingOrderBy,NonValueAggregate,\
-                        OffsetAndLimit,OrderBy,Top";
+const FEATURES: &str = "Aggregate,CompositeAggregate,CountIf,DCount,Distinct,GroupBy,HybridSearch,\
+                        ListAndSetAggregate,MultipleAggregates,MultipleOrderBy,NonStreamingOrderBy,\
+                        NonValueAggregate,OffsetAndLimit,OrderBy,Top,WeightedRankFusion";
 
 /// The newest form of plans this client reads.
 const QUERY_VERSION: &str = "1.4";

@@ -263,3 +263,70 @@ async fn the_nearest_vectors_of_all_partitions_come_first() {
     }
     assert_eq!(rows, expected(&items, query));
 }
+
+#[tokio::test]
+async fn a_hybrid_search_over_all_partitions_finds_what_it_finds_in_one() {
+    let words = ["swim", "run", "ride", "row", "rest"];
+    let items: Vec<Value> = (0..60)
+        .map(|number| {
+            let angle = f64::from(number) * 0.041;
+            // Texts of different lengths, with words of different rarity; one without, one that is none.
+            let text = (0..3 + number % 7).map(|at| words[((number * number + at * 3) % 5) as usize]);
+            let text = text.chain(std::iter::once(if number % 9 == 0 { "marathon" } else { "day" }));
+            let text = text.collect::<Vec<_>>().join(" ");
+            let mut item = json!({
+                "id": format!("i{number:02}"), "pk": format!("p{}", number % 17), "n": number,
+                "v": [angle.cos(), angle.sin()], "text": text,
+            });
+            if number == 31 {
+                item.as_object_mut().expect("an object").remove("text");
+            }
+            item
+        })
+        .collect();
+    let (one, many) = (
+        Lab::start_with(|config| config.partitions = NonZeroU32::new(1)).await,
+        Lab::start_with(|config| config.partitions = NonZeroU32::new(5)).await,
+    );
+    for lab in [&one, &many] {
+        let driver = lab.driver();
+        for item in &items {
+            let key = PartitionKey::single(item["pk"].as_str().expect("text"));
+            run(&driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+        }
+    }
+    let text = "FullTextScore(c.text, 'marathon', 'swim')";
+    let vector = "VectorDistance(c.v, [0.6, 0.8])";
+    for query in [
+        format!("SELECT TOP 9 c.id, c.n FROM c ORDER BY RANK RRF({text}, {vector})"),
+        format!(
+            "SELECT VALUE c.id FROM c WHERE c.n > 12 ORDER BY RANK RRF({text}, {vector}) OFFSET 3 LIMIT 30"
+        ),
+        format!("SELECT TOP 12 * FROM c ORDER BY RANK RRF({text}, {vector}, [1, 3])"),
+        format!(
+            "SELECT TOP 12 c.id FROM c WHERE IS_DEFINED(c.text) ORDER BY RANK RRF({vector}, {text}, [2, -1])"
+        ),
+        format!("SELECT TOP 12 c.id FROM c ORDER BY RANK RRF({vector}, VectorDistance(c.v, [1, 0]))"),
+        format!("SELECT TOP 3 c.id FROM c ORDER BY RANK {text}"),
+    ] {
+        let found = |rows: Vec<Value>| -> Vec<Value> {
+            rows.into_iter().map(|row| row.get("id").cloned().unwrap_or(row)).collect()
+        };
+        let expected = found(expected(&items, &query));
+        for lab in [&one, &many] {
+            let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
+            let mut pages = start(lab, &lab.driver(), &query, options.clone()).await.expect(&query);
+            let mut rows = page(&mut pages).await.expect("rows");
+            // Going on elsewhere, and over other partitions.
+            if let Some(continuation) = pages.continuation() {
+                split(lab, &lab.driver()).await;
+                let options = options.with_continuation(continuation);
+                let mut pages = start(lab, &lab.driver(), &query, options).await.expect(&query);
+                while let Some(more) = page(&mut pages).await {
+                    rows.extend(more);
+                }
+            }
+            assert_eq!(found(rows), expected, "{query}");
+        }
+    }
+}
