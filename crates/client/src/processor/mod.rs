@@ -212,7 +212,8 @@ impl ChangeFeedProcessor {
         self
     }
 
-    /// Options of each request to the feed.
+    /// Options of each request to the feed and to the lease container. A running instance gives the latter a third of
+    /// the time after which leases expire, whatever the deadline here.
     pub fn options(mut self, options: OperationOptions) -> ChangeFeedProcessor {
         self.options = options;
         self
@@ -230,6 +231,8 @@ impl ChangeFeedProcessor {
         self.settings.check(&self.name)?;
         let (store, source) = self.open().await?;
         plan::begin(&store, &source, &self.settings, &self.name, &self.clock).await?;
+        // From here on a request that takes long would cost a lease.
+        let store = store.within(self.settings.lease_request_timeout());
         let receivers = Receivers { handler: Handler::new(handler), hook: self.hook.clone() };
         let crew = Crew::new(self.settings.clone(), self.clock.clone(), store, source, receivers);
         Ok(RunningProcessor::start(self, Arc::new(crew)))
@@ -271,8 +274,7 @@ impl ChangeFeedProcessor {
             return Err(Error::new(ErrorKind::Configuration, message));
         };
         let source = self.container.driver().changes_of(self.container.name(), &self.options).await?;
-        let timeout = self.settings.lease_request_timeout();
-        let store = LeaseStore::open(leases, &self.name, source.container_rid(), timeout).await?;
+        let store = LeaseStore::open(leases, &self.name, source.container_rid(), &self.options).await?;
         Ok((store, source))
     }
 }

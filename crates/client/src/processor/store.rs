@@ -62,7 +62,7 @@ impl LeaseStore {
         container: &ContainerClient,
         name: &str,
         rid: &str,
-        timeout: Duration,
+        options: &OperationOptions,
     ) -> Result<LeaseStore> {
         let path = format!("{}/{}", container.name().database(), container.id());
         let known = container.driver().container(container.name()).await.map_err(|error| {
@@ -82,8 +82,15 @@ impl LeaseStore {
             );
             return Err(Error::new(ErrorKind::Configuration, message));
         }
-        let options = OperationOptions::new().with_timeouts(TimeoutOptions::new().with_end_to_end(timeout));
-        Ok(LeaseStore { container: container.clone(), id: format!("{name}.{rid}"), options })
+        let (container, options) = (container.clone(), options.clone());
+        Ok(LeaseStore { container, id: format!("{name}.{rid}"), options })
+    }
+
+    /// The same, whose requests end after `timeout`.
+    pub(super) fn within(self, timeout: Duration) -> LeaseStore {
+        let timeouts = TimeoutOptions::new().with_end_to_end(timeout);
+        let options = OperationOptions::new().with_timeouts(timeouts).or(&self.options);
+        LeaseStore { options, ..self }
     }
 
     /// The processor's id.
