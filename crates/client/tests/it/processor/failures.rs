@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use perihelion::{BatchContext, DeadLetter, ErrorKind, HandlerError, ProcessorStart};
+use emulator::faults::{ConnectionEffect, Rule};
+use perihelion::{BatchContext, DeadLetter, ErrorKind, HandlerError, LeaseStatus, ProcessorStart};
 use serde_json::json;
 
 use super::{Plant, Reading, Told, eventually};
@@ -156,6 +157,70 @@ async fn a_stop_finishes_the_batch_at_hand_and_no_other() {
     let mut all = told.by_sensor();
     all.extend(again.by_sensor());
     assert_eq!(all.len(), 10, "{all:?}");
+}
+
+#[tokio::test]
+async fn while_leases_cannot_be_renewed_nothing_is_handed_out_that_others_may_have_taken() {
+    let plant = Plant::start(2).await;
+    let (told, unsure) = (Told::new(), Arc::new(AtomicU32::new(0)));
+    let (note, count) = (told.clone(), Arc::clone(&unsure));
+    let running = plant
+        .processor("p")
+        .lease_expiry(Duration::from_secs(1))
+        .start(move |readings: Vec<Reading>, context: BatchContext| {
+            count.fetch_add(u32::from(!context.is_lease_held()), Ordering::Relaxed);
+            note.note(readings, &context);
+            async { Ok::<_, HandlerError>(()) }
+        })
+        .await
+        .expect("started");
+    plant.write(0..10, 1).await;
+    told.until_all(0..10, 1).await;
+    let rule = Rule::answer(503, 0).in_container("plant", "leases");
+    let rule = plant.running.faults().add(rule).expect("a rule");
+    // For longer than a lease lasts: every worker has tried to make sure of its lease, and waits.
+    eventually("trouble", async || {
+        let leases = running.status().leases;
+        let waits =
+            |lease: &LeaseStatus| lease.last_error.as_ref().is_some_and(|error| error.contains("503"));
+        (leases.len() == 2 && leases.iter().all(|lease| waits(lease) && lease.failures > 0)).then_some(())
+    })
+    .await;
+    plant.write(0..10, 2).await;
+    let trouble = running.status().last_error.expect("leases cannot be listed");
+    assert!(trouble.contains("503"), "{trouble}");
+    plant.running.faults().remove(&rule).expect("removed");
+    told.until_all(0..10, 2).await;
+    eventually("no trouble", async || running.status().last_error.is_none().then_some(())).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(unsure.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn faults_on_the_way_repeat_no_change_and_lose_none() {
+    let plant = Plant::start(2).await;
+    let told = Told::new();
+    let running = told.start(plant.processor("p")).await;
+    plant.running.faults().set_seed(7);
+    for (container, status, sub_status) in [("leases", 503, 0), ("readings", 503, 0), ("leases", 429, 3200)] {
+        let rule = Rule::answer(status, sub_status).in_container("plant", container).share(0.2);
+        plant.running.faults().add(rule.retry_after(Duration::from_millis(1))).expect("a rule");
+    }
+    let gone = Rule::connection(ConnectionEffect::CloseAfter).in_container("plant", "leases").share(0.05);
+    plant.running.faults().add(gone).expect("a rule");
+    let readings = plant.container("readings");
+    for number in 1..=5 {
+        for sensor in 0..10 {
+            let sensor = format!("s{sensor}");
+            let reading = Reading { id: sensor.clone(), sensor: sensor.clone(), number };
+            while readings.upsert_item(&sensor, &reading).repeatable().await.is_err() {}
+        }
+        told.until_all(0..10, number).await;
+    }
+    plant.running.faults().clear().expect("cleared");
+    running.stop().await.expect("stopped");
+    let all: Vec<u32> = (1..=5).collect();
+    assert!(told.by_sensor().values().all(|numbers| *numbers == all), "{:?}", told.by_sensor());
 }
 
 #[tokio::test]
