@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use emulator::{Emulator, EmulatorConfig, Running};
 use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Response, Scope, Target};
-use perihelion_driver::options::{DriverOptions, OperationOptions, RegionOptions, TimeoutOptions};
+use perihelion_driver::options::{
+    DriverOptions, HedgingOptions, OperationOptions, RegionOptions, TimeoutOptions,
+};
 use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
 use protocol::partition::PartitionKey;
@@ -139,6 +141,12 @@ impl Lab {
 /// An item whose key is its id.
 pub(crate) fn item(id: &str, value: u64) -> String {
     json!({"id": id, "pk": id, "value": value}).to_string()
+}
+
+/// Options of a driver that never races, so that a test sees failover alone.
+pub(crate) fn unraced() -> DriverOptions {
+    let hedging = HedgingOptions::new().with_enabled(false);
+    DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging))
 }
 
 /// Options with a deadline.

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::future::join_all;
 use perihelion_driver::options::DriverOptions;
+use perihelion_http::exchange::Protocol;
 use serde_json::json;
 
-use crate::lab::{WEST, body, run};
+use crate::lab::{Lab, WEST, body, run, unraced};
 use crate::liar::{About, Liar, Lie};
+use crate::secure::{Secure, exchange, read, shard};
 
 #[tokio::test]
 async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
@@ -50,4 +53,26 @@ async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
     assert!(read.diagnostics().attempts().iter().all(|attempt| attempt.endpoint.url().as_str() != address));
     assert_eq!(visited.load(Ordering::Relaxed), 0, "nobody was there");
     watching.abort();
+}
+
+#[tokio::test]
+async fn over_http1_there_are_no_shards() {
+    let lab = Lab::start().await;
+    let driver = lab.driver_with(unraced());
+    run(&driver, &lab.create_item("a")).await.expect("made");
+    let operation = lab.read("a");
+    for answer in join_all((0..40).map(|_| read(&driver, &operation))).await {
+        let answer = answer.expect("answered");
+        assert_eq!((exchange(&answer).protocol, shard(&answer)), (Some(Protocol::Http1), None));
+    }
+}
+
+#[tokio::test]
+async fn over_tls_http2_is_agreed_on_and_gets_shards() {
+    let lab = Lab::start().await;
+    let secure = Secure::new(&lab).await;
+    run(&secure.driver, &lab.create_item("a")).await.expect("made");
+    let answer = read(&secure.driver, &lab.read("a")).await.expect("answered");
+    assert_eq!(exchange(&answer).protocol, Some(Protocol::Http2));
+    assert!(shard(&answer).is_some());
 }

@@ -1,4 +1,4 @@
-//! Faults injected below sharding, seen from the operation: every layer above handles them like real ones.
+//! Step 8: faults injected below sharding, seen from the operation: every layer above handles them like real ones.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,100 @@
+//! A driver over TLS, and what its diagnostics say about connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use azure_core::http::Url;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use perihelion_driver::operation::{Operation, Response};
+use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
+use perihelion_driver::routing::Endpoint;
+use perihelion_driver::sharding::{ConnectAhead, HttpClientConfig, HttpClientFactory, NewClient};
+use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
+use perihelion_http::Client;
+use perihelion_http::exchange::Exchange;
+
+use crate::lab::{Lab, within};
+
+/// Longer than anything here takes, on the slowest machine.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Clients with one TLS configuration, each with connections of its own, that connect ahead and count it.
+#[derive(Debug)]
+struct Clients {
+    template: Client,
+    connected: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct Warm(Client, Arc<AtomicUsize>);
+
+impl HttpClientFactory for Clients {
+    fn create(&self, _: &HttpClientConfig) -> NewClient {
+        let client = self.template.sibling();
+        let warm = Warm(client.clone(), Arc::clone(&self.connected));
+        NewClient::new(Arc::new(client)).with_connect(Arc::new(warm))
+    }
+}
+
+impl ConnectAhead for Warm {
+    fn connect<'a>(&'a self, endpoint: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
+        async move {
+            let uri = endpoint.as_str().parse().expect("an endpoint's URL");
+            self.0.connect(&uri).await?;
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// A driver over TLS, in a runtime of its own.
+pub(crate) struct Secure {
+    runtime: CosmosRuntime,
+    pub(crate) driver: CosmosDriver,
+    pub(crate) connected: Arc<AtomicUsize>,
+}
+
+impl Secure {
+    pub(crate) async fn new(lab: &Lab) -> Secure {
+        let authority = lab.running.authority_pem().await.expect("a certificate authority");
+        let template = Client::builder().no_proxy().trust_pem(authority.as_bytes()).expect("PEM").build();
+        let connected = Arc::default();
+        let clients = Clients { template: template.expect("a client"), connected: Arc::clone(&connected) };
+        let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
+        let account = Account::from_connection_string(&lab.running.https_connection_string());
+        let options = DriverOptions::new().with_operation(no_hedging());
+        let driver = runtime.driver(&account.expect("valid"), options).expect("valid");
+        Secure { runtime, driver, connected }
+    }
+
+    /// Shards of the endpoint that reads go to.
+    pub(crate) fn shards(&self, answered: &Response) -> usize {
+        self.runtime.transport().gateway(endpoint(answered)).shards().count()
+    }
+}
+
+pub(crate) fn no_hedging() -> OperationOptions {
+    OperationOptions::new().with_hedging(HedgingOptions::new().with_enabled(false))
+}
+
+pub(crate) async fn read(driver: &CosmosDriver, operation: &Operation) -> Result<Response, Error> {
+    driver.execute_operation(operation, &within(LONG)).await
+}
+
+pub(crate) fn endpoint(response: &Response) -> &Endpoint {
+    &response.diagnostics().attempts().last().expect("one attempt at least").endpoint
+}
+
+/// What happened on the connection that brought the answer.
+pub(crate) fn exchange(response: &Response) -> Exchange {
+    let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
+    attempt.outcome.sent().expect("answered").exchange
+}
+
+pub(crate) fn shard(response: &Response) -> Option<u64> {
+    let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
+    attempt.outcome.sent().expect("answered").shard
+}
