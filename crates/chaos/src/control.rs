@@ -14,8 +14,27 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the control port did not do '{asked}': {reason}")]
 pub struct ControlError {
+    authority: String,
     asked: String,
     reason: String,
+    was_answered: bool,
+}
+
+impl ControlError {
+    /// Host and port of the control port.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// What it said, or why it said nothing.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Whether it said anything.
+    pub fn was_answered(&self) -> bool {
+        self.was_answered
+    }
 }
 
 /// The control port of an account.
@@ -28,9 +47,9 @@ pub(crate) struct ControlPort {
 impl ControlPort {
     pub(crate) fn new(url: &str) -> Result<ControlPort, ControlError> {
         let client = perihelion_http::Client::builder().no_proxy().call_timeout(Some(ANSWER_MAX)).build();
-        let client = client
-            .map_err(|error| ControlError { asked: "connect".to_owned(), reason: error.to_string() })?;
-        Ok(ControlPort { client, url: url.trim_end_matches('/').to_owned() })
+        let url = url.trim_end_matches('/').to_owned();
+        let client = client.map_err(|error| failed(&url, "connect", error.to_string()))?;
+        Ok(ControlPort { client, url })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value, ControlError> {
@@ -47,7 +66,7 @@ impl ControlPort {
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ControlError> {
         let asked = format!("{method} {path}");
-        let failed = |reason: String| ControlError { asked: asked.clone(), reason };
+        let failed = |reason: String| failed(&self.url, &asked, reason);
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = Request::builder()
             .method(method)
@@ -64,9 +83,14 @@ impl ControlPort {
             Ok(answer)
         } else {
             let message = answer["message"].as_str().map_or_else(|| answer.to_string(), str::to_owned);
-            Err(failed(format!("{status}: {message}")))
+            Err(ControlError { was_answered: true, ..failed(format!("{status}: {message}")) })
         }
     }
+}
+
+fn failed(url: &str, asked: &str, reason: String) -> ControlError {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
+    ControlError { authority, asked: asked.to_owned(), reason, was_answered: false }
 }
 
 /// A name as a segment of a path.

@@ -64,19 +64,20 @@ impl World {
 
     /// An account that runs already. It gets a database for the run, which is deleted by [`finish`](World::finish).
     pub async fn attach(connection: &str, control: &str, schedule: &Schedule) -> Result<World, WorldError> {
-        let port = ControlPort::new(control)?;
-        let listed = port.get("/regions").await?;
-        let listed = listed["regions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let listed = regions(control).await?;
         let names: Vec<&str> = listed.iter().filter_map(|region| region["name"].as_str()).collect();
-        if names != schedule.regions {
+        // The order of those that only read is of no matter.
+        let is_it = names.first().copied() == schedule.regions.first().map(String::as_str)
+            && names.len() == schedule.regions.len()
+            && schedule.regions.iter().all(|name| names.contains(&name.as_str()));
+        if !is_it {
             return Err(WorldError::Unfit(format!(
                 "the scenario is about an account in {}, and this one is in {}; start it with --regions, or change the scenario",
                 schedule.regions.join(", "),
                 names.join(", ")
             )));
         }
-        let writers = listed.iter().filter(|region| region["writes"] == Value::Bool(true)).count();
-        let writes = if writers > 1 { Writes::All } else { Writes::One };
+        let writes = writes_in(&listed);
         if writes != schedule.writes && names.len() > 1 {
             let text = format!(
                 "this is an account where {writes}, and the scenario is for one where {}",
@@ -85,6 +86,11 @@ impl World {
             return Err(WorldError::Unfit(text));
         }
         World::prepare(None, connection, control, schedule).await
+    }
+
+    /// Where an account that runs already takes writes.
+    pub async fn writes_of(control: &str) -> Result<Writes, WorldError> {
+        Ok(writes_in(&regions(control).await?))
     }
 
     async fn prepare(
@@ -153,4 +159,15 @@ impl World {
         client.database(&self.database).delete().await?;
         Ok(())
     }
+}
+
+/// The regions of an account, as its control port shows them.
+async fn regions(control: &str) -> Result<Vec<Value>, WorldError> {
+    let mut listed = ControlPort::new(control)?.get("/regions").await?;
+    Ok(listed["regions"].as_array_mut().map(std::mem::take).unwrap_or_default())
+}
+
+fn writes_in(regions: &[Value]) -> Writes {
+    let writers = regions.iter().filter(|region| region["writes"] == Value::Bool(true)).count();
+    if writers > 1 { Writes::All } else { Writes::One }
 }

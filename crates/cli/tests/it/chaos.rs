@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::binary::{Home, text};
+use crate::lab::Lab;
 
 /// A scenario of a second, in which reads fail and nobody said that they may.
 const BROKEN: &str = "\
@@ -69,4 +70,21 @@ fn a_broken_promise_is_an_exit_code_and_says_how_to_see_it_again() {
     assert_eq!(broken, ["reads-succeed"]);
     assert!(report["faults"][0]["reads"]["during"]["failures"]["not_found"].as_u64() > Some(0));
     assert!(text(&output.stderr).contains("peri chaos broken.toml --seed 3"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_account_of_a_running_one_is_used_and_left_as_it_was() {
+    let lab = Lab::with(&[]);
+    let calm =
+        BROKEN.replace("status = 404", "delay = '1ms'").replace("calm", "writes = ['one', 'all']\ncalm");
+    lab.write("calm.toml", &calm.replace("[load]", "[load]\ndeadline = '20s'\ntolerance = '5s'"));
+    let report: Value = serde_json::from_str(&lab.says(&["chaos", "calm.toml", "--attach", "--json"]))
+        .expect("one run: the other kind of account is another one");
+    assert_eq!(report["writes"], "one");
+    let status: Value = serde_json::from_str(&lab.says(&["status", "--json"])).expect("JSON");
+    assert!(!status.to_string().contains("chaos-"), "{status}");
+    assert!(lab.says(&["fault", "list"]).lines().all(|line| !line.contains("active")));
+    // Nobody is there.
+    let gone = Home::new().run(&["chaos", "--attach", "--control", "http://localhost:1"]);
+    assert_eq!(gone.status.code(), Some(5), "{}", text(&gone.stderr));
 }

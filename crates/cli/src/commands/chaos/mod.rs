@@ -27,9 +27,16 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
         names => names.iter().map(String::as_str).collect(),
     };
     let pace = Pace { lasting: chaos.lasting.map(|span| span.0), ..Pace::default() };
+    let runtime = super::runtime()?;
+    // An account that runs already is of one kind, and what is about the other one is left out.
+    let only = match chaos.attach {
+        true => Some(runtime.block_on(World::writes_of(&chaos.control))?),
+        false => None,
+    };
     let mut schedules = Vec::new();
     for typed in typed {
-        let scenario = scenario(typed)?;
+        let mut scenario = scenario(typed)?;
+        scenario.writes.retain(|writes| only.is_none_or(|only| only == *writes));
         let schedule = |writes: &Writes| (typed, Schedule::new(&scenario, *writes, chaos.seed, pace));
         schedules.extend(scenario.writes.iter().map(schedule));
     }
@@ -39,7 +46,10 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let runtime = super::runtime()?;
+    if schedules.is_empty() {
+        return Err(Failure::usage("the scenario is not for an account of this kind".to_owned())
+            .hint("see 'writes' in the scenario, and --multi-write of `peri up`"));
+    }
     let mut broken = Vec::new();
     for (number, (typed, schedule)) in schedules.iter().enumerate() {
         let report = runtime.block_on(play(chaos, schedule, (number + 1, schedules.len())))?;
@@ -142,6 +152,10 @@ impl From<WorldError> for Failure {
         match error {
             WorldError::Start(error) => error.into(),
             WorldError::Unfit(reason) => Failure::usage(reason),
+            WorldError::Control(error) if !error.was_answered() => {
+                Failure::not_running(error.authority(), error.reason())
+            }
+            WorldError::Control(error) => Failure::refused(&error.to_string()),
             other => Failure::other(other.to_string()),
         }
     }
