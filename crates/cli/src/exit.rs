@@ -19,7 +19,6 @@ use std::process::ExitCode;
 
 use emulator::{Door, StartError};
 
-use crate::account_client::AccountError;
 use crate::output;
 use crate::port_holder;
 
@@ -60,7 +59,14 @@ impl Failure {
         Failure { code: NOT_RUNNING, message, hint: Some(hint.to_owned()) }
     }
 
-    /// The control port said no, and why.
+    /// No account answers.
+    pub(crate) fn unreachable(reason: &str) -> Failure {
+        let message = format!("the account does not answer: {reason}");
+        let hint = "start it with `peri up`, or say which account is meant with --connection-string";
+        Failure { code: NOT_RUNNING, message, hint: Some(hint.to_owned()) }
+    }
+
+    /// The control port or the account said no, and why.
     pub(crate) fn refused(reason: &str) -> Failure {
         Failure { code: REFUSED, message: reason.to_owned(), hint: None }
     }
@@ -78,22 +84,6 @@ impl Failure {
     /// Adds what to do next.
     pub(crate) fn hint(self, hint: &str) -> Failure {
         Failure { hint: Some(hint.to_owned()), ..self }
-    }
-}
-
-impl From<AccountError> for Failure {
-    fn from(error: AccountError) -> Failure {
-        let message = error.to_string();
-        match error {
-            AccountError::Unreachable { .. } => {
-                let hint = "start it with `peri up`, or say which account is meant with --connection-string";
-                Failure { code: NOT_RUNNING, message, hint: Some(hint.to_owned()) }
-            }
-            AccountError::Refused { status: 401, .. } => Failure::refused(&message)
-                .hint("check the key in --connection-string or PERI_CONNECTION_STRING"),
-            AccountError::Refused { .. } => Failure::refused(&message),
-            AccountError::Nonsense(..) => Failure::other(message),
-        }
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! What was typed (`arguments`) → what is done (`commands`) → what is shown (`output`) → how it ends
 //! (`exit`). Commands about a running `peri up` ask its control port (`control`); those
-//! that move items (`fixtures`) ask an account (`account_client`). Data goes to stdout, everything else to stderr.
+//! that move items (`fixtures`) ask an account, through the client that any program has (`account`). Data goes to stdout, everything else to stderr.
 
-mod account_client;
+mod account;
 mod arguments;
 mod commands;
 mod control;

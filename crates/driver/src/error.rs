@@ -297,8 +297,24 @@ fn service_message(body: &[u8]) -> Option<String> {
     }
     let body: Body = serde_json::from_slice(body).ok()?;
     let text = body.message.or_else(|| body.code.map(|code| code.to_string()))?;
-    let first = text.split("\r\nActivityId:").next().unwrap_or(&text).trim();
-    (!first.is_empty()).then(|| first.to_owned())
+    let words = service_words(&text);
+    (!words.is_empty()).then_some(words)
+}
+
+/// What is wrong, out of a message whose rest is for support: `Message: {"Errors":["…"]}` and the ids of the request.
+pub(crate) fn service_words(message: &str) -> String {
+    #[derive(Deserialize)]
+    struct List {
+        #[serde(rename = "Errors")]
+        errors: Vec<String>,
+    }
+    let first = message.split("\r\nActivityId:").next().unwrap_or(message).trim();
+    let list: Option<List> =
+        first.strip_prefix("Message:").and_then(|list| serde_json::from_str(list.trim()).ok());
+    match list {
+        Some(list) if !list.errors.is_empty() => list.errors.join("; "),
+        _ => first.to_owned(),
+    }
 }
 
 impl fmt::Display for Error {
@@ -406,12 +422,12 @@ mod tests {
     fn the_words_of_the_service_are_kept_and_its_noise_is_not() {
         let body = br#"{"code":"NotFound","message":"Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x"}"#;
         let error = Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
-        assert_eq!(error.message(), r#"Message: {"Errors":["gone"]}"#);
+        assert_eq!(error.message(), "gone");
         let shown = error.to_string();
-        assert_eq!(
-            shown,
-            r#"not_found: Message: {"Errors":["gone"]} (404/0); activity 7; check the names and the partition key"#
-        );
+        assert_eq!(shown, "not_found: gone (404/0); activity 7; check the names and the partition key");
+        for message in ["Message: {}", "Message: none", r#"Message: {"Errors":[]}"#] {
+            assert_eq!(service_words(message), message, "what is not understood is kept");
+        }
         for body in [&b""[..], b"<html>", b"[]", br#"{"message":""}"#] {
             let error = Error::of_answer(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, body);
             assert_eq!(error.message(), "the service answered 503 ServiceUnavailable");

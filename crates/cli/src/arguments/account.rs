@@ -1,6 +1,6 @@
 //! What every command that talks to an account takes.
 
-use crate::account_client::ConnectionString;
+use crate::account;
 
 /// Which account is meant.
 #[derive(Debug, clap::Args)]
@@ -11,16 +11,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The connection string itself.
+    /// The connection string of the account that is meant.
     pub(crate) fn text(&self) -> String {
-        self.connection_string.clone().unwrap_or_else(ConnectionString::local_text)
-    }
-
-    /// Where it is, and the key to it.
-    pub(crate) fn connection(&self) -> Result<ConnectionString, String> {
-        match &self.connection_string {
-            None => Ok(ConnectionString::local()),
-            Some(text) => text.parse().map_err(|error| format!("this is no connection string: {error}")),
-        }
+        self.connection_string.clone().unwrap_or_else(account::local)
     }
 }

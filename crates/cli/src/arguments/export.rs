@@ -10,7 +10,7 @@ Examples:
   peri export shop/items items.json                     every item, in a list
   peri export shop/items items.csv --columns id,price   as a table, with these columns
   peri export shop/items | grep blue                    one item per line on stdout
-  peri export shop/items blue.ndjson --query \"SELECT * FROM c WHERE c.colour = 'blue'\"
+  peri export shop/items blue.ndjson --query \"SELECT * FROM c WHERE c.colour = 'blue' ORDER BY c.price\"
 
 The file appears when it is complete, or not at all. CSV has the properties of the first 1,000 items as
 its columns unless --columns names them.";
@@ -35,7 +35,7 @@ pub(crate) struct Export {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Which items: a query that every partition can answer by itself
+    /// Which items, and in which order
     #[arg(long, value_name = "SQL", default_value = "SELECT * FROM c")]
     pub(crate) query: String,
 

@@ -2,13 +2,20 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use crate::account_client::AccountClient;
+use perihelion::ContainerClient;
+use serde_json::value::RawValue;
+
+use crate::account;
 use crate::arguments::Export;
 use crate::exit::Failure;
 use crate::fixtures::{Format, Writer, without_system_properties};
 use crate::output::{self, Progress};
+
+/// Items asked for at a time.
+const PAGE_ITEMS: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
 /// Writes every item the query finds.
 pub(crate) fn run(export: &Export) -> Result<(), Failure> {
@@ -21,15 +28,15 @@ pub(crate) fn run(export: &Export) -> Result<(), Failure> {
                 .hint("name it with --format json, ndjson or csv"));
         }
     };
-    let account = export.account.connection().map_err(Failure::usage)?;
-    let client = AccountClient::new(account, export.container.clone()).map_err(Failure::other)?;
+    let client = account::client(&export.account.text())?;
+    let container = account::container(&client, &export.container);
     let runtime = super::runtime()?;
-    if runtime.block_on(client.partition_key())?.is_none() {
+    if runtime.block_on(account::properties(&container))?.is_none() {
         return Err(Failure::refused(&format!("there is no container {}", export.container)));
     }
     if to_stdout {
         let out = BufWriter::new(std::io::stdout());
-        return match runtime.block_on(write_all(export, format, out, &client)) {
+        return match runtime.block_on(write_all(export, format, out, &container)) {
             // A reader that closed the pipe has seen what it wanted.
             Err(Stopped::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             Err(stopped) => Err(stopped.into_failure("stdout")),
@@ -40,7 +47,7 @@ pub(crate) fn run(export: &Export) -> Result<(), Failure> {
     let cannot = |error| Stopped::Write(error).into_failure(&name);
     let draft = Draft::create(&export.file).map_err(cannot)?;
     let out = BufWriter::new(&draft.file);
-    let count = runtime.block_on(write_all(export, format, out, &client));
+    let count = runtime.block_on(write_all(export, format, out, &container));
     let count = count.map_err(|stopped| stopped.into_failure(&name))?;
     draft.publish(&export.file).map_err(cannot)?;
     output::message(&format!("exported {} of {} to {name}", output::items(count), export.container));
@@ -66,14 +73,14 @@ async fn write_all(
     export: &Export,
     format: Format,
     out: impl Write,
-    client: &AccountClient,
+    container: &ContainerClient,
 ) -> Result<u64, Stopped> {
     let mut writer = Writer::new(format, out, export.columns.clone());
     let mut progress = Progress::new("exported", None);
-    let mut from = None;
-    loop {
-        let page = client.page(&export.query, from.as_deref()).await;
-        let page = page.map_err(|error| Stopped::Fetch(error.into()))?;
+    let fetch = |error: perihelion::Error| Stopped::Fetch(account::failure(&error));
+    let query = container.query_items::<Box<RawValue>>(export.query.as_str()).page_size(PAGE_ITEMS);
+    let mut pages = query.pages().await.map_err(fetch)?;
+    while let Some(page) = pages.next_page().await.map_err(fetch)? {
         for item in &page.items {
             let kept = match export.system_properties {
                 true => item.get().into(),
@@ -81,10 +88,6 @@ async fn write_all(
             };
             writer.add(&kept).map_err(Stopped::Write)?;
             progress.step(None);
-        }
-        from = page.continuation;
-        if from.is_none() {
-            break;
         }
     }
     let left_out = writer.finish().map_err(Stopped::Write)?;

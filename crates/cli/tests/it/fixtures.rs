@@ -143,6 +143,23 @@ fn csv_has_the_columns_that_are_asked_for() {
 }
 
 #[test]
+fn items_are_exported_in_the_order_that_is_asked_for() {
+    let lab = three_partitions();
+    lab.write("items.ndjson", &lines(&items()));
+    lab.expect(0, &[&["import", "d/c", "items.ndjson"][..], &CREATE].concat());
+    let query = "SELECT VALUE {\"id\": c.id} FROM c WHERE STARTSWITH(c.id, 'item 1') ORDER BY c.n DESC";
+    let output = lab.expect(0, &["export", "d/c", "--query", query]);
+    let ids: Vec<String> = text(&output.stdout)
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).expect("JSON")["id"].as_str().expect("text").to_owned()
+        })
+        .collect();
+    let numbers = (100..200).rev().chain((10..20).rev()).chain([1]);
+    assert_eq!(ids, numbers.map(|n| format!("item {n}")).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
     let lab = three_partitions();
     lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");

@@ -38,6 +38,11 @@ impl BulkOperation {
         BulkOperation(to_body(item).map(|body| below::BulkOperation::upsert(key.into(), body)))
     }
 
+    /// Stores an item that is JSON text already, whether it is there or not. The text must be one JSON object.
+    pub fn upsert_json(key: impl Into<PartitionKey>, json: impl Into<Bytes>) -> BulkOperation {
+        BulkOperation(Ok(below::BulkOperation::upsert(key.into(), json)))
+    }
+
     /// Writes over an item that is there.
     pub fn replace(
         key: impl Into<PartitionKey>,

@@ -8,7 +8,7 @@ use protocol::status::Status;
 
 use super::lane::Pending;
 use super::result::BulkAnswer;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, service_words};
 
 /// The results of an answer: as many as operations, or it is none.
 pub(super) fn read(body: &Bytes, operations: usize) -> Result<Vec<BatchResult<&[u8]>>> {
@@ -31,8 +31,8 @@ pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkAn
             body: result.resource_body.map_or_else(Bytes::new, |item| body.slice_ref(item)),
         });
     }
-    let message = result.message.as_deref().map(|text| text.split("\r\nActivityId:").next().unwrap_or(text));
-    let message = message.map_or_else(|| format!("the service answered {}", result.status), str::to_owned);
+    let message = result.message.as_deref().map(service_words).filter(|words| !words.is_empty());
+    let message = message.unwrap_or_else(|| format!("the service answered {}", result.status));
     let kind = ErrorKind::of_status(result.status, result.sub_status);
     let error = Error::new(kind, message).with_status(result.status, result.sub_status);
     Err(match result.retry_after_ms {

@@ -1,10 +1,7 @@
-//! `peri import`: a thread reads the file, one loop puts items of the same partition together and counts,
-//! tasks send them.
+//! `peri import`: a thread reads the file, the client's bulk sends what it reads, one loop counts.
 
-mod batches;
-mod send;
+mod feed;
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -12,20 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use protocol::container::PartitionKeyDefinition;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use futures::StreamExt as _;
+use perihelion::{
+    BulkOptions, ContainerClient, ContainerProperties, CosmosClient, Error, ErrorKind, PartitionKeyDefinition,
+};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::account_client::{AccountClient, AccountError, Upsert};
+use crate::account;
 use crate::arguments::{Import, OnError};
 use crate::exit::Failure;
-use crate::fixtures::{Entry, Format, Item, Reader};
+use crate::fixtures::{Format, Reader};
 use crate::output::{self, Progress};
-use batches::{Batch, Batches, Numbered};
-use send::{Sender, Sent};
+use feed::{Fed, Feed, Lines};
 
 /// Items that are read ahead of being sent.
-const READ_AHEAD: usize = 64;
+const READ_AHEAD: usize = 256;
 /// How long an item waits for others of its partition when the file gives no more.
 const LINGER: Duration = Duration::from_millis(50);
 const FILE_BUFFER_BYTES: usize = 256 * 1024;
@@ -33,14 +31,13 @@ const FILE_BUFFER_BYTES: usize = 256 * 1024;
 /// Sends every item of the file.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let format = format_of(import)?;
-    let account = import.account.connection().map_err(Failure::usage)?;
+    let client = account::client(&import.account.text())?;
+    let container = account::container(&client, &import.container);
     let source = Source::open(&import.file)?;
-    let client = AccountClient::new(account, import.container.clone()).map_err(Failure::other)?;
     let runtime = super::runtime()?;
     let outcome = runtime.block_on(async {
-        let key = container_key(&client, import).await?;
-        let sender = Sender::new(client).await?;
-        send_all(import, source, format, &sender, &key).await
+        let key = container_key(&client, &container, import).await?;
+        send_all(import, source, format, &container, key).await
     });
     // The reader may be waiting for more of stdin.
     runtime.shutdown_background();
@@ -69,7 +66,11 @@ fn format_of(import: &Import) -> Result<Format, Failure> {
 }
 
 /// The key of the container, which is made if that was asked for.
-async fn container_key(client: &AccountClient, import: &Import) -> Result<PartitionKeyDefinition, Failure> {
+async fn container_key(
+    client: &CosmosClient,
+    container: &ContainerClient,
+    import: &Import,
+) -> Result<PartitionKeyDefinition, Failure> {
     if import.create {
         let paths: Vec<&str> = import.partition_key.iter().map(String::as_str).collect();
         let key = match paths.as_slice() {
@@ -77,12 +78,24 @@ async fn container_key(client: &AccountClient, import: &Import) -> Result<Partit
             several => PartitionKeyDefinition::multi_hash(several),
         };
         let key = key.map_err(|error| Failure::usage(format!("--partition-key: {error}")))?;
-        client.create(&key).await?;
+        unless_there(client.create_database(&import.container.database).await)?;
+        let properties = ContainerProperties::new(&import.container.container, key);
+        let database = client.database(&import.container.database);
+        unless_there(database.create_container(&properties).await)?;
     }
-    client.partition_key().await?.ok_or_else(|| {
+    let properties = account::properties(container).await?.ok_or_else(|| {
         Failure::refused(&format!("there is no container {}", import.container))
             .hint("--create --partition-key /path makes it")
-    })
+    })?;
+    Ok(properties.partition_key)
+}
+
+/// What is there already need not be made.
+fn unless_there<T>(made: perihelion::Result<T>) -> Result<(), Failure> {
+    match made {
+        Err(error) if error.kind() != ErrorKind::Conflict => Err(account::failure(&error)),
+        _ => Ok(()),
+    }
 }
 
 /// Where items come from, and how much has been read.
@@ -137,90 +150,71 @@ async fn send_all(
     import: &Import,
     source: Source,
     format: Format,
-    sender: &Sender,
-    key: &PartitionKeyDefinition,
+    container: &ContainerClient,
+    key: PartitionKeyDefinition,
 ) -> Result<Outcome, Failure> {
     let (name, read) = (source.name.clone(), Arc::clone(&source.read));
     let mut progress = Progress::new("imported", source.length);
-    let (entries_in, mut entries) = mpsc::channel(READ_AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read_all(source, format, &entries_in));
-    let mut sending: JoinSet<Result<Vec<Sent>, AccountError>> = JoinSet::new();
-    let mut batches = Batches::default();
-    let mut ready: VecDeque<Batch> = VecDeque::new();
-    let mut outcome = Outcome::default();
-    let mut at_end = false;
-    loop {
-        let wants_more = !at_end && !outcome.unread;
-        if !wants_more && ready.is_empty() {
-            ready.extend(batches.take_largest());
-        }
-        while sending.len() < import.concurrency.get()
-            && let Some(batch) = ready.pop_front()
-        {
-            sending.spawn(sender.clone().send(batch));
-        }
-        let sent = tokio::select! {
-            // A slow file does not keep results waiting.
-            biased;
-            Some(sent) = sending.join_next() => sent.expect("sending does not panic")?,
-            entry = tokio::time::timeout(LINGER, entries.recv()), if wants_more && ready.is_empty() => {
-                match entry {
-                    Ok(Some(Entry { line, text })) => match upsert(text, key) {
-                        Ok(item) => {
-                            ready.extend(batches.add(Numbered { line, item }, &sender.ranges()));
-                            continue;
-                        }
-                        Err(reason) => vec![(line, Err(reason))],
-                    },
-                    Ok(None) => {
-                        at_end = true;
-                        continue;
-                    }
-                    // Nothing more for a moment: what is there need not wait for it.
-                    Err(_) => {
-                        ready.extend(batches.take_largest());
-                        continue;
-                    }
+    let (entries_in, entries) = mpsc::channel(READ_AHEAD);
+    let reading = tokio::task::spawn_blocking(move || read_all(source, format, &key, &entries_in));
+    let lines = Arc::new(Lines::default());
+    let (stop, stopped) = oneshot::channel::<()>();
+    // Dropping it would be telling, too.
+    let mut stop = Some(stop);
+    let feed = Feed::new(entries, import.on_error, Arc::clone(&lines));
+    // Storing an item twice is as good as once: an upsert whose answer was lost is sent again.
+    let options = BulkOptions::new().with_requests_max(import.concurrency).with_linger(LINGER);
+    let bulk = container.bulk().repeatable().options(options);
+    let mut results = bulk.execute_stream(feed.stream().take_until(stopped));
+    let mut failed = 0;
+    while let Some(item) = results.next().await {
+        let line = lines.take(item.index);
+        match item.outcome {
+            Ok(_) => progress.step(Some(read.load(Ordering::Relaxed))),
+            Err(error) if is_about_the_item(&error) => {
+                progress.line(&format!("{name}:{line}: {}", account::reason(&error)));
+                failed += 1;
+                if import.on_error == OnError::Stop {
+                    // Whoever feeds may be gone, because the file is at its end.
+                    let _told = stop.take().map(|stop| stop.send(()));
                 }
             }
-            else => break,
-        };
-        for (line, result) in sent {
-            match result {
-                Ok(()) => progress.step(Some(read.load(Ordering::Relaxed))),
-                Err(reason) => {
-                    progress.line(&format!("{name}:{line}: {reason}"));
-                    outcome.failed += 1;
-                    outcome.unread = import.on_error == OnError::Stop;
-                }
-            }
+            Err(error) => return Err(account::failure(&error)),
         }
     }
-    outcome.imported = progress.items();
+    tracing::info!(summary = ?results.summary(), "sent");
+    let at_end = lines.at_end();
     if at_end {
         let end = reading.await.expect("reading does not panic");
         end.map_err(|error| Failure::other(format!("{name} cannot be read: {error}")))?;
-        outcome.unread = false;
     }
-    Ok(outcome)
+    Ok(Outcome { imported: progress.items(), failed, unread: !at_end })
+}
+
+/// Whether an error is one item's own, and not one that the others would meet too.
+fn is_about_the_item(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BadRequest
+            | ErrorKind::TooLarge
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::Throttled
+    )
 }
 
 /// Reads until the end, or until nobody wants more.
-fn read_all(source: Source, format: Format, entries: &mpsc::Sender<Entry>) -> std::io::Result<()> {
+fn read_all(
+    source: Source,
+    format: Format,
+    key: &PartitionKeyDefinition,
+    entries: &mpsc::Sender<Fed>,
+) -> std::io::Result<()> {
     let mut reader = Reader::new(format, BufReader::with_capacity(FILE_BUFFER_BYTES, source))?;
     while let Some(entry) = reader.next()? {
-        if entries.blocking_send(entry).is_err() {
+        if entries.blocking_send(Fed::of(entry, key)).is_err() {
             break;
         }
     }
     Ok(())
-}
-
-/// An entry as it is sent, if it can be.
-fn upsert(text: Result<String, String>, key: &PartitionKeyDefinition) -> Result<Upsert, String> {
-    let text = text?;
-    let item = Item::parse(&text)?;
-    item.check()?;
-    let own = item.partition_key(key);
-    Ok(Upsert::new(&own, key, text))
 }
