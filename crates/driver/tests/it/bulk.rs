@@ -140,7 +140,7 @@ async fn each_operation_has_its_own_answer() {
 
 #[tokio::test]
 async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
-    const RATE: f64 = 4000.0;
+    const RATE: f64 = 400.0;
     let lab = Lab::start_with(|config| config.request_units = RequestUnits::Enforce).await;
     let driver = lab.driver();
     let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
@@ -150,15 +150,15 @@ async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
     run(&driver, &create).await.expect("made");
     let container = ContainerName::new("d", "t");
     let (results, summary) =
-        all(driver.bulk(&container, stream::iter(upserts(0..3000)), BulkOptions::new())).await;
-    assert_all_done(&results, 3000);
+        all(driver.bulk(&container, stream::iter(upserts(0..300)), BulkOptions::new())).await;
+    assert_all_done(&results, 300);
     assert!(summary.throttled > 0, "{summary:?}");
     // A second's worth was saved up, and partitions are not equally full.
     let ideal = (summary.charge - RATE) / RATE;
     let took = summary.elapsed.as_secs_f64();
     assert!(took > ideal * 0.8, "{took} s of {ideal} s: {summary:?}");
-    assert!(took < ideal * 2.0 + 3.0, "{took} s of {ideal} s: {summary:?}");
-    assert_eq!(count(&driver, &container).await, 3000);
+    assert!(took < ideal * 2.0 + 10.0, "{took} s of {ideal} s: {summary:?}");
+    assert_eq!(count(&driver, &container).await, 300);
 }
 
 #[tokio::test]
