@@ -78,6 +78,9 @@ impl Inner {
                 Ok(properties) => self.account.update_with(|known| {
                     let next = known.with_properties(properties, &self.settings.operation.regions.preferred);
                     let news = !next.same_regions(known);
+                    if next.gateway2() != known.gateway2() {
+                        tracing::info!(locations = ?next.gateway2(), "where the account has Gateway 2.0, which is not used");
+                    }
                     (next, news)
                 }),
                 Err(_) => false,
