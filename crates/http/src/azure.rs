@@ -2,11 +2,12 @@
 //!
 //! Both directions are on the path of every request, so both avoid the obvious allocations. A request's path and
 //! header values are written into one buffer and cut from it. Header names are interned: a process uses the
-//! same few dozen over and over.
+//! same few dozen over and over. So are the first few values of each: half of what a service sends is the same
+//! every time.
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
@@ -30,6 +31,10 @@ use crate::response::ResponseBody;
 const NAMES_MAX: usize = 512;
 /// Longer names are not remembered.
 const NAME_BYTES_MAX: usize = 64;
+/// No more values than this are remembered of a name: those that came first.
+const VALUES_MAX: usize = 4;
+/// Longer values are not remembered.
+const VALUE_BYTES_MAX: usize = 64;
 
 #[async_trait::async_trait]
 impl HttpClient for Client {
@@ -140,7 +145,8 @@ fn to_headers(map: &HeaderMap) -> Headers {
     for (name, value) in map {
         match value.to_str() {
             Ok(value) => {
-                headers.insert(azure_name(&names, name), AzureValue::from(value.to_owned()));
+                let (name, value) = to_header(&names, name, value);
+                headers.insert(name, value);
             }
             Err(_) => tracing::warn!(%name, "a header of the response is left out: its value is not text"),
         }
@@ -158,14 +164,30 @@ impl Stream for AzureBody {
     }
 }
 
-/// A header name that was seen before, in both vocabularies.
-#[derive(Clone)]
+/// A header name that was seen before, in both vocabularies, and the values it had first.
 struct Name {
     http: HeaderName,
-    azure: &'static str,
+    azure: AzureName,
+    values: [OnceLock<&'static str>; VALUES_MAX],
 }
 
-type Names = HashMap<&'static str, Name, foldhash::fast::RandomState>;
+impl Name {
+    /// A value, without a copy if it is one of those that are remembered.
+    fn value(&self, value: &str) -> AzureValue {
+        if value.len() <= VALUE_BYTES_MAX {
+            for known in &self.values {
+                // Leaked on purpose: at most four short values of each name.
+                let known: &'static str = known.get_or_init(|| String::leak(value.to_owned()));
+                if known == value {
+                    return AzureValue::from_static(known);
+                }
+            }
+        }
+        AzureValue::from(value.to_owned())
+    }
+}
+
+type Names = HashMap<&'static str, &'static Name, foldhash::fast::RandomState>;
 
 /// All names that were seen before. Read with every request, written when a name is seen for the first time.
 static NAMES: LazyLock<ArcSwap<Names>> = LazyLock::new(|| ArcSwap::from_pointee(Names::default()));
@@ -181,13 +203,12 @@ fn http_name(names: &Names, name: &str) -> Result<HeaderName, http::header::Inva
     }
 }
 
-fn azure_name(names: &Names, name: &HeaderName) -> AzureName {
+fn to_header(names: &Names, name: &HeaderName, value: &str) -> (AzureName, AzureValue) {
     match names.get(name.as_str()) {
-        // Checks for upper case, as a constant does.
-        Some(known) => AzureName::from_static(known.azure),
+        Some(known) => (known.azure.clone(), known.value(value)),
         None => {
             learn(name);
-            AzureName::from(name.as_str().to_owned())
+            (AzureName::from(name.as_str().to_owned()), AzureValue::from(value.to_owned()))
         }
     }
 }
@@ -197,14 +218,19 @@ fn learn(name: &HeaderName) {
     if name.as_str().len() > NAME_BYTES_MAX || NAMES.load().len() >= NAMES_MAX {
         return;
     }
+    // Leaked on purpose: at most 512 short names, which then cost nothing to hand out.
+    let text: &'static str = String::leak(name.as_str().to_owned());
+    let new: &'static Name = Box::leak(Box::new(Name {
+        http: HeaderName::from_static(text),
+        azure: AzureName::from_static(text),
+        values: [const { OnceLock::new() }; VALUES_MAX],
+    }));
     NAMES.rcu(|names| {
-        if names.len() >= NAMES_MAX || names.contains_key(name.as_str()) {
+        if names.len() >= NAMES_MAX || names.contains_key(text) {
             return Arc::clone(names);
         }
         let mut more = Names::clone(names);
-        // Leaked on purpose: at most 512 short names, which then cost nothing to hand out.
-        let text: &'static str = String::leak(name.as_str().to_owned());
-        more.insert(text, Name { http: HeaderName::from_static(text), azure: text });
+        more.insert(text, new);
         Arc::new(more)
     });
 }
@@ -271,6 +297,24 @@ mod tests {
         let long = HeaderName::from_bytes(&[b'x'; NAME_BYTES_MAX + 1]).expect("it is valid");
         learn(&long);
         assert!(!NAMES.load().contains_key(long.as_str()));
+    }
+
+    #[test]
+    fn the_first_values_of_a_name_are_shared_and_later_ones_are_as_good() {
+        let name = HeaderName::from_static("x-values");
+        learn(&name);
+        for round in 0..2 {
+            for number in 0..VALUES_MAX + 2 {
+                let text = format!("value {number}");
+                let (_, value) = to_header(&NAMES.load(), &name, &text);
+                assert_eq!(value.as_str(), text, "round {round}");
+            }
+            let long = "x".repeat(VALUE_BYTES_MAX + 1);
+            assert_eq!(to_header(&NAMES.load(), &name, &long).1.as_str(), long);
+        }
+        let known = NAMES.load();
+        let remembered = known["x-values"].values.each_ref().map(|value| value.get().copied());
+        assert_eq!(remembered, ["value 0", "value 1", "value 2", "value 3"].map(Some));
     }
 
     #[test]

@@ -158,10 +158,11 @@ impl Client {
             request.sent = field::Empty,
             error = field::Empty,
         );
-        let result = self.attempt(host, request, call).instrument(span.clone()).await;
-        if !span.is_disabled() {
-            describe(&span, &call.record, &result);
+        if span.is_disabled() {
+            return self.attempt(host, request, call).await;
         }
+        let result = self.attempt(host, request, call).instrument(span.clone()).await;
+        describe(&span, &call.record, &result);
         result
     }
 

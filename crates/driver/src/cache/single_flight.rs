@@ -17,6 +17,7 @@ use futures::future::{BoxFuture, WeakShared};
 
 use crate::error::Error;
 
+type Entries<K, V> = HashMap<K, Entry<V>, foldhash::fast::RandomState>;
 type Flight<V> = BoxFuture<'static, Result<V, Error>>;
 
 /// Values by key, each fetched once. Values are cloned out, so they are usually `Arc`s.
@@ -24,7 +25,7 @@ pub struct SingleFlight<K, V>
 where
     V: Clone + Send + Sync + 'static,
 {
-    entries: RwLock<HashMap<K, Entry<V>>>,
+    entries: RwLock<Entries<K, V>>,
     capacity: usize,
     /// Grows with every use: the order of uses.
     clock: AtomicU64,
@@ -47,11 +48,7 @@ where
 {
     /// An empty cache of at most `capacity` values; beyond it the least recently used goes.
     pub fn new(capacity: usize) -> SingleFlight<K, V> {
-        SingleFlight {
-            entries: RwLock::new(HashMap::new()),
-            capacity: capacity.max(1),
-            clock: AtomicU64::new(0),
-        }
+        SingleFlight { entries: RwLock::default(), capacity: capacity.max(1), clock: AtomicU64::new(0) }
     }
 
     /// The value, if it is there. Never waits for a fetch.
@@ -159,7 +156,7 @@ where
     }
 
     /// Drops the least recently used entries but never `newest`.
-    fn make_room(&self, entries: &mut HashMap<K, Entry<V>>, newest: &K) {
+    fn make_room(&self, entries: &mut Entries<K, V>, newest: &K) {
         while entries.len() > self.capacity {
             let oldest = entries
                 .iter()
@@ -175,7 +172,7 @@ where
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<K, Entry<V>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Entries<K, V>> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

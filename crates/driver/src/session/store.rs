@@ -15,8 +15,10 @@ pub const TOKENS_MAX: usize = 4096;
 /// What this driver has seen of one container.
 #[derive(Debug, Default)]
 pub struct ContainerSession {
-    tokens: RwLock<HashMap<RangeId, Seen>>,
+    tokens: RwLock<Tokens>,
 }
+
+type Tokens = HashMap<RangeId, Seen, foldhash::fast::RandomState>;
 
 /// One range's token, and its text, ready to be sent.
 #[derive(Clone, Debug)]
@@ -93,7 +95,7 @@ impl ContainerSession {
         if tokens.is_empty() {
             return;
         }
-        let mut kept = HashMap::with_capacity(tokens.len());
+        let mut kept = Tokens::default();
         for (id, parents) in live {
             if let Some(seen) = tokens.get(&id) {
                 merge(&mut kept, seen.token.clone(), &seen.text);
@@ -114,17 +116,17 @@ impl ContainerSession {
         self.write().clear();
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<RangeId, Seen>> {
+    fn read(&self) -> RwLockReadGuard<'_, Tokens> {
         self.tokens.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<RangeId, Seen>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Tokens> {
         self.tokens.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Adds a token, whose text is at hand, to what is known of its range.
-fn merge(tokens: &mut HashMap<RangeId, Seen>, token: PartitionToken, text: &str) {
+fn merge(tokens: &mut Tokens, token: PartitionToken, text: &str) {
     match tokens.get_mut(&token.range) {
         None => {
             tokens.insert(token.range, Seen { token, text: text.to_owned() });
@@ -150,7 +152,7 @@ fn combined(known: &PartitionToken, other: &PartitionToken) -> PartitionToken {
     })
 }
 
-fn forget_oldest(tokens: &mut HashMap<RangeId, Seen>) {
+fn forget_oldest(tokens: &mut Tokens) {
     while tokens.len() > TOKENS_MAX {
         let Some(oldest) = tokens.keys().min().copied() else { return };
         tokens.remove(&oldest);

@@ -44,7 +44,7 @@ pub struct AdaptiveTransport {
     /// What the last endpoint spoke about which nothing was known.
     elsewhere: LearnedProtocol,
     /// By the endpoint's URL. Read without a lock; replaced as a whole when an endpoint is new.
-    gateways: ArcSwap<HashMap<Box<str>, Arc<Gateway>>>,
+    gateways: ArcSwap<HashMap<Box<str>, Arc<Gateway>, foldhash::fast::RandomState>>,
     adding: Mutex<()>,
     clock: Clock,
 }

@@ -89,15 +89,16 @@ fn identifier(seed: u64, number: u64) -> String {
     let high = mix(seed ^ low);
     let id = (u128::from(high) << 64) | u128::from(low);
     let id = (id & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let mut text = String::with_capacity(36);
-    for digit in (0..32).rev() {
-        if matches!(digit, 23 | 19 | 15 | 11) {
-            text.push('-');
-        }
-        let value = (id >> (digit * 4)) as u8 & 0xf;
-        text.push(char::from(b"0123456789abcdef"[usize::from(value)]));
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'-'; 36];
+    let mut place = 0;
+    for (number, byte) in id.to_be_bytes().into_iter().enumerate() {
+        place += usize::from(matches!(number, 4 | 6 | 8 | 10));
+        text[place] = DIGITS[usize::from(byte >> 4)];
+        text[place + 1] = DIGITS[usize::from(byte & 0xf)];
+        place += 2;
     }
-    text
+    std::str::from_utf8(&text).expect("digits and dashes are text").to_owned()
 }
 
 /// Turns each number into another one, far away: the finisher of splitmix64, which is a permutation.

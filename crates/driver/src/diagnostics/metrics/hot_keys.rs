@@ -5,8 +5,10 @@
 //! smallest was. A key that makes up more than one part in `KEYS_MAX` of all is always among them.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use crate::operation::ContainerName;
 
@@ -36,8 +38,11 @@ pub struct HotKey {
 pub struct HotKeys {
     hasher: RandomState,
     /// Where a key's counter is, by the key's hash.
-    places: HashMap<u64, usize>,
+    places: HashMap<u64, usize, RandomState>,
     counters: Vec<Counter>,
+    /// The smallest weight, as long as a counter at or after `cursor` has it.
+    smallest: u64,
+    cursor: usize,
 }
 
 #[derive(Debug)]
@@ -52,7 +57,7 @@ struct Counter {
 impl HotKeys {
     /// Counts `weight` for a key.
     ///
-    /// Cost: a look-up for a key that has a counter, a walk over the counters for one that has not.
+    /// Cost: a look-up for a key that has a counter; for one that has not, a part of a walk over the counters.
     pub fn record(&mut self, container: &ContainerName, key: &str, weight: u64) {
         let hash = self.hasher.hash_one((container.link(), key));
         if let Some(&at) = self.places.get(&hash) {
@@ -65,8 +70,7 @@ impl HotKeys {
             self.counters.push(Counter { hash, container: container.clone(), key, weight, error: 0 });
             return;
         }
-        let smallest = self.counters.iter().enumerate().min_by_key(|(_, counter)| counter.weight);
-        let Some((at, _)) = smallest else { return };
+        let at = self.smallest();
         let counter = &mut self.counters[at];
         self.places.remove(&counter.hash);
         self.places.insert(hash, at);
@@ -76,6 +80,20 @@ impl HotKeys {
         counter.key.push_str(cut(key));
         counter.error = counter.weight;
         counter.weight += weight;
+    }
+
+    /// The place of a counter with the smallest weight. Weights only grow, so as long as the walk has not come
+    /// to its end, the smallest weight is the one it was: many keys that are met once share one walk.
+    fn smallest(&mut self) -> usize {
+        loop {
+            let rest = self.counters.get(self.cursor..).unwrap_or_default();
+            if let Some(at) = rest.iter().position(|counter| counter.weight == self.smallest) {
+                self.cursor += at;
+                return self.cursor;
+            }
+            self.cursor = 0;
+            self.smallest = self.counters.iter().map(|counter| counter.weight).min().unwrap_or_default();
+        }
     }
 
     /// The keys that cost most, most first: those that surely did before those that may have.

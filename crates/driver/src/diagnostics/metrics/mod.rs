@@ -50,7 +50,7 @@ pub enum BreakerGauge {
 /// Everything a driver counts.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    series: RwLock<HashMap<SeriesKey, Arc<Series>>>,
+    series: RwLock<HashMap<SeriesKey, Arc<Series>, foldhash::fast::RandomState>>,
     overflow: Arc<Series>,
     hot_keys: Mutex<HotKeys>,
 }
