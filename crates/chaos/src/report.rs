@@ -47,6 +47,20 @@ impl Promise {
         Promise::Recovers,
     ];
 
+    /// In two or three words, for a line of all of them.
+    pub fn short(self) -> &'static str {
+        match self {
+            Promise::NothingIsLost => "nothing lost",
+            Promise::RefusedMeansUnchanged => "refused is unchanged",
+            Promise::NothingIsLate => "nothing late",
+            Promise::ReadsSucceed => "reads succeed",
+            Promise::ReadsSeeWrites => "reads see writes",
+            Promise::QueriesAreExact => "queries exact",
+            Promise::WritesSucceed => "writes succeed",
+            Promise::Recovers => "recovers in time",
+        }
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {

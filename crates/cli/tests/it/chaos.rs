@@ -70,6 +70,13 @@ fn a_broken_promise_is_an_exit_code_and_says_how_to_see_it_again() {
     assert_eq!(broken, ["reads-succeed"]);
     assert!(report["faults"][0]["reads"]["during"]["failures"]["not_found"].as_u64() > Some(0));
     assert!(text(&output.stderr).contains("peri chaos broken.toml --seed 3"), "{}", text(&output.stderr));
+    let output = home.run(&["chaos", "broken.toml", "--seed", "3"]);
+    let shown = text(&output.stdout);
+    let digest = report["digest"].as_str().expect("text");
+    assert!(shown.contains(&format!("broken, one region writes, seed 3, schedule {digest}: ")), "{shown}");
+    for part in ["rule everywhere", " not_found", "times: reads succeed throughout", "held: nothing lost"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[test]

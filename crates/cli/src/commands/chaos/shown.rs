@@ -64,10 +64,6 @@ pub(super) fn report(report: &Report) -> String {
         seconds(report.lasted),
     )];
     lines.push(table.to_string());
-    let kinds = failures(report);
-    if !kinds.is_empty() {
-        lines.push(format!("failed: {kinds}"));
-    }
     if report.undecided > 0 || report.skipped > 0 {
         lines.push(format!(
             "{} writes undecided, seen over later ones {} times; {} turns left out",
@@ -78,9 +74,9 @@ pub(super) fn report(report: &Report) -> String {
         lines.push(format!("BROKEN {} times: {}", verdict.broken, verdict.promise.words()));
         lines.extend(verdict.examples.iter().map(|example| format!("  {example}")));
     }
-    if report.holds() {
-        lines.push("held: no acknowledged write lost, nothing late, reads succeed, and the rest".to_owned());
-    }
+    let held = report.promises.iter().filter(|verdict| verdict.broken == 0);
+    let held: Vec<&str> = held.map(|verdict| verdict.promise.short()).collect();
+    lines.push(format!("held: {}", held.join(" · ")));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -94,7 +90,7 @@ fn row(name: &str, what: &str, phases: &Phases) -> Vec<String> {
         name.to_owned(),
         what.to_owned(),
         during.operations.to_string(),
-        during.failed().to_string(),
+        failures(during),
         recovery.map_or("none".to_owned(), |time| format!("{} ms", time.as_millis())),
         three(|sum| sum.p50),
         three(|sum| sum.p99),
@@ -103,14 +99,10 @@ fn row(name: &str, what: &str, phases: &Phases) -> Vec<String> {
     ]
 }
 
-/// `reads 2 unavailable; writes 3 undecided`.
-fn failures(report: &Report) -> String {
-    let of = |what: &str, sum: &Sum| {
-        let kinds: Vec<String> = sum.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        (!kinds.is_empty()).then(|| format!("{what} {}", kinds.join(", ")))
-    };
-    let all = [of("reads", &report.all_reads), of("writes", &report.all_writes)];
-    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
+/// `0`, or `43 unavailable, 3 undecided`.
+fn failures(sum: &Sum) -> String {
+    let kinds: Vec<String> = sum.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    if kinds.is_empty() { "0".to_owned() } else { kinds.join(", ") }
 }
 
 /// `3.2`, `410`: as exactly as it matters.
