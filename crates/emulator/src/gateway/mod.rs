@@ -12,6 +12,7 @@ mod error;
 mod facts;
 mod figures;
 mod headers;
+mod operation;
 mod origin;
 mod pending;
 mod reply;
@@ -34,13 +35,13 @@ pub use account::{Account, AccountSettings};
 pub(crate) use authorize::Principal;
 pub(crate) use error::ServiceError;
 pub(crate) use headers::{RequestHeaders, invalid_value};
-pub(crate) use origin::Origin;
-pub(crate) use reply::{Reply, ServedBy};
-pub(crate) use resource_token::Grant;
-pub(crate) use route::{
+pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
     Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, Written,
 };
+pub(crate) use origin::Origin;
+pub(crate) use reply::{Reply, ServedBy};
+pub(crate) use resource_token::Grant;
 
 use crate::clock::{Clock, Ticks};
 use crate::disk::Ticket;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::authorize::Principal;
 use super::error::ServiceError;
 use super::headers::RequestHeaders;
-use super::route::ItemOperation;
+use super::operation::ItemOperation;
 use crate::catalog::ContainerEntry;
 
 /// How every token begins.

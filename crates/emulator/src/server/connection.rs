@@ -18,11 +18,12 @@ use tokio_rustls::TlsAcceptor;
 use super::Handler;
 use super::exchange::Exchange;
 use super::limits::Limits;
+use super::registry::Registration;
 use super::request_body::BodyReader;
 use super::sniff::Spoken;
 use super::stream::{Noted, Replayed};
 use super::tls::Tls;
-use super::watch::{Order, Registration, Watch};
+use super::watch::{Order, Watch};
 use super::wire::Wire;
 
 /// Why a connection ended early; only ever logged.

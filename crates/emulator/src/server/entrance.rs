@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::listen::{Listeners, listen};
-use super::watch::Registry;
+use super::registry::Registry;
 
 /// A server's port. Cheap to clone; clones are the same port.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! nothing here knows about accounts.
 //!
 //! A request's way: `listen` → `entrance` → accept (here) → `wire` → `connection` → `exchange` →
-//! handler. `watch` notices clients that stopped moving; `conduct` is what goes wrong on purpose.
+//! handler. `watch`, `registry` and `judge` notice clients that stopped moving; `conduct` is what goes wrong on purpose.
 
 mod authority;
 mod compress;
@@ -13,8 +13,10 @@ mod conduct;
 mod connection;
 mod entrance;
 mod exchange;
+mod judge;
 mod limits;
 mod listen;
+mod registry;
 mod request_body;
 mod sniff;
 mod stream;
@@ -41,8 +43,9 @@ pub use tls::{AuthoritySource, Tls, TlsError};
 
 use crate::clock::Stopwatch;
 use connection::Shared;
+use registry::Registry;
 use request_body::BodyReader;
-use watch::{Order, Registry};
+use watch::Order;
 
 /// How long to wait after the system had no resources left for another connection.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! Restoring a snapshot of an account that is kept: all of it is there afterwards, or nothing.
 
+use super::damage::{copy_killed, files};
 use super::*;
 
 fn container_of(account: &Account, name: &str) -> Arc<ContainerEntry> {

@@ -1,0 +1,105 @@
+//! A directory that is not as it was left: cut off, damaged, incomplete.
+
+use super::*;
+
+pub(super) fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(path.join("journal")).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
+
+/// A directory with one item per commit and a mark after `marked` of them, as a killed process leaves it.
+fn killed(scratch: &Scratch, items: u32) -> PathBuf {
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..items {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    let copy = scratch.path().with_extension("killed");
+    copy_killed(scratch.path(), &copy);
+    copy
+}
+
+/// Copies a directory as a process that was killed leaves it: without a last sync.
+pub(super) fn copy_killed(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to.join("journal")).unwrap();
+    fs::create_dir_all(to.join("base")).unwrap();
+    fs::copy(from.join("format"), to.join("format")).unwrap();
+    for (path, bytes) in files(from) {
+        fs::write(to.join("journal").join(path.file_name().unwrap()), bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_cut_anywhere_opens_with_what_was_whole_and_says_so() {
+    let scratch = Scratch::new();
+    let copy = killed(&scratch, 8);
+    let whole = files(&copy);
+    let (name, bytes) = whole.last_key_value().unwrap();
+    let first = bytes.len() - 1_500;
+    let mut counts = Vec::new();
+    for length in (first..bytes.len()).step_by(97) {
+        fs::write(name, &bytes[..length]).unwrap();
+        let account = open(&copy).unwrap();
+        let items = account.catalog.snapshot().container("d", "c").map_or(0, |c| c.store.usage().items);
+        counts.push(items);
+        let torn = account.disk.as_ref().unwrap().health().torn;
+        assert!(torn.is_some_and(|torn| torn.contains("cut off")), "cut at {length}");
+        drop(account);
+        let account = open(&copy).unwrap();
+        assert_eq!(account.disk.as_ref().unwrap().health().torn, None, "it is cut once");
+        drop(account);
+        for path in files(&copy).into_keys() {
+            fs::remove_file(path).unwrap();
+        }
+        for (path, bytes) in &whole {
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    assert!(counts.is_sorted() && counts.first() < counts.last(), "{counts:?}");
+    let _ = fs::remove_dir_all(copy);
+}
+
+#[test]
+fn damage_to_what_had_reached_the_disk_is_refused_and_nothing_is_touched() {
+    let scratch = Scratch::new();
+    let account = open(scratch.path()).unwrap();
+    let container = with_container(&account);
+    for id in 0..8 {
+        upsert(&container, id, 10, 100).unwrap();
+    }
+    // A clean end syncs, and marks what it synced.
+    account.disk.as_ref().unwrap().close();
+    let (name, bytes) = files(scratch.path()).pop_last().unwrap();
+    for at in [40, 700, 1_500] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        fs::write(&name, &damaged).unwrap();
+        let before = files(scratch.path());
+        let error = open(scratch.path()).unwrap_err();
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        assert!(error.advice().contains("copy"), "{}", error.advice());
+        assert_eq!(files(scratch.path()), before);
+    }
+    fs::remove_file(&name).unwrap();
+    fs::write(&name, &bytes).unwrap();
+    open(scratch.path()).unwrap();
+}
+
+#[test]
+fn a_missing_journal_file_is_noticed() {
+    let scratch = Scratch::new();
+    for _ in 0..3 {
+        let account = open(scratch.path()).unwrap();
+        if account.catalog.snapshot().database("d").is_none() {
+            with_container(&account);
+        }
+        let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+        upsert(&container, 1, 10, 100).unwrap();
+        account.disk.as_ref().unwrap().close();
+    }
+    let middle = files(scratch.path()).into_keys().nth(1).unwrap();
+    fs::remove_file(middle).unwrap();
+    let error = open(scratch.path()).unwrap_err().to_string();
+    assert!(error.contains("missing"), "{error}");
+}
