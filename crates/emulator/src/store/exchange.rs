@@ -1,9 +1,11 @@
 //! Putting new partitions in the place of old ones: what a split and a merge have in common.
 //!
-//! First the new ones are drafted from what the old ones hold, while writes go on. Then the old ones
-//! are closed: within their last turn the drafts catch up, become partitions, are written down, and
-//! take over. Whatever fails before that leaves everything as it was.
+//! First the new ones are drafted from what the old ones hold, and follow what is written meanwhile, while
+//! writes go on. Once little is left the old ones are closed: within their last turn the drafts catch up,
+//! become partitions, are written down, and take over. Whatever fails before that leaves everything as it
+//! was.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,9 @@ use super::state::State;
 use super::view::View;
 use crate::disk::{self, Batch, CatalogKey};
 use crate::regions::RegionId;
+
+/// Commits that may be left to follow when writers have to wait for it.
+const LEFT_FEW: u64 = 64;
 
 /// What takes the place of what.
 pub(super) struct Exchange {
@@ -48,8 +53,22 @@ impl Container {
     /// Carries it out. Nobody else may change the layout meanwhile, whose ids have been given out. Says
     /// what it is then.
     pub(super) fn exchange(&self, layout: Layout, exchange: Exchange) -> Result<Layout, LayoutError> {
-        let before: Vec<Vec<Arc<State>>> = exchange.old.iter().map(|old| old.newest_of_lines()).collect();
+        let newest = || -> Vec<Vec<Arc<State>>> {
+            exchange.old.iter().map(|partition| partition.newest_of_lines()).collect()
+        };
+        let mut before = newest();
         let mut drafts = self.drafts(&exchange, &before);
+        let mut left_last = u64::MAX;
+        loop {
+            let now = newest();
+            let left = commits_between(&before, &now);
+            // Each round leaves what is written during it: less and less, or writers are as fast as this.
+            if left <= LEFT_FEW || left > left_last / 2 {
+                break;
+            }
+            follow(&mut drafts, &before, &now);
+            (before, left_last) = (now, left);
+        }
         // In the order of the ring, as everybody who takes more than one.
         let turns: Result<Turns<'_>, _> = exchange.old.iter().map(|partition| partition.close()).collect();
         let mut turns = turns.map_err(|error| LayoutError::NotKept(error.to_string()))?;
@@ -141,15 +160,31 @@ impl Container {
     }
 }
 
+/// How many commits two states of the same partitions are apart, on the line where that is most.
+fn commits_between(before: &[Vec<Arc<State>>], now: &[Vec<Arc<State>>]) -> u64 {
+    let lines = before.iter().flatten().zip(now.iter().flatten());
+    lines.map(|(before, now)| now.lsn.0.saturating_sub(before.lsn.0)).max().unwrap_or(0)
+}
+
 /// Brings drafts made from `before` up to what was committed until the old ones were closed. Writers wait
-/// meanwhile, so the cost is that of what was committed.
+/// meanwhile.
 fn catch_up(drafts: &mut [Draft], before: &[Vec<Arc<State>>], turns: &Turns<'_>) {
+    let now: Vec<Vec<&State>> = turns.iter().map(|turns| turns.iter().map(Turn::state).collect()).collect();
+    follow(drafts, before, &now);
     // Everything has arrived everywhere, so the partition furthest ahead says how far all are.
     let progress = turns.iter().map(|turns| turns[0].head().reach().progress).reduce(Progress::joined);
     let progress = progress.unwrap_or_default();
-    for line in 0..turns[0].len() {
+    for contents in drafts.iter_mut().flat_map(|draft| &mut draft.lines) {
+        contents.head.progress = progress.clone();
+    }
+}
+
+/// Brings drafts made from `before` up to `now`. The cost is that of what was committed in between, unless
+/// that is no longer known.
+fn follow<S: Deref<Target = State>>(drafts: &mut [Draft], before: &[Vec<Arc<State>>], now: &[Vec<S>]) {
+    for line in 0..now[0].len() {
         let before = line_of(before, line);
-        let newest: Vec<&State> = turns.iter().map(|turns| turns[line].state()).collect();
+        let newest: Vec<&State> = now.iter().map(|lines| &*lines[line]).collect();
         let pairs = || before.iter().zip(newest.iter().copied());
         let unchanged = pairs().all(|(before, newest)| before.lsn == newest.lsn);
         let known = pairs().all(|(before, newest)| newest.log.reaches(before.lsn));
@@ -167,7 +202,6 @@ fn catch_up(drafts: &mut [Draft], before: &[Vec<Arc<State>>], turns: &Turns<'_>)
                     *contents = Contents::of(&newest, range);
                 }
             }
-            contents.head.progress = progress.clone();
         }
     }
 }

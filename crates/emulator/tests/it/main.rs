@@ -26,6 +26,7 @@ mod refusals;
 mod regions;
 mod running;
 mod snapshots;
+mod split_waits;
 mod splits;
 mod throttling;
 mod transport;
