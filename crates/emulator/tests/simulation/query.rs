@@ -22,22 +22,50 @@ const PAGES_MAX: usize = 400;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     least_n: Option<u64>,
-    ordered: bool,
+    shape: Shape,
+}
+
+/// How the rows are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Any,
+    Ascending,
+    Descending,
+    Distinct,
 }
 
 impl Question {
     fn any(dice: &mut Dice) -> Question {
-        Question { least_n: dice.chance(50).then(|| dice.below(8) as u64), ordered: dice.chance(40) }
+        let least_n = dice.chance(50).then(|| dice.below(8) as u64);
+        let shape =
+            *dice.pick(&[Shape::Any, Shape::Any, Shape::Ascending, Shape::Descending, Shape::Distinct]);
+        Question { least_n, shape }
     }
 
     fn text(self) -> String {
         let filter = self.least_n.map(|least| format!(" WHERE c.n >= {least}")).unwrap_or_default();
-        format!("SELECT * FROM c{filter}{}", if self.ordered { " ORDER BY c.n" } else { "" })
+        match self.shape {
+            Shape::Any => format!("SELECT * FROM c{filter}"),
+            Shape::Ascending => format!("SELECT * FROM c{filter} ORDER BY c.n"),
+            Shape::Descending => format!("SELECT * FROM c{filter} ORDER BY c.n DESC"),
+            Shape::Distinct => format!("SELECT DISTINCT * FROM c{filter}"),
+        }
     }
 
     fn count_text(self) -> String {
         let filter = self.least_n.map(|least| format!(" WHERE c.n >= {least}")).unwrap_or_default();
         format!("SELECT VALUE COUNT(1) FROM c{filter}")
+    }
+
+    fn is_in_order(self, rows: &[Value]) -> bool {
+        rows.windows(2).all(|pair| {
+            let (first, second) = (pair[0]["n"].as_i64(), pair[1]["n"].as_i64());
+            match self.shape {
+                Shape::Any | Shape::Distinct => true,
+                Shape::Ascending => first <= second,
+                Shape::Descending => first >= second,
+            }
+        })
     }
 
     fn wants(self, body: &Value) -> bool {
@@ -60,10 +88,6 @@ fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
 
 fn rows_of(answer: &Answer) -> Vec<Value> {
     answer.json()["Documents"].as_array().unwrap().iter().map(plain).collect()
-}
-
-fn is_in_order(rows: &[Value]) -> bool {
-    rows.windows(2).all(|pair| pair[0]["n"].as_i64() <= pair[1]["n"].as_i64())
 }
 
 /// A query that is read page by page, in one region.
@@ -121,9 +145,7 @@ impl World {
                 break;
             }
         }
-        ensure(!question.ordered || is_in_order(&found), Promise::Query, || {
-            format!("not in order: {found:?}")
-        })?;
+        ensure(question.is_in_order(&found), Promise::Query, || format!("not in order: {found:?}"))?;
         let Some(lsn) = lsn else {
             return ensure(found.is_empty(), Promise::Query, || format!("nobody wrote {found:?}"));
         };
@@ -195,12 +217,12 @@ impl World {
         let (region, mut question) = (self.fresh_region(dice), Question::any(dice));
         let leases = match dice.below(4) {
             0 => {
-                question.ordered = false;
+                question.shape = Shape::Any;
                 vec![Lease::new(Place::Everywhere)]
             }
             1 => vec![Lease::new(Place::Key(self.key(dice).header))],
             2 => {
-                question.ordered = false;
+                question.shape = Shape::Any;
                 vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))]
             }
             _ => Lease::per_range(&self.ranges),
@@ -250,10 +272,14 @@ impl World {
             (503, _) if self.is_too_stale(self.cursors[at].region, &answer)? => return Ok(true),
             _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
         }
-        let ordered = self.cursors[at].question.ordered;
-        ensure(!ordered || is_in_order(&rows), Promise::Query, || format!("not in order: {rows:?}"))?;
-        let covered =
-            |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && place.covers(key));
+        let Cursor { question, leases, .. } = &self.cursors[at];
+        ensure(question.is_in_order(&rows), Promise::Query, || format!("not in order: {rows:?}"))?;
+        // Values of DISTINCT are of all that was asked about: after a split, the first child has them all.
+        let asked = |key: &Key| match question.shape {
+            Shape::Distinct => leases.iter().any(|lease| lease.covers(key)),
+            Shape::Any | Shape::Ascending | Shape::Descending => place.covers(key),
+        };
+        let covered = |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && asked(key));
         let foreign = rows.iter().find(|row| !covered(row));
         ensure(foreign.is_none(), Promise::Query, || format!("{foreign:?} was not asked for"))?;
         let cursor = &mut self.cursors[at];
