@@ -161,6 +161,11 @@ impl Statement {
     pub fn limit(&self) -> Option<u64> {
         self.pipeline.limit()
     }
+
+    /// Whether OFFSET, LIMIT or TOP leave anything out.
+    pub fn is_limited(&self) -> bool {
+        self.offset() > 0 || self.limit().is_some()
+    }
 }
 
 /// A condition on one document: the `from c where …` of a patch.

@@ -123,7 +123,12 @@ impl Walk<'_> {
         let whole_documents = statement.returns_whole_documents();
         // A walk that changed its route since the last page has to check every item again.
         let unchecked = choice.exact && whole_documents && continues(&choice.route, from);
-        let mut run = Run::unmerged(statement, request.context);
+        // Limits are the window's affair; without any, nothing has to be left out and nothing told apart.
+        let limited = statement.is_limited();
+        let mut run = match limited {
+            true => Run::unmerged(statement, request.context),
+            false => Run::new(statement, request.context, InputOrder::AlreadyOrdered),
+        };
         let mut cursor = request.cursor(self.state, choice, from);
         while !self.window.is_over()
             && let Some(place) = cursor.next()
@@ -141,7 +146,8 @@ impl Walk<'_> {
                 None
             } else {
                 run.push(&place.item.value())?;
-                Some(run.drain_unmerged().into_iter().map(|row| row.row).collect())
+                let unmerged = run.drain_unmerged().into_iter().map(|row| row.row);
+                Some(if limited { unmerged.collect() } else { run.drain() })
             };
             let count = rows.as_ref().map_or(1, Vec::len);
             outcome.count_document(&place.item, count > 0);

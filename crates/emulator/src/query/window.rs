@@ -55,8 +55,7 @@ impl Window {
 
     /// What a token has to say of it: nothing when every row counts.
     pub(super) fn told(&self, statement: &Statement) -> u64 {
-        let limited = statement.offset() > 0 || statement.limit().is_some();
-        if limited { self.passed } else { 0 }
+        if statement.is_limited() { self.passed } else { 0 }
     }
 }
 

@@ -1,9 +1,9 @@
 //! How long writers wait while the range they write to splits.
 //!
-//! A measurement, with a bound that only a copy within the writers' turn would break:
+//! A measurement, of which a loaded machine makes little sense, so it is only run when asked for:
 //!
 //! ```text
-//! PERI_ITEMS=100000 cargo test -p perihelion-emulator --release --test it split_waits -- --nocapture
+//! PERI_ITEMS=100000 cargo test -p perihelion-emulator --release --test it split_waits -- --ignored --nocapture
 //! ```
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const DOCS: &str = "/dbs/d/colls/c/docs";
 const REGIONS: u8 = 3;
 
 fn items() -> usize {
-    std::env::var("PERI_ITEMS").ok().and_then(|items| items.parse().ok()).unwrap_or(1_000)
+    std::env::var("PERI_ITEMS").ok().and_then(|items| items.parse().ok()).unwrap_or(10_000)
 }
 
 /// Three regions that all write, with a container of one range.
@@ -63,6 +63,7 @@ async fn writes(account: Arc<TestAccount>, region: u8, stop: Arc<AtomicBool>) ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "a measurement: see the top of the file"]
 async fn writers_do_not_wait_for_the_copy_when_a_range_splits() {
     let account = account().await;
     for id in 0..items() {
@@ -94,6 +95,6 @@ async fn writers_do_not_wait_for_the_copy_when_a_range_splits() {
             at(1.0)
         );
     }
-    // Writers that wait for all of it wait as long as it takes; a loaded machine makes both longer.
-    assert!(longest < split.max(Duration::from_secs(1)), "{longest:?} of {split:?}");
+    // Writers that waited for the copy would wait as long as the split takes.
+    assert!(longest < split.max(Duration::from_millis(100)), "{longest:?} of {split:?}");
 }

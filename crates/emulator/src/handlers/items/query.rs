@@ -156,8 +156,8 @@ fn scope_of(
 /// goes on by the number of rows) is continued over all of that by the child that inherited its beginning;
 /// the other one has nothing to add. Of any other, each child has its own rows.
 fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
-    let limited = statement.offset() > 0 || statement.limit().is_some();
-    let one_for_all = from.rows().is_some() || limited || statement.rows_of() != RowsOf::Documents;
+    let one_for_all =
+        from.rows().is_some() || statement.is_limited() || statement.rows_of() != RowsOf::Documents;
     let begun = from.begun();
     if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
         return scope;
