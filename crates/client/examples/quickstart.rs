@@ -1,23 +1,20 @@
-//! A database, a container, an item and a query: the whole of the README's example.
+//! A database, a container, an item and a query: the program of the README, word for word.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
-//! cargo run -p perihelion --example quickstart
+//! COSMOS_CONNECTION_STRING="AccountEndpoint=…;AccountKey=…" cargo run -p perihelion --example quickstart
 //! ```
 
+#![expect(clippy::print_stdout, reason = "an example is there to be read")]
+
 use futures::TryStreamExt as _;
-use perihelion::{ContainerProperties, CosmosClient, PartitionKeyDefinition, Query, Result};
+use perihelion::{ContainerProperties, CosmosClient, PartitionKeyDefinition, Query};
 use serde_json::{Value, json};
 
-mod shop;
-
 #[tokio::main]
-async fn main() -> Result<()> {
-    run(&shop::connect()?).await
-}
-
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
-pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
+async fn main() -> perihelion::Result<()> {
+    // What `peri up` prints, or what the portal shows under Keys.
+    let account = std::env::var("COSMOS_CONNECTION_STRING").expect("COSMOS_CONNECTION_STRING is set");
+    let client = CosmosClient::from_connection_string(&account)?;
     client.create_database_if_missing("shop").await?;
     let shop = client.database("shop");
     let by_category = PartitionKeyDefinition::hash("/category")?;
@@ -30,8 +27,6 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let cheap =
         Query::new("SELECT * FROM c WHERE c.price < @most ORDER BY c.price").with_parameter("@most", 10);
     let rows: Vec<Value> = items.query_items(cheap).stream().try_collect().await?;
-    for row in rows {
-        println!("{row}");
-    }
+    println!("{rows:?}");
     Ok(())
 }

@@ -25,11 +25,64 @@
 //! # }
 //! ```
 //!
-//! A call is a value until it is awaited, so options go in between:
-//! `orders.replace_item("ada", "o-1", &order).if_match(etag).await?`. Clients are cheap to clone and share
-//! their connections, caches and what they know of the account's regions.
+//! # A tour
 //!
-//! Errors say what to do next: see [`ErrorKind`].
+//! | to | begin with |
+//! |---|---|
+//! | connect | [`CosmosClient::from_connection_string`], [`with_key`](CosmosClient::with_key), [`from_credential`](CosmosClient::from_credential), or [`builder`](CosmosClient::builder) for options |
+//! | make and list | [`create_database_if_missing`](CosmosClient::create_database_if_missing), [`create_container_if_missing`](DatabaseClient::create_container_if_missing), [`list_databases`](CosmosClient::list_databases), [`list_containers`](DatabaseClient::list_containers) |
+//! | store | [`create_item`](ContainerClient::create_item), [`upsert_item`](ContainerClient::upsert_item), [`replace_item`](ContainerClient::replace_item), [`delete_item`](ContainerClient::delete_item) |
+//! | change a part | [`patch_item`](ContainerClient::patch_item) with a [`Patch`] |
+//! | change several at once | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
+//! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing |
+//! | ask | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
+//! | follow | [`change_feed`](ContainerClient::change_feed) |
+//! | pay | [`throughput`](ContainerClient::throughput), [`set_throughput`](ContainerClient::set_throughput) |
+//!
+//! **A call is a value until it is awaited**, so options go in between:
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use perihelion::{ContainerClient, Item, OperationOptions, Result, TimeoutOptions};
+//! # use serde_json::Value;
+//! # async fn run(orders: ContainerClient) -> Result<()> {
+//! let Item { value: mut order, etag, .. } = orders.read_item::<Item<Value>>("ada", "o-1").await?.into_value();
+//! order["paid"] = true.into();
+//! let quick = TimeoutOptions::new().with_end_to_end(Duration::from_secs(1));
+//! orders
+//!     .replace_item("ada", "o-1", &order)
+//!     .if_match(etag)
+//!     .options(OperationOptions::new().with_timeouts(quick))
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Clients are cheap to clone** and share their connections, caches and what they know of the account's regions.
+//! Make one for each account and keep it. Dropping a call cancels it and leaves nothing behind.
+//!
+//! **Answers say what they cost.** A [`Response`] has the value, its etag, the charge, the session token and the
+//! [`Diagnostics`]: every attempt, where it went, how long it took and what was done about it.
+//!
+//! **Errors say what to do next**: their [`ErrorKind`] to the program, their text to whoever reads it.
+//!
+//! ```no_run
+//! # use perihelion::{ContainerClient, ErrorKind, Result};
+//! # async fn run(orders: ContainerClient, order: serde_json::Value) -> Result<()> {
+//! match orders.create_item("ada", &order).await {
+//!     Ok(_) => {}
+//!     Err(error) if error.kind() == ErrorKind::Conflict => println!("ordered before"),
+//!     // No answer came: a create that is sent again would not know its own item. Read, then decide.
+//!     Err(error) if error.kind() == ErrorKind::Undecided => println!("ordered, perhaps: {error}"),
+//!     Err(error) => return Err(error),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the client does on its own about regions that are down, slow or behind, partitions that move and requests that
+//! are throttled is a table in the repository, `docs/retries.md`; the settings for it are [`OperationOptions`] and
+//! [`DriverOptions`], or environment variables (`docs/configuration.md`).
 
 #![warn(missing_docs)]
 

@@ -22,7 +22,7 @@ impl Account {
     pub fn new(endpoint: &str, credential: Credential) -> Result<Account> {
         let bad = |problem: String| Error::new(ErrorKind::Configuration, problem);
         let url = Url::parse(endpoint.trim())
-            .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL: {error}")))?;
+            .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL ({error}); one looks like `https://name.documents.azure.com`")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(bad(format!(
                 "the account endpoint `{endpoint}` is not an http or https URL of a host"

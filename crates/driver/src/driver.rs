@@ -108,6 +108,12 @@ impl CosmosDriver {
         self.0.container(name, deadline).await
     }
 
+    /// The container its name leads to now, when what is known of it does not fit. Many who ask at once ask once.
+    pub async fn container_after(&self, known: &Arc<Container>) -> Result<Arc<Container>> {
+        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
+        self.0.refreshed_container(known, deadline).await
+    }
+
     /// The physical partitions of a container, in the order of the ring. Asked for if they are not known.
     pub async fn partitions(&self, container: &Arc<Container>) -> Result<Arc<PartitionRanges>> {
         let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;

@@ -167,6 +167,8 @@ pub struct Error(Box<Story>);
 struct Story {
     kind: ErrorKind,
     message: String,
+    /// The resource it is about.
+    about: Option<String>,
     status: Option<(Status, SubStatus)>,
     activity_id: Option<String>,
     retry_after: Option<Duration>,
@@ -180,15 +182,10 @@ const MESSAGE_BYTES_MAX: usize = 2048;
 impl Error {
     /// An error with a message: lower case, no full stop, what is wrong rather than what failed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        let mut message = message.into();
-        if message.len() > MESSAGE_BYTES_MAX {
-            let end = (0..=MESSAGE_BYTES_MAX).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-            message.truncate(end);
-            message.push('…');
-        }
         Error(Box::new(Story {
             kind,
-            message,
+            message: cut(message.into()),
+            about: None,
             status: None,
             activity_id: None,
             retry_after: None,
@@ -200,13 +197,34 @@ impl Error {
     /// The error of an answer of the service, with the message of its body.
     pub fn of_answer(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
         let message = service_message(body).unwrap_or_else(|| format!("the service answered {status}"));
-        Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
+        let kind = match ErrorKind::of_status(status, sub_status) {
+            // The one refusal that no permission helps against has no sub-status of its own.
+            ErrorKind::Forbidden if message.contains(NOT_NOW) => ErrorKind::Unauthenticated,
+            kind => kind,
+        };
+        Error::new(kind, message).with_status(status, sub_status)
     }
 
     /// The same, of another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Error {
         self.0.kind = kind;
+        self
+    }
+
+    /// The same, in other words.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Error {
+        self.0.message = cut(message.into());
+        self
+    }
+
+    /// The same, about this resource, unless it is known to be about another.
+    #[must_use]
+    pub fn about(mut self, link: &str) -> Error {
+        if !link.is_empty() {
+            self.0.about.get_or_insert_with(|| link.to_owned());
+        }
         self
     }
 
@@ -255,6 +273,11 @@ impl Error {
         &self.0.message
     }
 
+    /// The resource it is about, `dbs/shop/colls/orders/docs/o-1`; its feed's parent for what has no id yet.
+    pub fn resource(&self) -> Option<&str> {
+        self.0.about.as_deref()
+    }
+
     /// The status of the last answer; none when there was none.
     pub fn status(&self) -> Option<Status> {
         self.0.status.map(|(status, _)| status)
@@ -286,6 +309,19 @@ impl Error {
     }
 }
 
+/// What is kept of a message.
+fn cut(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        let end = (0..=MESSAGE_BYTES_MAX).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+/// How the service refuses a signature or token that is too old, or from the future.
+const NOT_NOW: &str = "token is not valid at the current time";
+
 /// The words in an error body: `{"code": …, "message": …}`.
 fn service_message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
@@ -301,26 +337,56 @@ fn service_message(body: &[u8]) -> Option<String> {
     (!words.is_empty()).then_some(words)
 }
 
-/// What is wrong, out of a message whose rest is for support: `Message: {"Errors":["…"]}` and the ids of the request.
+/// What is wrong, out of a message whose rest is for support, in one line.
 pub(crate) fn service_words(message: &str) -> String {
-    #[derive(Deserialize)]
-    struct List {
-        #[serde(rename = "Errors")]
-        errors: Vec<String>,
-    }
     let first = message.split("\r\nActivityId:").next().unwrap_or(message).trim();
-    let list: Option<List> =
-        first.strip_prefix("Message:").and_then(|list| serde_json::from_str(list.trim()).ok());
-    match list {
-        Some(list) if !list.errors.is_empty() => list.errors.join("; "),
-        _ => first.to_owned(),
+    let words = listed_errors(first).unwrap_or_else(|| first.to_owned());
+    words.replace("\r\n", " ").replace('\n', "\\n")
+}
+
+/// The words of `Message: {"Errors": ["…"]}`, and of `{"errors": [{"code": …, "message": …, "location": …}]}`,
+/// which is how queries are told what is wrong with them.
+fn listed_errors(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Listed {
+        #[serde(alias = "Errors")]
+        errors: Vec<Entry>,
     }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Entry {
+        Text(String),
+        Placed { code: String, message: String, location: Option<Place> },
+        Plain { message: String },
+    }
+    #[derive(Deserialize)]
+    struct Place {
+        start: u64,
+        end: u64,
+    }
+    let json = text.strip_prefix("Message:").unwrap_or(text).trim();
+    let Listed { errors } = serde_json::from_str(json).ok()?;
+    if errors.is_empty() {
+        return None;
+    }
+    let words = errors.into_iter().map(|entry| match entry {
+        Entry::Text(message) | Entry::Plain { message } => message,
+        Entry::Placed { code, message, location: None } => format!("{message} ({code})"),
+        Entry::Placed { code, message, location: Some(Place { start, end }) } => {
+            format!("{message} ({code}, characters {start} to {end})")
+        }
+    });
+    Some(words.collect::<Vec<_>>().join("; "))
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Story { kind, message, status, activity_id, diagnostics, .. } = &*self.0;
-        write!(f, "{kind}: {message}")?;
+        let Story { kind, message, about, status, activity_id, diagnostics, .. } = &*self.0;
+        write!(f, "{kind}: ")?;
+        if let Some(about) = about {
+            write!(f, "{about}: ")?;
+        }
+        write!(f, "{message}")?;
         if let Some((status, sub_status)) = status {
             write!(f, " ({}/{sub_status})", status.0)?;
         }
@@ -340,10 +406,11 @@ impl fmt::Debug for Error {
         if !f.alternate() {
             return fmt::Display::fmt(self, f);
         }
-        let Story { kind, message, status, activity_id, retry_after, diagnostics, source } = &*self.0;
+        let Story { kind, message, about, status, activity_id, retry_after, diagnostics, source } = &*self.0;
         f.debug_struct("Error")
             .field("kind", kind)
             .field("message", message)
+            .field("about", about)
             .field("status", status)
             .field("activity_id", activity_id)
             .field("retry_after", retry_after)
@@ -423,15 +490,45 @@ mod tests {
         let body = br#"{"code":"NotFound","message":"Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x"}"#;
         let error = Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
         assert_eq!(error.message(), "gone");
-        let shown = error.to_string();
-        assert_eq!(shown, "not_found: gone (404/0); activity 7; check the names and the partition key");
         for message in ["Message: {}", "Message: none", r#"Message: {"Errors":[]}"#] {
             assert_eq!(service_words(message), message, "what is not understood is kept");
         }
+        let shown = error.about("dbs/d").about("dbs").to_string();
+        assert_eq!(
+            shown,
+            "not_found: dbs/d: gone (404/0); activity 7; check the names and the partition key"
+        );
         for body in [&b""[..], b"<html>", b"[]", br#"{"message":""}"#] {
             let error = Error::of_answer(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, body);
             assert_eq!(error.message(), "the service answered 503 ServiceUnavailable");
         }
+    }
+
+    #[test]
+    fn errors_in_a_list_are_told_one_after_the_other_and_in_one_line() {
+        for (message, words) in [
+            (r#"Message: {"Errors":["one","two"]}"#, "one; two"),
+            (
+                r#"{"errors":[{"severity":"Error","location":{"start":9,"end":13},"code":"SC1001","message":"near 'x'"}]}"#,
+                "near 'x' (SC1001, characters 9 to 13)",
+            ),
+            (r#"{"errors":[{"code":"SC2","message":"no"},{"message":"bare"}]}"#, "no (SC2); bare"),
+            (r#"Message: {"Errors":[7]}"#, r#"Message: {"Errors":[7]}"#),
+            ("signed 'get\n\n'", "signed 'get\\n\\n'"),
+        ] {
+            let body = serde_json::json!({"code": "BadRequest", "message": message}).to_string();
+            let error = Error::of_answer(Status::BAD_REQUEST, SubStatus::NONE, body.as_bytes());
+            assert_eq!(error.message(), words);
+        }
+    }
+
+    #[test]
+    fn clocks_that_differ_are_told_from_a_missing_permission() {
+        let body = br#"{"message":"The authorization token is not valid at the current time. Please create another"}"#;
+        let error = Error::of_answer(Status::FORBIDDEN, SubStatus::NONE, body);
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+        let error = Error::of_answer(Status::FORBIDDEN, SubStatus::NONE, b"{}");
+        assert_eq!(error.kind(), ErrorKind::Forbidden);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountProperties {
-    /// Empty, and required.
-    #[serde(rename = "_self")]
+    /// Empty.
+    #[serde(rename = "_self", default)]
     pub self_link: String,
     /// The account's name. Not `localhost`: the JavaScript client would ignore the regions.
     pub id: String,
@@ -104,8 +104,14 @@ impl Default for ReplicationPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsistencyPolicy {
-    /// What a request gets that asks for nothing.
+    /// What a request gets that asks for nothing. A level that was invented later counts as the default one, so
+    /// that sessions are kept.
+    #[serde(deserialize_with = "known_level")]
     pub default_consistency_level: ConsistencyLevel,
+}
+
+fn known_level<'de, D: serde::Deserializer<'de>>(text: D) -> Result<ConsistencyLevel, D::Error> {
+    Ok(String::deserialize(text)?.parse().unwrap_or_default())
 }
 
 /// How reads are spread over replicas.

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use driver::change_feed::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges};
 use serde::de::DeserializeOwned;
 
-use super::query::range_of;
+use super::query::{is_another_container, range_of};
 use crate::container::ContainerClient;
 use crate::serialize::from_body;
 use crate::{OperationOptions, PartitionKey, Result};
@@ -74,14 +74,22 @@ impl<T: DeserializeOwned> FollowChanges<T> {
 
     /// Starts it. What is written after this call is in one of its pages.
     pub async fn start(self) -> Result<Changes<T>> {
+        // A continuation belongs to the container it came from, and to no other of its name.
+        let is_new = self.feed.continuation.is_none();
+        let feed = match self.begin().await {
+            Err(error) if is_new && is_another_container(&error) => self.begin().await?,
+            feed => feed?,
+        };
+        Ok(Changes { feed, again: is_new.then(|| Box::new(self)), change: PhantomData })
+    }
+
+    async fn begin(&self) -> Result<ChangeFeed<ServiceChanges>> {
         let (driver, name) = (self.container.driver(), self.container.name());
-        let mut feed = self.feed;
+        let mut feed = self.feed.clone();
         if let Some(key) = &self.key {
-            let known = driver.container(name).await?;
-            feed = feed.with_range(range_of(key, known.partition_key())?);
+            feed = feed.with_range(range_of(key, &self.container).await?);
         }
-        let feed = driver.change_feed(name, feed, &self.options).await?;
-        Ok(Changes { feed, change: PhantomData })
+        driver.change_feed(name, feed, &self.options).await
     }
 }
 
@@ -95,6 +103,8 @@ impl<T> fmt::Debug for FollowChanges<T> {
 #[derive(Debug)]
 pub struct Changes<T> {
     feed: ChangeFeed<ServiceChanges>,
+    /// What to start again if the container turns out to be another one: until the first page.
+    again: Option<Box<FollowChanges<T>>>,
     change: PhantomData<fn() -> T>,
 }
 
@@ -112,8 +122,22 @@ pub struct ChangesPage<T> {
 
 impl<T: DeserializeOwned> Changes<T> {
     /// The next changes, or word that there are none anywhere. Dropping the call loses nothing.
+    ///
+    /// Changes that do not fit into `T` are an error ([`Mismatch`](crate::ErrorKind::Mismatch)) and are not told again;
+    /// where items of several shapes are stored, follow them as [`serde_json::Value`].
     pub async fn next_page(&mut self) -> Result<ChangesPage<T>> {
-        let page = self.feed.next_page().await?;
+        let page = match (self.feed.next_page().await, self.again.take()) {
+            (Err(error), Some(follow)) if is_another_container(&error) => {
+                self.feed = follow.begin().await?;
+                self.feed.next_page().await?
+            }
+            // Another try of the same page is still the first one.
+            (Err(error), again) => {
+                self.again = again;
+                return Err(error);
+            }
+            (page, _) => page?,
+        };
         let items = page.items.iter().map(|item| from_body(item)).collect::<Result<_>>()?;
         Ok(ChangesPage { items, caught_up: page.caught_up(), charge: page.charge })
     }

@@ -11,6 +11,7 @@ use futures::Stream;
 use futures::stream::try_unfold;
 use protocol::container::{KeyCoverage, PartitionKeyDefinition};
 use protocol::partition::{EpkRange, effective_key, prefix_range};
+use protocol::status::{Status, SubStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -120,14 +121,12 @@ impl<T: DeserializeOwned> QueryItems<T> {
 
     /// Plans it; pages are asked for one by one, and [can be gone on from](Pages::continuation) elsewhere.
     pub async fn pages(self) -> Result<Pages<T>> {
-        let (driver, name) = (self.container.driver(), self.container.name());
-        let mut paging = self.paging;
-        if let Some(key) = &self.key {
-            let known = driver.container(name).await?;
-            paging = paging.with_range(range_of(key, known.partition_key())?);
-        }
-        let pages = driver.query(name, self.query.body()?, &paging, &self.options).await?;
-        Ok(Pages { pages, row: PhantomData })
+        let QueryItems { container, query, key, paging, options, .. } = self;
+        let question = Question { container, body: query.body()?, key, paging, options };
+        let pages = question.plan().await?;
+        // A continuation belongs to the container it came from, and to no other of its name.
+        let again = question.paging.continuation.is_none().then(|| Box::new(question));
+        Ok(Pages { pages, again, row: PhantomData })
     }
 
     /// Its rows, one by one, asking for pages as they are needed. Ends with the first error.
@@ -163,23 +162,63 @@ impl<T> fmt::Debug for QueryItems<T> {
     }
 }
 
-/// The stretch of the ring that a key stands for.
-pub(super) fn range_of(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Result<EpkRange> {
-    match definition.coverage(key) {
-        KeyCoverage::Complete => Ok(EpkRange::point(effective_key(definition, key))),
-        KeyCoverage::Prefix => Ok(prefix_range(definition, key)),
-        KeyCoverage::TooLong => {
-            let (given, wanted) = (key.components().len(), definition.paths.len());
-            let message = format!("the partition key has {given} components and the container's {wanted}");
-            Err(Error::new(ErrorKind::BadRequest, message))
+/// What is asked, whatever its rows are read as.
+#[derive(Debug)]
+struct Question {
+    container: ContainerClient,
+    body: bytes::Bytes,
+    key: Option<PartitionKey>,
+    paging: QueryOptions,
+    options: OperationOptions,
+}
+
+impl Question {
+    async fn plan(&self) -> Result<QueryPages<ServicePages>> {
+        let mut paging = self.paging.clone();
+        if let Some(key) = &self.key {
+            paging = paging.with_range(range_of(key, &self.container).await?);
         }
+        let (driver, name) = (self.container.driver(), self.container.name());
+        driver.query(name, self.body.clone(), &paging, &self.options).await
     }
+}
+
+/// The stretch of the ring that a key stands for.
+pub(super) async fn range_of(key: &PartitionKey, container: &ContainerClient) -> Result<EpkRange> {
+    let driver = container.driver();
+    let known = driver.container(container.name()).await?;
+    if let Some(range) = stretch(key, known.partition_key()) {
+        return Ok(range);
+    }
+    // It may have been made again, with another key.
+    let newest = driver.container_after(&known).await?;
+    stretch(key, newest.partition_key()).ok_or_else(|| {
+        let (given, wanted) = (key.components().len(), newest.partition_key().paths.len());
+        let message = format!("the partition key has {given} components and the container's {wanted}");
+        Error::new(ErrorKind::BadRequest, message).about(container.name().link())
+    })
+}
+
+/// The same, by a definition; none if the key is too long for it.
+fn stretch(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
+    match definition.coverage(key) {
+        KeyCoverage::Complete => Some(EpkRange::point(effective_key(definition, key))),
+        KeyCoverage::Prefix => Some(prefix_range(definition, key)),
+        KeyCoverage::TooLong => None,
+    }
+}
+
+/// Whether the container was made again under its name since it was looked up.
+pub(super) fn is_another_container(error: &Error) -> bool {
+    error.is_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH)
 }
 
 /// A query under way.
 #[derive(Debug)]
 pub struct Pages<T> {
     pages: QueryPages<ServicePages>,
+    /// What to ask again if the container turns out to be another one: until the first page.
+    again: Option<Box<Question>>,
     row: PhantomData<fn() -> T>,
 }
 
@@ -198,9 +237,22 @@ pub struct Page<T> {
 }
 
 impl<T: DeserializeOwned> Pages<T> {
-    /// The next page; none after the last. After an error the same page can be asked for again.
+    /// The next page; none after the last. After an error the same page can be asked for again, unless its rows
+    /// do not fit into `T` ([`Mismatch`](crate::ErrorKind::Mismatch)).
     pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
-        let Some(page) = self.pages.next_page().await? else { return Ok(None) };
+        let page = match (self.pages.next_page().await, self.again.take()) {
+            (Err(error), Some(question)) if is_another_container(&error) => {
+                self.pages = question.plan().await?;
+                self.pages.next_page().await?
+            }
+            // Another try of the same page is still the first one.
+            (Err(error), again) => {
+                self.again = again;
+                return Err(error);
+            }
+            (page, _) => page?,
+        };
+        let Some(page) = page else { return Ok(None) };
         let items = page.rows.iter().map(|row| from_body(row)).collect::<Result<_>>()?;
         let (charge, requests, diagnostics) = (page.charge, page.requests, page.diagnostics);
         Ok(Some(Page { items, charge, requests, diagnostics }))

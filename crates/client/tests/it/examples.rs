@@ -38,9 +38,6 @@ mod query_pages;
 #[path = "../../examples/query_stream.rs"]
 mod query_stream;
 #[allow(dead_code, reason = "its main, and what it does not need of the shop")]
-#[path = "../../examples/quickstart.rs"]
-mod quickstart;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
 #[path = "../../examples/throughput.rs"]
 mod throughput;
 #[path = "../../examples/two_regions.rs"]
@@ -72,9 +69,29 @@ example!(the_example_patch_item_runs, patch_item);
 example!(the_example_point_read_runs, point_read);
 example!(the_example_query_pages_runs, query_pages);
 example!(the_example_query_stream_runs, query_stream);
-example!(the_example_quickstart_runs, quickstart);
 example!(the_example_throughput_runs, throughput);
 example!(the_example_write_items_runs, write_items);
+
+/// As its readers run it: with a connection string in the environment.
+#[tokio::test]
+async fn the_program_of_the_readme_runs_word_for_word() {
+    let lab = Lab::start().await;
+    let readme = include_str!("../../../../README.md");
+    let program = include_str!("../../examples/quickstart.rs");
+    let (_, words) = program.split_once("\n\nuse ").expect("it uses something");
+    assert!(
+        readme.contains(&format!("```rust\nuse {words}```")),
+        "README.md has another program than quickstart.rs"
+    );
+
+    let mut run = std::process::Command::new(env!("CARGO"));
+    run.args(["run", "--quiet", "--package", "perihelion", "--example", "quickstart"])
+        .env("COSMOS_CONNECTION_STRING", lab.running.connection_string());
+    let output =
+        tokio::task::spawn_blocking(move || run.output()).await.expect("no panic").expect("cargo runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("\"category\": String(\"tea\")"), "{output:?}");
+}
 
 #[test]
 fn the_example_two_regions_runs() {
@@ -88,7 +105,7 @@ fn every_example_is_run() {
     for entry in folder.read_dir().expect("a folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("text");
         let Some(name) = name.strip_suffix(".rs") else { continue };
-        let elsewhere = ["bulk", "change_feed_processor"].contains(&name);
+        let elsewhere = ["quickstart", "bulk", "change_feed_processor"].contains(&name);
         assert!(elsewhere || this.contains(&format!("mod {name};")), "no test runs the example {name}");
     }
 }

@@ -5,6 +5,9 @@
     reason = "each example is a program of its own, so each brings the shop along"
 )]
 
+mod bad_input;
+mod canned;
+mod containers_that_change;
 mod credential;
 mod examples;
 mod feeds;
@@ -19,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// A running account, and a client of it.
 struct Lab {
     client: CosmosClient,
-    _running: Running,
+    running: Running,
 }
 
 impl Lab {
@@ -28,7 +31,7 @@ impl Lab {
         config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
-        Lab { client, _running: running }
+        Lab { client, running }
     }
 
     /// A container whose partition key is `/customer`.

@@ -53,9 +53,8 @@ impl AccountCache {
 
 /// Reads the answer to `GET /`. An account without a region to read from is no account.
 pub fn parse_account(body: &[u8]) -> Result<AccountProperties, Error> {
-    let account: AccountProperties = serde_json::from_slice(body).map_err(|error| {
-        Error::new(ErrorKind::BadResponse, format!("the endpoint does not answer as an account: {error}"))
-    })?;
+    let account: AccountProperties = serde_json::from_slice(body)
+        .map_err(|error| Error::new(ErrorKind::BadResponse, error.to_string()))?;
     if account.readable_locations.is_empty() {
         return Err(Error::new(ErrorKind::BadResponse, "the account names no region to read from"));
     }

@@ -3,6 +3,7 @@
 //! Each is asked by one operation for all that need the answer (`cache`), and goes on for as long as one of
 //! them waits, so none of them hangs on the deadline of whoever happened to come first.
 
+use std::error::Error as _;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -106,10 +107,11 @@ impl Inner {
             context: ExecutionContext::Initial,
             deadline: self.clock.now() + limits.request_timeout,
         };
-        match self.transport.execute(request, &limits).await.outcome {
+        let answer = match self.transport.execute(request, &limits).await.outcome {
             TransportOutcome::Success(answer) => parse_account(&answer.body),
             outcome => Err(pipeline::error_of(outcome, self.clock.time_of_day())),
-        }
+        };
+        answer.map_err(|error| no_account(error, endpoint))
     }
 
     /// Carries out an operation of the driver's own.
@@ -136,6 +138,16 @@ impl Inner {
             ContainerDefinition::parse(response.body())
         }
         .boxed()
+    }
+
+    /// The container that the name of `known` leads to now.
+    pub(super) async fn refreshed_container(
+        &self,
+        known: &Arc<Container>,
+        deadline: Instant,
+    ) -> Result<Arc<Container>> {
+        let fetch = || Arc::clone(&self.shared()).fetch_container(known.name().clone());
+        self.within(deadline, self.containers.refresh(known, fetch)).await
     }
 
     /// Forgets a container that its name no longer leads to.
@@ -179,6 +191,31 @@ impl Inner {
     ) -> BoxFuture<'static, Result<PartitionRanges>> {
         let feed = Ranges { inner: self, name };
         async move { read_ranges(known.as_deref(), &feed).await }.boxed()
+    }
+}
+
+/// Why there is no account at an endpoint: what would be about a resource elsewhere is about the endpoint here.
+fn no_account(error: Error, endpoint: &Endpoint) -> Error {
+    use perihelion_http::ErrorKind::{Malformed, Untrusted};
+    let (authority, message) = (endpoint.authority(), error.message());
+    let cause = error.source().and_then(|cause| perihelion_http::Error::of(cause)).map(|cause| cause.kind());
+    match (error.kind(), cause) {
+        (ErrorKind::Unavailable, Some(Untrusted)) => {
+            let message = format!(
+                "{message}; trust the certificate of {authority}, or use http where it is on this machine"
+            );
+            error.with_message(message).with_kind(ErrorKind::Configuration)
+        }
+        (ErrorKind::NotFound | ErrorKind::BadRequest | ErrorKind::BadResponse, _)
+        | (ErrorKind::Unavailable, Some(Malformed)) => {
+            let message = format!("{authority} does not answer as an account: {message}");
+            error.with_message(message).with_kind(ErrorKind::BadResponse)
+        }
+        (ErrorKind::Unavailable, _) => {
+            let message = format!("no account can be reached at {authority}; check the endpoint: {message}");
+            error.with_message(message)
+        }
+        _ => error,
     }
 }
 

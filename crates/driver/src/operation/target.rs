@@ -227,6 +227,20 @@ impl Target {
         self.resource
     }
 
+    /// The resource as a person knows it; of a feed, the resource that it belongs to.
+    pub fn link(&self) -> &str {
+        // Resources that are signed by their `_rid` alone say more in their path.
+        if self.resource == ResourceType::Offer { &self.path } else { self.signed_link() }
+    }
+
+    /// Whether one of its ids is empty, `.` or `..`. No resource has such an id, and the path of one would lead
+    /// to its parent: such a target must not be sent.
+    pub fn names_nothing(&self) -> bool {
+        let strange = |step| matches!(step, "" | "%2E" | "%2E%2E");
+        // Only where something was escaped, which is hardly ever.
+        self.link.is_some() && self.path.split('/').any(strange)
+    }
+
     /// Whether it is a feed, not one resource.
     pub fn is_feed(&self) -> bool {
         self.is_feed
@@ -255,12 +269,12 @@ fn push_word(path: &mut String, kind: ResourceType) {
     path.push_str(kind.word());
 }
 
-/// Appends `word/id` and says whether the id had to be escaped.
+/// Appends `word/id` and says whether the id had to be escaped, or cannot be in a path.
 fn push_entry(path: &mut String, kind: ResourceType, id: &str) -> bool {
     push_word(path, kind);
     path.push('/');
-    // Dots alone would be taken for a step in the path.
-    if id == "." || id == ".." {
+    // Dots alone would be taken for a step in the path, even escaped: see `Target::names_nothing`.
+    if matches!(id, "" | "." | "..") {
         id.chars().for_each(|_| path.push_str("%2E"));
         return true;
     }
@@ -311,6 +325,27 @@ mod tests {
         assert_eq!(target.signed_link(), "dbs/a b/colls/ü/docs/x/y?");
         assert_eq!(Target::items(&name).signed_link(), "dbs/a b/colls/ü");
         assert_eq!(Target::item(&ContainerName::new("d", "c"), "..").path(), "dbs/d/colls/c/docs/%2E%2E");
+    }
+
+    #[test]
+    fn an_id_that_leads_elsewhere_names_nothing() {
+        let name = ContainerName::new("d", "c");
+        for (target, names_nothing) in [
+            (Target::account(), false),
+            (Target::databases(), false),
+            (Target::item(&name, "i"), false),
+            (Target::item(&name, "..."), false),
+            (Target::item(&name, "a/b"), false),
+            (Target::item(&name, ""), true),
+            (Target::item(&name, "."), true),
+            (Target::item(&name, ".."), true),
+            (Target::database(""), true),
+            (Target::containers(".."), true),
+            (Target::items(&ContainerName::new("d", "")), true),
+            (Target::item(&ContainerName::new(".", "c"), "i"), true),
+        ] {
+            assert_eq!(target.names_nothing(), names_nothing, "{target:?}");
+        }
     }
 
     #[test]

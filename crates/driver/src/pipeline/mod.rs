@@ -32,7 +32,7 @@ use self::build_request::Parts;
 use self::evaluate::{Situation, evaluate};
 use self::step::{Effect, Step, Verdict};
 use crate::diagnostics::Recorder;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hedging::winner::{Choice, Lane, Side, choose, is_final};
 use crate::hedging::{self, Race, eligibility::may_be_raced, threshold::threshold};
 use crate::operation::{Operation, Response, header};
@@ -49,6 +49,11 @@ pub(crate) async fn execute<S: Surroundings>(
     settings: &OperationSettings,
     started: Instant,
 ) -> Result<Response> {
+    if operation.target().names_nothing() {
+        let link = operation.target().link();
+        let message = format!("an id of `{link}` is empty or made of dots, which no resource can have");
+        return Err(Error::new(ErrorKind::BadRequest, message));
+    }
     let deadline = started + settings.timeouts.end_to_end;
     let recorder = Recorder::new(operation.kind().name(), started);
     let mut execution = Execution { surroundings, operation, settings, deadline, recorder };
@@ -336,7 +341,7 @@ impl<'a, S: Surroundings> Execution<'a, S> {
     /// The same error, with what was tried.
     fn told(self, error: Error) -> Error {
         let now = self.surroundings.clock().now();
-        error.with_diagnostics(self.recorder.finish(now))
+        error.about(self.operation.target().link()).with_diagnostics(self.recorder.finish(now))
     }
 }
 
