@@ -22,17 +22,17 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let readings = ContainerProperties::new("readings", key);
     metered.create_container_with(&readings, &Throughput::manual(500)).await?;
     let readings = metered.container("readings");
-    println!("{:?}", readings.throughput().await?);
+    println!("{:?}", readings.throughput().await?.value());
 
     readings.set_throughput(&Throughput::manual(800)).await?;
-    println!("{:?}", readings.throughput().await?);
+    println!("{:?}", readings.throughput().await?.value());
 
     // From a tenth of it up to 4000, as it is needed.
     readings.set_throughput(&Throughput::autoscale(4000)).await?;
-    println!("{:?}", readings.throughput().await?);
+    println!("{:?}", readings.throughput().await?.value());
 
     // A container of a database with a throughput of its own has none.
-    println!("the database: {:?}", metered.throughput().await?);
+    println!("the database: {:?}", metered.throughput().await?.value());
     metered.delete().await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::IntoFuture;
 
-use driver::operation::Operation;
+use driver::operation::{Operation, Precondition};
 use driver::options::OperationOptions;
 use driver::{CosmosDriver, Error, ErrorKind, Response};
 use futures::future::BoxFuture;
@@ -35,6 +35,14 @@ impl<R> Call<R> {
     pub fn options(mut self, options: OperationOptions) -> Call<R> {
         self.options = options;
         self
+    }
+
+    /// Writes only if what is there still has this version; otherwise the error is
+    /// [`PreconditionFailed`](crate::ErrorKind::PreconditionFailed). For containers and databases; items have a
+    /// call of their own.
+    pub fn if_match(self, etag: impl Into<String>) -> Call<R> {
+        let etag = etag.into();
+        self.change(|operation| operation.with_precondition(Precondition::IfMatch(etag)))
     }
 
     /// Sees at least what this session token has seen, instead of what this client has.

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::client::CosmosClient;
 use crate::response::Response;
 use crate::serialize::to_body;
+use crate::{FeedRange, Result};
 
 /// One container of a database. Cheap to clone; keep one per container.
 #[derive(Clone, Debug)]
@@ -50,6 +51,14 @@ impl ContainerClient {
         let operation =
             to_body(properties).map(|body| Operation::new(OperationKind::Replace, target).with_body(body));
         Call::new(self.driver(), operation, Response::read)
+    }
+
+    /// The parts it has now, one for each physical partition: for readers that share the work. A part stays
+    /// valid when its partition splits.
+    pub async fn feed_ranges(&self) -> Result<Vec<FeedRange>> {
+        let container = self.driver().container(&self.name).await?;
+        let partitions = self.driver().partitions(&container).await?;
+        Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
     }
 
     /// Deletes it with everything in it.

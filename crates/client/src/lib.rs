@@ -36,7 +36,8 @@
 //! | change several at once | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
 //! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing |
 //! | ask | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
-//! | follow | [`change_feed`](ContainerClient::change_feed) |
+//! | store very many | [`bulk`](ContainerClient::bulk) |
+//! | follow | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
 //! | pay | [`throughput`](ContainerClient::throughput), [`set_throughput`](ContainerClient::set_throughput) |
 //!
 //! **A call is a value until it is awaited**, so options go in between:

@@ -47,6 +47,11 @@ impl<T> Response<T> {
         self.value
     }
 
+    /// Both.
+    pub(crate) fn into_parts(self) -> (T, driver::Response) {
+        (self.value, self.answer)
+    }
+
     /// The status of the answer.
     pub fn status(&self) -> Status {
         self.answer.status()

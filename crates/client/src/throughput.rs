@@ -42,7 +42,7 @@ struct Offers {
 
 impl DatabaseClient {
     /// The throughput its containers share; none if they do not.
-    pub async fn throughput(&self) -> Result<Option<Throughput>> {
+    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
         read(&self.client, Target::database(self.id())).await
     }
 
@@ -54,7 +54,7 @@ impl DatabaseClient {
 
 impl ContainerClient {
     /// Its own throughput; none if it shares the database's.
-    pub async fn throughput(&self) -> Result<Option<Throughput>> {
+    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
         read(self.client(), Target::container(self.name())).await
     }
 
@@ -64,20 +64,18 @@ impl ContainerClient {
     }
 }
 
-async fn read(client: &CosmosClient, target: Target) -> Result<Option<Throughput>> {
-    match offer(client, target).await? {
-        None => Ok(None),
-        Some(offer) => {
-            offer.throughput().map(Some).map_err(|error| Error::new(ErrorKind::BadResponse, error.message))
-        }
-    }
+async fn read(client: &CosmosClient, target: Target) -> Result<Response<Option<Throughput>>> {
+    let (offer, answer) = offer(client, target).await?.into_parts();
+    let throughput = offer.as_ref().map(Offer::throughput).transpose();
+    let throughput = throughput.map_err(|error| Error::new(ErrorKind::BadResponse, error.message))?;
+    Ok(Response::with_value(throughput, answer))
 }
 
 async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput) -> Result<Response<()>> {
     let mut answer = None;
     // From manual to autoscale, or back, the service chooses the amount; the one that is wanted is set after.
     for _ in 0..2 {
-        let Some(mut offer) = offer(client, target.clone()).await? else {
+        let Some(mut offer) = offer(client, target.clone()).await?.into_value() else {
             let message =
                 "it has no throughput of its own; it shares another's, or the account is serverless";
             return Err(Error::new(ErrorKind::NotFound, message));
@@ -113,7 +111,8 @@ fn migration(offer: &Offer, throughput: &Throughput) -> Option<&'static str> {
     }
 }
 
-async fn offer(client: &CosmosClient, target: Target) -> Result<Option<Offer>> {
+/// The offer of a resource, if it has one of its own.
+async fn offer(client: &CosmosClient, target: Target) -> Result<Response<Option<Offer>>> {
     let options = OperationOptions::new();
     let resource = Operation::new(OperationKind::Read, target);
     let resource = client.driver.execute_operation(&resource, &options).await?;
@@ -124,5 +123,6 @@ async fn offer(client: &CosmosClient, target: Target) -> Result<Option<Offer>> {
     });
     let query = Operation::new(OperationKind::Query, Target::offers()).with_body(to_body(&query)?);
     let answer = client.driver.execute_operation(&query, &options).await?;
-    Ok(from_body::<Offers>(answer.body())?.offers.into_iter().next())
+    let offer = from_body::<Offers>(answer.body())?.offers.into_iter().next();
+    Ok(Response::with_value(offer, answer))
 }

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountProperties {
-    /// Empty.
-    #[serde(rename = "_self", default)]
+    /// Empty, and required.
+    #[serde(rename = "_self")]
     pub self_link: String,
     /// The account's name. Not `localhost`: the JavaScript client would ignore the regions.
     pub id: String,
@@ -265,6 +265,13 @@ mod tests {
         assert!(serde_json::from_str::<Value>(engine).is_ok_and(|engine| engine.is_object()));
         let read: AccountProperties = serde_json::from_value(body).expect("what was written");
         assert_eq!(read, account);
+    }
+
+    #[test]
+    fn a_consistency_level_from_the_future_is_read_as_the_default() {
+        let policy = r#"{"defaultConsistencyLevel":"Quantum"}"#;
+        let policy: ConsistencyPolicy = serde_json::from_str(policy).unwrap();
+        assert_eq!(policy.default_consistency_level, ConsistencyLevel::Session);
     }
 
     #[test]

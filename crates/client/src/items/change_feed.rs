@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::query::{is_another_container, range_of};
 use crate::container::ContainerClient;
 use crate::serialize::from_body;
-use crate::{OperationOptions, PartitionKey, Result};
+use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 
 impl ContainerClient {
     /// Follows what is written to the container, from now on unless it is told otherwise.
@@ -51,6 +51,13 @@ impl<T: DeserializeOwned> FollowChanges<T> {
     /// Follows the items of this key only, or of all keys that begin like it.
     pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> FollowChanges<T> {
         self.key = Some(key.into());
+        self
+    }
+
+    /// Follows this part of the container only: one of its [ranges](ContainerClient::feed_ranges). Readers that
+    /// take one each see every change once.
+    pub fn range(mut self, range: FeedRange) -> FollowChanges<T> {
+        self.feed = self.feed.with_range(range);
         self
     }
 

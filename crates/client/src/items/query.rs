@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use driver::diagnostics::Diagnostics;
 use driver::query::{QueryOptions, QueryPages, ServicePages};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::container::ContainerClient;
 use crate::serialize::{from_body, to_body};
-use crate::{OperationOptions, PartitionKey, Result};
+use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 
 /// A query and its parameters.
 ///
@@ -98,6 +98,18 @@ impl<T: DeserializeOwned> QueryItems<T> {
     /// Looks at the items of this key only, or of all keys that begin like it.
     pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> QueryItems<T> {
         self.key = Some(key.into());
+        self
+    }
+
+    /// Looks at this part of the container only: one of its [ranges](ContainerClient::feed_ranges).
+    pub fn range(mut self, range: FeedRange) -> QueryItems<T> {
+        self.paging = self.paging.with_range(range);
+        self
+    }
+
+    /// How many partitions are asked at a time; eight unless it is said.
+    pub fn parallel_max(mut self, requests: NonZeroUsize) -> QueryItems<T> {
+        self.paging = self.paging.with_parallel_max(requests);
         self
     }
 

@@ -111,7 +111,7 @@ async fn a_certificate_that_nobody_vouches_for_is_named() {
 fn strange_account(base: &str) -> Vec<u8> {
     let region = json!({"name": "West US", "databaseAccountEndpoint": base, "altitude": 3});
     let body = json!({
-        "id": "strange", "_rid": "strange.documents.azure.com", "flavour": {"new": true},
+        "_self": "", "id": "strange", "_rid": "strange.documents.azure.com", "flavour": {"new": true},
         "writableLocations": [region], "readableLocations": [region],
         "userConsistencyPolicy": {"defaultConsistencyLevel": "Quantum"},
         "enableMultipleWriteLocations": false,

@@ -103,3 +103,46 @@ async fn changes_are_followed_from_the_beginning_or_from_where_somebody_stopped(
     assert_eq!(feed.next_page().await.expect("a page").items, [late]);
     assert!(feed.next_page().await.expect("a page").caught_up);
 }
+
+#[tokio::test]
+async fn the_parts_of_a_container_are_the_whole_of_it() {
+    let lab = Lab::start().await;
+    let orders = lab.wide_orders().await;
+    fill(&orders).await;
+    let ranges = orders.feed_ranges().await.expect("known");
+    assert!(ranges.len() > 1, "{ranges:?}");
+    let (mut rows, mut changes) = (Vec::new(), Vec::new());
+    for range in ranges {
+        let part: Vec<Order> = orders
+            .query_items("SELECT * FROM c")
+            .range(range.clone())
+            .stream()
+            .try_collect()
+            .await
+            .expect("rows");
+        rows.extend(totals(&part));
+        let feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).range(range);
+        let mut feed = feed.start().await.expect("started");
+        loop {
+            let page = feed.next_page().await.expect("a page");
+            if page.caught_up {
+                break;
+            }
+            changes.extend(totals(&page.items));
+        }
+    }
+    for mut seen in [rows, changes] {
+        seen.sort_by(f64::total_cmp);
+        assert_eq!(seen, (0..30).map(f64::from).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn the_changes_of_one_key_are_followed() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    fill(&orders).await;
+    let feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).partition_key("customer-3");
+    let page = feed.start().await.expect("started").next_page().await.expect("a page");
+    assert_eq!(totals(&page.items), [3.0, 13.0, 23.0]);
+}

@@ -16,7 +16,7 @@ mod processor;
 mod resources;
 
 use emulator::{Emulator, EmulatorConfig, Running};
-use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition};
+use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Throughput};
 use serde::{Deserialize, Serialize};
 
 /// A running account, and a client of it.
@@ -32,6 +32,16 @@ impl Lab {
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
         Lab { client, running }
+    }
+
+    /// The same, with several partitions.
+    async fn wide_orders(&self) -> ContainerClient {
+        self.client.create_database("shop").await.expect("made");
+        let shop = self.client.database("shop");
+        let key = PartitionKeyDefinition::hash("/customer").expect("a path");
+        let orders = ContainerProperties::new("orders", key);
+        shop.create_container_with(&orders, &Throughput::manual(30_000)).await.expect("made");
+        shop.container("orders")
     }
 
     /// A container whose partition key is `/customer`.

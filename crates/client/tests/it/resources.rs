@@ -30,11 +30,13 @@ async fn throughput_is_read_and_changed() {
     let manual = Throughput::Manual(500);
     shop.create_container_with(&ContainerProperties::new("orders", key), &manual).await.expect("made");
     let orders = shop.container("orders");
-    assert_eq!(orders.throughput().await.expect("read"), Some(manual));
+    let read = orders.throughput().await.expect("read");
+    assert!(read.charge() > 0.0 && !read.diagnostics().attempts().is_empty());
+    assert_eq!(read.into_value(), Some(manual));
     let autoscale = Throughput::Autoscale { max: 4000, increment_percent: None };
     orders.set_throughput(&autoscale).await.expect("changed");
-    assert_eq!(orders.throughput().await.expect("read"), Some(autoscale));
-    assert_eq!(shop.throughput().await.expect("read"), None);
+    assert_eq!(orders.throughput().await.expect("read").value(), &Some(autoscale));
+    assert_eq!(shop.throughput().await.expect("read").value(), &None);
 }
 
 #[tokio::test]
