@@ -30,3 +30,9 @@ async fn main() -> perihelion::Result<()> {
     println!("{rows:?}");
     Ok(())
 }
+
+/// The same, for the test that runs it.
+#[allow(dead_code, reason = "the example itself has no use for it")]
+pub(crate) fn run() -> perihelion::Result<()> {
+    main()
+}

@@ -197,12 +197,7 @@ impl Error {
     /// The error of an answer of the service, with the message of its body.
     pub fn of_answer(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
         let message = service_message(body).unwrap_or_else(|| format!("the service answered {status}"));
-        let kind = match ErrorKind::of_status(status, sub_status) {
-            // The one refusal that no permission helps against has no sub-status of its own.
-            ErrorKind::Forbidden if message.contains(NOT_NOW) => ErrorKind::Unauthenticated,
-            kind => kind,
-        };
-        Error::new(kind, message).with_status(status, sub_status)
+        Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
     }
 
     /// The same, of another kind.
@@ -318,9 +313,6 @@ fn cut(mut message: String) -> String {
     }
     message
 }
-
-/// How the service refuses a signature or token that is too old, or from the future.
-const NOT_NOW: &str = "token is not valid at the current time";
 
 /// The words in an error body: `{"code": …, "message": …}`.
 fn service_message(body: &[u8]) -> Option<String> {
@@ -520,15 +512,6 @@ mod tests {
             let error = Error::of_answer(Status::BAD_REQUEST, SubStatus::NONE, body.as_bytes());
             assert_eq!(error.message(), words);
         }
-    }
-
-    #[test]
-    fn clocks_that_differ_are_told_from_a_missing_permission() {
-        let body = br#"{"message":"The authorization token is not valid at the current time. Please create another"}"#;
-        let error = Error::of_answer(Status::FORBIDDEN, SubStatus::NONE, body);
-        assert_eq!(error.kind(), ErrorKind::Unauthenticated);
-        let error = Error::of_answer(Status::FORBIDDEN, SubStatus::NONE, b"{}");
-        assert_eq!(error.kind(), ErrorKind::Forbidden);
     }
 
     #[test]

@@ -154,12 +154,11 @@ async fn a_server_that_lies_about_lengths_is_not_waited_for_beyond_the_deadline(
     let long = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{\"id\":\"shop\"}".to_vec();
     let odd = b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}".to_vec();
     let chunks = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}".to_vec();
-    for (reply, kinds) in [
-        (short, [ErrorKind::DeadlineExceeded, ErrorKind::Unavailable]),
-        (long, [ErrorKind::BadResponse, ErrorKind::BadResponse]),
-        (odd, [ErrorKind::BadResponse, ErrorKind::Unavailable]),
-        (chunks, [ErrorKind::BadResponse, ErrorKind::Unavailable]),
-    ] {
+    // How often it is tried before the deadline is a matter of chance.
+    let may_be = [ErrorKind::DeadlineExceeded, ErrorKind::Unavailable, ErrorKind::BadResponse];
+    for (reply, kinds) in
+        [(short, &may_be[..]), (long, &[ErrorKind::BadResponse]), (odd, &may_be[..]), (chunks, &may_be[..])]
+    {
         let server =
             Canned::start(
                 move |line, base| {
@@ -181,7 +180,7 @@ async fn clocks_that_differ_are_told_from_a_missing_permission() {
     let running = Emulator::start(config).await.expect("the emulator starts");
     let client = CosmosClient::from_connection_string(&running.connection_string()).expect("a client");
     let error = fails(client.database("shop").read().into_future(), SOON).await;
-    check(&error, ErrorKind::Unauthenticated, &["current server time", "the clock of this machine"]);
+    check(&error, ErrorKind::Unauthenticated, &["the clock of this machine is wrong"]);
 }
 
 #[tokio::test]

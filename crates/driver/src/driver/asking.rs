@@ -196,7 +196,7 @@ impl Inner {
 
 /// Why there is no account at an endpoint: what would be about a resource elsewhere is about the endpoint here.
 fn no_account(error: Error, endpoint: &Endpoint) -> Error {
-    use perihelion_http::ErrorKind::{Malformed, Untrusted};
+    use perihelion_http::ErrorKind::Untrusted;
     let (authority, message) = (endpoint.authority(), error.message());
     let cause = error.source().and_then(|cause| perihelion_http::Error::of(cause)).map(|cause| cause.kind());
     match (error.kind(), cause) {
@@ -206,8 +206,7 @@ fn no_account(error: Error, endpoint: &Endpoint) -> Error {
             );
             error.with_message(message).with_kind(ErrorKind::Configuration)
         }
-        (ErrorKind::NotFound | ErrorKind::BadRequest | ErrorKind::BadResponse, _)
-        | (ErrorKind::Unavailable, Some(Malformed)) => {
+        (ErrorKind::NotFound | ErrorKind::BadRequest | ErrorKind::BadResponse, _) => {
             let message = format!("{authority} does not answer as an account: {message}");
             error.with_message(message).with_kind(ErrorKind::BadResponse)
         }
