@@ -16,8 +16,9 @@ pub const SHAPE: Shape = Shape { work: Work::Read, wire: Wire::Http2, in_flight:
 pub fn measure(options: &Options, peri: &Peri) -> Result<Cell, String> {
     // A slot has to be long beside the delay, or its two ends are what is measured.
     let options = Options { rounds: options.rounds.div_ceil(2), slot: options.slot * 4, ..options.clone() };
-    peri.command(&["fault", "delay", TAKES])?;
-    let cell = points::measure(&options, SHAPE, peri, READS);
+    let cell = points::measure_after(&options, SHAPE, peri, READS, || {
+        peri.command(&["fault", "delay", TAKES]).map(drop)
+    });
     peri.command(&["fault", "clear"])?;
     cell
 }

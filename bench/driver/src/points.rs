@@ -56,6 +56,17 @@ impl Subject {
 
 /// Measures one cell in a container.
 pub fn measure(options: &Options, shape: Shape, peri: &Peri, container: &str) -> Result<Cell, String> {
+    measure_after(options, shape, peri, container, || Ok(()))
+}
+
+/// The same, when something was done to the server after everybody has met it.
+pub fn measure_after(
+    options: &Options,
+    shape: Shape,
+    peri: &Peri,
+    container: &str,
+    then: impl FnOnce() -> Result<(), String>,
+) -> Result<Cell, String> {
     let supply = Supply::new();
     let mut subjects = Vec::new();
     for kind in Kind::ALL {
@@ -64,6 +75,7 @@ pub fn measure(options: &Options, shape: Shape, peri: &Peri, container: &str) ->
         subject.run(shape, &supply, options.slot).map_err(|error| format!("{}: {error}", kind.name()))?;
         subjects.push(subject);
     }
+    then()?;
     let mut rounds = Vec::new();
     for round in 0..options.rounds {
         let mut rates = [None; 3];
