@@ -32,7 +32,7 @@ async fn main() -> perihelion::Result<()> {
 }
 
 /// The same, for the test that runs it.
-#[allow(dead_code, reason = "the example itself has no use for it")]
+#[allow(dead_code, clippy::main_recursion, reason = "the example itself has no use for it")]
 pub(crate) fn run() -> perihelion::Result<()> {
     main()
 }

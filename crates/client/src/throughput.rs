@@ -93,7 +93,7 @@ async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput)
             Some(header) => operation.with_header(header, HeaderValue::from_static("true")),
             None => operation,
         };
-        let done = client.driver.execute_operation(&operation, &OperationOptions::new()).await?;
+        let done = Box::pin(client.driver.execute_operation(&operation, &OperationOptions::new())).await?;
         if migration.is_none() {
             return Response::without_body(done);
         }
@@ -115,14 +115,14 @@ fn migration(offer: &Offer, throughput: &Throughput) -> Option<&'static str> {
 async fn offer(client: &CosmosClient, target: Target) -> Result<Response<Option<Offer>>> {
     let options = OperationOptions::new();
     let resource = Operation::new(OperationKind::Read, target);
-    let resource = client.driver.execute_operation(&resource, &options).await?;
+    let resource = Box::pin(client.driver.execute_operation(&resource, &options)).await?;
     let Identity { rid } = from_body(resource.body())?;
     let query = json!({
         "query": "SELECT * FROM o WHERE o.offerResourceId = @rid",
         "parameters": [{"name": "@rid", "value": rid}],
     });
     let query = Operation::new(OperationKind::Query, Target::offers()).with_body(to_body(&query)?);
-    let answer = client.driver.execute_operation(&query, &options).await?;
+    let answer = Box::pin(client.driver.execute_operation(&query, &options)).await?;
     let offer = from_body::<Offers>(answer.body())?.offers.into_iter().next();
     Ok(Response::with_value(offer, answer))
 }

@@ -83,8 +83,8 @@ impl<T: DeserializeOwned> FollowChanges<T> {
     pub async fn start(self) -> Result<Changes<T>> {
         // A continuation belongs to the container it came from, and to no other of its name.
         let is_new = self.feed.continuation.is_none();
-        let feed = match self.begin().await {
-            Err(error) if is_new && is_another_container(&error) => self.begin().await?,
+        let feed = match Box::pin(self.begin()).await {
+            Err(error) if is_new && is_another_container(&error) => Box::pin(self.begin()).await?,
             feed => feed?,
         };
         Ok(Changes { feed, again: is_new.then(|| Box::new(self)), change: PhantomData })
@@ -133,10 +133,10 @@ impl<T: DeserializeOwned> Changes<T> {
     /// Changes that do not fit into `T` are an error ([`Mismatch`](crate::ErrorKind::Mismatch)) and are not told again;
     /// where items of several shapes are stored, follow them as [`serde_json::Value`].
     pub async fn next_page(&mut self) -> Result<ChangesPage<T>> {
-        let page = match (self.feed.next_page().await, self.again.take()) {
+        let page = match (Box::pin(self.feed.next_page()).await, self.again.take()) {
             (Err(error), Some(follow)) if is_another_container(&error) => {
-                self.feed = follow.begin().await?;
-                self.feed.next_page().await?
+                self.feed = Box::pin(follow.begin()).await?;
+                Box::pin(self.feed.next_page()).await?
             }
             // Another try of the same page is still the first one.
             (Err(error), again) => {

@@ -135,7 +135,7 @@ impl<T: DeserializeOwned> QueryItems<T> {
     pub async fn pages(self) -> Result<Pages<T>> {
         let QueryItems { container, query, key, paging, options, .. } = self;
         let question = Question { container, body: query.body()?, key, paging, options };
-        let pages = question.plan().await?;
+        let pages = Box::pin(question.plan()).await?;
         // A continuation belongs to the container it came from, and to no other of its name.
         let again = question.paging.continuation.is_none().then(|| Box::new(question));
         Ok(Pages { pages, again, row: PhantomData })
@@ -252,10 +252,10 @@ impl<T: DeserializeOwned> Pages<T> {
     /// The next page; none after the last. After an error the same page can be asked for again, unless its rows
     /// do not fit into `T` ([`Mismatch`](crate::ErrorKind::Mismatch)).
     pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
-        let page = match (self.pages.next_page().await, self.again.take()) {
+        let page = match (Box::pin(self.pages.next_page()).await, self.again.take()) {
             (Err(error), Some(question)) if is_another_container(&error) => {
-                self.pages = question.plan().await?;
-                self.pages.next_page().await?
+                self.pages = Box::pin(question.plan()).await?;
+                Box::pin(self.pages.next_page()).await?
             }
             // Another try of the same page is still the first one.
             (Err(error), again) => {

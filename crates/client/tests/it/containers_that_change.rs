@@ -67,7 +67,7 @@ async fn a_container_that_vanished_is_named_and_one_that_came_back_is_used() {
                 .await
                 .expect_err("gone"),
         );
-        gone(orders.change_feed::<Value>().start().await.err().expect("gone"));
+        gone(orders.change_feed::<Value>().start().await.expect_err("gone"));
     }
     other.database("shop").create_container(&by(&["/customer"])).await.expect("made again");
     orders.upsert_item("ada", &item("2")).await.expect("made");
