@@ -1,5 +1,7 @@
 //! Accounts, as commands that move items reach them: through the client that any program has.
 
+use std::error::Error as _;
+
 use perihelion::{Account, ContainerClient, ContainerProperties, CosmosClient, Error, ErrorKind};
 use protocol::authorization::EMULATOR_KEY;
 
@@ -18,7 +20,7 @@ pub(crate) fn local() -> String {
 pub(crate) fn client(connection_string: &str) -> Result<CosmosClient, Failure> {
     let usage = |error: Error| Failure::usage(format!("this is no connection string: {}", error.message()));
     let account = Account::from_connection_string(connection_string).map_err(usage)?;
-    CosmosClient::builder(account).application("peri").build().map_err(|error| failure(&error))
+    CosmosClient::builder(account).application("peri").build().map_err(|error| Failure::usage(reason(&error)))
 }
 
 /// A container of it, whether or not there is one.
@@ -48,6 +50,8 @@ pub(crate) fn reason(error: &Error) -> String {
 pub(crate) fn failure(error: &Error) -> Failure {
     let reason = reason(error);
     match error.kind() {
+        // Its certificate is not trusted: nothing that was typed is wrong.
+        ErrorKind::Configuration if error.source().is_some() => Failure::unreachable(&reason),
         ErrorKind::Configuration => Failure::usage(reason),
         ErrorKind::Unauthenticated => {
             Failure::refused(&reason).hint("check the key in --connection-string or PERI_CONNECTION_STRING")
