@@ -14,21 +14,15 @@ use crate::transport::authorization::Credential;
 #[derive(Clone)]
 pub struct Account {
     endpoint: Url,
+    backup_endpoints: Vec<Url>,
     credential: Credential,
 }
 
 impl Account {
     /// The account at `endpoint`, asked with `credential`.
     pub fn new(endpoint: &str, credential: Credential) -> Result<Account> {
-        let bad = |problem: String| Error::new(ErrorKind::Configuration, problem);
-        let url = Url::parse(endpoint.trim())
-            .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL ({error}); one looks like `https://name.documents.azure.com`")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(bad(format!(
-                "the account endpoint `{endpoint}` is not an http or https URL of a host"
-            )));
-        }
-        Ok(Account { endpoint: url, credential })
+        let endpoint = url_of(endpoint)?;
+        Ok(Account { endpoint, backup_endpoints: Vec::new(), credential })
     }
 
     /// The account at `endpoint`, asked with an account key as the portal shows it.
@@ -52,6 +46,37 @@ impl Account {
             *scope = Some(said.into());
         }
         self
+    }
+
+    /// The same, with further endpoints to meet the account at: those of its regions, or names of your own for
+    /// them (private endpoints). They are asked, in this order, where the account is, whenever its own endpoint
+    /// fails or is silent; operations then go to the regions it names. What was said before is replaced.
+    ///
+    /// Of an account of the service whose preferred regions are said they are known without. The credential is
+    /// shown to them, so an account that is reached by https has no backup endpoint that is not.
+    ///
+    /// ```
+    /// use perihelion_driver::Account;
+    ///
+    /// let account = Account::with_key("https://shop.documents.azure.com", "a2V5")?
+    ///     .with_backup_endpoints(["https://shop-eastus.documents.azure.com", "https://shop.internal.example"])?;
+    /// assert_eq!(account.backup_endpoints().len(), 2);
+    /// # Ok::<(), perihelion_driver::Error>(())
+    /// ```
+    pub fn with_backup_endpoints<E: AsRef<str>>(
+        mut self,
+        endpoints: impl IntoIterator<Item = E>,
+    ) -> Result<Account> {
+        let urls = endpoints.into_iter().map(|endpoint| url_of(endpoint.as_ref()));
+        self.backup_endpoints = urls.collect::<Result<_>>()?;
+        let in_clear = |url: &&Url| self.endpoint.scheme() == "https" && url.scheme() != "https";
+        match self.backup_endpoints.iter().find(in_clear) {
+            Some(url) => Err(Error::new(
+                ErrorKind::Configuration,
+                format!("the backup endpoint `{url}` is not https, as the account's own endpoint is"),
+            )),
+            None => Ok(self),
+        }
     }
 
     /// The account of a connection string: `AccountEndpoint=https://…;AccountKey=…;`.
@@ -80,10 +105,26 @@ impl Account {
         &self.endpoint
     }
 
+    /// Where else it can be met.
+    pub fn backup_endpoints(&self) -> &[Url] {
+        &self.backup_endpoints
+    }
+
     /// Who asks.
     pub fn credential(&self) -> &Credential {
         &self.credential
     }
+}
+
+/// The URL of an endpoint, with a trailing slash.
+fn url_of(endpoint: &str) -> Result<Url> {
+    let bad = |problem: String| Error::new(ErrorKind::Configuration, problem);
+    let url = Url::parse(endpoint.trim())
+        .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL ({error}); one looks like `https://name.documents.azure.com`")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(bad(format!("the account endpoint `{endpoint}` is not an http or https URL of a host")));
+    }
+    Ok(url)
 }
 
 /// Never the secret.
@@ -122,6 +163,25 @@ mod tests {
             ("AccountEndpoint=https://a.example/;AccountKey=%%%", "is not base64"),
         ] {
             let error = Account::from_connection_string(text).expect_err(text);
+            assert_eq!(error.kind(), ErrorKind::Configuration);
+            assert!(error.message().contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_backup_endpoint_is_a_url_and_no_less_private_than_the_accounts_own() {
+        let account = |endpoint| Account::with_key(endpoint, "a2V5").expect("valid");
+        let backups = ["https://b.example", "https://c.example:444/"];
+        let given = account("https://a.example").with_backup_endpoints(backups).expect("valid");
+        let shown: Vec<&str> = given.backup_endpoints().iter().map(Url::as_str).collect();
+        assert_eq!(shown, ["https://b.example/", "https://c.example:444/"]);
+        assert!(account("http://a.example").with_backup_endpoints(["http://b.example"]).is_ok());
+        for (endpoint, backup, problem) in [
+            ("https://a.example", "b.example", "`b.example` is not a URL"),
+            ("https://a.example", "http://b.example", "`http://b.example/` is not https"),
+            ("http://a.example", "ftp://b.example", "is not an http or https URL"),
+        ] {
+            let error = account(endpoint).with_backup_endpoints([backup]).expect_err(backup);
             assert_eq!(error.kind(), ErrorKind::Configuration);
             assert!(error.message().contains(problem), "{error}");
         }

@@ -4,14 +4,14 @@
 //! `routing`, what is known of containers in `cache`, one attempt in `transport`. Here they meet.
 
 mod asking;
+mod meeting;
 mod surroundings;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, Once, Weak};
 
-use azure_core::http::Url;
-
+use crate::account::Account;
 use crate::background::Background;
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
 use crate::clock::Clock;
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) settings: DriverSettings,
     pub(crate) transport: Transport,
     pub(crate) account: StateCell<AccountState>,
+    /// Endpoints beside the account's own to meet it at.
+    backup_endpoints: Vec<Endpoint>,
     pub(crate) partitions: StateCell<PartitionState>,
     properties: AccountCache,
     refreshes: Mutex<RefreshHistory>,
@@ -53,18 +55,20 @@ pub(crate) struct Inner {
 
 impl CosmosDriver {
     pub(crate) fn new(
-        endpoint: Url,
+        account: &Account,
         settings: DriverSettings,
         transport: Transport,
         clock: Clock,
     ) -> CosmosDriver {
-        let account = AccountState::unknown(Endpoint::global(endpoint));
+        let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
+        let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
             transport,
             account: StateCell::new(account),
+            backup_endpoints,
             partitions: StateCell::new(partitions),
             properties: AccountCache::new(),
             refreshes: Mutex::default(),
@@ -94,7 +98,7 @@ impl CosmosDriver {
         let started = inner.clock.now();
         inner.begin();
         if !inner.account.peek(AccountState::is_known) {
-            inner.within(started + settings.timeouts.end_to_end, inner.meet_account()).await?;
+            inner.meet_account(started + settings.timeouts.end_to_end).await?;
         }
         let result = pipeline::execute(inner, operation, &settings, started).await;
         inner.count(operation, &result);
@@ -168,7 +172,7 @@ impl CosmosDriver {
     /// How many requests to this account are under way over HTTP/2, those of other drivers included.
     pub fn in_flight(&self) -> u32 {
         let account = self.0.account.snapshot();
-        self.0.transport.adaptive().in_flight(account.all())
+        self.0.transport.adaptive().in_flight(account.all().chain(&self.0.backup_endpoints))
     }
 
     /// Asks the account where it is now, unless that was done a moment ago.
@@ -196,7 +200,7 @@ impl CosmosDriver {
             return Ok(());
         }
         let deadline = inner.clock.now() + inner.settings.operation.timeouts.end_to_end;
-        inner.within(deadline, inner.meet_account()).await
+        inner.meet_account(deadline).await
     }
 }
 
@@ -223,7 +227,7 @@ impl Inner {
             Some(result) => result,
             None => Err(Error::new(
                 ErrorKind::DeadlineExceeded,
-                "the deadline passed while the account or the container was looked up",
+                "the deadline passed while the container was looked up",
             )),
         }
     }

@@ -61,7 +61,7 @@ impl CosmosRuntime {
             shared.application.as_deref(),
             shared.clock.clone(),
         );
-        Ok(CosmosDriver::new(account.endpoint().clone(), settings, transport, shared.clock.clone()))
+        Ok(CosmosDriver::new(account, settings, transport, shared.clock.clone()))
     }
 
     /// The connections.

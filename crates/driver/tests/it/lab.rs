@@ -86,9 +86,18 @@ impl Lab {
 
     /// A driver with options of its own.
     pub(crate) fn driver_with(&self, options: DriverOptions) -> CosmosDriver {
+        self.driver_of(&self.account(), options)
+    }
+
+    /// The account as its connection string names it: by the endpoint of its first region.
+    pub(crate) fn account(&self) -> Account {
+        Account::from_connection_string(&self.running.connection_string()).expect("valid")
+    }
+
+    /// A driver for this account, said in another way.
+    pub(crate) fn driver_of(&self, account: &Account, options: DriverOptions) -> CosmosDriver {
         let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
-        let account = Account::from_connection_string(&self.running.connection_string()).expect("valid");
-        runtime.driver(&account, options).expect("valid")
+        runtime.driver(account, options).expect("valid")
     }
 
     /// A driver with another account key.

@@ -7,6 +7,7 @@ mod change_feed;
 mod lab;
 mod liar;
 mod load;
+mod meeting;
 mod queries;
 mod retries;
 mod secure;

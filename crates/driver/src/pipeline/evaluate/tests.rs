@@ -63,6 +63,8 @@ struct World {
     others: usize,
     hub_is_elsewhere: bool,
     partition_failover: bool,
+    /// Whether the operation is about the account's own records, and so about no partition.
+    metadata: bool,
 }
 
 fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
@@ -84,7 +86,7 @@ fn judge_by(
             operation,
             region: &Region::new("West"),
             hub_is_elsewhere: world.hub_is_elsewhere,
-            partition: Some(&partition),
+            partition: (!world.metadata).then_some(&partition),
             others: world.others,
             partition_failover: world.partition_failover,
             attempts,
@@ -365,6 +367,21 @@ fn a_write_that_may_have_been_received_is_never_sent_again() {
                 judge(&outcome, &operation, &Attempts::default(), World { others: 2, ..World::default() });
             assert_eq!(verdict.step, Step::GiveUp(Why::Undecided), "{kind:?} {outcome:?}");
         }
+    }
+}
+
+#[test]
+fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
+    let lists = Operation::new(OperationKind::ReadFeed, Target::partition_key_ranges(&container()));
+    let makes = Operation::new(OperationKind::Create, Target::containers("d"));
+    for (operation, sent, changes) in [
+        (&lists, Sent::NotSent, "region down"),
+        (&lists, Sent::Sent, "region down"),
+        (&makes, Sent::Sent, "–"),
+    ] {
+        let world = World { others: 2, metadata: true, ..World::default() };
+        let verdict = judge(&no_answer(sent), operation, &Attempts::default(), world);
+        assert_eq!(effects_in_words(&verdict.effects), changes, "{:?} {sent:?}", operation.kind());
     }
 }
 

@@ -50,5 +50,12 @@ fn maybe_sent(situation: &Situation<'_>) -> Verdict {
         let next = Attempts { failovers: attempts.failovers + 1, maybe_applied, ..attempts.clone() };
         situation.elsewhere(next, reason)
     };
-    verdict.with_some(situation.partition_failed())
+    verdict.with_some(situation.partition_failed().or_else(|| region_failed(situation)))
+}
+
+/// A read that is about no partition (a container, its ranges) and gets no answer speaks against the region: the
+/// next question would wait there just as long, and nothing races it.
+fn region_failed(situation: &Situation<'_>) -> Option<Effect> {
+    let is_it = situation.partition.is_none() && situation.operation.is_read_only();
+    is_it.then(|| Effect::MarkUnavailable(situation.region.clone(), Unavailable::All))
 }
