@@ -2,6 +2,7 @@
 
 use driver::CosmosDriver;
 use driver::operation::{ContainerName, Operation, OperationKind, Target};
+use driver::session::SessionScope;
 use protocol::container::ContainerProperties;
 
 use crate::call::Call;
@@ -59,6 +60,13 @@ impl ContainerClient {
         let container = self.driver().container(&self.name).await?;
         let partitions = self.driver().partitions(&container).await?;
         Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
+    }
+
+    /// What this client has seen of it, of all its partitions: a reader elsewhere that is given this sees at
+    /// least as much. None while nothing was read or written.
+    pub async fn session_token(&self) -> Result<Option<String>> {
+        let container = self.driver().container(&self.name).await?;
+        Ok(container.session().token(SessionScope::Unknown))
     }
 
     /// Deletes it with everything in it.

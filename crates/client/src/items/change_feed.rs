@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
 use driver::change_feed::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges};
+use driver::diagnostics::Diagnostics;
 use serde::de::DeserializeOwned;
 
 use super::query::{is_another_container, range_of};
@@ -73,6 +74,13 @@ impl<T: DeserializeOwned> FollowChanges<T> {
         self
     }
 
+    /// Sees at least what this session token has seen, instead of what this client has: one of an answer, or of
+    /// [`ContainerClient::session_token`].
+    pub fn session_token(mut self, token: &str) -> FollowChanges<T> {
+        self.feed = self.feed.with_session_token(token);
+        self
+    }
+
     /// Options of each request of this feed.
     pub fn options(mut self, options: OperationOptions) -> FollowChanges<T> {
         self.options = options;
@@ -125,6 +133,10 @@ pub struct ChangesPage<T> {
     pub caught_up: bool,
     /// Request units since the page before.
     pub charge: f64,
+    /// Requests since the page before: those that found nothing new are among them.
+    pub requests: u32,
+    /// What happened to the last of them, newest first.
+    pub diagnostics: Vec<Diagnostics>,
 }
 
 impl<T: DeserializeOwned> Changes<T> {
@@ -146,7 +158,9 @@ impl<T: DeserializeOwned> Changes<T> {
             (page, _) => page?,
         };
         let items = page.items.iter().map(|item| from_body(item)).collect::<Result<_>>()?;
-        Ok(ChangesPage { items, caught_up: page.caught_up(), charge: page.charge })
+        let caught_up = page.caught_up();
+        let (charge, requests, diagnostics) = (page.charge, page.requests, page.diagnostics);
+        Ok(ChangesPage { items, caught_up, charge, requests, diagnostics })
     }
 
     /// Where to go on after the pages so far. Give it to [`FollowChanges::continuation`].

@@ -125,6 +125,13 @@ impl<T: DeserializeOwned> QueryItems<T> {
         self
     }
 
+    /// Sees at least what this session token has seen, instead of what this client has: one of an answer, or of
+    /// [`ContainerClient::session_token`].
+    pub fn session_token(mut self, token: &str) -> QueryItems<T> {
+        self.paging = self.paging.with_session_token(token);
+        self
+    }
+
     /// Options of each request of this query.
     pub fn options(mut self, options: OperationOptions) -> QueryItems<T> {
         self.options = options;

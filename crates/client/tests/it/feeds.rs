@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use futures::TryStreamExt;
-use perihelion::{ChangeFeedStart, ContainerClient, ErrorKind, Query};
+use perihelion::{Account, ChangeFeedStart, ContainerClient, CosmosClient, ErrorKind, Query};
 
 use crate::{Lab, Order};
 
@@ -135,6 +135,25 @@ async fn the_parts_of_a_container_are_the_whole_of_it() {
         seen.sort_by(f64::total_cmp);
         assert_eq!(seen, (0..30).map(f64::from).collect::<Vec<_>>());
     }
+}
+
+#[tokio::test]
+async fn a_session_is_handed_on_to_queries_and_feeds_of_another_client() {
+    let lab = Lab::start_with(|config| config.lag = "1h".parse().expect("a lag")).await;
+    let orders = lab.wide_orders().await;
+    assert_eq!(orders.session_token().await.expect("known"), None, "nothing seen yet");
+    fill(&orders).await;
+    let token = orders.session_token().await.expect("known").expect("thirty writes");
+    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    let reader = CosmosClient::builder(account).preferred_regions(["North Europe"]).build().expect("valid");
+    let orders = reader.database("shop").container("orders");
+    let count = || orders.query_items::<u32>("SELECT VALUE COUNT(1) FROM c");
+    let behind: Vec<u32> = count().stream().try_collect().await.expect("one");
+    let seen: Vec<u32> = count().session_token(&token).stream().try_collect().await.expect("one");
+    assert_eq!((behind, seen), (vec![0], vec![30]));
+    let feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).session_token(&token);
+    let page = feed.start().await.expect("started").next_page().await.expect("a page");
+    assert!(!page.items.is_empty() && !page.diagnostics.is_empty(), "{page:?}");
 }
 
 #[tokio::test]

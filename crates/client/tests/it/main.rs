@@ -27,8 +27,14 @@ struct Lab {
 
 impl Lab {
     async fn start() -> Lab {
+        Lab::start_with(|_| {}).await
+    }
+
+    /// The same, changed.
+    async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> Lab {
         let mut config = EmulatorConfig::default();
         config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        change(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
         Lab { client, running }

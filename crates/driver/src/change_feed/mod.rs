@@ -26,6 +26,7 @@ use protocol::partition::EpkRange;
 pub use self::service::ServiceChanges;
 
 use self::cursor::{Continuation, Cursor, Since};
+use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::{Error, ErrorKind};
 use crate::query::PageFault;
 use crate::query::rows;
@@ -70,6 +71,8 @@ pub struct ChangeFeedOptions {
     pub range: Option<EpkRange>,
     /// Where an earlier reader of the same feed stopped; the start is then of no account.
     pub continuation: Option<String>,
+    /// What changes are at least to be told of, instead of those this driver has seen. Default: none.
+    pub session_token: Option<String>,
 }
 
 impl Default for ChangeFeedOptions {
@@ -81,6 +84,7 @@ impl Default for ChangeFeedOptions {
             parallel_max: NonZeroUsize::new(8).expect("8 is not zero"),
             range: None,
             continuation: None,
+            session_token: None,
         }
     }
 }
@@ -113,6 +117,13 @@ impl ChangeFeedOptions {
     #[must_use]
     pub fn with_range(self, range: EpkRange) -> ChangeFeedOptions {
         ChangeFeedOptions { range: Some(range), ..self }
+    }
+
+    /// Sees at least what this session token has seen, instead of what this driver has. It may be of several
+    /// partitions, between commas: each is asked for its own part.
+    #[must_use]
+    pub fn with_session_token(self, token: impl Into<String>) -> ChangeFeedOptions {
+        ChangeFeedOptions { session_token: Some(token.into()), ..self }
     }
 
     /// Goes on where an earlier reader stopped.
@@ -160,6 +171,8 @@ pub struct Changes {
     pub lsn: Option<u64>,
     /// Request units.
     pub charge: f64,
+    /// What happened on the way, where there was one.
+    pub diagnostics: Option<Diagnostics>,
 }
 
 impl Changes {
@@ -179,6 +192,10 @@ pub struct ChangePage {
     pub range: Option<EpkRange>,
     /// Request units since the page before.
     pub charge: f64,
+    /// Requests since the page before: those that found nothing new are among them.
+    pub requests: u32,
+    /// What happened to the last of them, newest first.
+    pub diagnostics: Vec<Diagnostics>,
 }
 
 impl ChangePage {
@@ -197,7 +214,31 @@ pub struct ChangeFeed<S> {
     cursors: Vec<Cursor>,
     /// Whose turn it is.
     turn: usize,
+    spent: Spent,
+}
+
+/// What was asked since the last page.
+#[derive(Debug, Default)]
+struct Spent {
     charge: f64,
+    requests: u32,
+    diagnostics: Recent,
+}
+
+impl Spent {
+    fn add(&mut self, changes: &mut Changes) {
+        self.charge += changes.charge;
+        self.requests += 1;
+        if let Some(diagnostics) = changes.diagnostics.take() {
+            self.diagnostics.push(diagnostics);
+        }
+    }
+
+    /// A page that tells of it; the next one begins anew.
+    fn page(&mut self, items: Vec<Bytes>, range: Option<EpkRange>) -> ChangePage {
+        let Spent { charge, requests, mut diagnostics } = std::mem::take(self);
+        ChangePage { items, range, charge, requests, diagnostics: diagnostics.take() }
+    }
 }
 
 impl<S: ChangeSource> ChangeFeed<S> {
@@ -214,7 +255,14 @@ impl<S: ChangeSource> ChangeFeed<S> {
             Some(text) => Continuation::parse(text, fingerprint)?.0,
             None => vec![Cursor { range: part, since: since(options.mode, options.start)? }],
         };
-        let mut feed = ChangeFeed { source, options, fingerprint, cursors: Vec::new(), turn: 0, charge: 0.0 };
+        let mut feed = ChangeFeed {
+            source,
+            options,
+            fingerprint,
+            cursors: Vec::new(),
+            turn: 0,
+            spent: Spent::default(),
+        };
         for Cursor { range, since } in begun {
             let parts = feed.source.divide(range, false).await?;
             feed.cursors.extend(parts.into_iter().map(|range| Cursor { range, since: since.clone() }));
@@ -239,11 +287,11 @@ impl<S: ChangeSource> ChangeFeed<S> {
             self.turn = (at + 1) % self.cursors.len();
             if !items.is_empty() {
                 let range = Some(self.cursors[at].range.clone());
-                return Ok(ChangePage { items, range, charge: std::mem::take(&mut self.charge) });
+                return Ok(self.spent.page(items, range));
             }
             quiet += 1;
         }
-        Ok(ChangePage { items: Vec::new(), range: None, charge: std::mem::take(&mut self.charge) })
+        Ok(self.spent.page(Vec::new(), None))
     }
 
     /// Where to go on after the pages so far, in this process or another.
@@ -260,8 +308,8 @@ impl<S: ChangeSource> ChangeFeed<S> {
     async fn ask(&mut self, at: usize) -> Result<Option<(Vec<Bytes>, String)>, Error> {
         let request = self.request(&self.cursors[at]);
         match self.source.changes(request).await {
-            Ok(changes) => {
-                self.charge += changes.charge;
+            Ok(mut changes) => {
+                self.spent.add(&mut changes);
                 Ok(Some((changes.items()?, changes.etag)))
             }
             Err(PageFault::Failed(error)) => Err(error),
@@ -314,8 +362,8 @@ impl<S: ChangeSource> ChangeFeed<S> {
                     .collect();
                 while let Some((at, answer)) = asked.next().await {
                     match answer {
-                        Ok(changes) => {
-                            self.charge += changes.charge;
+                        Ok(mut changes) => {
+                            self.spent.add(&mut changes);
                             self.cursors[at].since = Since::Etag(changes.etag);
                         }
                         Err(PageFault::Gone) => gone.push(at),

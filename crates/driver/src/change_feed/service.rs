@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use protocol::headers as names;
 use protocol::partition::EpkRange;
 use protocol::session_token::SessionToken;
@@ -26,6 +27,7 @@ pub struct ServiceChanges {
     driver: CosmosDriver,
     container: Arc<Container>,
     options: OperationOptions,
+    session_token: Option<String>,
 }
 
 impl CosmosDriver {
@@ -37,7 +39,8 @@ impl CosmosDriver {
         feed: ChangeFeedOptions,
         options: &OperationOptions,
     ) -> Result<ChangeFeed<ServiceChanges>> {
-        let source = self.changes_of(container, options).await?;
+        let mut source = self.changes_of(container, options).await?;
+        source.session_token = feed.session_token.clone();
         let rid = source.container.rid().to_owned();
         ChangeFeed::start(Arc::new(source), &rid, feed).await
     }
@@ -49,7 +52,7 @@ impl CosmosDriver {
         options: &OperationOptions,
     ) -> Result<ServiceChanges> {
         let container = self.container(container).await?;
-        Ok(ServiceChanges { driver: self.clone(), container, options: options.clone() })
+        Ok(ServiceChanges { driver: self.clone(), container, options: options.clone(), session_token: None })
     }
 }
 
@@ -74,6 +77,9 @@ impl ChangeSource for ServiceChanges {
         if let Some(items) = request.items_max {
             operation = operation.with_header(names::MAX_ITEM_COUNT, items.to_string());
         }
+        if let Some(token) = &self.session_token {
+            operation = operation.with_session_token(token);
+        }
         operation = match request.since {
             Since::Beginning => operation,
             Since::Now => operation.with_precondition(Precondition::IfNoneMatch("*".to_owned())),
@@ -85,14 +91,15 @@ impl ChangeSource for ServiceChanges {
             let message = "a page of the change feed does not say where to go on";
             return Err(Error::new(ErrorKind::BadResponse, message).into());
         };
-        let charge = response.diagnostics().totals().charge;
         let lsn = response.header(names::LSN).and_then(|text| text.parse().ok()).or_else(|| {
             let token = SessionToken::parse(response.session_token()?).ok()?;
             Some(token.partitions().first()?.lsn.0)
         });
         let quiet = response.status() == Status::NOT_MODIFIED;
-        let body = if quiet { bytes::Bytes::new() } else { response.into_body() };
-        Ok(Changes { body, etag, lsn, charge })
+        let (_, _, body, diagnostics) = response.into_parts();
+        let body = if quiet { Bytes::new() } else { body };
+        let charge = diagnostics.totals().charge;
+        Ok(Changes { body, etag, lsn, charge, diagnostics: Some(diagnostics) })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

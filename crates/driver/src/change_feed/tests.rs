@@ -91,7 +91,13 @@ impl ChangeSource for World {
         } else {
             format!(r#"{{"Documents":[{}]}}"#, items.join(","))
         };
-        Ok(Changes { body: body.into(), etag: etag.to_string(), lsn: Some(end), charge: 1.0 })
+        Ok(Changes {
+            body: body.into(),
+            etag: etag.to_string(),
+            lsn: Some(end),
+            charge: 1.0,
+            diagnostics: None,
+        })
     }
 
     async fn divide(&self, range: EpkRange, _: bool) -> Result<Vec<EpkRange>, Error> {

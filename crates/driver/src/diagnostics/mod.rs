@@ -10,6 +10,7 @@
 mod event;
 mod json;
 pub mod metrics;
+mod recent;
 mod recorder;
 mod summary;
 pub mod telemetry;
@@ -17,6 +18,7 @@ pub mod telemetry;
 use std::time::Duration;
 
 pub use event::{Attempt, AttemptOutcome};
+pub(crate) use recent::Recent;
 pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
 pub use summary::Summary;
 

@@ -8,12 +8,13 @@ use std::time::Instant;
 use azure_core::http::Url;
 use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
 use protocol::headers as names;
+use protocol::session_token::SessionToken;
 
 use super::location::Location;
 use crate::operation::{Operation, OperationKind, Precondition, Scope};
 use crate::options::OperationSettings;
 use crate::routing::{AccountState, Endpoint};
-use crate::session::sends_token;
+use crate::session::{ContainerSession, sends_token};
 use crate::transport::request::{ExecutionContext, TransportRequest};
 
 /// Room for the headers of nearly every request, those of the transport included.
@@ -107,13 +108,26 @@ impl<'a> Parts<'a> {
     /// The caller's token, or what this driver has seen.
     fn session_token(&self) -> Option<String> {
         if let Some(token) = self.operation.session_token() {
-            return Some(token.to_owned());
+            return Some(self.own_part(token));
         }
         let (account, consistency) = (self.account, &self.settings.consistency);
         let is_read = self.operation.is_read_only();
         let location = self.location?;
         sends_token(consistency, account.consistency(), is_read, account.is_multi_write())
             .then(|| location.container.session().token(location.session_scope()))?
+    }
+
+    /// What a token of several partitions says of the one the request goes to: all of it may be longer than a
+    /// header can be. Whole where that is not known, and where it says nothing of it or makes no sense, which is
+    /// for the service to judge.
+    fn own_part(&self, token: &str) -> String {
+        let own = self.location.filter(|_| token.contains(',') && SessionToken::parse(token).is_ok());
+        let own = own.and_then(|location| {
+            let given = ContainerSession::new();
+            given.record(token);
+            given.token(location.session_scope())
+        });
+        own.unwrap_or_else(|| token.to_owned())
     }
 }
 
@@ -155,10 +169,13 @@ mod tests {
 
     use protocol::container::PartitionKeyDefinition;
     use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey};
+    use protocol::partition_range::{PartitionKeyRange, RangeId};
+    use protocol::resource_id::{ContainerRid, DatabaseRid};
 
     use super::*;
-    use crate::cache::{Container, ContainerDefinition};
+    use crate::cache::{Container, ContainerDefinition, RangeFeed, RangePage, read_ranges};
     use crate::clock::Clock;
+    use crate::error::Error;
     use crate::operation::{ContainerName, Target};
     use crate::options::{ConsistencyOptions, DriverSettings, OperationOptions, ReadConsistencyStrategy};
     use crate::routing::test_accounts::account;
@@ -259,6 +276,43 @@ mod tests {
             ],
         );
         check(&Operation::new(OperationKind::ReadFeed, Target::databases()), None, true, &[]);
+    }
+
+    /// The whole ring, which came out of range 7.
+    struct OneRange;
+
+    impl RangeFeed for OneRange {
+        async fn page(&self, _: Option<&str>, _: Option<&str>) -> Result<RangePage, Error> {
+            let container = ContainerRid { database: DatabaseRid(1), container: 1 };
+            let ranges = vec![PartitionKeyRange {
+                parents: vec![RangeId(7)],
+                ..PartitionKeyRange::new(container, RangeId(0), EpkRange::FULL)
+            }];
+            Ok(RangePage::Ranges { ranges, etag: None, continuation: None })
+        }
+    }
+
+    #[tokio::test]
+    async fn of_a_token_of_many_partitions_the_own_part_is_sent() {
+        let token = |given: &str, location: Option<&Location>| {
+            let name = ContainerName::new("d", "c");
+            let read = Operation::read_item(&name, PartitionKey::single("k"), "i").with_session_token(given);
+            let sent = sent(&read, location, false);
+            sent.into_iter().find(|(name, _)| name == "x-ms-session-token").map(|(_, value)| value)
+        };
+        let mut here = location(None);
+        here.ranges = Some(Arc::new(read_ranges(None, &OneRange).await.expect("the whole ring")));
+        for (given, sent) in [
+            ("0:-1#9", "0:-1#9"),
+            ("0:-1#9,1:-1#4", "0:-1#9"),
+            ("2:-1#3,7:-1#5", "0:-1#5"),
+            // Says nothing of it, or nothing at all: the service is to judge.
+            ("2:-1#3,3:-1#5", "2:-1#3,3:-1#5"),
+            ("0:-1#9,what", "0:-1#9,what"),
+        ] {
+            assert_eq!(token(given, Some(&here)).as_deref(), Some(sent), "{given}");
+            assert_eq!(token(given, None).as_deref(), Some(given));
+        }
     }
 
     #[test]

@@ -16,11 +16,8 @@ use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
 use super::source::{Page, PageFault, PageRequest, PageSource};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::Recent;
 use crate::error::{Error, ErrorKind};
-
-/// Requests whose diagnostics are kept between two pages; those before them are only counted.
-pub(super) const DIAGNOSTICS_MAX: usize = 16;
 
 /// How often a stretch may be said to be gone while it is not.
 const GONE_MAX: u32 = 8;
@@ -98,7 +95,7 @@ pub(super) struct FanOut<S, T> {
     /// Requests so far.
     pub(super) requests: u32,
     /// What happened to the last of them.
-    pub(super) diagnostics: VecDeque<Diagnostics>,
+    pub(super) diagnostics: Recent,
 }
 
 enum Arrival {
@@ -116,7 +113,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             ahead,
             charge: 0.0,
             requests: 0,
-            diagnostics: VecDeque::new(),
+            diagnostics: Recent::default(),
         };
         fan_out.cursors = starts.into_iter().map(|start| fan_out.cursor(start)).collect();
         fan_out
@@ -219,8 +216,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             Arrival::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
                 if let Some(diagnostics) = page.diagnostics.take() {
-                    self.diagnostics.truncate(DIAGNOSTICS_MAX - 1);
-                    self.diagnostics.push_front(diagnostics);
+                    self.diagnostics.push(diagnostics);
                 }
                 let Some(cursor) = cursor else { return Ok(()) };
                 cursor.fetching = false;

@@ -52,7 +52,7 @@ use self::merge_ordered::MergeOrdered;
 use self::plan::{Grouping, Merge, Plan};
 use self::rows::GroupRow;
 use self::window::Window;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::Error;
 
 /// Rows of a page that nobody has set a size for.
@@ -72,12 +72,14 @@ pub struct QueryOptions {
     pub continuation: Option<String>,
     /// The part of the container to look at. Default: all of it.
     pub range: Option<EpkRange>,
+    /// What rows are to be no older than, instead of what this driver has seen. Default: none.
+    pub session_token: Option<String>,
 }
 
 impl Default for QueryOptions {
     fn default() -> QueryOptions {
         let parallel_max = NonZeroUsize::new(8).expect("8 is not zero");
-        QueryOptions { page_items: None, parallel_max, continuation: None, range: None }
+        QueryOptions { page_items: None, parallel_max, continuation: None, range: None, session_token: None }
     }
 }
 
@@ -103,6 +105,13 @@ impl QueryOptions {
     #[must_use]
     pub fn with_continuation(self, continuation: impl Into<String>) -> QueryOptions {
         QueryOptions { continuation: Some(continuation.into()), ..self }
+    }
+
+    /// Sees at least what this session token has seen, instead of what this driver has. It may be of several
+    /// partitions, between commas: each is asked for its own part.
+    #[must_use]
+    pub fn with_session_token(self, token: impl Into<String>) -> QueryOptions {
+        QueryOptions { session_token: Some(token.into()), ..self }
     }
 
     /// Looks at a part of the container only.
@@ -156,7 +165,7 @@ enum Runner<S> {
 }
 
 impl<S: PageSource> Runner<S> {
-    fn diagnostics(&mut self) -> &mut VecDeque<Diagnostics> {
+    fn diagnostics(&mut self) -> &mut Recent {
         match self {
             Runner::InTurn(pages) => &mut pages.fan_out.diagnostics,
             Runner::Ordered(merge) => &mut merge.fan_out.diagnostics,
@@ -263,7 +272,7 @@ impl<S: PageSource> QueryPages<S> {
             has_more: !self.done,
             charge: charge - self.reported.0,
             requests: requests - self.reported.1,
-            diagnostics: std::mem::take(self.runner.diagnostics()).into(),
+            diagnostics: self.runner.diagnostics().take(),
         };
         self.reported = (charge, requests);
         Ok(Some(page))

@@ -30,6 +30,7 @@ pub struct ServicePages {
     driver: CosmosDriver,
     container: Arc<Container>,
     options: OperationOptions,
+    session_token: Option<String>,
 }
 
 impl CosmosDriver {
@@ -49,6 +50,7 @@ impl CosmosDriver {
             driver: self.clone(),
             container: Arc::clone(&container),
             options: options.clone(),
+            session_token: query.session_token.clone(),
         };
         QueryPages::start(Arc::new(source), body.into(), container.rid(), container.partition_key(), query)
             .await
@@ -73,6 +75,9 @@ impl PageSource for ServicePages {
             .with_header(names::MAX_ITEM_COUNT, items_max);
         if let Some(continuation) = request.continuation {
             operation = operation.with_header(names::CONTINUATION, continuation);
+        }
+        if let Some(token) = &self.session_token {
+            operation = operation.with_session_token(token);
         }
         let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use emulator::faults::{OperationKind as Asked, Rule};
 use perihelion_driver::change_feed::{
     ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges,
 };
@@ -11,7 +12,7 @@ use perihelion_driver::{CosmosDriver, ErrorKind};
 use protocol::partition::PartitionKey;
 use serde_json::{Value, json};
 
-use crate::lab::{DEADLINE, Lab, run, within};
+use crate::lab::{DEADLINE, EAST, Lab, WEST, run, unraced, within};
 
 async fn feed(lab: &Lab, driver: &CosmosDriver, options: ChangeFeedOptions) -> ChangeFeed<ServiceChanges> {
     driver.change_feed(&lab.container, options, &within(DEADLINE)).await.expect("a feed")
@@ -123,4 +124,41 @@ async fn all_versions_tell_every_change_and_every_delete() {
     let past = options().with_mode(mode).with_start(ChangeFeedStart::Beginning);
     let error = driver.change_feed(&lab.container, past, &within(DEADLINE)).await.expect_err("not kept");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn pages_tell_where_their_requests_went_and_keep_the_last_of_them_only() {
+    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(20)).await;
+    let driver = lab.driver_with(unraced());
+    let mut feed = feed(&lab, &driver, options()).await;
+    let quiet = feed.next_page().await.expect("a page");
+    // Twenty to learn where now is, and twenty that found nothing since.
+    assert_eq!((quiet.caught_up(), quiet.requests, quiet.diagnostics.len()), (true, 40, 16));
+    let cost: f64 = quiet.diagnostics.iter().map(|told| told.totals().charge).sum();
+    assert!(cost > 0.0 && cost < quiet.charge, "{cost} of {}", quiet.charge);
+
+    run(&driver, &lab.upsert("a", 1)).await.expect("written");
+    let sick = Rule::answer(503, 0).on(Asked::ChangeFeed).in_region(WEST);
+    lab.running.faults().add(sick).expect("a rule");
+    let mut regions = Vec::new();
+    loop {
+        let page = feed.next_page().await.expect("a page");
+        assert_eq!(page.diagnostics.len(), page.requests.min(16) as usize);
+        for told in &page.diagnostics {
+            assert_eq!(told.operation(), "read_feed");
+            regions.push(
+                told.attempts()
+                    .iter()
+                    .map(|attempt| attempt.endpoint.region().as_str())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+        }
+        if page.caught_up() {
+            break;
+        }
+        assert_eq!(page.items.len(), 1);
+    }
+    assert!(regions.contains(&format!("{WEST} {EAST}")), "{regions:?}");
+    assert!(feed.next_page().await.expect("a page").requests == 20, "each page tells of its own requests");
 }

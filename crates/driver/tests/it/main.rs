@@ -12,6 +12,7 @@ mod queries;
 mod retries;
 mod secure;
 mod seeded;
+mod sessions;
 mod step_01_operations;
 mod step_02_regions;
 mod step_03_sessions_and_partitions;
