@@ -7,6 +7,7 @@
 //! cargo run -p perihelion --example change_feed_processor -- write 500 # orders, and says which
 //! cargo run -p perihelion --example change_feed_processor -- watch     # who has what, and how far behind
 //! cargo run -p perihelion --example change_feed_processor -- rewind    # everything once more
+//! cargo run -p perihelion --example change_feed_processor -- retire    # no longer wanted: its leases are removed
 //! ```
 //!
 //! `work` prints a line per change, `id number`, when it has been handled; Ctrl+C stops it gracefully.
@@ -68,7 +69,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{} changes behind", processor.lag().await?.total());
         }
         ["rewind"] => println!("generation {}", billing(&shop).rewind(ChangeFeedStart::Beginning).await?),
-        _ => return Err("say one of: work [MILLISECONDS], write COUNT, watch, rewind".into()),
+        ["retire"] => println!("{} leases removed", billing(&shop).retire().await?),
+        _ => return Err("say one of: work [MILLISECONDS], write COUNT, watch, rewind, retire".into()),
     }
     Ok(())
 }

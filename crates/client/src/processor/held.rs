@@ -166,7 +166,7 @@ impl HeldLease {
     pub(super) async fn remove(&self) -> Result<Kept> {
         let mut stored = self.stored.lock().await;
         for _ in 0..WRITES_MAX {
-            match self.store.delete_lease(&stored.value.id, &stored.etag).await? {
+            match self.store.delete(&stored.value.id, &stored.etag).await? {
                 Written::Done(_) | Written::Missing => {
                     self.lose();
                     return Ok(Kept::Written);

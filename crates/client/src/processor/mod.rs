@@ -5,7 +5,7 @@
 //! lease reads its range, hands each page to the handler and keeps the place when the handler has succeeded:
 //!
 //! - `lease`, `sightings`, `balance`, `delivery` and `settings` decide, and are pure;
-//! - `store` reads and writes the lease container, `plan` begins and rewinds;
+//! - `store` reads and writes the lease container, `plan` begins and rewinds, `retire` ends;
 //! - `held` is a lease in the hands of this instance, `worker` works on it, `sharing` gets and renews it;
 //! - `crew` is what they share, `running` the handle to it, `lag` and `status` tell how it goes.
 
@@ -16,6 +16,7 @@ mod settings;
 mod sightings;
 
 mod plan;
+mod retire;
 mod store;
 
 mod crew;
@@ -94,8 +95,9 @@ impl ContainerClient {
 /// A named processor of a container's changes, until an instance of it is [started](ChangeFeedProcessor::start).
 ///
 /// It can also be asked how far the instances that run are, wherever they do, and be told to go elsewhere:
-/// [`lag`](ChangeFeedProcessor::lag), [`leases`](ChangeFeedProcessor::leases) and
-/// [`rewind`](ChangeFeedProcessor::rewind) need neither a lease nor a handler.
+/// [`lag`](ChangeFeedProcessor::lag), [`leases`](ChangeFeedProcessor::leases),
+/// [`rewind`](ChangeFeedProcessor::rewind) and [`retire`](ChangeFeedProcessor::retire) need neither a lease nor a
+/// handler.
 #[derive(Clone)]
 #[must_use = "nothing runs before it is started"]
 pub struct ChangeFeedProcessor {
@@ -262,6 +264,37 @@ impl ChangeFeedProcessor {
     pub async fn rewind(&self, to: ChangeFeedStart) -> Result<u64> {
         let (store, source) = self.open().await?;
         plan::rewind(&store, &source, &self.name, to, &self.clock).await
+    }
+
+    /// Removes everything the processor keeps in the lease container, for one that is no longer wanted; says how
+    /// many leases that were. One of the same name that is started later begins anew.
+    ///
+    /// Refused ([`Conflict`](crate::ErrorKind::Conflict), naming the instance) while an instance is at work. One that
+    /// died without a word looks no different at first, so leases that have an owner are watched for as long as
+    /// they [last](ChangeFeedProcessor::lease_expiry): say what the instances were told. If the call fails halfway,
+    /// or is dropped, call it again; until then do not start an instance.
+    ///
+    /// ```no_run
+    /// # async fn end(orders: perihelion::ContainerClient, leases: perihelion::ContainerClient) -> perihelion::Result<()> {
+    /// let billing = orders.change_feed_processor("billing").lease_container(&leases);
+    /// for lease in billing.leases().await? {
+    ///     println!("{} {:?} at {}", lease.range, lease.owner, lease.continuation);
+    /// }
+    /// println!("{} leases removed", billing.retire().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn retire(&self) -> Result<usize> {
+        let (store, _) = self.open().await?;
+        retire::wait_for_owners(&store, &self.name, self.settings.lease_expiry, &self.clock).await?;
+        retire::remove(&store, &self.name).await
+    }
+
+    /// The same at once, whoever is at work: an instance that still runs loses its leases with its next write, and
+    /// says in its [status](RunningProcessor::status) that it has been removed.
+    pub async fn retire_by_force(&self) -> Result<usize> {
+        let (store, _) = self.open().await?;
+        retire::remove(&store, &self.name).await
     }
 
     /// The lease container and the feed, if there are such.

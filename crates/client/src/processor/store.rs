@@ -144,7 +144,7 @@ impl LeaseStore {
         self.replace(&lease.id, lease, etag).await
     }
 
-    pub(super) async fn delete_lease(&self, id: &str, etag: &str) -> Result<Written> {
+    pub(super) async fn delete(&self, id: &str, etag: &str) -> Result<Written> {
         let call = self.container.delete_item(id, id).if_match(etag).options(self.options.clone());
         written(call.await.map(|_| String::new()))
     }

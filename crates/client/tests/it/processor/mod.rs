@@ -4,6 +4,7 @@
 mod failures;
 mod interrupted;
 mod places;
+mod retired;
 mod seeds;
 mod sharing;
 
