@@ -303,9 +303,9 @@ async fn a_hybrid_search_over_all_partitions_finds_what_it_finds_in_one() {
             "SELECT VALUE c.id FROM c WHERE c.n > 12 ORDER BY RANK RRF({text}, {vector}) OFFSET 3 LIMIT 30"
         ),
         format!("SELECT TOP 12 * FROM c ORDER BY RANK RRF({text}, {vector}, [1, 3])"),
-        format!(
-            "SELECT TOP 12 c.id FROM c WHERE IS_DEFINED(c.text) ORDER BY RANK RRF({vector}, {text}, [2, -1])"
-        ),
+        format!("SELECT TOP 12 c.id FROM c ORDER BY RANK RRF({vector}, {text}, [2, -1])"),
+        // What has no text is behind all others, whichever way they are turned: all rows, in order.
+        format!("SELECT c.id FROM c ORDER BY RANK RRF({vector}, {text}, [0.1, -3]) OFFSET 0 LIMIT 60"),
         format!("SELECT TOP 12 c.id FROM c ORDER BY RANK RRF({vector}, VectorDistance(c.v, [1, 0]))"),
         format!("SELECT TOP 3 c.id FROM c ORDER BY RANK {text}"),
     ] {

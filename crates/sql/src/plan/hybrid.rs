@@ -108,9 +108,13 @@ fn text_score(written: &Expression, terms: &[String], at: usize, is_inverted: bo
         "{{\"totalWordCount\": SUM(_FullTextWordCount({path})), \"hitCounts\": [{}]}}",
         hits.join(", ")
     );
-    let (order, direction) =
-        if is_inverted { (SortOrder::Ascending, " ASC") } else { (SortOrder::Descending, " DESC") };
-    (Score { expression, fallback: "-1", order, direction }, Statistics(statistics))
+    // Relevance is never negative, and has no upper bound.
+    let (fallback, order, direction) = if is_inverted {
+        ("1.79769e+308", SortOrder::Ascending, " ASC")
+    } else {
+        ("-1", SortOrder::Descending, " DESC")
+    };
+    (Score { expression, fallback, order, direction }, Statistics(statistics))
 }
 
 /// A distance turned so that the nearest is the largest.

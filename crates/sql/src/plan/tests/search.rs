@@ -59,7 +59,7 @@ fn hybrid_search_with_several_scores_and_weights() {
     );
     let info = &plan["hybridSearchQueryInfo"];
     let text = "_FullTextScore(c.text, [\"a\", \"b\"], {documentdb-formattablehybridsearchquery-totaldocumentcount}, {documentdb-formattablehybridsearchquery-totalwordcount-0}, {documentdb-formattablehybridsearchquery-hitcountsarray-0})";
-    let scores = format!("[(_VectorScore(c.alike, [1, 2]) ?? -1.79769e+308), ({text} ?? -1)]");
+    let scores = format!("[(_VectorScore(c.alike, [1, 2]) ?? -1.79769e+308), ({text} ?? 1.79769e+308)]");
     assert_eq!(
         notable(&info["componentQueryInfos"][0]),
         json!({"limit": 30, "orderBy": ["Descending"], "orderByExpressions": ["_VectorScore(c.alike, [1, 2])"], "hasNonStreamingOrderBy": true,
