@@ -50,7 +50,7 @@ use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::{Handler, Handling};
 use crate::sight::{Arrival, Seen, Text};
 use activity::activity_id;
-use pending::Pending;
+use pending::{Begun, Pending};
 use reply::Stamp;
 
 /// What is asked for by a request that was refused before anybody looked.
@@ -117,12 +117,12 @@ impl Gateway {
     }
 
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
-    /// would carry every state of every operation along, and move it, in each answer. `uptime` is now.
-    fn answer(&self, parts: &Parts, body: Bytes, uptime: Duration) -> Answer {
+    /// would carry every state of every operation along, and move it, in each answer. `uptime` is now;
+    /// `operation` is named as soon as it is known.
+    fn answer(&self, parts: &Parts, body: Bytes, uptime: Duration, operation: &mut &'static str) -> Answer {
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
-        let mut operation = UNKNOWN;
-        let reply = match self.respond(parts, headers, body, uptime, &mut operation) {
+        let reply = match self.respond(parts, headers, body, uptime, operation) {
             Ok(reply) => reply,
             Err(refusal) => {
                 let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -164,7 +164,7 @@ impl Gateway {
         uptime: Duration,
         pending: &mut Pending,
     ) -> Answer {
-        let answer = self.answer(parts, body, uptime);
+        let answer = self.answer(parts, body, uptime, pending.operation());
         if !answer.has_to_wait() {
             return answer;
         }
@@ -278,7 +278,9 @@ impl Handler for Gateway {
                 pending.answered(answer)
             }));
         }
-        let answer = self.answer(&parts, body, uptime);
+        let mut begun = Begun::new(self, &parts, uptime);
+        let answer = self.answer(&parts, body, uptime, &mut begun.operation);
+        drop(begun);
         let arrival = Arrival::of(&parts, uptime);
         if answer.has_to_wait() {
             let mut pending = Pending::new(self, arrival);
