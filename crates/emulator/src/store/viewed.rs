@@ -128,6 +128,8 @@ impl Viewed {
             return false;
         };
         let Staleness { versions, interval } = topology.staleness;
+        // What was as old as agreed when it was paused had arrived by then, however long the way.
+        view.peek_bounded(paused, topology.staleness);
         let since = view.behind_since(paused);
         since.is_some_and(|since| since + interval < uptime)
             || self.line.peek().lsn.0 - view.peek(paused).lsn.0 > versions

@@ -194,6 +194,20 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
 }
 
 #[tokio::test]
+async fn a_region_that_is_paused_again_before_anybody_looked_has_what_was_too_old_to_miss() {
+    let account = account(false, ConsistencyLevel::BoundedStaleness).await;
+    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    upsert(&account, 0, 1).await.expect(201);
+    wait(&account, 300_001);
+    upsert(&account, 0, 2).await.expect_refusal(429, 0, "staler");
+    account.account.resume_replication("East US", account.clock.uptime()).unwrap();
+    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    wait(&account, 1);
+    upsert(&account, 0, 2).await.expect(200);
+    assert_eq!(shown(&account, 1).await, Some(1));
+}
+
+#[tokio::test]
 async fn the_hub_alone_answers_what_is_meant_for_it() {
     let account = account(false, ConsistencyLevel::Session).await;
     upsert(&account, 0, 1).await.expect(201);

@@ -4,10 +4,11 @@
 //! `world` is an account where one region writes, `mesh` one where all of them do.
 //!
 //! Everything happens in one thread per seed, with a clock that only the seed moves: a seed that fails
-//! once fails always. More seeds, or one of them:
+//! once fails always. More seeds, longer ones, or one of them:
 //!
 //! ```text
 //! PERI_SEEDS=10000 PERI_SEED_START=200 cargo test -p perihelion-emulator --release --test simulation
+//! PERI_STEPS=800 PERI_SEEDS=500 cargo test -p perihelion-emulator --release --test simulation
 //! PERI_SEED=4711 cargo test -p perihelion-emulator --test simulation one_region
 //! ```
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]

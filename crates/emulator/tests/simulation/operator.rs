@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dice::Dice;
 use crate::failure::{Failure, Promise, ensure};
 use crate::model::Items;
-use crate::stage::{Stage, lag};
+use crate::stage::{LAG_MAX, Stage, lag};
 use crate::world::World;
 
 /// What an operator does to an account, whoever writes there.
@@ -53,7 +53,9 @@ impl Stage {
         self.tell(format!("replication to region {at} pauses"));
         self.operate().pause_replication(self.regions[at].name, self.uptime()).unwrap();
         let age = self.age();
-        self.regions[at].paused.get_or_insert(age);
+        // What it missed during the pause before may still be on its way.
+        let before = self.regions[at].resumed.filter(|(resumed, _)| age < *resumed + LAG_MAX);
+        self.regions[at].paused.get_or_insert(before.map_or(age, |(_, paused)| paused));
     }
 
     fn resume(&mut self, dice: &mut Dice) {
@@ -69,7 +71,9 @@ impl Stage {
 
     pub(crate) fn resume_region(&mut self, at: usize) {
         self.operate().resume_replication(self.regions[at].name, self.uptime()).unwrap();
-        self.regions[at].paused = None;
+        let age = self.age();
+        let paused = self.regions[at].paused.take();
+        self.regions[at].resumed = paused.map(|paused| (age, paused)).or(self.regions[at].resumed);
     }
 
     async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {

@@ -21,7 +21,7 @@ pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
 /// The bound of bounded staleness.
 pub(crate) const STALENESS: Duration = Duration::from_secs(300);
 /// More than any lag: what was on its way when a region was paused may be older than the pause by this.
-const LAG_MAX: Duration = Duration::from_secs(2);
+pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
 
 /// An account with one container.
@@ -54,6 +54,8 @@ pub(crate) struct RegionState {
     pub(crate) name: &'static str,
     /// The age at which replication to it was paused.
     pub(crate) paused: Option<Duration>,
+    /// The ages at which it was last resumed, and had been paused before that.
+    pub(crate) resumed: Option<(Duration, Duration)>,
 }
 
 /// What kind of account.
@@ -100,7 +102,10 @@ impl Stage {
             asked: Cell::default(),
             level,
             multi_write,
-            regions: NAMES[..regions].iter().map(|name| RegionState { name, paused: None }).collect(),
+            regions: NAMES[..regions]
+                .iter()
+                .map(|name| RegionState { name, paused: None, resumed: None })
+                .collect(),
             hub: 0,
             ids: dice.between(2, 6),
             keys,
