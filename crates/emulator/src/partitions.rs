@@ -105,10 +105,7 @@ impl Account {
         }
         let own = Some(region).filter(|region| *region != topology.hub());
         drop(topology);
-        let store = self.container_store(database, container)?;
-        let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
-        partition.move_to(own);
-        Ok(())
+        Ok(self.container_store(database, container)?.fail_over(range, own)?)
     }
 
     /// Whether [`split_partition`](Account::split_partition) would do as asked, as things are.

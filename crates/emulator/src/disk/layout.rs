@@ -14,6 +14,9 @@ pub(crate) struct KeptLayout {
     pub(crate) next_ordinal: u64,
     /// In the order of the ring.
     pub(crate) partitions: Vec<KeptPartition>,
+    /// How often the account's writes had moved when this was written. Every move brings all ranges along,
+    /// so after another one no range has a region of its own, whatever is said here.
+    pub(crate) moves: u64,
 }
 
 /// One of them.
@@ -26,6 +29,8 @@ pub(crate) struct KeptPartition {
     pub(crate) parents: Vec<u32>,
     /// How each of its lines began.
     pub(crate) births: Vec<Birth>,
+    /// The region of its own that writes it, where ranges fail over one by one.
+    pub(crate) home: Option<String>,
 }
 
 /// How a line began: when its partition was made, or made as it had been.
@@ -66,6 +71,14 @@ impl KeptLayout {
             put_number(to, partition.births.len().saturating_sub(1) as u64);
             partition.births.iter().skip(1).for_each(|birth| birth.put(to));
         }
+        // Nearly always there is nothing more to say.
+        if self.partitions.iter().all(|partition| partition.home.is_none()) {
+            return;
+        }
+        put_number(to, self.moves);
+        for partition in &self.partitions {
+            put_bytes(to, partition.home.as_deref().unwrap_or_default().as_bytes());
+        }
     }
 
     /// Reads it back.
@@ -84,7 +97,7 @@ impl KeptLayout {
                 parents.push(reader.small()?);
             }
             let (births, range) = (vec![Birth::read(&mut reader)?], EpkRange::new(min, max));
-            partitions.push(KeptPartition { id, token_version, range, parents, births });
+            partitions.push(KeptPartition { id, token_version, range, parents, births, home: None });
         }
         let mut next_ordinal = 0;
         if reader.left() > 0 {
@@ -96,11 +109,18 @@ impl KeptLayout {
                 }
             }
         }
+        let mut moves = 0;
+        if reader.left() > 0 {
+            moves = reader.number()?;
+            for partition in &mut partitions {
+                partition.home = Some(reader.text()?.to_owned()).filter(|name| !name.is_empty());
+            }
+        }
         reader.end()?;
         let whole = partitions.first().is_some_and(|first| first.range.min == EpkRange::FULL.min)
             && partitions.last().is_some_and(|last| last.range.max == EpkRange::FULL.max)
             && partitions.windows(2).all(|pair| pair[0].range.max == pair[1].range.min);
-        if whole { Ok(KeptLayout { next_range_id, next_ordinal, partitions }) } else { Err(Malformed) }
+        if whole { Ok(KeptLayout { next_range_id, next_ordinal, partitions, moves }) } else { Err(Malformed) }
     }
 }
 
@@ -127,7 +147,12 @@ mod tests {
             range: EpkRange::new(at(min), at(max)),
             parents: parents.to_vec(),
             births: (0..=id % 3).map(|line| birth(id + line)).collect(),
+            home: None,
         }
+    }
+
+    fn written_in(home: &str, partition: KeptPartition) -> KeptPartition {
+        KeptPartition { home: Some(home.to_owned()), ..partition }
     }
 
     fn birth(number: u32) -> Birth {
@@ -139,12 +164,14 @@ mod tests {
         let cases = [
             (vec![partition(0, "", "FF", &[])], true),
             (vec![partition(3, "", "1F", &[0, 1]), partition(4, "1F", "FF", &[])], true),
+            (vec![partition(3, "", "1F", &[]), written_in("East US", partition(4, "1F", "FF", &[]))], true),
             (vec![partition(3, "", "1F", &[0]), partition(4, "20", "FF", &[])], false),
             (vec![partition(3, "01", "FF", &[0])], false),
             (vec![], false),
         ];
         for (partitions, good) in cases {
-            let layout = KeptLayout { next_range_id: 5, next_ordinal: 300, partitions };
+            let moves = partitions.iter().filter(|partition| partition.home.is_some()).count() as u64;
+            let layout = KeptLayout { next_range_id: 5, next_ordinal: 300, partitions, moves };
             let mut bytes = Vec::new();
             layout.put(&mut bytes);
             assert_eq!(KeptLayout::read(&bytes).ok(), good.then_some(layout));
@@ -154,8 +181,8 @@ mod tests {
 
     #[test]
     fn a_layout_of_the_first_version_is_read_without_what_it_lacks() {
-        let layout =
-            KeptLayout { next_range_id: 1, next_ordinal: 7, partitions: vec![partition(0, "", "FF", &[])] };
+        let partitions = vec![partition(0, "", "FF", &[])];
+        let layout = KeptLayout { next_range_id: 1, next_ordinal: 7, partitions, moves: 0 };
         let mut bytes = Vec::new();
         layout.put(&mut bytes);
         // The ordinal, and no other lines.

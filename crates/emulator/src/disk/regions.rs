@@ -21,6 +21,8 @@ pub(crate) struct KeptRegions {
     pub(crate) lags: Vec<(String, String, String)>,
     /// Regions that nothing new reaches.
     pub(crate) paused: Vec<String>,
+    /// How often its writes have moved.
+    pub(crate) moves: u64,
 }
 
 impl KeptRegions {

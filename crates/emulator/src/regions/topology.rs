@@ -57,6 +57,8 @@ pub struct Topology {
     multi_write: bool,
     /// Whether the writes of a single partition may move to another region.
     partition_failover: bool,
+    /// How often the writes of the account have moved, and with them all partitions.
+    moves: u64,
     /// What a read may miss unless it asks for less.
     pub(crate) consistency: ConsistencyLevel,
     pub(crate) staleness: Staleness,
@@ -155,6 +157,7 @@ impl Topology {
             also_writable,
             multi_write,
             partition_failover: false,
+            moves: 0,
             consistency,
             staleness,
             lags,
@@ -173,6 +176,22 @@ impl Topology {
     /// Whether the writes of a single partition may move to another region.
     pub(crate) fn has_partition_failover(&self) -> bool {
         self.partition_failover
+    }
+
+    /// How often the writes of the account have moved.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Notes how often that is by now.
+    pub(crate) fn set_moves(&mut self, moves: u64) {
+        self.moves = moves;
+    }
+
+    /// The region by this name, if it can write a single partition while the account is written elsewhere.
+    pub(crate) fn home_named(&self, name: &str) -> Option<RegionId> {
+        let region = self.find(name).ok().filter(|_| self.partition_failover)?;
+        (self.is_listed(region) && region != self.hub()).then_some(region)
     }
 
     /// How many regions there are.

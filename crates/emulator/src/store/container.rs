@@ -272,15 +272,6 @@ impl Container {
         self.each_partition(|partition| partition.catch_up(region));
     }
 
-    /// Lets every partition be written where the account is.
-    pub(crate) fn bring_home(&self) {
-        self.each_partition(|partition| {
-            if partition.home().is_some() {
-                partition.move_to(None);
-            }
-        });
-    }
-
     /// Keeps what a region sees now.
     pub(crate) fn pause(&self, region: RegionId, uptime: Duration) {
         self.each_partition(|partition| partition.pause(region, uptime));

@@ -49,23 +49,24 @@ impl Contents {
         self.head.lsn = lsn;
     }
 
-    /// The same where several histories came together, each followed from the LSN it had.
-    pub(super) fn follow_each<'a>(
+    /// The same where several histories come together: one of them, after one LSN and up to another.
+    pub(super) fn follow_one(
         &mut self,
-        histories: impl Iterator<Item = (Lsn, &'a State)>,
+        history: usize,
+        log: &Log,
         range: &EpkRange,
+        (after, up_to): (Lsn, Lsn),
     ) {
-        let mut logs = Vec::new();
-        for (since, newest) in histories {
-            let entries = newest.log.entries_between(since, newest.lsn);
-            for (_, change) in entries.filter(|(_, change)| range.contains(&change.item.epk)) {
-                self.head.redo(change);
-                self.state.redo(change);
-            }
-            self.state.lsn = self.state.lsn.max(newest.lsn);
-            logs.push(&newest.log);
+        let (mut lsn, mut index) = (after, 0);
+        let within = |change: &Change| range.contains(&change.item.epk);
+        for (_, change) in log.entries_between(after, up_to).filter(|(_, change)| within(change)) {
+            self.head.redo(change);
+            self.state.redo(change);
+            index = if change.lsn == lsn { index + 1 } else { 0 };
+            lsn = change.lsn;
+            self.state.log.append(Log::number(history, index), Arc::clone(change));
         }
-        self.state.log = Log::joined(&logs, |change| range.contains(&change.item.epk));
+        self.state.lsn = self.state.lsn.max(up_to);
         self.head.lsn = self.state.lsn;
     }
 }

@@ -1,7 +1,6 @@
 //! Which region takes a partition's writes, where partitions fail over one by one.
 //!
-//! Nearly always it is the account's; then nothing is set. It is not kept on disk: an account that is opened
-//! again writes in one region.
+//! Nearly always it is the account's; then nothing is set. Where the account is kept, it is part of the layout.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -14,9 +14,10 @@ use thiserror::Error;
 
 use super::container::Container;
 use super::exchange::Exchange;
-use super::index::{KeyRange, Space};
+use super::index::{self, KeyRange};
 use super::partition::{Identity, LSN_FIRST, Partition};
-use crate::disk::{Birth, KeptLayout, KeptPartition};
+use crate::disk::{Batch, Birth, CatalogKey, KeptLayout, KeptPartition, Space};
+use crate::regions::{RegionId, Topology};
 
 /// Why partitions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -76,16 +77,22 @@ impl Layout {
     }
 
     /// What a disk keeps of it, and of `partitions`.
-    pub(super) fn kept(&self, partitions: &[Arc<Partition>], next_ordinal: u64) -> KeptLayout {
+    pub(super) fn kept(
+        &self,
+        partitions: &[Arc<Partition>],
+        next_ordinal: u64,
+        topology: &Topology,
+    ) -> KeptLayout {
         let first = Birth { born: LSN_FIRST, forgotten: LSN_FIRST };
         let kept = |partition: &Arc<Partition>| {
             let Identity { id, token_version, .. } = partition.identity;
             let births = self.births.get(&id).cloned().unwrap_or_else(|| vec![first]);
             let (range, parents) = (partition.range.clone(), partition.parents.clone());
-            KeptPartition { id, token_version, range, parents, births }
+            let home = partition.home().map(|region| topology.region(region).name.clone());
+            KeptPartition { id, token_version, range, parents, births, home }
         };
         let partitions = partitions.iter().map(kept).collect();
-        KeptLayout { next_range_id: self.next_range_id, next_ordinal, partitions }
+        KeptLayout { next_range_id: self.next_range_id, next_ordinal, partitions, moves: topology.moves() }
     }
 
     /// Notes how the lines of a range begin.
@@ -108,7 +115,46 @@ impl Container {
     /// What a disk keeps of its partitions.
     pub(crate) fn kept_layout(&self) -> KeptLayout {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
-        layout.kept(&self.partitions.load(), self.next_ordinal())
+        self.kept_as(&layout, &self.partitions.load())
+    }
+
+    /// The same of `partitions`, in a layout.
+    pub(super) fn kept_as(&self, layout: &Layout, partitions: &[Arc<Partition>]) -> KeptLayout {
+        layout.kept(partitions, self.next_ordinal(), &self.surroundings.regions.current())
+    }
+
+    /// Moves the writes of one range to a region of its own, which has seen all of them before it takes its
+    /// first, or back to where the account writes.
+    pub(crate) fn fail_over(&self, id: u32, region: Option<RegionId>) -> Result<(), LayoutError> {
+        let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        let partition = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
+        let before = partition.home();
+        partition.move_to(region);
+        self.keep(&layout).inspect_err(|_| partition.move_to(before))
+    }
+
+    /// Lets every range be written where the account is.
+    pub(crate) fn bring_home(&self) {
+        let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        let partitions = self.partitions.load();
+        let away = partitions.iter().filter(|partition| partition.home().is_some());
+        if away.map(|partition| partition.move_to(None)).count() > 0 {
+            // What is not written down is known all the same: the account has moved since.
+            let _ = self.keep(&layout);
+        }
+    }
+
+    fn keep(&self, layout: &Layout) -> Result<(), LayoutError> {
+        let Some(disk) = &self.surroundings.disk else { return Ok(()) };
+        let mut batch = Batch::new(256);
+        self.put_layout(&mut batch, layout, &self.partitions.load());
+        disk.append(batch).map_err(|error| LayoutError::NotKept(error.to_string()))
+    }
+
+    /// Adds how `partitions` are laid out.
+    pub(super) fn put_layout(&self, batch: &mut Batch, layout: &Layout, partitions: &[Arc<Partition>]) {
+        let kept = self.kept_as(layout, partitions);
+        batch.put(Space::Catalog, &CatalogKey::Layout(self.rid).to_bytes(), |to| kept.put(to));
     }
 
     /// The ordinal the next item gets.
@@ -142,7 +188,7 @@ impl Container {
     /// have one partition key value. Cost grows with the items.
     pub(crate) fn middle_of(&self, id: u32) -> Option<EffectivePartitionKey> {
         let state = self.partition_numbered(id)?.newest_snapshot();
-        let ring = KeyRange::prefix(Space::RING.to_bytes().to_vec());
+        let ring = KeyRange::prefix(index::Space::RING.to_bytes().to_vec());
         let places = || state.index.range(&ring).filter_map(|entry| Some(&state.item(entry.ordinal())?.epk));
         let first = places().next()?;
         let middle = places().nth(state.len() / 2)?;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
+use super::drafts::Follower;
 use super::head::Head;
 use super::schema::Schema;
 use super::state::State;
@@ -23,6 +24,8 @@ pub(super) struct Line {
     writer: Mutex<Writer>,
     /// The index of what was read from disk has been made.
     indexed: Condvar,
+    /// Who follows it, if somebody does.
+    follower: ArcSwapOption<Follower>,
 }
 
 struct Writer {
@@ -45,7 +48,18 @@ impl Line {
             snapshot: ArcSwapOption::empty(),
             writer: Mutex::new(Writer { state, retired: false }),
             indexed: Condvar::new(),
+            follower: ArcSwapOption::empty(),
         }
+    }
+
+    /// Says who follows it from the next turn on, or that nobody does.
+    pub(super) fn let_follow(&self, follower: Option<Follower>) {
+        self.follower.store(follower.map(Arc::new));
+    }
+
+    /// Whether whoever commits here helps somebody to follow.
+    pub(super) fn helps(&self) -> bool {
+        self.follower.load().as_ref().is_some_and(|follower| follower.is_helped)
     }
 
     /// The newest items by identity, for a short look. Never waits, whatever writers are doing.
@@ -107,6 +121,11 @@ impl Turn<'_> {
         &self.writer.state
     }
 
+    /// Who follows it.
+    pub(super) fn follower(&self) -> Option<Arc<Follower>> {
+        self.line.follower.load_full()
+    }
+
     /// The newest state, to keep.
     pub(super) fn snapshot(&mut self) -> Arc<State> {
         let snapshot = Arc::new(self.writer.state.clone());
@@ -124,7 +143,13 @@ impl Turn<'_> {
         let Outcome { head, changes, index } = outcome;
         // Withdrawn first: what nobody else holds is then changed in place.
         self.line.snapshot.store(None);
+        let (count, at) = (changes.len(), changes.last().map(|change| change.at));
         self.writer.state.apply(head.lsn, changes, index);
+        match (self.line.follower.load().as_ref(), at) {
+            (Some(follower), _) => follower.help(&self.writer.state),
+            (None, Some(at)) => self.writer.state.log.trim(at, count),
+            (None, None) => {}
+        }
         let head = Arc::new(head);
         self.line.head.store(Arc::clone(&head));
         head

@@ -15,7 +15,7 @@ use super::item::Item;
 pub(crate) const LOG_SECONDS_MAX: u64 = 60 * 60;
 /// How many bytes of superseded versions a partition keeps.
 pub(crate) const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Entries dropped per write at the most, so that no single write pays for all.
+/// Entries dropped per change at the most, so that no single one pays for all.
 const TRIM_STEPS_MAX: usize = 8;
 
 /// The changes of one partition.
@@ -25,6 +25,9 @@ pub(crate) struct Log {
     superseded_bytes: u64,
     /// Changes up to here are no longer known.
     forgotten: Lsn,
+    /// What happened between two LSNs where something else was put in the place of everything: a history
+    /// that was given up, of which nothing is known here.
+    gaps: Vec<(Lsn, Lsn)>,
 }
 
 /// One committed change.
@@ -76,7 +79,7 @@ impl ChangeKind {
 
 impl Log {
     pub(super) fn starting_after(lsn: Lsn) -> Log {
-        Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn }
+        Log { entries: OrdMap::new(), superseded_bytes: 0, forgotten: lsn, gaps: Vec::new() }
     }
 
     /// What is known of a history that was read back: `entries` in order, and nothing up to
@@ -85,7 +88,17 @@ impl Log {
         let entries: OrdMap<(Lsn, u32), Arc<Change>> =
             entries.map(|(lsn, operation, change)| ((lsn, operation), change)).collect();
         let superseded_bytes = entries.values().map(|change| superseded(change)).sum();
-        Log { entries, superseded_bytes, forgotten }
+        Log { entries, superseded_bytes, forgotten, gaps: Vec::new() }
+    }
+
+    /// Notes that what happened after one LSN and before another was given up.
+    pub(super) fn give_up(&mut self, after: Lsn, before: Lsn) {
+        self.gaps.push((after, before));
+    }
+
+    /// The LSN of the last change before `lsn` that is known.
+    pub(super) fn last_before(&self, lsn: Lsn) -> Option<Lsn> {
+        self.entries.range(..(lsn, 0)).next_back().map(|((last, _), _)| *last)
     }
 
     /// Changes up to here are no longer known.
@@ -102,13 +115,12 @@ impl Log {
             }
         }
         self.forgotten = self.forgotten.max(lsn);
+        self.gaps.retain(|(_, before)| *before > lsn);
     }
 
     pub(super) fn append(&mut self, operation: u32, change: Arc<Change>) {
         self.superseded_bytes += superseded(&change);
-        let now = change.at;
         self.entries.insert((change.lsn, operation), change);
-        self.trim(now);
     }
 
     /// The changes after `lsn`, in order; `None` when some of them are no longer known.
@@ -119,6 +131,11 @@ impl Log {
     /// Whether every change after `lsn` is still known.
     pub(super) fn reaches(&self, lsn: Lsn) -> bool {
         lsn >= self.forgotten
+    }
+
+    /// The same, and `lsn` is part of the history that the changes tell.
+    pub(super) fn holds(&self, lsn: Lsn) -> bool {
+        self.reaches(lsn) && !self.gaps.iter().any(|(after, before)| (after.0 + 1..before.0).contains(&lsn.0))
     }
 
     /// Changes after one LSN, up to and with another, each with its place in its transaction.
@@ -148,22 +165,32 @@ impl Log {
     /// the other's.
     pub(super) fn joined(logs: &[&Log], keeps: impl Fn(&Change) -> bool) -> Log {
         let mut entries: OrdMap<(Lsn, u32), Arc<Change>> = OrdMap::new();
-        for log in logs {
-            for ((lsn, _), change) in log.entries.iter().filter(|(_, change)| keeps(change)) {
+        for (history, log) in logs.iter().enumerate() {
+            let (mut last, mut index) = (Lsn(0), 0);
+            for ((lsn, operation), change) in log.entries.iter().filter(|(_, change)| keeps(change)) {
                 // Numbered anew: logs that were joined before have numbers of every size.
-                let last =
-                    entries.range(..=(*lsn, u32::MAX)).next_back().filter(|((found, _), _)| found == lsn);
-                let operation = last.map_or(0, |((_, operation), _)| operation + 1);
-                entries.insert((*lsn, operation), Arc::clone(change));
+                index = if *lsn == last { index + 1 } else { 0 };
+                last = *lsn;
+                let number = if logs.len() == 1 { *operation } else { Log::number(history, index) };
+                entries.insert((*lsn, number), Arc::clone(change));
             }
         }
         let superseded_bytes = entries.values().map(|change| superseded(change)).sum();
         let forgotten = logs.iter().map(|log| log.forgotten).max().unwrap_or_default();
-        Log { entries, superseded_bytes, forgotten }
+        let gaps = logs.iter().flat_map(|log| log.gaps.iter().copied()).collect();
+        Log { entries, superseded_bytes, forgotten, gaps }
     }
 
-    fn trim(&mut self, now: u64) {
-        for _ in 0..TRIM_STEPS_MAX {
+    /// The place among those with its LSN of a change that was the `index`th with it in one of several
+    /// histories.
+    pub(super) fn number(history: usize, index: u32) -> u32 {
+        debug_assert!(history < 1 << 16 && index < 1 << 16, "more than a container has, or a commit");
+        (history as u32) << 16 | index
+    }
+
+    /// Forgets what is too old at `now`, or too much, after so many changes.
+    pub(super) fn trim(&mut self, now: u64, changes: usize) {
+        for _ in 0..TRIM_STEPS_MAX.saturating_mul(changes) {
             let Some((_, oldest)) = self.entries.get_min() else { return };
             let too_old = oldest.at + LOG_SECONDS_MAX < now;
             if !too_old && self.superseded_bytes <= LOG_BYTES_MAX {

@@ -22,7 +22,7 @@ use arc_swap::Guard;
 use super::conflicts::{Conflict, Conflicts};
 use super::contents::Contents;
 use super::head::Head;
-use super::inbox::{Inbox, Key, Letter};
+use super::inbox::{Inbox, Key, Letter, Place};
 use super::item::Item;
 use super::kept::{KeptCopy, KeptMesh};
 use super::line::{Line, Turn};
@@ -38,6 +38,8 @@ use crate::regions::{Meeting, RegionId, Verdict};
 pub(super) const HUB: RegionId = RegionId(0);
 /// Letters on their way to one region at the most; beyond that writers have to wait.
 const LETTERS_MAX: usize = 100_000;
+/// Letters to each region that whoever commits lets arrive, while others are about to take over.
+const LETTERS_EACH: u64 = 2;
 
 /// One copy per region.
 pub(super) struct Mesh {
@@ -57,6 +59,26 @@ struct Copy {
     /// The number of the last of the hub's letters that it has taken in. Changes in its turn, after it
     /// was written down.
     taken: AtomicU64,
+}
+
+/// Which letters have arrived.
+#[derive(Clone, Copy)]
+struct Arrived {
+    /// Those that are due by then,
+    until: Duration,
+    /// and of those so many at the most.
+    letters_max: u64,
+}
+
+impl Arrived {
+    fn by(until: Duration) -> Arrived {
+        Arrived { until, letters_max: u64::MAX }
+    }
+
+    /// One after the other; each is to be taken out before the next.
+    fn letters(self, inbox: &Inbox) -> impl Iterator<Item = (Place, Letter)> {
+        (0..self.letters_max).map_while(move |_| inbox.first_due(self.until))
+    }
 }
 
 /// A region is so far behind that nothing more can be sent to it.
@@ -196,16 +218,25 @@ impl Mesh {
         }
     }
 
-    /// Everything on its way arrives now, whatever the lag, and every turn is taken: for whoever is
-    /// about to put something else in the place of this partition. What cannot be written down is still
-    /// on its way afterwards.
-    pub(super) fn settle_and_close(&self, at: &Post<'_>) -> (Vec<Turn<'_>>, Result<(), DiskError>) {
-        let mut turns: Vec<Turn<'_>> = self.copies.iter().map(|copy| copy.line.turn()).collect();
-        let mut settled = self.hear(at, &mut turns[0], Duration::MAX);
+    /// Everything on its way arrives now, whatever the lag: for whoever is about to put something else in
+    /// the place of this partition. What cannot be written down is still on its way afterwards.
+    pub(super) fn settle(&self, at: &Post<'_>, turns: &mut [Turn<'_>]) -> Result<(), DiskError> {
+        let now = Arrived::by(Duration::MAX);
+        self.hear(at, &mut turns[0], now)?;
         for (region, turn) in (1..).zip(&mut turns[1..]) {
-            settled = settled.and_then(|()| self.learn(at, RegionId(region), turn, Duration::MAX));
+            self.learn(at, RegionId(region), turn, now)?;
         }
-        (turns, settled)
+        Ok(())
+    }
+
+    /// The same, so many letters to each region at the most, while the others write. Says how many are left.
+    pub(super) fn settle_some(&self, at: &Post<'_>, letters_max: u64) -> Result<u64, DiskError> {
+        let now = Arrived { until: Duration::MAX, letters_max };
+        self.hear(at, &mut self.copies[0].line.turn(), now)?;
+        for (region, copy) in (1..).zip(&self.copies[1..]) {
+            self.learn(at, RegionId(region), &mut copy.line.turn(), now)?;
+        }
+        Ok(self.copies.iter().map(|copy| copy.inbox.len() as u64).sum())
     }
 
     /// Every region's line, the hub's first.
@@ -221,19 +252,19 @@ impl Mesh {
     fn take_in(&self, at: &Post<'_>, region: RegionId) {
         let hub = &self.copies[0];
         if hub.inbox.has_due(at.arrived(HUB)) {
-            let _ = self.hear(at, &mut hub.line.turn(), at.arrived(HUB));
+            let _ = self.hear(at, &mut hub.line.turn(), Arrived::by(at.arrived(HUB)));
         }
         let copy = self.copy(region);
         if region != HUB && copy.inbox.has_due(at.arrived(region)) {
-            let _ = self.learn(at, region, &mut copy.line.turn(), at.arrived(region));
+            let _ = self.learn(at, region, &mut copy.line.turn(), Arrived::by(at.arrived(region)));
         }
     }
 
     /// The hub settles what has arrived and tells everybody.
-    fn hear(&self, at: &Post<'_>, turn: &mut Turn<'_>, until: Duration) -> Result<(), DiskError> {
+    fn hear(&self, at: &Post<'_>, turn: &mut Turn<'_>, arrived: Arrived) -> Result<(), DiskError> {
         let hub = &self.copies[0];
-        while let Some((place, letter)) = hub.inbox.first_due(until) {
-            let due = if until == Duration::MAX { at.uptime } else { place.0 };
+        for (place, letter) in arrived.letters(&hub.inbox) {
+            let due = if arrived.until == Duration::MAX { at.uptime } else { place.0 };
             let head = turn.head();
             let present = head.get(&letter.key.epk, &letter.key.id);
             let verdict = verdict(&head, &letter, present);
@@ -276,10 +307,10 @@ impl Mesh {
         at: &Post<'_>,
         region: RegionId,
         turn: &mut Turn<'_>,
-        until: Duration,
+        arrived: Arrived,
     ) -> Result<(), DiskError> {
         let copy = self.copy(region);
-        while let Some((place, letter)) = copy.inbox.first_due(until) {
+        for (place, letter) in arrived.letters(&copy.inbox) {
             let own = u32::from(letter.origin == region);
             let unsettled = copy.unsettled().get(&letter.key).map_or(0, |count| count.saturating_sub(own));
             let wanted = if unsettled > 0 {
@@ -429,5 +460,10 @@ pub(super) fn commit<T, E: From<DiskError>>(
     }
     let head = turn.commit(outcome);
     mesh.send(at, region, letters);
+    drop(turn);
+    if mesh.hub().helps() {
+        // What cannot be written down is left to whoever is to close it.
+        let _ = mesh.settle_some(at, LETTERS_EACH);
+    }
     Some(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO })
 }

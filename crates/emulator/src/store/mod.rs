@@ -10,6 +10,7 @@ mod conflicts;
 mod container;
 mod contents;
 mod document;
+mod drafts;
 mod exchange;
 mod head;
 mod home;

@@ -2,7 +2,9 @@
 //!
 //! In an account that writes in one region there is one line of states, and each other region has a
 //! view of it; where all write, each has a line. Which state a request gets is decided by its
-//! [`Vantage`].
+//! [`Vantage`]. What is done to a partition besides reading and writing is in `upkeep`.
+
+mod upkeep;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -21,17 +23,15 @@ use super::head::Head;
 use super::home::Home;
 use super::item::Ordinal;
 use super::kept::KeptMesh;
-use super::line::{Line, Turn};
+use super::line::Line;
 use super::mesh::{self, Mesh, TooFarBehind};
 use super::post::Post;
 use super::reach::{Progress, Reach};
-use super::schema::Schema;
 use super::state::State;
 use super::transaction::Transaction;
-use super::view::View;
 use super::viewed::Viewed;
 use crate::charge::Meter;
-use crate::disk::{Batch, Disk, DiskError, LineKey, Malformed, MeshEntry, MeshKey};
+use crate::disk::{Disk, DiskError, LineKey, Malformed, MeshEntry, MeshKey};
 use crate::regions::{RegionId, Regions, Sees, Vantage};
 
 /// The LSN of a partition nothing has been written to.
@@ -233,11 +233,7 @@ impl Partition {
     /// The newest of every line.
     #[cfg(test)]
     pub(crate) fn every_line(&self) -> Vec<(Arc<Head>, Arc<State>)> {
-        let of = |line: &Line| (Guard::into_inner(line.peek()), line.snapshot());
-        match &self.copies {
-            Copies::Viewed(copies) => vec![of(&copies.line)],
-            Copies::Mesh(copies) => copies.lines().map(of).collect(),
-        }
+        self.lines().map(|line| (Guard::into_inner(line.peek()), line.snapshot())).collect()
     }
 
     /// The newest state, as the region has it that decides.
@@ -245,12 +241,13 @@ impl Partition {
         self.line().snapshot()
     }
 
-    /// The newest state of each line, the deciding one first.
-    pub(super) fn newest_of_lines(&self) -> Vec<Arc<State>> {
-        match &self.copies {
-            Copies::Viewed(copies) => vec![copies.line.snapshot()],
-            Copies::Mesh(copies) => copies.lines().map(Line::snapshot).collect(),
-        }
+    /// Every line, the deciding one first.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
+        let (one, each) = match &self.copies {
+            Copies::Viewed(copies) => (Some(&copies.line), None),
+            Copies::Mesh(copies) => (None, Some(copies.lines())),
+        };
+        one.into_iter().chain(each.into_iter().flatten())
     }
 
     /// Runs `work` as one transaction and publishes its changes if it succeeded. Writers take turns,
@@ -300,23 +297,6 @@ impl Partition {
         Ok(Commit { result, reach: head.reach(), quorum_at })
     }
 
-    /// Moves its writes to a region of its own, which has caught up before it takes the first one, or back to
-    /// where the account writes.
-    pub(crate) fn move_to(&self, region: Option<RegionId>) {
-        let account_writes = self.surroundings.regions.current().hub();
-        let (before, after) = (self.home.own().unwrap_or(account_writes), region.unwrap_or(account_writes));
-        self.home.set(region);
-        // Where it is written everything is seen, and from then on nothing is sent there: neither may it be
-        // behind when that begins, nor when it ends.
-        self.catch_up(before);
-        self.catch_up(after);
-    }
-
-    /// Is written where the first of those was whose place it takes.
-    pub(super) fn inherit_home(&self, old: &[Arc<Partition>]) {
-        self.home.set(old.first().and_then(|partition| partition.home()));
-    }
-
     /// The region of its own that takes its writes, if it has one.
     pub(crate) fn home(&self) -> Option<RegionId> {
         self.home.own()
@@ -334,109 +314,6 @@ impl Partition {
             return Vantage { sees: Sees::Newest, ..vantage };
         }
         vantage
-    }
-
-    /// Lets a region see everything at once: it begins to write, or has just stopped.
-    pub(super) fn catch_up(&self, region: RegionId) {
-        if let Copies::Viewed(copies) = &self.copies {
-            copies.catch_up(region);
-        }
-    }
-
-    /// Keeps what a region sees now, which nothing new will reach.
-    pub(super) fn pause(&self, region: RegionId, uptime: Duration) {
-        self.seen(region, uptime);
-    }
-
-    /// Lets a region that was paused see everything, at `due`.
-    pub(super) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
-        if let Copies::Viewed(copies) = &self.copies {
-            copies.resume(region, uptime, due);
-        }
-    }
-
-    /// Takes on other rules. Regions see them at once, and with them everything written so far.
-    pub(super) fn adopt(&self, schema: &Arc<Schema>) {
-        // What cannot arrive now, for want of room on a disk, is settled under the other rules.
-        let (mut turns, _) = self.settle_and_close();
-        turns.iter_mut().for_each(|turn| turn.adopt(schema));
-        if let Copies::Viewed(copies) = &self.copies {
-            copies.show_everywhere(&turns[0].head());
-        }
-    }
-
-    /// Puts something else in the place of everything it holds: `contents` for each turn.
-    pub(super) fn replace(&self, turns: &mut [Turn<'_>], contents: Vec<Contents>) {
-        for (turn, contents) in turns.iter_mut().zip(contents) {
-            let head = turn.replace(contents.head, contents.state);
-            if let Copies::Viewed(copies) = &self.copies {
-                copies.show_everywhere(&head);
-            }
-        }
-    }
-
-    /// Makes the index of what was read from disk.
-    pub(super) fn make_index(&self) {
-        match &self.copies {
-            Copies::Viewed(copies) => copies.line.make_index(),
-            Copies::Mesh(copies) => copies.lines().for_each(Line::make_index),
-        }
-    }
-
-    /// Waits for the index of what was read from disk, which a turn does not.
-    pub(super) fn wait_for_index(&self) {
-        match &self.copies {
-            Copies::Viewed(copies) => copies.line.wait_for_index(),
-            Copies::Mesh(copies) => copies.lines().for_each(Line::wait_for_index),
-        }
-    }
-
-    /// Every writer's turn, the deciding one first, for what is more than a transaction. All that was
-    /// on its way between regions that write has arrived.
-    pub(super) fn close(&self) -> Result<Vec<Turn<'_>>, DiskError> {
-        let (turns, settled) = self.settle_and_close();
-        settled.map(|()| turns)
-    }
-
-    fn settle_and_close(&self) -> (Vec<Turn<'_>>, Result<(), DiskError>) {
-        match &self.copies {
-            Copies::Viewed(copies) => (vec![copies.line.turn()], Ok(())),
-            // Lags do not matter: everything arrives.
-            Copies::Mesh(copies) => self.with_post(Duration::ZERO, |post| copies.settle_and_close(post)),
-        }
-    }
-
-    /// Adds what is kept of its copies where every region writes, when nothing is on its way.
-    pub(super) fn put_mesh(&self, batch: &mut Batch) {
-        if let Copies::Mesh(copies) = &self.copies {
-            self.with_post(Duration::ZERO, |post| copies.put(post, batch));
-        }
-    }
-
-    /// Forgets a version that lost; says whether it was there.
-    pub(crate) fn remove_conflict(&self, number: u64) -> Result<bool, DiskError> {
-        match &self.copies {
-            Copies::Viewed(_) => Ok(false),
-            Copies::Mesh(copies) => {
-                self.with_post(Duration::ZERO, |post| copies.remove_conflict(post, number))
-            }
-        }
-    }
-
-    /// What a region that does not write sees, to keep.
-    pub(super) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<State>> {
-        match &self.copies {
-            Copies::Viewed(copies) => copies.seen(region, uptime),
-            Copies::Mesh(_) => None,
-        }
-    }
-
-    /// When the first commit was made that a region which does not write does not see.
-    pub(super) fn behind_since(&self, region: RegionId, uptime: Duration) -> Option<Duration> {
-        match &self.copies {
-            Copies::Viewed(copies) => copies.behind_since(region, uptime),
-            Copies::Mesh(_) => None,
-        }
     }
 
     /// Whether a region is staler at `uptime` than bounded staleness allows, and nothing reaches it.
@@ -457,32 +334,6 @@ impl Partition {
                 let waits = id != moment.region && there.paused_at.is_some();
                 waits && self.is_too_stale(id, moment.uptime)
             })
-    }
-
-    /// Decides what a region sees of a partition that is being made.
-    pub(super) fn set_view(&mut self, region: RegionId, view: View) {
-        if let Copies::Viewed(copies) = &mut self.copies {
-            copies.set_view(region, view);
-        }
-    }
-
-    /// Decides what a region that writes has of a partition that is being made.
-    pub(super) fn set_copy(&mut self, region: RegionId, contents: Contents) {
-        if let Copies::Mesh(copies) = &mut self.copies {
-            copies.set_copy(region, contents);
-        }
-    }
-
-    /// Takes over what was kept of conflicts in the partitions it comes from.
-    pub(super) fn inherit_conflicts(&self, old: &[Arc<Partition>]) {
-        let Some(mut own) = self.conflicts() else { return };
-        for theirs in old.iter().filter_map(|partition| partition.conflicts()) {
-            theirs
-                .all()
-                .filter(|conflict| conflict.is_within(&self.range))
-                .cloned()
-                .for_each(|conflict| own.add(conflict));
-        }
     }
 
     /// Versions that lost against another region's.

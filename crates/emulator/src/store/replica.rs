@@ -33,7 +33,7 @@ impl Replica {
     /// The same partition as it was at `lsn`, if that is still known.
     pub(crate) fn at(&self, lsn: Lsn) -> Option<Replica> {
         let mut state = State::clone(&self.snapshot());
-        if !state.log.reaches(lsn) || lsn > state.lsn {
+        if !state.log.holds(lsn) || lsn > state.lsn {
             return None;
         }
         state.go_back(lsn);

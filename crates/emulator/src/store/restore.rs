@@ -38,6 +38,8 @@ pub(crate) struct Place {
 struct Share {
     items: Vec<Arc<Item>>,
     log: Vec<(Lsn, u32, Arc<Change>)>,
+    /// The LSN its line began with.
+    born: Lsn,
     lsn: Lsn,
     forgotten: Lsn,
 }
@@ -56,13 +58,18 @@ pub(super) fn partitions(
     surroundings: &Surroundings,
 ) -> Result<Vec<Arc<Partition>>, Malformed> {
     let ItemsRead { lines, mesh, .. } = read;
-    let shares: Vec<Share> = lines.into_iter().flat_map(|line| divide(layout, line)).collect();
+    let shares: Vec<Share> =
+        (0..).zip(lines).flat_map(|(number, line)| divide(layout, number, line)).collect();
     let halves = in_parallel(shares.len() * 2, |at| {
         let (share, schema) = (&shares[at / 2], Arc::clone(schema));
         if at % 2 == 0 {
             return Half::Head(Head::restored(schema, share.lsn, &share.items));
         }
-        let log = Log::restored(share.log.iter().cloned(), share.forgotten);
+        let mut log = Log::restored(share.log.iter().cloned(), share.forgotten);
+        // It may have begun with what was restored then, of which nothing tells how it came about.
+        if let Some(last) = log.last_before(share.born) {
+            log.give_up(last, share.born);
+        }
         let mut state = State::restored(schema, share.lsn, &share.items, log);
         // Every write looks at these: it must not come before the index.
         if state.schema.default_ttl.is_some() || !state.schema.unique_keys.is_empty() {
@@ -83,17 +90,22 @@ pub(super) fn partitions(
         let identity = Identity::new(kept.id, rid, kept.token_version);
         let (range, parents) = (kept.range.clone(), kept.parents.clone());
         let mesh = mesh.get(&kept.id).map_or(&[][..], Vec::as_slice);
-        Partition::restored(identity, range, parents, lines, mesh, surroundings.clone()).map(Arc::new)
+        let partition = Partition::restored(identity, range, parents, lines, mesh, surroundings.clone())?;
+        let topology = surroundings.regions.current();
+        if let Some(home) = kept.home.as_ref().filter(|_| layout.moves == topology.moves()) {
+            partition.move_to(topology.home_named(home));
+        }
+        Ok(Arc::new(partition))
     };
     layout.partitions.iter().enumerate().map(partition).collect()
 }
 
 /// Gives each partition what is in its range.
-fn divide(layout: &KeptLayout, read: LineRead) -> Vec<Share> {
+fn divide(layout: &KeptLayout, line: u8, read: LineRead) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::with_capacity(layout.partitions.len());
     for kept in &layout.partitions {
         let (lsn, forgotten) = read.ends.get(&kept.id).copied().unwrap_or_default();
-        shares.push(Share { lsn, forgotten, ..Share::default() });
+        shares.push(Share { born: kept.birth(line).born, lsn, forgotten, ..Share::default() });
     }
     let owner = |epk: &EffectivePartitionKey| {
         layout.partitions.partition_point(|kept| kept.range.min <= *epk).saturating_sub(1)

@@ -27,7 +27,7 @@ use super::partition::{Identity, Partition};
 use super::reach::Progress;
 use super::replica::Replica;
 use super::state::State;
-use crate::disk::{Batch, Birth, CatalogKey, DiskError, LineKey, Space};
+use crate::disk::{Batch, Birth, DiskError, LineKey};
 use crate::regions::{RegionId, Vantage};
 
 /// The partitions of a container at one moment.
@@ -145,7 +145,12 @@ impl<'a> Held<'a> {
                 (true, true) => {
                     let concerned = if stays { &turns[at..=at] } else { &turns[..] };
                     let logs = concerned.iter().filter_map(|turns| turns.get(line));
-                    logs.map(|turn| turn.state().log.forgotten()).max().unwrap_or_default()
+                    let logs = logs.map(|turn| &turn.state().log);
+                    // Nor can what was given up when something older was restored: a disk lost it then.
+                    if logs.clone().any(|log| !log.holds(then.copies[line].state.lsn)) {
+                        return Lsn(u64::MAX);
+                    }
+                    logs.map(|log| log.forgotten()).max().unwrap_or_default()
                 }
             };
             let copies = then.copies.iter().enumerate();
@@ -223,8 +228,7 @@ impl Restoring<'_> {
             }
         }
         let partitions = self.made.as_deref().unwrap_or(self.current);
-        let layout = self.next_layout.kept(partitions, self.container.next_ordinal());
-        batch.put(Space::Catalog, &CatalogKey::Layout(rid).to_bytes(), |to| layout.put(to));
+        self.container.put_layout(batch, &self.next_layout, partitions);
         if self.made.is_some() || !self.exists {
             self.current.iter().for_each(|partition| batch.remove_mesh(rid, partition.identity.id));
             partitions.iter().for_each(|partition| partition.put_mesh(batch));
@@ -292,6 +296,7 @@ impl SavedCopy {
             state.log = Log::starting_after(lsn);
         } else {
             state.log.forget(forgotten);
+            state.log.give_up(self.state.lsn, lsn);
         }
         Contents { head, state }
     }

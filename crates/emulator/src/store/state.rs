@@ -154,6 +154,7 @@ impl State {
         for (operation, change) in log.entries_between(self.lsn, lsn).filter(|(_, change)| concerns(change)) {
             self.redo(change);
             self.log.append(operation, Arc::clone(change));
+            self.log.trim(change.at, 1);
         }
         self.lsn = lsn;
     }

@@ -149,6 +149,8 @@ impl View {
         let mut worked_out = self.worked_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known =
             worked_out.take().filter(|known| known.lsn <= lsn && Arc::ptr_eq(&known.schema, &newest.schema));
+        // The log leads on from it, unless it has forgotten how or tells of another history.
+        let known = known.filter(|known| known.lsn == lsn || newest.log.holds(known.lsn));
         let steps_back = newest.lsn.0 - lsn.0;
         let forward = known.filter(|known| lsn.0 - known.lsn.0 <= steps_back || !newest.log.reaches(lsn));
         let state = match forward {

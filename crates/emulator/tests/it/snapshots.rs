@@ -1,7 +1,10 @@
 //! Copies of the whole account: saved, restored, and asked about the past.
 
+use std::time::Duration;
+
 use http::Method;
 use perihelion_emulator::clock::Stopwatch;
+use perihelion_emulator::regions::RegionId;
 use serde_json::{Value, json};
 
 use crate::client::TestAccount;
@@ -100,6 +103,37 @@ async fn a_query_may_ask_about_a_snapshot_or_an_lsn() {
             ("x-perihelion-as-of", as_of),
         ];
         account.send(Method::POST, DOCS, &headers, &query).await.expect_refusal(400, 0, part);
+    }
+}
+
+#[tokio::test]
+async fn what_was_given_up_by_a_restore_is_neither_shown_as_the_past_nor_gone_on_from() {
+    let account = TestAccount::with(|settings| {
+        settings.topology = crate::client::topology(&[("West US", 0), ("East US", 0)]);
+    });
+    account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+    put(&account, 1, 1).await; // LSN 2
+    save(&account, "one");
+    put(&account, 2, 2).await; // LSN 3
+    put(&account, 3, 3).await; // LSN 4
+    account.clock.advance(Duration::from_secs(10));
+    // A region that stands still works out what it sees, and remembers it.
+    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    account.account.restore_snapshot("one").unwrap(); // LSN 5
+    put(&account, 4, 4).await; // LSN 6
+    put(&account, 4, 5).await; // LSN 7
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+    let body = json!({"query": "SELECT VALUE c.v FROM c"}).to_string();
+    let seen = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &body).await.expect(200);
+    assert_eq!(seen.json()["Documents"], json!([1]), "what was restored");
+    for (lsn, expected) in [(2, Some(json!([1]))), (3, None), (4, None), (5, Some(json!([1])))] {
+        let as_of = format!("lsn={lsn}");
+        let headers = [&headers[..], &[("x-perihelion-as-of", as_of.as_str())]].concat();
+        let answer = account.send(Method::POST, DOCS, &headers, &body).await;
+        match expected {
+            Some(expected) => assert_eq!(answer.expect(200).json()["Documents"], expected, "{as_of}"),
+            None => drop(answer.expect_refusal(400, 0, "bounded history")),
+        }
     }
 }
 

@@ -39,9 +39,24 @@ fn open_with(path: &Path, fsync: Fsync) -> Result<Account, OpenError> {
 fn open_in(path: &Path, fsync: Fsync, regions: &[&str], multi_write: bool) -> Result<Account, OpenError> {
     let regions = regions.iter().map(|name| Region::new(*name, 0)).collect();
     let lag = if multi_write { "30ms".parse().unwrap() } else { Lag::NONE };
+    let topology = Topology::new(regions, multi_write, ConsistencyLevel::Session, lag).unwrap();
+    open_over(path, fsync, topology)
+}
+
+fn open_as(
+    path: &Path,
+    regions: &[&str],
+    change: impl FnOnce(Topology) -> Topology,
+) -> Result<Account, OpenError> {
+    let regions = regions.iter().map(|name| Region::new(*name, 0)).collect();
+    let topology = Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap();
+    open_over(path, Fsync::Never, change(topology))
+}
+
+fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, OpenError> {
     let settings = AccountSettings {
         key: Key::from_base64(EMULATOR_KEY).unwrap(),
-        topology: Topology::new(regions, multi_write, ConsistencyLevel::Session, lag).unwrap(),
+        topology,
         partitions: None,
         partition_bytes_max: u64::MAX,
         request_units: RequestUnits::Off,
@@ -375,6 +390,60 @@ fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
     account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
     assert!(account.fail_over("East US").unwrap_err().to_string().contains("not stored"));
     assert_eq!(account.regions.current().hub(), RegionId(0));
+}
+
+#[test]
+fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_moves() {
+    let scratch = Scratch::new();
+    let names = ["West US", "East US", "North Europe"];
+    let with = |names: &[&str], allowed: bool| {
+        let account = open_as(scratch.path(), names, |topology| topology.with_partition_failover(allowed));
+        account.unwrap()
+    };
+    let homes = |account: &Account| -> Vec<Option<String>> {
+        let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
+        let topology = account.regions.current();
+        let name = |region: RegionId| topology.region(region).name.clone();
+        container.store.partitions().iter().map(|partition| partition.home().map(name)).collect()
+    };
+    let (east, none) = (Some("East US".to_owned()), None::<String>);
+    let account = with(&names, true);
+    let container = with_container(&account);
+    upsert(&container, 1, 10, 100).unwrap();
+    account.fail_over_partition("d", "c", 0, "East US").unwrap();
+    assert_eq!(homes(&account), [east.clone(), none.clone()]);
+    // Regions may have other numbers afterwards, and what a range becomes stays where it was.
+    let account = reopened_by(account, || Ok(with(&["West US", "North Europe", "East US"], true)));
+    assert_eq!(homes(&account), [east.clone(), none.clone()]);
+    account.split_partition("d", "c", 0, None, Duration::ZERO).unwrap();
+    let account = reopened_by(account, || Ok(with(&names, true)));
+    assert_eq!(homes(&account), [east.clone(), east.clone(), none.clone()]);
+    // One that was sent back is where the account is.
+    account.fail_over_partition("d", "c", 2, "West US").unwrap();
+    let account = reopened_by(account, || Ok(with(&names, true)));
+    assert_eq!(homes(&account), [none.clone(), east.clone(), none.clone()]);
+    // Not where ranges stay with their account; nothing is lost by looking.
+    account.disk.as_ref().unwrap().close_and_wait();
+    let account = with(&names, false);
+    assert_eq!(homes(&account), [none.clone(), none.clone(), none.clone()]);
+    account.disk.as_ref().unwrap().close_and_wait();
+    let account = with(&names, true);
+    assert_eq!(homes(&account), [none.clone(), east, none.clone()]);
+    // The account moves, and with it all of them: also when that is the last that was written down.
+    let moved = |topology: &mut Topology| -> Result<(), DiskError> {
+        topology.set_moves(topology.moves() + 1);
+        Ok(())
+    };
+    account.regions.update(moved).unwrap();
+    account.disk.as_ref().unwrap().close_and_wait();
+    let account = with(&names, true);
+    assert_eq!(homes(&account), [none.clone(), none.clone(), none.clone()]);
+    account.fail_over_partition("d", "c", 3, "East US").unwrap();
+    account.fail_over("North Europe").unwrap();
+    assert_eq!(homes(&account), [none.clone(), none.clone(), none.clone()]);
+    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    assert!(account.fail_over_partition("d", "c", 3, "East US").is_err());
+    assert_eq!(homes(&account), [none.clone(), none.clone(), none]);
 }
 
 /// The ranges whose changes are on disk.

@@ -125,6 +125,33 @@ fn ranges_and_containers_that_are_others_by_now_come_back() {
 }
 
 #[test]
+fn what_restoring_something_older_gave_up_can_be_restored_as_well() {
+    for splits in [false, true] {
+        let scratch = Scratch::new();
+        let account = account_with(scratch.path(), "other");
+        account.save_snapshot("older", NOW).unwrap();
+        let older = items(&account);
+        change(&account, 200);
+        account.save_snapshot("newer", NOW).unwrap();
+        let newer = items(&account);
+        if splits {
+            container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
+        }
+        account.restore_snapshot("older").unwrap();
+        account.restore_snapshot("newer").unwrap();
+        assert_eq!(items(&account), newer);
+        account.restore_snapshot("older").unwrap();
+        assert_eq!(items(&account), older);
+        account.restore_snapshot("newer").unwrap();
+        let account = reopened(account, scratch.path());
+        assert_eq!(items(&account), newer, "splits: {splits}");
+        upsert(&container_of(&account, "c"), 1, 10, 300).unwrap();
+        delete(&container_of(&account, "c"), 0, 300);
+        reopened(account, scratch.path());
+    }
+}
+
+#[test]
 fn a_restore_that_is_torn_never_was() {
     let scratch = Scratch::new();
     let account = open(scratch.path()).unwrap();
