@@ -3,6 +3,8 @@
 //! Each fault is a rule of its own, so that faults may overlap. A rule also ends by itself some time after
 //! it should: a run that is cut short leaves no account broken for long.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use emulator::faults::{ConnectionEffect, Down, Rule};
@@ -19,9 +21,14 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// An outage is noticed by those who fail an account over after this share of it.
 const NOTICED_AFTER: f64 = 0.25;
 
+/// The faults in force, by their number in the schedule.
+pub(crate) type Open = Arc<Mutex<BTreeSet<usize>>>;
+
 /// What faults strike.
 #[derive(Clone, Debug)]
 pub(crate) struct Injector {
+    /// What is yet to be ended, also if the run is cut short.
+    pub(crate) open: Open,
     pub(crate) control: ControlPort,
     pub(crate) database: String,
     pub(crate) container: String,
@@ -48,6 +55,7 @@ impl Injector {
     ) -> Result<InForce, ControlError> {
         sleep_until(start + fault.begins).await;
         let began = start.elapsed();
+        self.lock().insert(number);
         self.begin(number, fault).await?;
         match &fault.trouble {
             Trouble::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
@@ -61,7 +69,27 @@ impl Injector {
         sleep_until(start + fault.ends).await;
         let ended = start.elapsed();
         self.end(number, fault).await?;
+        self.lock().remove(&number);
         Ok(InForce { began, ended })
+    }
+
+    /// Ends what is in force; all of it is tried, and the first that could not be ended is told.
+    pub(crate) async fn end_all(&self, faults: &[Planned]) -> Result<(), ControlError> {
+        let open = std::mem::take(&mut *self.lock());
+        let mut result = Ok(());
+        for number in open {
+            let Some(fault) = faults.get(number) else { continue };
+            match self.end(number, fault).await {
+                // A rule that is not there had not begun.
+                Err(error) if !error.was_answered() => result = result.and(Err(error)),
+                _ => {}
+            }
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn begin(&self, number: usize, fault: &Planned) -> Result<(), ControlError> {

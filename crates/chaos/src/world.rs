@@ -1,6 +1,7 @@
 //! The account it happens to: one of its own, or one that runs already.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::{Emulator, EmulatorConfig, Running, StartError};
@@ -11,7 +12,7 @@ use perihelion::{
 use serde_json::Value;
 
 use crate::control::{ControlError, ControlPort};
-use crate::inject::Injector;
+use crate::inject::{Injector, Open};
 use crate::scenario::{Drawn, Writes};
 use crate::schedule::Schedule;
 
@@ -44,6 +45,8 @@ pub struct World {
     control: ControlPort,
     database: String,
     regions: Vec<String>,
+    /// The faults in force.
+    open: Open,
 }
 
 impl World {
@@ -105,6 +108,7 @@ impl World {
             control: ControlPort::new(control)?,
             database: format!("chaos-{:016x}", schedule.digest()),
             regions: schedule.regions.clone(),
+            open: Open::default(),
         };
         world.control.post("/faults/seed", &serde_json::json!({"seed": schedule.seed >> 16})).await?;
         let client = world.client(&schedule.regions, Duration::from_secs(30))?;
@@ -145,12 +149,27 @@ impl World {
 
     pub(crate) fn injector(&self, schedule: &Schedule) -> Injector {
         Injector {
+            open: Arc::clone(&self.open),
             control: self.control.clone(),
             database: self.database.clone(),
             container: CONTAINER.to_owned(),
             writer: schedule.regions[0].clone(),
             lag: schedule.lag.unwrap_or(Drawn::always(Duration::ZERO)),
         }
+    }
+
+    /// The database of the run.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// Leaves nothing of a run behind that was cut short: ends the faults in force, then does the same as
+    /// [`finish`](World::finish).
+    pub async fn abandon(self, schedule: &Schedule) -> Result<(), WorldError> {
+        // With a region down that nobody could bring back, the database may be deleted all the same.
+        let ended = self.injector(schedule).end_all(&schedule.faults).await;
+        self.finish().await?;
+        Ok(ended?)
     }
 
     /// Leaves nothing of the run behind.

@@ -12,7 +12,7 @@
 //! | 7 | some items were not imported |
 //! | 8 | the data directory cannot be opened |
 //! | 9 | a promise was broken under `peri chaos` |
-//! | 130 | a second signal cut the stop short |
+//! | 130 | a signal cut it short: a run of `peri chaos`, or the stop that another signal had asked for |
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -31,6 +31,7 @@ const REFUSED: u8 = 6;
 const PARTIAL: u8 = 7;
 const CANNOT_OPEN: u8 = 8;
 const BROKEN: u8 = 9;
+const INTERRUPTED: u8 = 130;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -79,6 +80,11 @@ impl Failure {
     /// What was promised did not hold.
     pub(crate) fn broken(message: String) -> Failure {
         Failure { code: BROKEN, message, hint: None }
+    }
+
+    /// A signal came before there was a result.
+    pub(crate) fn interrupted(message: String) -> Failure {
+        Failure { code: INTERRUPTED, message, hint: None }
     }
 
     /// Adds what to do next.

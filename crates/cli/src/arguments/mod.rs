@@ -59,7 +59,8 @@ Exit codes:
   6  the running `peri up` or the account refused what was asked
   7  some items were not imported
   8  the data directory cannot be opened
-  9  a promise was broken under `peri chaos`";
+  9  a promise was broken under `peri chaos`
+  130  a signal cut a run of `peri chaos` short, or was the second one";
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]

@@ -95,3 +95,63 @@ fn the_account_of_a_running_one_is_used_and_left_as_it_was() {
     let gone = Home::new().run(&["chaos", "--attach", "--control", "http://localhost:1"]);
     assert_eq!(gone.status.code(), Some(5), "{}", text(&gone.stderr));
 }
+
+/// A scenario that takes longer than anybody waits, with a fault that is in force from the beginning.
+const ENDLESS: &str = "\
+calm = '100ms'
+[load]
+workers = 2
+rate = 30
+[[fault]]
+kind = 'slow'
+region = 'all'
+by = '1ms'
+at = '0s'
+for = '10m'
+";
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_run_and_leaves_the_account_as_it_was() {
+    for signal in ["INT", "TERM"] {
+        let lab = Lab::with(&[]);
+        lab.write("endless.toml", ENDLESS);
+        let mut command = lab.command(&["chaos", "endless.toml", "--attach"]);
+        let piped = std::process::Stdio::piped;
+        let run = command.stdout(piped()).stderr(piped()).spawn().expect("the program starts");
+        // At work, and the fault in force.
+        eventually(|| {
+            lab.says(&["status", "--json"]).contains("chaos-") && faults(&lab).contains("chaos-0-0")
+        });
+        let killed =
+            std::process::Command::new("kill").args([format!("-{signal}"), run.id().to_string()]).status();
+        assert!(killed.expect("kill runs").success());
+        let output = run.wait_with_output().expect("it ends");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{signal}: {stderr}");
+        assert!(stderr.contains("faults have been ended and its database chaos-"), "{signal}: {stderr}");
+        assert!(stderr.contains("cut short"), "{signal}: {stderr}");
+        assert!(!lab.says(&["status", "--json"]).contains("chaos-"), "{signal}");
+        assert!(!faults(&lab).contains("chaos-0-0"), "{signal}: {}", faults(&lab));
+    }
+}
+
+/// The rules that are in force.
+#[cfg(unix)]
+fn faults(lab: &Lab) -> String {
+    let listed = lab.says(&["fault", "list"]);
+    listed.lines().filter(|line| line.contains("active")).collect::<Vec<_>>().join("\n")
+}
+
+/// Asks again and again, for what nobody tells.
+#[cfg(unix)]
+#[track_caller]
+fn eventually(holds: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("it never happens");
+}

@@ -3,6 +3,7 @@
 mod shown;
 
 use std::path::Path;
+use std::time::Duration;
 
 use chaos::scenario::Writes;
 use chaos::schedule::Pace;
@@ -12,9 +13,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::arguments::Chaos;
 use crate::exit::Failure;
 use crate::output;
+use crate::shutdown::Signals;
 
 /// No scenario is longer.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How long may be spent on removing what a run has left that was cut short.
+const CLEAN_UP_MAX: Duration = Duration::from_secs(15);
 
 /// Plays what was asked for.
 pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
@@ -50,9 +55,14 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), Failure> {
         return Err(Failure::usage("the scenario is not for an account of this kind".to_owned())
             .hint("see 'writes' in the scenario, and --multi-write of `peri up`"));
     }
+    // Before anything is made, so that nothing is left behind.
+    let mut signals = {
+        let _within = runtime.enter();
+        Signals::listen().map_err(|error| Failure::other(format!("cannot listen for signals: {error}")))?
+    };
     let mut broken = Vec::new();
     for (number, (typed, schedule)) in schedules.iter().enumerate() {
-        let report = runtime.block_on(play(chaos, schedule, (number + 1, schedules.len())))?;
+        let report = runtime.block_on(play(chaos, schedule, (number + 1, schedules.len()), &mut signals))?;
         if chaos.json {
             let line = serde_json::to_string(&report);
             output::data(&line.map_err(|error| Failure::other(format!("no JSON: {error}")))?);
@@ -95,7 +105,12 @@ fn scenario(name: &str) -> Result<Scenario, Failure> {
 }
 
 /// Plays one schedule; `place` is which of how many.
-async fn play(chaos: &Chaos, schedule: &Schedule, place: (usize, usize)) -> Result<Report, Failure> {
+async fn play(
+    chaos: &Chaos,
+    schedule: &Schedule,
+    place: (usize, usize),
+    signals: &mut Signals,
+) -> Result<Report, Failure> {
     let world = if chaos.attach {
         let connection = chaos.account.text();
         World::attach(&connection, &chaos.control, schedule).await?
@@ -103,11 +118,48 @@ async fn play(chaos: &Chaos, schedule: &Schedule, place: (usize, usize)) -> Resu
         World::start(schedule).await?
     };
     let mut line = Line::new(schedule, place);
-    let report = chaos::run(&world, schedule, &mut |progress| line.show(progress)).await;
+    let mut show = |progress: &Progress| line.show(progress);
+    let report = tokio::select! {
+        report = chaos::run(&world, schedule, &mut show) => Some(report),
+        () = signals.stop_requested() => None,
+    };
     drop(line);
-    let report = report?;
-    world.finish().await?;
-    Ok(report)
+    match report {
+        Some(Ok(report)) => {
+            world.finish().await?;
+            Ok(report)
+        }
+        Some(Err(error)) => {
+            clean_up(world, schedule).await;
+            Err(error.into())
+        }
+        None => {
+            output::message("stopping; another signal leaves at once");
+            if let Ok(next) = Signals::listen() {
+                next.leave_at_once_on_the_next();
+            }
+            clean_up(world, schedule).await;
+            Err(Failure::interrupted(
+                "the run was cut short, so nothing is known about its promises".to_owned(),
+            ))
+        }
+    }
+}
+
+/// Leaves the account of a run that did not come to its end as it was, and says whether that went well.
+async fn clean_up(world: World, schedule: &Schedule) {
+    let database = world.database().to_owned();
+    let left = match tokio::time::timeout(CLEAN_UP_MAX, world.abandon(schedule)).await {
+        Ok(Ok(())) => {
+            output::message(&format!("its faults have been ended and its database {database} deleted"));
+            return;
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("not done after {CLEAN_UP_MAX:?}"),
+    };
+    output::message(&format!(
+        "what it left could not be removed ({left}): see `peri fault list`, and delete the database {database}"
+    ));
 }
 
 /// How far a run is: on a terminal, one line that changes; elsewhere, one line when it begins.
