@@ -81,6 +81,11 @@ impl BulkOperation {
 
     /// Says that doing it twice does no harm, so that it is sent again when its answer is lost instead of
     /// ending in [`Undecided`](crate::ErrorKind::Undecided).
+    ///
+    /// A create that is then told of a conflict still ends so: what is there may be of its own making or of somebody
+    /// else's, and looks the same. Who has to know gives each item a mark that nobody else writes (an id of the run,
+    /// say), and reads it; who only wants the item to be there as it is sent writes it with
+    /// [`upsert`](BulkOperation::upsert).
     pub fn repeatable(self) -> BulkOperation {
         BulkOperation(self.0.map(below::BulkOperation::repeatable))
     }

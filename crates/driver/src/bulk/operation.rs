@@ -64,7 +64,8 @@ impl BulkOperation {
     }
 
     /// The same, and the caller vouches that carrying it out twice does no harm: when its answer is lost, it
-    /// is sent again instead of ending as [`Undecided`](crate::ErrorKind::Undecided).
+    /// is sent again instead of ending as [`Undecided`](crate::ErrorKind::Undecided). A create that is then refused
+    /// because there is such an item still ends so: nobody can tell whose it is.
     #[must_use]
     pub fn repeatable(mut self) -> BulkOperation {
         self.repeatable = true;

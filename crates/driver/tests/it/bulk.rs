@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use emulator::RequestUnits;
+use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
 use futures::{StreamExt, stream};
 use perihelion_driver::bulk::{BulkOperation, BulkOptions, BulkResult, BulkStream, BulkSummary};
 use perihelion_driver::faults::{
@@ -19,7 +20,7 @@ use protocol::partition::PartitionKey;
 use protocol::status::Status;
 use serde_json::{Value, json};
 
-use crate::lab::{Clients, Lab, run, within};
+use crate::lab::{Clients, Lab, run, unraced, within};
 
 fn key(number: usize) -> PartitionKey {
     PartitionKey::single(format!("k{number}").as_str())
@@ -216,6 +217,39 @@ async fn lost_connections_lose_no_operation() {
     }
     faults.clear();
     assert_eq!(count(&driver, &lab.container).await, 8000);
+}
+
+/// Why a conflict that a lost request may have caused is never settled by looking (`docs/decisions/012`).
+#[tokio::test]
+async fn a_create_of_ones_own_and_one_of_somebody_else_cannot_be_told_apart_unless_the_caller_marks_them() {
+    let lab = Lab::start().await;
+    let (driver, other) = (lab.driver_with(unraced()), lab.driver());
+    let body = |id: &str, mark: &str| json!({"id": id, "pk": "k", "mark": mark}).to_string();
+    let key = || PartitionKey::single("k");
+    for (id, mine, theirs, lost) in [
+        // Carried out, and the answer is lost; nobody else is there.
+        ("made", "same", None, ConnectionEffect::CloseAfter),
+        // The request is lost; somebody else has made the very same.
+        ("theirs", "same", Some("same"), ConnectionEffect::CloseBefore),
+        // The same two with marks.
+        ("made with a mark", "me", None, ConnectionEffect::CloseAfter),
+        ("theirs with a mark", "me", Some("them"), ConnectionEffect::CloseBefore),
+    ] {
+        if let Some(theirs) = theirs {
+            run(&other, &Operation::create_item(&lab.container, key(), body(id, theirs)))
+                .await
+                .expect("made");
+        }
+        lab.running.faults().add(Rule::connection(lost).on(Asked::Batch).times(1)).expect("a rule");
+        let create = BulkOperation::create(key(), body(id, mine)).repeatable();
+        let (results, _) =
+            all(driver.bulk(&lab.container, stream::iter([Ok(create)]), BulkOptions::new())).await;
+        let error = results[0].outcome.as_ref().expect_err("a conflict, of whose making?");
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Undecided, Some(Status::CONFLICT)), "{id}");
+        let found = run(&driver, &Operation::read_item(&lab.container, key(), id)).await.expect("there");
+        let found: Value = serde_json::from_slice(found.body()).expect("JSON");
+        assert_eq!(found["mark"], theirs.unwrap_or(mine), "{id}");
+    }
 }
 
 #[tokio::test]
