@@ -1,7 +1,11 @@
 //! Why an operation failed: a kind for the program, a story for the person.
 //!
 //! The kind says what the caller can do next; [`ErrorKind::advice`] says it in words. The story says
-//! what was tried, where, and what was answered, and keeps the cause as `source()`.
+//! what was tried, where, and what was answered, and keeps the cause as `source()`. What the service said is read in
+//! `words`.
+
+mod kind;
+mod words;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,153 +14,16 @@ use std::time::Duration;
 
 use protocol::container::BadPath;
 use protocol::status::{Status, SubStatus};
-use serde::Deserialize;
 
+pub use self::kind::ErrorKind;
+pub(crate) use self::words::service_words;
+
+use self::words::service_message;
 use crate::diagnostics::Diagnostics;
 use crate::options::{BadVariable, InvalidOption};
 
 /// What the driver's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why an operation failed, in terms of what the caller can do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The request makes no sense to the service or to the driver; change it.
-    BadRequest,
-    /// The key, the token or the clock is wrong; correct it.
-    Unauthenticated,
-    /// The credential is good and may not do this.
-    Forbidden,
-    /// There is no such item, container or database.
-    NotFound,
-    /// There is such an item already, or another rule of the container stands against it.
-    Conflict,
-    /// The item is no longer what the condition says; read it again and reapply the change.
-    PreconditionFailed,
-    /// The request, or its answer, is larger than the service takes.
-    TooLarge,
-    /// The budget of request units is spent; slow down, then try again.
-    Throttled,
-    /// No region has yet seen what the session token asks for; try again, or read with a weaker
-    /// consistency.
-    SessionUnavailable,
-    /// No region could serve it and nothing was changed; try again later.
-    Unavailable,
-    /// No answer came, and a write may or may not have happened; read before trying again.
-    Undecided,
-    /// The deadline passed and nothing was changed; allow more time or try again.
-    DeadlineExceeded,
-    /// The service answered what the driver cannot make sense of.
-    BadResponse,
-    /// What was read is not what the program reads it as; change the type, or what is stored.
-    Mismatch,
-    /// An option or a connection string cannot be obeyed; change it.
-    Configuration,
-    /// The driver was stopped.
-    Stopped,
-}
-
-impl ErrorKind {
-    /// The kind of an answer of the service. `sub_status` is 0 where the answer has none.
-    ///
-    /// An answer says that the request was decided: what is unknown after a lost answer is
-    /// [`ErrorKind::Undecided`], which no status stands for.
-    pub fn of_status(status: Status, sub_status: SubStatus) -> ErrorKind {
-        match (status.0, sub_status) {
-            (401, _) => ErrorKind::Unauthenticated,
-            // Regions that do not take it: all of them were asked by the time anyone sees this.
-            (403, SubStatus::WRITE_FORBIDDEN | SubStatus::DATABASE_ACCOUNT_NOT_FOUND) => {
-                ErrorKind::Unavailable
-            }
-            (403, SubStatus::PARTITION_KEY_QUOTA_EXCEEDED) => ErrorKind::TooLarge,
-            (403, _) => ErrorKind::Forbidden,
-            (404, SubStatus::READ_SESSION_NOT_AVAILABLE) => ErrorKind::SessionUnavailable,
-            (404, _) => ErrorKind::NotFound,
-            (408 | 410 | 449, _) => ErrorKind::Unavailable,
-            (409, _) => ErrorKind::Conflict,
-            (412, _) => ErrorKind::PreconditionFailed,
-            (413, _) => ErrorKind::TooLarge,
-            (429, SubStatus::SYSTEM_RESOURCE_UNAVAILABLE) => ErrorKind::Unavailable,
-            (429, _) => ErrorKind::Throttled,
-            (400..=499, _) => ErrorKind::BadRequest,
-            (500..=599, _) => ErrorKind::Unavailable,
-            _ => ErrorKind::BadResponse,
-        }
-    }
-
-    /// Whether the same operation may succeed later, unchanged.
-    pub fn is_transient(self) -> bool {
-        match self {
-            ErrorKind::Throttled
-            | ErrorKind::SessionUnavailable
-            | ErrorKind::Unavailable
-            | ErrorKind::Undecided
-            | ErrorKind::DeadlineExceeded => true,
-            ErrorKind::BadRequest
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::TooLarge
-            | ErrorKind::BadResponse
-            | ErrorKind::Mismatch
-            | ErrorKind::Configuration
-            | ErrorKind::Stopped => false,
-        }
-    }
-
-    /// What the caller can do next.
-    pub fn advice(self) -> &'static str {
-        match self {
-            ErrorKind::BadRequest => "change the request",
-            ErrorKind::Unauthenticated => "check the key or token, and the clock of this machine",
-            ErrorKind::Forbidden => "give the credential the permission it lacks",
-            ErrorKind::NotFound => "check the names and the partition key",
-            ErrorKind::Conflict => "read what is there, or choose another id",
-            ErrorKind::PreconditionFailed => "read it again and reapply the change",
-            ErrorKind::TooLarge => "make it smaller",
-            ErrorKind::Throttled => "slow down, or give the container more throughput",
-            ErrorKind::SessionUnavailable => "try again, or read with a weaker consistency",
-            ErrorKind::Unavailable => "try again later; nothing was changed",
-            ErrorKind::Undecided => "read before trying again: the write may have happened",
-            ErrorKind::DeadlineExceeded => "allow more time or try again; nothing was changed",
-            ErrorKind::BadResponse => "check that the endpoint is an account of Cosmos DB",
-            ErrorKind::Mismatch => "change the type it is read as, or what is stored",
-            ErrorKind::Configuration => "correct the option",
-            ErrorKind::Stopped => "make a new driver",
-        }
-    }
-
-    /// Its name, as logs and metrics carry it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ErrorKind::BadRequest => "bad_request",
-            ErrorKind::Unauthenticated => "unauthenticated",
-            ErrorKind::Forbidden => "forbidden",
-            ErrorKind::NotFound => "not_found",
-            ErrorKind::Conflict => "conflict",
-            ErrorKind::PreconditionFailed => "precondition_failed",
-            ErrorKind::TooLarge => "too_large",
-            ErrorKind::Throttled => "throttled",
-            ErrorKind::SessionUnavailable => "session_unavailable",
-            ErrorKind::Unavailable => "unavailable",
-            ErrorKind::Undecided => "undecided",
-            ErrorKind::DeadlineExceeded => "deadline_exceeded",
-            ErrorKind::BadResponse => "bad_response",
-            ErrorKind::Mismatch => "mismatch",
-            ErrorKind::Configuration => "configuration",
-            ErrorKind::Stopped => "stopped",
-        }
-    }
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Why an operation failed. One pointer, so that results stay small; cloned when several operations waited
 /// for the same thing and it failed.
@@ -314,63 +181,6 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// The words in an error body: `{"code": …, "message": …}`.
-fn service_message(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        #[serde(default)]
-        message: Option<String>,
-        #[serde(default)]
-        code: Option<serde_json::Value>,
-    }
-    let body: Body = serde_json::from_slice(body).ok()?;
-    let text = body.message.or_else(|| body.code.map(|code| code.to_string()))?;
-    let words = service_words(&text);
-    (!words.is_empty()).then_some(words)
-}
-
-/// What is wrong, out of a message whose rest is for support, in one line.
-pub(crate) fn service_words(message: &str) -> String {
-    let first = message.split("\r\nActivityId:").next().unwrap_or(message).trim();
-    let words = listed_errors(first).unwrap_or_else(|| first.to_owned());
-    words.replace("\r\n", " ").replace('\n', "\\n")
-}
-
-/// The words of `Message: {"Errors": ["…"]}`, and of `{"errors": [{"code": …, "message": …, "location": …}]}`,
-/// which is how queries are told what is wrong with them.
-fn listed_errors(text: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Listed {
-        #[serde(alias = "Errors")]
-        errors: Vec<Entry>,
-    }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Entry {
-        Text(String),
-        Placed { code: String, message: String, location: Option<Place> },
-        Plain { message: String },
-    }
-    #[derive(Deserialize)]
-    struct Place {
-        start: u64,
-        end: u64,
-    }
-    let json = text.strip_prefix("Message:").unwrap_or(text).trim();
-    let Listed { errors } = serde_json::from_str(json).ok()?;
-    if errors.is_empty() {
-        return None;
-    }
-    let words = errors.into_iter().map(|entry| match entry {
-        Entry::Text(message) | Entry::Plain { message } => message,
-        Entry::Placed { code, message, location: None } => format!("{message} ({code})"),
-        Entry::Placed { code, message, location: Some(Place { start, end }) } => {
-            format!("{message} ({code}, characters {start} to {end})")
-        }
-    });
-    Some(words.collect::<Vec<_>>().join("; "))
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Story { kind, message, about, status, activity_id, diagnostics, .. } = &*self.0;
@@ -442,76 +252,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_says_what_to_do_next() {
-        for (status, sub_status, kind) in [
-            (400, 0, ErrorKind::BadRequest),
-            (400, 1001, ErrorKind::BadRequest),
-            (401, 5000, ErrorKind::Unauthenticated),
-            (403, 0, ErrorKind::Forbidden),
-            (403, 5300, ErrorKind::Forbidden),
-            (403, 3, ErrorKind::Unavailable),
-            (403, 1008, ErrorKind::Unavailable),
-            (403, 1014, ErrorKind::TooLarge),
-            (404, 0, ErrorKind::NotFound),
-            (404, 1003, ErrorKind::NotFound),
-            (404, 1002, ErrorKind::SessionUnavailable),
-            (405, 0, ErrorKind::BadRequest),
-            (408, 0, ErrorKind::Unavailable),
-            (409, 3301, ErrorKind::Conflict),
-            (410, 1002, ErrorKind::Unavailable),
-            (412, 1110, ErrorKind::PreconditionFailed),
-            (413, 0, ErrorKind::TooLarge),
-            (429, 3200, ErrorKind::Throttled),
-            (429, 3092, ErrorKind::Unavailable),
-            (449, 5350, ErrorKind::Unavailable),
-            (500, 0, ErrorKind::Unavailable),
-            (503, 9002, ErrorKind::Unavailable),
-            (302, 0, ErrorKind::BadResponse),
-            (999, 7, ErrorKind::BadResponse),
-        ] {
-            assert_eq!(
-                ErrorKind::of_status(Status(status), SubStatus(sub_status)),
-                kind,
-                "{status}/{sub_status}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_words_of_the_service_are_kept_and_its_noise_is_not() {
+    fn the_story_says_what_is_wrong_with_what_and_what_to_do() {
         let body = br#"{"code":"NotFound","message":"Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x"}"#;
         let error = Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
         assert_eq!(error.message(), "gone");
-        for message in ["Message: {}", "Message: none", r#"Message: {"Errors":[]}"#] {
-            assert_eq!(service_words(message), message, "what is not understood is kept");
-        }
-        let shown = error.about("dbs/d").about("dbs").to_string();
         assert_eq!(
-            shown,
+            error.about("dbs/d").about("dbs").to_string(),
             "not_found: dbs/d: gone (404/0); activity 7; check the names and the partition key"
         );
-        for body in [&b""[..], b"<html>", b"[]", br#"{"message":""}"#] {
-            let error = Error::of_answer(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, body);
-            assert_eq!(error.message(), "the service answered 503 ServiceUnavailable");
-        }
-    }
-
-    #[test]
-    fn errors_in_a_list_are_told_one_after_the_other_and_in_one_line() {
-        for (message, words) in [
-            (r#"Message: {"Errors":["one","two"]}"#, "one; two"),
-            (
-                r#"{"errors":[{"severity":"Error","location":{"start":9,"end":13},"code":"SC1001","message":"near 'x'"}]}"#,
-                "near 'x' (SC1001, characters 9 to 13)",
-            ),
-            (r#"{"errors":[{"code":"SC2","message":"no"},{"message":"bare"}]}"#, "no (SC2); bare"),
-            (r#"Message: {"Errors":[7]}"#, r#"Message: {"Errors":[7]}"#),
-            ("signed 'get\n\n'", "signed 'get\\n\\n'"),
-        ] {
-            let body = serde_json::json!({"code": "BadRequest", "message": message}).to_string();
-            let error = Error::of_answer(Status::BAD_REQUEST, SubStatus::NONE, body.as_bytes());
-            assert_eq!(error.message(), words);
-        }
+        let wordless = Error::of_answer(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, b"<html>");
+        assert_eq!(wordless.message(), "the service answered 503 ServiceUnavailable");
     }
 
     #[test]
