@@ -127,6 +127,13 @@ pub mod credentials {
     pub use azure_core::time::OffsetDateTime;
 }
 
+/// What connections are made with and how requests are spread over them: for [`CosmosClientBuilder::http`] and
+/// [`CosmosClientBuilder::sharding`].
+pub mod connections {
+    pub use driver::sharding::{LoadSpread, ShardingConfig};
+    pub use perihelion_http::{Client, ClientBuilder};
+}
+
 /// What [`ContainerProperties`] are made of.
 pub mod policies {
     pub use protocol::container::{

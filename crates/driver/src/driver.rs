@@ -8,6 +8,7 @@ mod meeting;
 mod surroundings;
 
 use std::collections::hash_map::RandomState;
+use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, Once, Weak};
 
@@ -29,7 +30,7 @@ use crate::transport::Transport;
 /// The way to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
 /// Made by [`CosmosRuntime::driver`](crate::CosmosRuntime::driver).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CosmosDriver(Arc<Inner>);
 
 /// What the clones of a driver share.
@@ -201,6 +202,20 @@ impl CosmosDriver {
         }
         let deadline = inner.clock.now() + inner.settings.operation.timeouts.end_to_end;
         inner.meet_account(deadline).await
+    }
+}
+
+/// Where it leads; what it keeps is asked for by name.
+impl fmt::Debug for CosmosDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = self.account();
+        let regions: Vec<&str> = account.reads().iter().map(|endpoint| endpoint.region().as_str()).collect();
+        let mut text = f.debug_struct("CosmosDriver");
+        text.field("endpoint", &account.global().authority());
+        if account.is_known() {
+            text.field("regions", &regions);
+        }
+        text.finish_non_exhaustive()
     }
 }
 

@@ -29,8 +29,14 @@ async fn a_query_over_all_partitions_comes_in_order_as_a_stream() {
         .with_parameter("@least", 27);
     let rows: Vec<Order> = orders.query_items::<Order>(query).stream().try_collect().await.expect("rows");
     assert_eq!(totals(&rows), [29.0, 28.0, 27.0]);
-    let count: Vec<u32> =
-        orders.query_items::<u32>("SELECT VALUE COUNT(1) FROM c").stream().try_collect().await.expect("one");
+    let one_at_a_time = std::num::NonZeroUsize::MIN;
+    let count: Vec<u32> = orders
+        .query_items::<u32>("SELECT VALUE COUNT(1) FROM c")
+        .parallel_max(one_at_a_time)
+        .stream()
+        .try_collect()
+        .await
+        .expect("one");
     assert_eq!(count, [30]);
 }
 

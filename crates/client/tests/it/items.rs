@@ -2,6 +2,8 @@
 
 use perihelion::{Batch, ContainerClient, CosmosClient, ErrorKind, Item, Patch};
 
+use serde_json::{Value, json};
+
 use crate::{Lab, Order, order};
 
 #[tokio::test]
@@ -49,6 +51,46 @@ async fn a_patch_changes_parts_of_an_item_under_a_condition() {
     let refused = patch().only_if("FROM c WHERE c.total < 0");
     let refused = orders.patch_item("ada", "1", refused).await.expect_err("the condition does not hold");
     assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn every_instruction_of_a_patch_does_what_it_says() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    let stored = json!({"id": "1", "customer": "ada", "total": 1, "lines": ["a", "c"], "old": {"note": "n"}, "gone": 1});
+    orders.create_item("ada", &stored).await.expect("made");
+    let patch = Patch::new()
+        .set("/new", "set")
+        .add("/lines/1", "b")
+        .replace("/total", 2)
+        .increment("/total", 0.5)
+        .remove("/gone")
+        .move_from("/old/note", "/note");
+    let patched = orders.patch_item("ada", "1", patch).returning::<Value>().await.expect("patched");
+    let mut patched = patched.into_value();
+    patched.as_object_mut().expect("an object").retain(|name, _| !name.starts_with('_'));
+    let expected = json!({"id": "1", "customer": "ada", "total": 2.5, "lines": ["a", "b", "c"], "old": {}, "new": "set", "note": "n"});
+    assert_eq!(patched, expected);
+}
+
+#[tokio::test]
+async fn a_bulk_answers_with_what_was_stored_if_that_is_wanted() {
+    let lab = Lab::start().await;
+    let orders = lab.orders().await;
+    for wanted in [false, true] {
+        let bulk = orders
+            .bulk()
+            .upsert("ada", &order("1", 1.0))
+            .upsert("bob", &json!({"id": "2", "customer": "bob"}));
+        let bulk = if wanted { bulk.returning_content() } else { bulk };
+        let done = bulk.await;
+        for item in &done.items {
+            let answer = item.outcome.as_ref().expect("stored");
+            let stored = answer.value::<Value>().expect("JSON");
+            assert_eq!(stored.is_some_and(|stored| stored["_etag"].is_string()), wanted, "{item:?}");
+        }
+        assert_eq!(done.items.len(), 2);
+    }
 }
 
 #[tokio::test]

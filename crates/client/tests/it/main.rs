@@ -12,6 +12,7 @@ mod credential;
 mod examples;
 mod feeds;
 mod items;
+mod options;
 mod processor;
 mod resources;
 

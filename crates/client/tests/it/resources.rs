@@ -40,6 +40,21 @@ async fn throughput_is_read_and_changed() {
 }
 
 #[tokio::test]
+async fn the_containers_of_a_database_share_its_throughput() {
+    let lab = Lab::start().await;
+    let shared = Throughput::Autoscale { max: 2000, increment_percent: None };
+    lab.client.create_database_with("shop", &shared).await.expect("made");
+    let shop = lab.client.database("shop");
+    let key = PartitionKeyDefinition::hash("/customer").expect("a path");
+    shop.create_container(&ContainerProperties::new("orders", key)).await.expect("made");
+    assert_eq!(shop.throughput().await.expect("read").value(), &Some(shared));
+    assert_eq!(shop.container("orders").throughput().await.expect("read").value(), &None);
+    let manual = Throughput::Manual(600);
+    shop.set_throughput(&manual).await.expect("changed");
+    assert_eq!(shop.throughput().await.expect("read").value(), &Some(manual));
+}
+
+#[tokio::test]
 async fn a_wrong_key_is_named_as_such() {
     let lab = Lab::start().await;
     let endpoint = lab.client.driver().account().hub().url().to_string();

@@ -8,6 +8,7 @@ mod lab;
 mod liar;
 mod load;
 mod meeting;
+mod options;
 mod queries;
 mod retries;
 mod secure;

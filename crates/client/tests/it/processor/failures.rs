@@ -95,6 +95,32 @@ async fn without_a_hook_a_batch_is_tried_until_it_succeeds_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_stop_does_not_wait_for_a_handler_longer_than_it_may() {
+    let plant = Plant::start(1).await;
+    plant.write(0..1, 1).await;
+    let (begun, mut has_begun) = tokio::sync::watch::channel(false);
+    let running = plant
+        .processor("p")
+        .stop_timeout(Duration::from_millis(100))
+        .start(move |_: Vec<Reading>, _: BatchContext| {
+            begun.send_replace(true);
+            std::future::pending::<Result<(), HandlerError>>()
+        })
+        .await
+        .expect("started");
+    has_begun.wait_for(|begun| *begun).await.expect("open");
+    let error = running.stop().await.expect_err("the handler never ends");
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert!(error.message().contains("handed out again"), "{error}");
+    // The place was not kept: the next one gets it.
+    let told = Told::new();
+    let next = plant.elsewhere().processor("p").lease_expiry(Duration::from_millis(600));
+    let next = told.start(next.renew_interval(Duration::from_millis(100))).await;
+    told.until_all(0..1, 1).await;
+    next.stop().await.expect("stopped");
+}
+
+#[tokio::test]
 async fn a_handler_that_panics_or_hangs_has_failed_and_the_batch_comes_again() {
     let plant = Plant::start(1).await;
     plant.write(0..3, 1).await;
