@@ -104,7 +104,7 @@ mod tests {
             (lease(Some("b"), 2, 5), true),
             (lease(None, 1, 5), false),
         ] {
-            assert_eq!(sign_of_life(&before, &[now.clone()]).is_some(), lives, "{now:?}");
+            assert_eq!(sign_of_life(&before, std::slice::from_ref(&now)).is_some(), lives, "{now:?}");
         }
         assert!(sign_of_life(&[], &before).is_some(), "a lease that was not there");
     }
