@@ -1,6 +1,5 @@
 //! How many request units a database or container may spend each second.
 
-use azure_core::http::headers::HeaderValue;
 use driver::operation::{Operation, OperationKind, Target};
 use driver::{Error, ErrorKind};
 use protocol::headers as names;
@@ -90,7 +89,7 @@ async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput)
         let operation = Operation::new(OperationKind::Replace, Target::offer(&offer.system.rid));
         let operation = operation.with_body(to_body(&offer)?);
         let operation = match migration {
-            Some(header) => operation.with_header(header, HeaderValue::from_static("true")),
+            Some(header) => operation.with_header(header, "true"),
             None => operation,
         };
         let done = Box::pin(client.driver.execute_operation(&operation, &OperationOptions::new())).await?;

@@ -41,14 +41,15 @@
 //! # On the way
 //!
 //! ```text
-//!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► HttpClient
+//!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► Carrier
 //!                  ▲  │        where      one attempt   which connection
 //!                  │  └► evaluate ─► Step + Effects
 //!                  └──────── next attempt, another region, or the end
 //! ```
 //!
 //! Decisions are pure functions over snapshots; the loops that send and sleep carry them out. The
-//! driver sees items as bytes and knows the `HttpClient` trait of `azure_core`, no HTTP library.
+//! driver sees items as bytes and knows a [`Carrier`](transport::carrier::Carrier) of requests, which every
+//! `HttpClient` of `azure_core` can be, and no HTTP library.
 
 #![warn(missing_docs)]
 

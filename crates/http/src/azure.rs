@@ -1,4 +1,4 @@
-//! `azure_core`'s trait: its requests to ours, our responses to its.
+//! `azure_core`'s trait: its requests to ours, our responses to its; and the way around it.
 //!
 //! Both directions are on the path of every request, so both avoid the obvious allocations. A request's path and
 //! header values are written into one buffer and cut from it. Header names are interned: a process uses the
@@ -39,27 +39,81 @@ const VALUE_BYTES_MAX: usize = 64;
 #[async_trait::async_trait]
 impl HttpClient for Client {
     async fn execute_request(&self, request: &AzureRequest) -> azure_core::Result<AsyncRawResponse> {
+        Ok(to_azure(self.send_made(request.url(), || from_azure(request)).await?))
+    }
+}
+
+/// A request in pieces, for those who have it in none of the usual types. Nothing of it is used up, so that
+/// it can be sent again.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a, H> {
+    /// Where to: scheme, host and port of this.
+    pub origin: &'a Url,
+    /// The path there, and a query if there is one, escaped. A slash in front may be left out.
+    pub path: &'a str,
+    /// The verb.
+    pub method: AzureMethod,
+    /// Names and values; a name has one value.
+    pub headers: H,
+    /// The body.
+    pub body: &'a Bytes,
+}
+
+impl Client {
+    /// Sends a request that is given in pieces, and waits for status and headers of the response.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use azure_core::http::{Method, Url};
+    /// use perihelion_http::{Client, Pieces};
+    ///
+    /// let origin = Url::parse("http://localhost:8081")?;
+    /// let (path, method) = ("dbs/shop", Method::Get);
+    /// let headers = [("accept", "application/json")].into_iter();
+    /// let pieces = Pieces { origin: &origin, path, method, headers, body: &bytes::Bytes::new() };
+    /// println!("{}", Client::new().send_pieces(&pieces).await?.status());
+    /// # Ok(()) }
+    /// ```
+    pub async fn send_pieces<'a, H>(&self, request: &Pieces<'a, H>) -> Result<Response<ResponseBody>, Error>
+    where
+        H: Iterator<Item = (&'a str, &'a str)> + Clone,
+    {
+        let Pieces { origin, path, method, headers, body } = request;
+        let make = || {
+            let mut prepared = to_http(path, None, || headers.clone())?;
+            *prepared.method_mut() = to_method(*method)?;
+            *prepared.body_mut() = RequestBody::from(Bytes::clone(body));
+            Ok(prepared)
+        };
+        self.send_made(origin, make).await
+    }
+
+    /// Sends what `make` makes. It is asked again for what a closed connection took with it.
+    async fn send_made(
+        &self,
+        origin: &Url,
+        make: impl Fn() -> Result<Request<RequestBody>, Cause>,
+    ) -> Result<Response<ResponseBody>, Error> {
         let mut call = Call::begin(self.call_timeout());
-        let prepared = authority(request.url())
+        let prepared = authority(origin)
             .map_err(Cause::from)
             .and_then(|authority| self.host(&authority).map_err(Cause::from))
-            .and_then(|host| Ok((host, to_http(request)?)));
+            .and_then(|host| Ok((host, make()?)));
         let (host, prepared) = match prepared {
             Ok(prepared) => prepared,
             Err(bad) => {
                 let failure = Failure::new(ErrorKind::Invalid, Step::Prepare).because(bad);
-                return Err(call.fail(failure, request.url()).into());
+                return Err(call.fail(failure, origin));
             }
         };
         let mut sent = self.run(&host, prepared, &mut call).await;
-        // The request is still here, so what a closed connection took with it can be made once more.
         if let Err(error) = &sent
             && may_repeat(&call.record, error.kind())
-            && let Ok(again) = to_http(request)
+            && let Ok(again) = make()
         {
             sent = self.run(&host, again, &mut call).await;
         }
-        Ok(to_azure(sent?))
+        sent
     }
 }
 
@@ -74,26 +128,38 @@ fn authority(url: &Url) -> Result<AuthorityRef<'_>, BadAuthority> {
     Ok(AuthorityRef { scheme, host, port: url.port().unwrap_or(scheme.default_port()) })
 }
 
-/// A request whose URL is a path: scheme and host are known by then.
-fn to_http(request: &AzureRequest) -> Result<Request<RequestBody>, Cause> {
+fn from_azure(request: &AzureRequest) -> Result<Request<RequestBody>, Cause> {
     let url = request.url();
-    let (path, query) = (url.path(), url.query());
-    let headers = request.headers();
-    let (mut count, mut bytes) = (0, path.len() + query.map_or(0, |query| query.len() + 1));
-    for (_, value) in headers.iter() {
+    let headers = || request.headers().iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut prepared = to_http(url.path(), url.query(), headers)?;
+    *prepared.method_mut() = to_method(request.method())?;
+    *prepared.body_mut() = RequestBody::from(request.body());
+    Ok(prepared)
+}
+
+/// A request without a body, whose URL is a path: scheme and host are known by then.
+fn to_http<'a, H: Iterator<Item = (&'a str, &'a str)>>(
+    path: &str,
+    query: Option<&str>,
+    headers: impl Fn() -> H,
+) -> Result<Request<RequestBody>, Cause> {
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let (mut count, mut bytes) = (0, slash.len() + path.len() + query.map_or(0, |query| query.len() + 1));
+    for (_, value) in headers() {
         count += 1;
-        bytes += value.as_str().len();
+        bytes += value.len();
     }
 
     let mut buffer = BytesMut::with_capacity(bytes);
+    buffer.extend_from_slice(slash.as_bytes());
     buffer.extend_from_slice(path.as_bytes());
     if let Some(query) = query {
         buffer.extend_from_slice(b"?");
         buffer.extend_from_slice(query.as_bytes());
     }
     let path_end = buffer.len();
-    for (_, value) in headers.iter() {
-        buffer.extend_from_slice(value.as_str().as_bytes());
+    for (_, value) in headers() {
+        buffer.extend_from_slice(value.as_bytes());
     }
     let mut buffer = buffer.freeze();
     let path = PathAndQuery::from_maybe_shared(buffer.split_to(path_end))?;
@@ -101,13 +167,12 @@ fn to_http(request: &AzureRequest) -> Result<Request<RequestBody>, Cause> {
     let names = NAMES.load();
     // One more for `Host`.
     let mut map = HeaderMap::with_capacity(count + 1);
-    for (name, value) in headers.iter() {
-        let value = HeaderValue::from_maybe_shared(buffer.split_to(value.as_str().len()))?;
-        map.insert(http_name(&names, name.as_str())?, value);
+    for (name, value) in headers() {
+        let value = HeaderValue::from_maybe_shared(buffer.split_to(value.len()))?;
+        map.insert(http_name(&names, name)?, value);
     }
 
-    let mut prepared = Request::new(RequestBody::from(request.body()));
-    *prepared.method_mut() = to_method(request.method())?;
+    let mut prepared = Request::new(RequestBody::empty());
     *prepared.uri_mut() = Uri::from(path);
     *prepared.headers_mut() = map;
     Ok(prepared)
@@ -252,7 +317,7 @@ mod tests {
         given.set_body("hello");
         // The second time, the names are known.
         for _ in 0..2 {
-            let prepared = to_http(&given).expect("it is valid");
+            let prepared = from_azure(&given).expect("it is valid");
             assert_eq!(prepared.method(), Method::POST);
             assert_eq!(prepared.uri(), "/dbs/a%20b?x=1&y=%C3%A4");
             assert_eq!(prepared.headers()["x-ms-date"], "Mon, 01 Jan 2024 00:00:00 GMT");
@@ -280,10 +345,10 @@ mod tests {
     fn a_value_no_header_may_have_is_refused() {
         let mut given = request("http://host/");
         given.insert_header("x-split", "a\r\nb: c");
-        assert!(to_http(&given).is_err());
+        assert!(from_azure(&given).is_err());
         let mut given = request("http://host/");
         given.insert_header("x split", "a");
-        assert!(to_http(&given).is_err());
+        assert!(from_azure(&given).is_err());
     }
 
     #[test]

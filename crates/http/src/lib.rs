@@ -93,6 +93,8 @@ mod settings;
 mod sharing;
 
 #[cfg(feature = "client")]
+pub use azure::Pieces;
+#[cfg(feature = "client")]
 pub use client::Client;
 #[cfg(feature = "client")]
 pub use client_builder::{BuildError, ClientBuilder};

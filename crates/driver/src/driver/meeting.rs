@@ -22,7 +22,7 @@ use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
 use crate::transport::AttemptLimits;
-use crate::transport::headers::with_room;
+use crate::transport::header_list::HeaderList;
 use crate::transport::outcome::TransportOutcome;
 use crate::transport::request::{ExecutionContext, TransportRequest};
 
@@ -114,8 +114,7 @@ impl Inner {
         let request = TransportRequest {
             operation: &operation,
             endpoint,
-            url: endpoint.url().clone(),
-            headers: with_room(),
+            headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.clock.now() + limits.request_timeout,
         };

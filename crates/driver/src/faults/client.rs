@@ -1,13 +1,11 @@
 //! The client that asks the rules first, and the factory that puts it in front of every other.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use azure_core::http::headers::Headers;
-use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
+use futures::future::BoxFuture;
 use perihelion_http::exchange::{self, Exchange, Sent, Step};
 use perihelion_http::{Error, ErrorKind};
 use protocol::headers as names;
@@ -18,6 +16,9 @@ use super::condition::Seen;
 use super::reaction::{Outcome, Reaction};
 use crate::routing::Endpoint;
 use crate::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
+use crate::transport::carrier::Carrier;
+use crate::transport::outcome::Answer;
+use crate::transport::request::Outgoing;
 
 /// Puts a [`FaultInjectingHttpClient`] in front of every client that another factory makes.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl HttpClientFactory for FaultInjectingHttpClientFactory {
 /// A client that asks the rules before it hands a request on.
 #[derive(Debug)]
 pub struct FaultInjectingHttpClient {
-    inner: Arc<dyn HttpClient>,
+    inner: Arc<dyn Carrier>,
     faults: FaultInjector,
     number: u64,
     /// How long a timeout takes where nobody set a deadline.
@@ -60,14 +61,14 @@ pub struct FaultInjectingHttpClient {
 }
 
 impl FaultInjectingHttpClient {
-    async fn execute(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        let authority = authority(request);
+    async fn execute(&self, request: &Outgoing<'_>) -> azure_core::Result<Answer> {
+        let authority = request.authority();
         let region = self.faults.region_of(&authority);
         let clock = self.faults.clock();
         let reaction = Seen::of(request, &authority, region, self.number)
             .and_then(|seen| self.faults.reaction(&seen, clock.now()));
         let Some(Reaction { delay, outcome }) = reaction else {
-            return self.inner.execute_request(request).await;
+            return self.inner.carry(request).await;
         };
         if !delay.is_zero() {
             let reporter = exchange::begin();
@@ -75,7 +76,7 @@ impl FaultInjectingHttpClient {
             clock.sleep(delay).await;
         }
         match outcome {
-            Outcome::PassOn => self.inner.execute_request(request).await,
+            Outcome::PassOn => self.inner.carry(request).await,
             Outcome::Answer { status, sub_status, retry_after } => {
                 report(Sent::Sent, None);
                 Ok(answer(status, sub_status, retry_after))
@@ -84,9 +85,8 @@ impl FaultInjectingHttpClient {
                 Err(failure(ErrorKind::Unreachable, &authority, report(Sent::NotSent, Some(Step::Connect))))
             }
             Outcome::ConnectionErrorAfterSending => {
-                let answer = self.inner.execute_request(request).await?;
                 // Up to the last byte, so that the service is done with it for certain.
-                answer.try_into_raw_response().await?;
+                self.inner.carry(request).await?;
                 Err(failure(ErrorKind::Closed, &authority, report(Sent::Sent, Some(Step::FirstByte))))
             }
             Outcome::Timeout => {
@@ -101,16 +101,8 @@ impl FaultInjectingHttpClient {
     }
 }
 
-impl HttpClient for FaultInjectingHttpClient {
-    fn execute_request<'a, 'b, 'c>(
-        &'a self,
-        request: &'b Request,
-    ) -> Pin<Box<dyn Future<Output = azure_core::Result<AsyncRawResponse>> + Send + 'c>>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
+impl Carrier for FaultInjectingHttpClient {
+    fn carry<'a>(&'a self, request: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
         Box::pin(self.execute(request))
     }
 }
@@ -128,7 +120,7 @@ fn failure(kind: ErrorKind, authority: &str, record: Exchange) -> azure_core::Er
     Error::new(kind, authority, record).because("a fault rule says so").into()
 }
 
-fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> AsyncRawResponse {
+fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> Answer {
     let mut headers = Headers::new();
     if !sub_status.is_none() {
         headers.insert(names::SUB_STATUS, sub_status.to_string());
@@ -137,12 +129,5 @@ fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) 
         headers.insert(names::RETRY_AFTER_MS, wait.as_millis().to_string());
     }
     let body = format!(r#"{{"code":"{}","message":"a fault rule says so"}}"#, status.code_name());
-    AsyncRawResponse::from_bytes(StatusCode::from(status.0), headers, body)
-}
-
-/// Host and port, as endpoints name them.
-fn authority(request: &Request) -> String {
-    let url = request.url();
-    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-    format!("{host}:{port}")
+    Answer::new(status, headers.into(), body.into())
 }

@@ -3,12 +3,13 @@
 //! In: a request as the client sees it. Out: whether a condition holds. Below sharding there are no
 //! operations any more, only verbs, paths and headers, so what was wanted is read back from those.
 
-use azure_core::http::{Method, Request};
+use azure_core::http::Method;
 use protocol::headers as names;
 use protocol::resource_path::{ResourcePath, ResourceType};
 
-use crate::operation::{OperationKind, header};
+use crate::operation::OperationKind;
 use crate::routing::Region;
+use crate::transport::request::Outgoing;
 
 /// What is looked at: what a request wants, of what, where.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +33,12 @@ pub struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// Reads a request; `None` for one that is not of the service's API.
     pub fn of(
-        request: &Request,
+        request: &Outgoing<'_>,
         authority: &'a str,
         region: Option<Region>,
         client: u64,
     ) -> Option<Seen<'a>> {
-        let path = ResourcePath::parse(request.url().path()).ok()?;
+        let path = ResourcePath::parse(request.path).ok()?;
         Some(Seen {
             operation: operation(request, &path),
             resource: path.resource_type(),
@@ -50,9 +51,9 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn operation(request: &Request, path: &ResourcePath<'_>) -> OperationKind {
-    let says = |name| header(request.headers(), name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    match request.method() {
+fn operation(request: &Outgoing<'_>, path: &ResourcePath<'_>) -> OperationKind {
+    let says = |name| request.headers.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    match request.method {
         Method::Get | Method::Head if path.is_feed() => OperationKind::ReadFeed,
         Method::Get | Method::Head => OperationKind::Read,
         Method::Put => OperationKind::Replace,
@@ -139,14 +140,21 @@ impl FaultCondition {
 #[cfg(test)]
 mod tests {
     use azure_core::http::Url;
+    use bytes::Bytes;
 
     use super::*;
+    use crate::transport::header_list::HeaderList;
 
-    fn request(method: Method, path: &str, flags: &[&'static str]) -> Request {
-        let mut request = Request::new(Url::parse("https://one.example/").expect("a URL"), method);
-        request.url_mut().set_path(path);
-        flags.iter().for_each(|flag| request.insert_header(*flag, "True"));
-        request
+    static NOTHING: Bytes = Bytes::new();
+
+    fn one() -> Url {
+        Url::parse("https://one.example/").expect("a URL")
+    }
+
+    fn request<'a>(endpoint: &'a Url, method: Method, path: &'a str, flags: &[&'static str]) -> Outgoing<'a> {
+        let mut headers = HeaderList::new();
+        flags.iter().for_each(|flag| headers.set_fixed(flag, "True"));
+        Outgoing { endpoint, path, method, headers, body: &NOTHING }
     }
 
     #[test]
@@ -176,7 +184,8 @@ mod tests {
             (Method::Post, "/dbs/d/colls/c/sprocs/s", &[], Kind::Execute, Type::StoredProcedure),
         ];
         for (method, path, flags, operation, resource) in cases {
-            let request = request(*method, path, flags);
+            let endpoint = one();
+            let request = request(&endpoint, *method, path, flags);
             let seen = Seen::of(&request, "one.example:443", None, 0).expect(path);
             assert_eq!(
                 (seen.operation, seen.resource),
@@ -188,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_condition_holds_when_all_it_says_does() {
-        let request = request(Method::Get, "/dbs/my%20db/colls/c/docs/1", &[]);
+        let endpoint = one();
+        let request = request(&endpoint, Method::Get, "dbs/my%20db/colls/c/docs/1", &[]);
         let seen = Seen::of(&request, "one.example:443", Some(Region::new("West US")), 3).expect("a path");
         let any = FaultCondition::any;
         for (condition, holds) in [

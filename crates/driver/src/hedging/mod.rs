@@ -85,7 +85,7 @@ where
 mod tests {
     use std::cell::Cell;
 
-    use azure_core::http::headers::Headers;
+    use crate::operation::ResponseHeaders;
     use bytes::Bytes;
     use futures::FutureExt;
     use futures::channel::oneshot;
@@ -99,7 +99,7 @@ mod tests {
     const THRESHOLD: Duration = Duration::from_millis(50);
 
     fn result(status: u16) -> TransportResult {
-        let answer = Answer::new(Status(status), Headers::new(), Bytes::new());
+        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
         TransportResult { outcome: TransportOutcome::Success(answer), last: None, earlier: Vec::new() }
     }
 

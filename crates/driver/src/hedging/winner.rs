@@ -119,7 +119,7 @@ fn may_have_been_applied(lane: &Lane) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use azure_core::http::headers::Headers;
+    use crate::operation::ResponseHeaders;
     use bytes::Bytes;
     use protocol::partition::PartitionKey;
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn answer(status: u16) -> TransportOutcome {
-        let answer = Answer::new(Status(status), Headers::new(), Bytes::new());
+        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
         if answer.status.is_success() {
             TransportOutcome::Success(answer)
         } else {

@@ -4,18 +4,20 @@
 //! ([`Scope`]), with which body and under which condition. How it is carried out is in `options`; what came
 //! of it is a [`Response`].
 
+mod headers;
 mod kind;
 mod response;
 mod target;
 
-use azure_core::http::headers::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use protocol::partition::{EpkRange, PartitionKey};
 use protocol::partition_range::RangeId;
 
+pub use self::headers::ResponseHeaders;
 pub use self::kind::{OperationKind, Plane};
 pub use self::response::Response;
-pub(crate) use self::response::{charge, header, sub_status};
 pub use self::target::{ContainerName, Target};
 
 /// Which part of a container an operation is about.
@@ -56,7 +58,7 @@ pub struct Operation {
     body: Bytes,
     precondition: Precondition,
     session_token: Option<String>,
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: Vec<(&'static str, Cow<'static, str>)>,
     repeatable: bool,
 }
 
@@ -146,8 +148,8 @@ impl Operation {
 
     /// The same, with one more header. A name given twice is sent with its last value.
     #[must_use]
-    pub fn with_header(mut self, name: &'static str, value: impl Into<HeaderValue>) -> Operation {
-        self.headers.push((HeaderName::from_static(name), value.into()));
+    pub fn with_header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Operation {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -195,7 +197,7 @@ impl Operation {
     }
 
     /// The headers the caller gave, in order.
-    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+    pub fn headers(&self) -> &[(&'static str, Cow<'static, str>)] {
         &self.headers
     }
 

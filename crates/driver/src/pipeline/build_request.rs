@@ -1,12 +1,9 @@
 //! Operation, route and session → what the transport sends. Pure.
 //!
-//! Cost: one map of headers, one URL, and one string per value that is not known beforehand.
+//! Cost: one list of headers, and a copy of each value that is not known beforehand.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
-use azure_core::http::Url;
-use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
 use protocol::headers as names;
 use protocol::session_token::SessionToken;
 
@@ -15,12 +12,10 @@ use crate::operation::{Operation, OperationKind, Precondition, Scope};
 use crate::options::OperationSettings;
 use crate::routing::{AccountState, Endpoint};
 use crate::session::{ContainerSession, sends_token};
+use crate::transport::header_list::HeaderList;
 use crate::transport::request::{ExecutionContext, TransportRequest};
 
-/// Room for the headers of nearly every request, those of the transport included.
-const HEADERS_USUAL: usize = 24;
-
-const TRUE: HeaderValue = HeaderValue::from_static("true");
+const TRUE: &str = "true";
 
 /// What a request is made of, besides where it goes and why.
 #[derive(Clone, Copy, Debug)]
@@ -43,64 +38,61 @@ impl<'a> Parts<'a> {
         TransportRequest {
             operation: self.operation,
             endpoint,
-            url: url(endpoint, self.operation.target().path()),
             headers: self.headers(),
             context,
             deadline: self.deadline,
         }
     }
 
-    fn headers(&self) -> Headers {
+    fn headers(&self) -> HeaderList {
         let operation = self.operation;
-        let mut headers = Headers::from(HashMap::with_capacity(HEADERS_USUAL));
-        let mut set =
-            |name: &'static str, value: HeaderValue| headers.insert(HeaderName::from_static(name), value);
+        let mut headers = HeaderList::new();
         match operation.scope() {
             Scope::Whole => {}
             Scope::Key(_) => {
                 if let Some(key) = operation.key_header() {
-                    set(names::PARTITION_KEY, HeaderValue::from(key.to_owned()));
+                    headers.set(names::PARTITION_KEY, key);
                 }
             }
             Scope::Range(_) | Scope::Partition(_) => {
                 if let Some(id) = self.location.and_then(Location::range) {
-                    set(names::PARTITION_KEY_RANGE_ID, HeaderValue::from(id.to_string()));
+                    headers.set(names::PARTITION_KEY_RANGE_ID, &id.to_string());
                 }
             }
         }
         if let Some(location) = self.location {
             if let Some(bounds) = &location.bounds {
-                set(names::READ_KEY_TYPE, HeaderValue::from_static(names::READ_KEY_TYPE_RANGE));
-                set(names::START_EPK, HeaderValue::from(bounds.min.to_hex()));
-                set(names::END_EPK, HeaderValue::from(bounds.max.to_hex()));
+                headers.set_fixed(names::READ_KEY_TYPE, names::READ_KEY_TYPE_RANGE);
+                headers.set(names::START_EPK, &bounds.min.to_hex());
+                headers.set(names::END_EPK, &bounds.max.to_hex());
             }
             if let Scope::Key(_) = operation.scope() {
-                set(names::INTENDED_COLLECTION_RID, HeaderValue::from(location.container.rid().to_owned()));
+                headers.set(names::INTENDED_COLLECTION_RID, location.container.rid());
             }
         }
         if let Some(token) = self.session_token() {
-            set(names::SESSION_TOKEN, HeaderValue::from(token));
+            headers.set(names::SESSION_TOKEN, &token);
         }
         if operation.is_read_only() {
             if let Some(strategy) = self.settings.consistency.read_strategy.header_value() {
-                set(names::READ_CONSISTENCY_STRATEGY, HeaderValue::from_static(strategy));
+                headers.set_fixed(names::READ_CONSISTENCY_STRATEGY, strategy);
             }
         } else if self.account.is_multi_write() {
-            set(names::ALLOW_TENTATIVE_WRITES, TRUE);
+            headers.set_fixed(names::ALLOW_TENTATIVE_WRITES, TRUE);
         }
         match operation.precondition() {
             Precondition::None => {}
-            Precondition::IfMatch(etag) => set(names::IF_MATCH, HeaderValue::from(etag.clone())),
-            Precondition::IfNoneMatch(etag) => set(names::IF_NONE_MATCH, HeaderValue::from(etag.clone())),
+            Precondition::IfMatch(etag) => headers.set(names::IF_MATCH, etag),
+            Precondition::IfNoneMatch(etag) => headers.set(names::IF_NONE_MATCH, etag),
         }
         if let Some((name, value)) = of_kind(operation.kind()) {
-            set(name, value);
+            headers.set_fixed(name, value);
         }
         if let Some(content_type) = content_type(operation) {
-            set(names::CONTENT_TYPE, HeaderValue::from_static(content_type));
+            headers.set_fixed(names::CONTENT_TYPE, content_type);
         }
         for (name, value) in operation.headers() {
-            headers.insert(name.clone(), value.clone());
+            headers.set(name, value);
         }
         headers
     }
@@ -131,7 +123,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn of_kind(kind: OperationKind) -> Option<(&'static str, HeaderValue)> {
+fn of_kind(kind: OperationKind) -> Option<(&'static str, &'static str)> {
     match kind {
         OperationKind::Upsert => Some((names::IS_UPSERT, TRUE)),
         OperationKind::Batch => Some((names::IS_BATCH_REQUEST, TRUE)),
@@ -154,13 +146,6 @@ fn content_type(operation: &Operation) -> Option<&'static str> {
         _ if operation.body().is_empty() => None,
         _ => Some(names::CONTENT_TYPE_JSON),
     }
-}
-
-/// The URL of a path below an endpoint.
-fn url(endpoint: &Endpoint, path: &str) -> Url {
-    let mut url = endpoint.url().clone();
-    url.set_path(path);
-    url
 }
 
 #[cfg(test)]
@@ -196,9 +181,8 @@ mod tests {
         let deadline = Clock::machine().now();
         let parts = Parts { operation, settings: &settings, location, account: &account, deadline };
         let request = parts.request(account.hub(), ExecutionContext::Initial);
-        assert_eq!(request.url.as_str(), format!("http://a.example/{}", operation.target().path()));
-        let pairs =
-            request.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()));
+        assert_eq!(request.endpoint.url().as_str(), "http://a.example/");
+        let pairs = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort();
         pairs
@@ -332,7 +316,7 @@ mod tests {
             deadline,
         };
         let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
-        let value = |name| headers.get_optional_str(&HeaderName::from_static(name));
+        let value = |name| headers.get(name);
         assert_eq!(value(names::READ_CONSISTENCY_STRATEGY), Some("LatestCommitted"));
         assert_eq!(value(names::SESSION_TOKEN), None);
     }

@@ -7,7 +7,6 @@ use protocol::status::{Status, SubStatus};
 
 use super::step::Why;
 use crate::error::{Error, ErrorKind};
-use crate::operation::header;
 use crate::transport::outcome::{Answer, TransportOutcome};
 
 /// How far apart two clocks may be before the service takes signatures for old, with a little left for the way.
@@ -59,7 +58,7 @@ pub(crate) fn of_outcome(outcome: TransportOutcome, time_of_day: SystemTime) -> 
 fn of_answer(answer: &Answer, time_of_day: SystemTime) -> Error {
     let mut error = Error::of_answer(answer.status, answer.sub_status, &answer.body);
     if is_about_the_clock(answer, time_of_day) {
-        let theirs = header(&answer.headers, names::DATE).unwrap_or("another time");
+        let theirs = answer.headers.get(names::DATE).unwrap_or("another time");
         let message = format!(
             "the clock of this machine is wrong, or the service's: it is {} here and {theirs} there, and \
              signatures of another time are refused",
@@ -67,10 +66,10 @@ fn of_answer(answer: &Answer, time_of_day: SystemTime) -> Error {
         );
         error = Error::new(ErrorKind::Unauthenticated, message).with_status(answer.status, answer.sub_status);
     }
-    if let Some(id) = header(&answer.headers, names::ACTIVITY_ID) {
+    if let Some(id) = answer.headers.get(names::ACTIVITY_ID) {
         error = error.with_activity_id(id);
     }
-    if let Some(wait) = header(&answer.headers, names::RETRY_AFTER_MS).and_then(|text| text.parse().ok()) {
+    if let Some(wait) = answer.headers.get(names::RETRY_AFTER_MS).and_then(|text| text.parse().ok()) {
         error = error.with_retry_after(Duration::from_millis(wait));
     }
     error
@@ -84,7 +83,9 @@ fn is_about_the_clock(answer: &Answer, time_of_day: SystemTime) -> bool {
     match (answer.status, answer.sub_status) {
         (Status::FORBIDDEN, SubStatus::WRITE_FORBIDDEN | SubStatus::DATABASE_ACCOUNT_NOT_FOUND) => false,
         (Status::UNAUTHORIZED | Status::FORBIDDEN, _) => {
-            let apart = header(&answer.headers, names::DATE)
+            let apart = answer
+                .headers
+                .get(names::DATE)
                 .and_then(|date| httpdate::parse_http_date(date).ok())
                 .and_then(|theirs| {
                     theirs.duration_since(time_of_day).or_else(|_| time_of_day.duration_since(theirs)).ok()
@@ -122,7 +123,7 @@ mod tests {
             if sub_status != 0 {
                 headers.insert(HeaderName::from_static("x-ms-substatus"), sub_status.to_string());
             }
-            let answer = Answer::new(Status(status), headers, body.into());
+            let answer = Answer::new(Status(status), headers.into(), body.into());
             let error = of_outcome(TransportOutcome::ServiceError(answer), now);
             assert_eq!(
                 error.message().contains("clock"),

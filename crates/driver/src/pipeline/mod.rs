@@ -35,7 +35,7 @@ use crate::diagnostics::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hedging::winner::{Choice, Lane, Side, choose, is_final};
 use crate::hedging::{self, Race, eligibility::may_be_raced, threshold::threshold};
-use crate::operation::{Operation, Response, header};
+use crate::operation::{Operation, Response, ResponseHeaders};
 use crate::options::OperationSettings;
 use crate::routing::{self, AccountState, Demand, PartitionRegion, PartitionState, Region, Route};
 use crate::transport::outcome::{Answer, SendRecord, TransportOutcome, TransportResult};
@@ -360,8 +360,8 @@ fn learns_from(outcome: &TransportOutcome) -> Option<&Answer> {
 }
 
 /// Remembers what an answer has seen.
-fn learn(location: &Location, headers: &azure_core::http::headers::Headers) {
-    if let Some(token) = header(headers, names::SESSION_TOKEN) {
+fn learn(location: &Location, headers: &ResponseHeaders) {
+    if let Some(token) = headers.get(names::SESSION_TOKEN) {
         location.container.session().record(token);
     }
 }

@@ -157,7 +157,7 @@ impl Surroundings for World {
                 let mut headers = Headers::new();
                 headers.insert(names::SUB_STATUS, sub_status.to_string());
                 headers.insert(names::SESSION_TOKEN, "0:-1#5");
-                let answer = Answer::new(Status(status), headers, Bytes::new());
+                let answer = Answer::new(Status(status), headers.into(), Bytes::new());
                 if answer.status.is_success() {
                     TransportOutcome::Success(answer)
                 } else {

@@ -11,7 +11,7 @@ use super::partition_state::PartitionRegion;
 use crate::driver::Inner;
 use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
 use crate::transport::AttemptLimits;
-use crate::transport::headers::with_room;
+use crate::transport::header_list::HeaderList;
 use crate::transport::outcome::TransportOutcome;
 use crate::transport::request::{ExecutionContext, TransportRequest};
 
@@ -53,15 +53,12 @@ async fn probe(driver: &Inner, key: &PartitionRegion) {
     let operation = Operation::new(OperationKind::ReadFeed, Target::items(&key.partition.container.name))
         .with_scope(Scope::Partition(key.partition.range));
     let limits = AttemptLimits::of(&driver.settings.operation, Plane::Data);
-    let mut url = endpoint.url().clone();
-    url.set_path(operation.target().path());
-    let mut headers = with_room();
-    headers.insert(names::PARTITION_KEY_RANGE_ID, key.partition.range.to_string());
-    headers.insert(names::MAX_ITEM_COUNT, "1");
+    let mut headers = HeaderList::new();
+    headers.set(names::PARTITION_KEY_RANGE_ID, &key.partition.range.to_string());
+    headers.set_fixed(names::MAX_ITEM_COUNT, "1");
     let request = TransportRequest {
         operation: &operation,
         endpoint,
-        url,
         headers,
         context: ExecutionContext::Probe,
         deadline: driver.clock.now() + limits.request_timeout,

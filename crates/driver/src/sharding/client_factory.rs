@@ -11,6 +11,7 @@ use azure_core::http::{HttpClient, Url};
 use futures::future::BoxFuture;
 
 use crate::routing::Endpoint;
+use crate::transport::carrier::{Carrier, Foreign};
 
 /// Makes HTTP clients.
 ///
@@ -37,14 +38,19 @@ pub trait ConnectAhead: Send + Sync + fmt::Debug {
 /// What a factory makes: a client, and a way to warm it up if it has one.
 #[derive(Clone, Debug)]
 pub struct NewClient {
-    client: Arc<dyn HttpClient>,
+    carrier: Arc<dyn Carrier>,
     connect: Option<Arc<dyn ConnectAhead>>,
 }
 
 impl NewClient {
-    /// A client that connects with its first request.
+    /// Any client of `azure_core`, which connects with its first request.
     pub fn new(client: Arc<dyn HttpClient>) -> NewClient {
-        NewClient { client, connect: None }
+        NewClient::carrying(Arc::new(Foreign(client)))
+    }
+
+    /// A client that was written for the driver.
+    pub fn carrying(carrier: Arc<dyn Carrier>) -> NewClient {
+        NewClient { carrier, connect: None }
     }
 
     /// The same client, able to connect ahead.
@@ -53,15 +59,15 @@ impl NewClient {
         NewClient { connect: Some(connect), ..self }
     }
 
-    /// The client.
-    pub fn client(&self) -> &Arc<dyn HttpClient> {
-        &self.client
+    /// What it carries requests with.
+    pub fn carrier(&self) -> &Arc<dyn Carrier> {
+        &self.carrier
     }
 
     /// The same with another client in front, which hands on to this one.
     #[must_use]
-    pub fn wrapped(self, wrap: impl FnOnce(Arc<dyn HttpClient>) -> Arc<dyn HttpClient>) -> NewClient {
-        NewClient { client: wrap(self.client), ..self }
+    pub fn wrapped(self, wrap: impl FnOnce(Arc<dyn Carrier>) -> Arc<dyn Carrier>) -> NewClient {
+        NewClient { carrier: wrap(self.carrier), ..self }
     }
 }
 
@@ -132,9 +138,9 @@ impl SharedClient {
         self.id
     }
 
-    /// The client itself.
-    pub fn http(&self) -> &dyn HttpClient {
-        &*self.made.client
+    /// What it carries requests with.
+    pub fn carrier(&self) -> &dyn Carrier {
+        &*self.made.carrier
     }
 
     /// Connects to `endpoint` if the client can do that ahead of a request.

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use azure_core::http::HttpClient;
-
 use super::client_factory::SharedClient;
 use super::health::Observation;
 use super::select::Candidate;
+use crate::transport::carrier::Carrier;
 
 /// A client and what was seen of its connection to one endpoint.
 ///
@@ -153,8 +152,8 @@ impl InFlight {
     }
 
     /// The client to send it with.
-    pub fn http(&self) -> &dyn HttpClient {
-        self.shard.client.http()
+    pub fn carrier(&self) -> &dyn Carrier {
+        self.shard.client.carrier()
     }
 
     /// The service answered, with whatever status: the connection works.

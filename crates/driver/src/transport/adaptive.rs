@@ -9,25 +9,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use azure_core::error::ErrorKind;
-use azure_core::http::{AsyncRawResponse, HttpClient, Request};
-use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use futures::future::{Either, select};
 use perihelion_http::exchange::{Exchange, observe};
-use protocol::status::Status;
 
+use super::carrier::Carrier;
 use super::gateway::{LearnedProtocol, Strategy, strategy};
 use super::outcome::Answer;
+use super::request::Outgoing;
 use crate::clock::Clock;
 use crate::routing::Endpoint;
 use crate::sharding::{
     BadSharding, EndpointShards, HttpClientConfig, HttpClientFactory, InFlight, ShardedTransport,
     ShardingConfig, SharedClient, SharedClients,
 };
-
-/// An answer longer than this is not one of the service, which keeps its pages below 4 MB.
-const BODY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A request that was not answered for this long counts against its connection.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -121,7 +115,7 @@ impl AdaptiveTransport {
     pub async fn send(
         &self,
         endpoint: &Endpoint,
-        request: &Request,
+        request: &Outgoing<'_>,
         except: Option<u64>,
         begun: Instant,
         deadline: Instant,
@@ -133,7 +127,7 @@ impl AdaptiveTransport {
             Strategy::Sharded => {
                 let in_flight = gateway.shards.acquire(except, self.sharded.at(begun));
                 let shard = in_flight.shard().id();
-                let (result, exchange) = self.exchange(in_flight.http(), request, deadline).await;
+                let (result, exchange) = self.exchange(in_flight.carrier(), request, deadline).await;
                 let ended = self.clock.now();
                 self.end(in_flight, &result, ended.saturating_duration_since(begun), ended);
                 self.learn(&gateway, &exchange);
@@ -141,7 +135,7 @@ impl AdaptiveTransport {
             }
             Strategy::Plain => {
                 let client = self.plain.get_or_init(|| self.sharded.clients().take(|_| false));
-                let (result, exchange) = self.exchange(client.http(), request, deadline).await;
+                let (result, exchange) = self.exchange(client.carrier(), request, deadline).await;
                 self.learn(&gateway, &exchange);
                 Delivery { result, exchange, shard: None, ended: self.clock.now() }
             }
@@ -179,12 +173,15 @@ impl AdaptiveTransport {
     /// One request to its last byte, or to the deadline.
     async fn exchange(
         &self,
-        client: &dyn HttpClient,
-        request: &Request,
+        carrier: &dyn Carrier,
+        request: &Outgoing<'_>,
         deadline: Instant,
     ) -> (Result<Answer, Undelivered>, Exchange) {
-        let whole = async { collect(client.execute_request(request).await?).await };
-        let mut observed = pin!(observe(whole).until(deadline));
+        let mut observed = pin!(observe(carrier.carry(request)).until(deadline));
+        if carrier.keeps_deadlines() {
+            let (exchange, result) = observed.await;
+            return (result.map_err(|error| self.undelivered(error, deadline)), exchange);
+        }
         // Most clients have to wait; one that answers from memory is spared the timer.
         if let std::task::Poll::Ready((exchange, result)) = futures::poll!(observed.as_mut()) {
             return (result.map_err(Undelivered::Failed), exchange);
@@ -193,6 +190,15 @@ impl AdaptiveTransport {
             Either::Left(((exchange, result), _)) => (result.map_err(Undelivered::Failed), exchange),
             Either::Right(_) => (Err(Undelivered::TimedOut), observed.so_far()),
         }
+    }
+
+    /// A carrier that kept the deadline says the same as the timer would have.
+    fn undelivered(&self, error: azure_core::Error, deadline: Instant) -> Undelivered {
+        let undelivered = Undelivered::Failed(error);
+        if undelivered.is_timeout() && self.clock.now() >= deadline {
+            return Undelivered::TimedOut;
+        }
+        undelivered
     }
 
     fn end(&self, in_flight: InFlight, result: &Result<Answer, Undelivered>, took: Duration, ended: Instant) {
@@ -230,43 +236,4 @@ impl AdaptiveTransport {
     pub fn clients(&self) -> usize {
         self.sharded.clients().count()
     }
-}
-
-/// Reads a whole answer. A body that came in one piece is not copied.
-pub(super) async fn collect(response: AsyncRawResponse) -> azure_core::Result<Answer> {
-    let (status, headers, mut body) = response.deconstruct();
-    let bytes = match body.next().await {
-        None => Bytes::new(),
-        Some(first) => {
-            let first = first?;
-            match body.next().await {
-                None => within_limit(first)?,
-                Some(second) => {
-                    let mut all = BytesMut::with_capacity(first.len() * 2);
-                    all.extend_from_slice(&first);
-                    let mut next = Some(second);
-                    while let Some(chunk) = next {
-                        all.extend_from_slice(&chunk?);
-                        if all.len() > BODY_BYTES_MAX {
-                            return Err(too_long());
-                        }
-                        next = body.next().await;
-                    }
-                    all.freeze()
-                }
-            }
-        }
-    };
-    Ok(Answer::new(Status(u16::from(status)), headers, bytes))
-}
-
-fn within_limit(body: Bytes) -> azure_core::Result<Bytes> {
-    if body.len() > BODY_BYTES_MAX { Err(too_long()) } else { Ok(body) }
-}
-
-fn too_long() -> azure_core::Error {
-    azure_core::Error::with_message(
-        ErrorKind::DataConversion,
-        format!("the answer is longer than {BODY_BYTES_MAX} bytes; ask for less at a time"),
-    )
 }

@@ -10,15 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use azure_core::credentials::TokenCredential;
 use azure_core::http::Url;
-use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::authorization::{self, Key};
 use protocol::headers as names;
 
+use super::header_list::HeaderList;
 use super::request::AuthorizationContext;
 use super::token::CachedToken;
 use crate::clock::Clock;
-use crate::operation::header;
 
 /// Who asks.
 #[derive(Clone)]
@@ -60,7 +59,7 @@ enum Prepared {
     Key(Key),
     Token(CachedToken),
     /// The whole header.
-    Fixed(HeaderValue),
+    Fixed(String),
 }
 
 impl Authorizer {
@@ -71,7 +70,7 @@ impl Authorizer {
             Credential::Token { credential, scope } => {
                 Prepared::Token(CachedToken::new(credential, scope, endpoint))
             }
-            Credential::Resource(token) => Prepared::Fixed(HeaderValue::from(escaped(&token))),
+            Credential::Resource(token) => Prepared::Fixed(escaped(&token)),
         };
         Authorizer { credential, date: DateStamp::default(), clock }
     }
@@ -79,24 +78,22 @@ impl Authorizer {
     /// Dates and signs one request. `false` when there is no token yet, or it has expired: then one has to
     /// be waited for, with [`Authorizer::ready`].
     ///
-    /// Cost: with a key two strings and one hash of about a hundred bytes.
-    pub fn authorize(&self, headers: &mut Headers, context: &AuthorizationContext<'_>) -> bool {
-        const X_DATE: HeaderName = HeaderName::from_static(names::X_DATE);
-        const AUTHORIZATION: HeaderName = HeaderName::from_static(names::AUTHORIZATION);
+    /// Cost: with a key one string and one hash of about a hundred bytes.
+    pub fn authorize(&self, headers: &mut HeaderList, context: &AuthorizationContext<'_>) -> bool {
         let date = self.date.at(self.clock.time_of_day());
-        let authorization = match &self.credential {
+        match &self.credential {
             Prepared::Key(key) => {
                 let AuthorizationContext { verb, resource_type, link } = *context;
-                HeaderValue::from(authorization::sign(key, verb, resource_type, link, &date.text))
+                let signed = authorization::sign(key, verb, resource_type, link, &date.text);
+                headers.set(names::AUTHORIZATION, &signed);
             }
             Prepared::Token(token) => match token.header(&self.clock) {
-                Some(header) => header,
+                Some(header) => headers.set(names::AUTHORIZATION, &header),
                 None => return false,
             },
-            Prepared::Fixed(header) => header.clone(),
-        };
-        headers.insert(X_DATE, HeaderValue::from(date.text.clone()));
-        headers.insert(AUTHORIZATION, authorization);
+            Prepared::Fixed(header) => headers.set(names::AUTHORIZATION, header),
+        }
+        headers.set(names::X_DATE, &date.text);
         true
     }
 
@@ -110,8 +107,8 @@ impl Authorizer {
 
     /// Takes in that a request with these headers was answered 401. Says whether it can be signed otherwise:
     /// a token can be replaced, a key cannot.
-    pub fn refused(&self, headers: &Headers) -> bool {
-        match (&self.credential, header(headers, names::AUTHORIZATION)) {
+    pub fn refused(&self, headers: &HeaderList) -> bool {
+        match (&self.credential, headers.get(names::AUTHORIZATION)) {
             (Prepared::Token(token), Some(header)) => token.refused(header, &self.clock),
             _ => false,
         }
@@ -165,11 +162,11 @@ mod tests {
     }
 
     async fn authorized(authorizer: &Authorizer) -> azure_core::Result<(String, String)> {
-        let mut headers = Headers::new();
+        let mut headers = HeaderList::new();
         while !authorizer.authorize(&mut headers, &CONTEXT) {
             authorizer.ready().await?;
         }
-        let of = |name| header(&headers, name).expect(name).to_owned();
+        let of = |name| headers.get(name).expect(name).to_owned();
         Ok((of("x-ms-date"), of("authorization")))
     }
 

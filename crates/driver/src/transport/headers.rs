@@ -3,14 +3,12 @@
 //! In: the headers of an operation. Out: the same, with what the service wants to know of any client. Names
 //! and most values are static; a request costs one string, its id.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
 use protocol::headers as names;
 
-use crate::operation::header;
+use super::header_list::HeaderList;
 
 /// The version of the REST API that is spoken.
 const VERSION: &str = "2020-07-15";
@@ -18,19 +16,11 @@ const VERSION: &str = "2020-07-15";
 /// What this client can do, as a set of bits: ranges that were merged.
 const CAPABILITIES: &str = "1";
 
-/// Room for the headers of nearly every request, so that the map is made once.
-const HEADERS_USUAL: usize = 24;
-
-/// An empty set of headers with room for what an operation and the transport add.
-pub fn with_room() -> Headers {
-    HashMap::with_capacity(HEADERS_USUAL).into()
-}
-
 /// Adds what every request carries.
 #[derive(Debug)]
 pub struct CommonHeaders {
-    user_agent: HeaderValue,
-    client_id: HeaderValue,
+    user_agent: String,
+    client_id: String,
     /// Different in every client object, so that ids of two programs do not meet.
     seed: u64,
     requests: AtomicU64,
@@ -41,48 +31,38 @@ impl CommonHeaders {
     pub fn new(application: Option<&str>) -> CommonHeaders {
         let agent = concat!("perihelion/", env!("CARGO_PKG_VERSION"));
         let user_agent = match application {
-            Some(application) => HeaderValue::from(format!("{agent} {}", printable(application))),
-            None => HeaderValue::from_static(agent),
+            Some(application) => format!("{agent} {}", printable(application)),
+            None => agent.to_owned(),
         };
         let seed = random();
-        let client_id = HeaderValue::from(identifier(seed, random()));
+        let client_id = text(&identifier(seed, random())).to_owned();
         CommonHeaders { user_agent, client_id, seed, requests: AtomicU64::new(0) }
     }
 
     /// Adds the headers that are the same however often the request is sent. What is there already stays.
-    pub fn add(&self, headers: &mut Headers, has_body: bool) {
-        const ACCEPT: HeaderName = HeaderName::from_static(names::ACCEPT);
-        const CACHE_CONTROL: HeaderName = HeaderName::from_static(names::CACHE_CONTROL);
-        const VERSION_NAME: HeaderName = HeaderName::from_static(names::VERSION);
-        const CAPABILITIES_NAME: HeaderName = HeaderName::from_static(names::SDK_SUPPORTED_CAPABILITIES);
-        const NO_RETRY_449: HeaderName = HeaderName::from_static(names::NO_RETRY_449);
-        const USER_AGENT: HeaderName = HeaderName::from_static(names::USER_AGENT);
-        const CLIENT_ID: HeaderName = HeaderName::from_static(names::CLIENT_ID);
-        const CONTENT_TYPE: HeaderName = HeaderName::from_static(names::CONTENT_TYPE);
-
-        headers.insert(ACCEPT, HeaderValue::from_static(names::CONTENT_TYPE_JSON));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(VERSION_NAME, HeaderValue::from_static(VERSION));
-        headers.insert(CAPABILITIES_NAME, HeaderValue::from_static(CAPABILITIES));
+    pub fn add(&self, headers: &mut HeaderList, has_body: bool) {
+        headers.set_fixed(names::ACCEPT, names::CONTENT_TYPE_JSON);
+        headers.set_fixed(names::CACHE_CONTROL, "no-cache");
+        headers.set_fixed(names::VERSION, VERSION);
+        headers.set_fixed(names::SDK_SUPPORTED_CAPABILITIES, CAPABILITIES);
         // The pipeline retries these itself, where it can be seen and has an end.
-        headers.insert(NO_RETRY_449, HeaderValue::from_static("true"));
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        headers.insert(CLIENT_ID, self.client_id.clone());
-        if has_body && header(headers, names::CONTENT_TYPE).is_none() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(names::CONTENT_TYPE_JSON));
+        headers.set_fixed(names::NO_RETRY_449, "true");
+        headers.set(names::USER_AGENT, &self.user_agent);
+        headers.set(names::CLIENT_ID, &self.client_id);
+        if has_body && headers.get(names::CONTENT_TYPE).is_none() {
+            headers.set_fixed(names::CONTENT_TYPE, names::CONTENT_TYPE_JSON);
         }
     }
 
     /// Gives the request an id of its own: another one each time it is sent.
-    pub fn identify(&self, headers: &mut Headers) {
-        const ACTIVITY_ID: HeaderName = HeaderName::from_static(names::ACTIVITY_ID);
+    pub fn identify(&self, headers: &mut HeaderList) {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        headers.insert(ACTIVITY_ID, HeaderValue::from(identifier(self.seed, number)));
+        headers.set(names::ACTIVITY_ID, text(&identifier(self.seed, number)));
     }
 }
 
 /// A UUID of a seed and a number: two numbers never give the same one, and neighbours look unrelated.
-fn identifier(seed: u64, number: u64) -> String {
+fn identifier(seed: u64, number: u64) -> [u8; 36] {
     // Version 4 and variant 1 take six of the bits; the number keeps all of its own in the second half and
     // the middle.
     let low = mix(number.wrapping_add(seed));
@@ -98,7 +78,11 @@ fn identifier(seed: u64, number: u64) -> String {
         text[place + 1] = DIGITS[usize::from(byte & 0xf)];
         place += 2;
     }
-    std::str::from_utf8(&text).expect("digits and dashes are text").to_owned()
+    text
+}
+
+fn text(identifier: &[u8; 36]) -> &str {
+    std::str::from_utf8(identifier).expect("digits and dashes are text")
 }
 
 /// Turns each number into another one, far away: the finisher of splitmix64, which is a permutation.
@@ -125,9 +109,9 @@ mod tests {
 
     use super::*;
 
-    fn sent(has_body: bool, own: &[(&'static str, &'static str)]) -> Headers {
-        let mut headers = Headers::new();
-        own.iter().for_each(|(name, value)| headers.insert(*name, *value));
+    fn sent(has_body: bool, own: &[(&'static str, &'static str)]) -> HeaderList {
+        let mut headers = HeaderList::new();
+        own.iter().for_each(|(name, value)| headers.set(name, value));
         let common = CommonHeaders::new(Some("shop\n1"));
         common.add(&mut headers, has_body);
         common.identify(&mut headers);
@@ -144,19 +128,19 @@ mod tests {
             ("x-ms-cosmos-sdk-supportedcapabilities", "1"),
             ("x-ms-noretry-449", "true"),
         ] {
-            assert_eq!(header(&headers, name), Some(value), "{name}");
+            assert_eq!(headers.get(name), Some(value), "{name}");
         }
-        let agent = header(&headers, "user-agent").expect("an agent");
+        let agent = headers.get("user-agent").expect("an agent");
         assert!(agent.starts_with("perihelion/") && agent.ends_with(" shop_1"), "{agent}");
-        assert!(header(&headers, "x-ms-client-id").is_some());
-        assert_eq!(header(&headers, "content-type"), None, "nothing to describe");
+        assert!(headers.get("x-ms-client-id").is_some());
+        assert_eq!(headers.get("content-type"), None, "nothing to describe");
     }
 
     #[test]
     fn a_body_is_json_unless_the_operation_says_otherwise() {
-        assert_eq!(header(&sent(true, &[]), "content-type"), Some("application/json"));
+        assert_eq!(sent(true, &[]).get("content-type"), Some("application/json"));
         let query = sent(true, &[("content-type", "application/query+json")]);
-        assert_eq!(header(&query, "content-type"), Some("application/query+json"));
+        assert_eq!(query.get("content-type"), Some("application/query+json"));
     }
 
     #[test]
@@ -165,7 +149,7 @@ mod tests {
         let ids: HashSet<_> = (0..10_000).map(|number| identifier(seed, number)).collect();
         assert_eq!(ids.len(), 10_000);
         for id in ids {
-            assert_eq!(id.len(), 36);
+            let id = text(&id);
             assert!(
                 id.char_indices().all(|(place, c)| match place {
                     8 | 13 | 18 | 23 => c == '-',

@@ -7,8 +7,10 @@
 
 pub mod adaptive;
 pub mod authorization;
+pub mod carrier;
 pub mod connectivity;
 pub mod gateway;
+pub mod header_list;
 pub mod headers;
 pub mod outcome;
 pub mod request;
@@ -19,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use azure_core::http::Request;
 use protocol::status::Status;
 
 use self::adaptive::{AdaptiveTransport, Delivery, Undelivered};
@@ -27,10 +28,10 @@ use self::authorization::{Authorizer, Credential};
 use self::connectivity::{Failure, Trouble, try_another_shard};
 use self::headers::CommonHeaders;
 use self::outcome::{Answer, SendRecord, Sent, TransportOutcome, TransportResult};
-use self::request::TransportRequest;
+use self::request::{Outgoing, TransportRequest};
 use self::throttle::{ThrottleAction, ThrottleLimits, ThrottleState};
 use crate::clock::Clock;
-use crate::operation::{Plane, charge};
+use crate::operation::Plane;
 use crate::options::OperationSettings;
 
 /// How long one attempt may take and how patient it is.
@@ -106,20 +107,22 @@ impl Transport {
             last: None,
             earlier: Vec::new(),
         };
-        let (context, body, method) = (request.authorization(), request.body(), request.method());
-        let mut http = Request::new(request.url, method);
-        *http.headers_mut() = request.headers;
-        self.headers.add(http.headers_mut(), !body.is_empty());
-        if !body.is_empty() {
-            http.set_body(body.clone());
-        }
+        let context = request.authorization();
+        let mut outgoing = Outgoing {
+            endpoint: request.endpoint.url(),
+            path: request.operation.target().path(),
+            method: request.method(),
+            body: request.body(),
+            headers: request.headers,
+        };
+        self.headers.add(&mut outgoing.headers, !outgoing.body.is_empty());
         loop {
             let begun = self.clock.now();
             if begun >= attempt.deadline {
                 return attempt.deadline_exceeded();
             }
-            self.headers.identify(http.headers_mut());
-            if !self.authorizer.authorize(http.headers_mut(), &context) {
+            self.headers.identify(&mut outgoing.headers);
+            if !self.authorizer.authorize(&mut outgoing.headers, &context) {
                 match self.clock.within(Some(attempt.deadline), self.authorizer.ready()).await {
                     // Signed with what is there now; it counts as a new try only to the clock.
                     Some(Ok(())) => continue,
@@ -128,12 +131,13 @@ impl Transport {
                 }
             }
             let until = attempt.deadline.min(begun + limits.request_timeout);
-            let delivery = self.adaptive.send(attempt.endpoint, &http, attempt.except, begun, until).await;
+            let delivery =
+                self.adaptive.send(attempt.endpoint, &outgoing, attempt.except, begun, until).await;
             match attempt.judge(delivery, begun, self.dice.draw()) {
                 Next::Done(outcome)
                     if is_unauthorized(&outcome)
                         && !attempt.signed_anew
-                        && self.authorizer.refused(http.headers()) =>
+                        && self.authorizer.refused(&outgoing.headers) =>
                 {
                     attempt.signed_anew = true;
                 }
@@ -182,7 +186,7 @@ impl Attempt<'_> {
         let took = ended.saturating_duration_since(begun);
         let (status, charged, sent, failure) = match &result {
             Ok(answer) => {
-                (Some((answer.status, answer.sub_status)), charge(&answer.headers), Sent::Sent, None)
+                (Some((answer.status, answer.sub_status)), answer.headers.charge(), Sent::Sent, None)
             }
             Err(Undelivered::Failed(error)) => {
                 let failure = Failure::of(error, &exchange);

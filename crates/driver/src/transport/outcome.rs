@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use azure_core::http::headers::Headers;
 use bytes::Bytes;
 use perihelion_http::exchange::Exchange;
 use protocol::status::{Status, SubStatus};
 
-use crate::operation::sub_status;
+use crate::operation::ResponseHeaders;
 
 /// Whether the request may have reached the service. Decides whether it may be sent again.
 pub use perihelion_http::exchange::Sent;
@@ -20,15 +19,15 @@ pub struct Answer {
     /// The sub-status, 0 for none.
     pub sub_status: SubStatus,
     /// Every header.
-    pub headers: Headers,
+    pub headers: ResponseHeaders,
     /// The body.
     pub body: Bytes,
 }
 
 impl Answer {
     /// An answer of these parts; the sub-status is read from the headers.
-    pub fn new(status: Status, headers: Headers, body: Bytes) -> Answer {
-        Answer { status, sub_status: sub_status(&headers), headers, body }
+    pub fn new(status: Status, headers: ResponseHeaders, body: Bytes) -> Answer {
+        Answer { status, sub_status: headers.sub_status(), headers, body }
     }
 }
 

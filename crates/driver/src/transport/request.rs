@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use azure_core::http::headers::Headers;
-use azure_core::http::{Method, Url};
+use azure_core::http::{Method, Request, Url};
 use bytes::Bytes;
 
+use super::header_list::HeaderList;
 use crate::operation::Operation;
 use crate::routing::Endpoint;
 
@@ -55,10 +55,8 @@ pub struct TransportRequest<'a> {
     pub operation: &'a Operation,
     /// Where this attempt goes.
     pub endpoint: &'a Endpoint,
-    /// The whole URL.
-    pub url: Url,
     /// The headers of this operation and attempt: partition, session, conditions.
-    pub headers: Headers,
+    pub headers: HeaderList,
     /// Why the attempt is made.
     pub context: ExecutionContext,
     /// When the whole operation ends, whatever has become of it. Nothing sleeps or waits beyond it.
@@ -88,5 +86,41 @@ impl<'a> TransportRequest<'a> {
     /// Whether it may be sent again although it may have been received.
     pub fn is_idempotent(&self) -> bool {
         self.operation.is_idempotent()
+    }
+}
+
+/// A request as it is sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing<'a> {
+    /// Where to: scheme, host and port of this.
+    pub endpoint: &'a Url,
+    /// The path there, escaped, without its first slash.
+    pub path: &'a str,
+    /// The verb.
+    pub method: Method,
+    /// The headers.
+    pub headers: HeaderList,
+    /// The body; empty for none.
+    pub body: &'a Bytes,
+}
+
+impl Outgoing<'_> {
+    /// The same as `azure_core` has it.
+    pub fn to_azure(&self) -> Request {
+        let mut url = self.endpoint.clone();
+        url.set_path(self.path);
+        let mut request = Request::new(url, self.method);
+        *request.headers_mut() = self.headers.to_azure();
+        if !self.body.is_empty() {
+            request.set_body(self.body.clone());
+        }
+        request
+    }
+
+    /// Host and port, as endpoints name them.
+    pub fn authority(&self) -> String {
+        let url = self.endpoint;
+        let port = url.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", url.host_str().unwrap_or_default())
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::http::Url;
-use azure_core::http::headers::Headers;
 use protocol::authorization::{EMULATOR_KEY, Key};
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
 
 use super::adaptive::AdaptiveTransport;
 use super::authorization::Credential;
+use super::header_list::HeaderList;
 use super::outcome::TransportResult;
 use super::request::{ExecutionContext, TransportRequest};
 use super::{AttemptLimits, Transport};
@@ -71,12 +71,10 @@ impl World {
     }
 
     pub(crate) async fn attempt(&self, operation: &Operation, within: Duration) -> TransportResult {
-        let path = operation.target().path();
         let request = TransportRequest {
             operation,
             endpoint: &self.endpoint,
-            url: self.endpoint.url().join(path).expect("a path"),
-            headers: Headers::new(),
+            headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.time.clock().now() + within,
         };

@@ -9,7 +9,6 @@ use protocol::status::Status;
 
 use super::testing::{SECOND, World, create, read};
 use super::*;
-use crate::operation::header;
 use crate::sharding::ShardingConfig;
 use crate::sharding::testing::{Factory, Reply};
 
@@ -25,6 +24,11 @@ fn in_turn(replies: Vec<Reply>) -> Factory {
 fn throttled(sub_status: u32, hint: u64) -> Reply {
     let headers = vec![("x-ms-substatus", sub_status.to_string()), ("x-ms-retry-after-ms", hint.to_string())];
     Reply::Answer(429, headers, "{}")
+}
+
+/// A header of a request as a client of `azure_core` gets it.
+fn header<'a>(request: &'a azure_core::http::Request, name: &'static str) -> &'a str {
+    request.headers().get_str(&name.into()).expect(name)
 }
 
 #[tokio::test]
@@ -44,7 +48,7 @@ async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits()
     let world = World::new(Factory::default());
     world.execute(&create(), SECOND).await;
     let (_, sent) = world.factory.requests().remove(0);
-    let of = |name| header(sent.headers(), name).unwrap_or_else(|| panic!("{name} is missing"));
+    let of = |name| header(&sent, name);
     let key = Key::from_base64(EMULATOR_KEY).expect("a key");
     let expected = protocol::authorization::sign(&key, "post", "docs", "dbs/d/colls/c", of("x-ms-date"));
     assert_eq!(of("authorization"), expected);
@@ -86,7 +90,7 @@ async fn throttling_waits_as_long_as_the_service_asks_and_signs_anew() {
         .factory
         .requests()
         .iter()
-        .map(|(_, request)| header(request.headers(), "x-ms-date").expect("a date").to_owned())
+        .map(|(_, request)| header(request, "x-ms-date").to_owned())
         .collect();
     assert_eq!(dates.len(), 2, "a second passed, so the date is another one");
 }
@@ -241,7 +245,7 @@ async fn a_body_in_pieces_comes_together_and_one_that_breaks_off_is_no_answer() 
         AsyncRawResponse::new(StatusCode::Ok, Headers::new(), Box::pin(futures::stream::iter(pieces)))
     };
     use bytes::Bytes;
-    let answer = adaptive::collect(pieces(false)).await.expect("whole");
+    let answer = carrier::collect(pieces(false)).await.expect("whole");
     assert_eq!(&answer.body[..], b"abcde");
-    assert!(adaptive::collect(pieces(true)).await.is_err());
+    assert!(carrier::collect(pieces(true)).await.is_err());
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use protocol::status::{Status, SubStatus};
 
 use super::outcome::Answer;
-use crate::operation::header;
 
 /// What was waited so far, within one attempt: each attempt of a race has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +81,7 @@ pub fn decide(
 
 /// How long the service asks to wait.
 fn hint(answer: &Answer) -> Option<Duration> {
-    let text = header(&answer.headers, protocol::headers::RETRY_AFTER_MS)?;
+    let text = answer.headers.get(protocol::headers::RETRY_AFTER_MS)?;
     // The service writes whole numbers, and so does everyone in its place; a fraction is harmless.
     let milliseconds: f64 = text.trim().parse().ok()?;
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok().map(|hint| hint.min(HINT_MAX))
@@ -113,7 +112,7 @@ mod tests {
         if let Some(hint) = hint {
             headers.insert("x-ms-retry-after-ms", hint.to_owned());
         }
-        Answer::new(Status(status), headers, Bytes::new())
+        Answer::new(Status(status), headers.into(), Bytes::new())
     }
 
     fn state(retries: u32, waited: Duration) -> ThrottleState {

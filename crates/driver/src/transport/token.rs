@@ -12,7 +12,6 @@ use arc_swap::ArcSwapOption;
 use azure_core::credentials::{AccessToken, TokenCredential};
 use azure_core::error::ErrorKind;
 use azure_core::http::Url;
-use azure_core::http::headers::HeaderValue;
 
 use super::authorization::escaped;
 use crate::background::Background;
@@ -47,7 +46,7 @@ struct TokenState {
 }
 
 struct Token {
-    header: HeaderValue,
+    header: Arc<str>,
     expires_at: SystemTime,
     refresh_at: SystemTime,
 }
@@ -77,14 +76,14 @@ impl CachedToken {
     }
 
     /// The header, while the token is good. One that is about to expire is replaced in the background.
-    pub(super) fn header(&self, clock: &Clock) -> Option<HeaderValue> {
+    pub(super) fn header(&self, clock: &Clock) -> Option<Arc<str>> {
         let now = clock.time_of_day();
         let current = self.state.current.load();
         let token = current.as_ref().filter(|token| now < token.expires_at)?;
         if now >= token.refresh_at && !self.state.refreshing.swap(true, Ordering::AcqRel) {
             self.refresh_ahead(clock.clone());
         }
-        Some(token.header.clone())
+        Some(Arc::clone(&token.header))
     }
 
     /// Ends when there is a token.
@@ -97,7 +96,7 @@ impl CachedToken {
     pub(super) fn refused(&self, header: &str, clock: &Clock) -> bool {
         let now = clock.time_of_day();
         let mut unwelcome = self.state.unwelcome.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.state.current.load().as_ref().is_none_or(|token| token.header.as_str() != header) {
+        if self.state.current.load().as_ref().is_none_or(|token| *token.header != *header) {
             return true;
         }
         if unwelcome.is_some_and(|at| now.duration_since(at).is_ok_and(|since| since < FAILURE_KEPT)) {
@@ -174,7 +173,7 @@ impl Token {
             );
             return Err(azure_core::Error::with_message(ErrorKind::Credential, message));
         }
-        let header = HeaderValue::from(escaped(&format!("type=aad&ver=1.0&sig={}", token.token.secret())));
+        let header = escaped(&format!("type=aad&ver=1.0&sig={}", token.token.secret())).into();
         Ok(Token { header, expires_at, refresh_at: refresh_at(now, expires_at) })
     }
 }
@@ -271,7 +270,7 @@ mod tests {
         let clock = time.clock();
         loop {
             match cached.header(&clock) {
-                Some(header) => return Ok(header.as_str().to_owned()),
+                Some(header) => return Ok(header.as_ref().to_owned()),
                 None => cached.ready(&clock).await?,
             }
         }

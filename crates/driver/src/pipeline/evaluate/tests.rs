@@ -1,6 +1,6 @@
 //! The table in `docs/retries.md`, row by row: what it says is what the functions do.
 
-use azure_core::http::headers::Headers;
+use crate::operation::ResponseHeaders;
 use bytes::Bytes;
 use protocol::partition::PartitionKey;
 use protocol::partition_range::RangeId;
@@ -17,7 +17,7 @@ fn answer(status: u16, sub_status: u32) -> TransportOutcome {
     TransportOutcome::ServiceError(Answer {
         status: Status(status),
         sub_status: SubStatus(sub_status),
-        headers: Headers::new(),
+        headers: ResponseHeaders::default(),
         body: Bytes::new(),
     })
 }
@@ -387,7 +387,8 @@ fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
 
 #[test]
 fn a_success_is_the_end() {
-    let success = TransportOutcome::Success(Answer::new(Status::OK, Headers::new(), Bytes::new()));
+    let success =
+        TransportOutcome::Success(Answer::new(Status::OK, ResponseHeaders::default(), Bytes::new()));
     let verdict = judge(&success, &read(), &Attempts::default(), World::default());
     assert_eq!((verdict.step, verdict.effects), (Step::Finish, Vec::new()));
 }
