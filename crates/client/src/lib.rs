@@ -113,8 +113,8 @@ pub use items::{
 };
 pub use list::{List, ListPages};
 pub use processor::{
-    BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, Lag, LeaseStatus, ProcessorStart,
-    ProcessorStatus, RangeLag, RunningProcessor,
+    BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, KeptProcessor, Lag, LeaseStatus,
+    ProcessorStart, ProcessorStatus, RangeLag, RunningProcessor,
 };
 pub use response::{Item, ItemResponse, Response};
 

@@ -7,7 +7,7 @@
 //! - `lease`, `sightings`, `balance`, `delivery` and `settings` decide, and are pure;
 //! - `store` reads and writes the lease container, `plan` begins and rewinds, `retire` ends;
 //! - `held` is a lease in the hands of this instance, `worker` works on it, `sharing` gets and renews it;
-//! - `crew` is what they share, `running` the handle to it, `lag` and `status` tell how it goes.
+//! - `crew` is what they share, `running` the handle to it, `lag`, `status` and `kept` tell how it goes.
 
 mod balance;
 mod delivery;
@@ -25,6 +25,7 @@ mod sharing;
 mod worker;
 
 mod handler;
+mod kept;
 mod lag;
 mod running;
 mod status;
@@ -41,6 +42,7 @@ use driver::{Error, ErrorKind};
 use serde::de::DeserializeOwned;
 
 pub use self::handler::{BatchContext, DeadLetter, HandlerError};
+pub use self::kept::KeptProcessor;
 pub use self::lag::{Lag, RangeLag};
 pub use self::running::RunningProcessor;
 pub use self::settings::ProcessorStart;

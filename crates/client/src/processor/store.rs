@@ -2,6 +2,7 @@
 //!
 //! Every write says which version it is of. What a lease means is left to `lease`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use driver::{Error, ErrorKind};
@@ -32,10 +33,25 @@ pub(super) enum Written {
 }
 
 /// Everything a processor keeps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) plan: Option<Stored<Plan>>,
+    /// In the order of the ring.
     pub(super) leases: Vec<Stored<Lease>>,
+}
+
+impl Listing {
+    fn of(items: impl IntoIterator<Item = Item<Kept>>) -> Listing {
+        let mut listing = Listing::default();
+        for Item { value, etag, .. } in items {
+            match value {
+                Kept::Plan(value) => listing.plan = Some(Stored { value, etag }),
+                Kept::Lease(value) => listing.leases.push(Stored { value, etag }),
+            }
+        }
+        listing.leases.sort_by(|a, b| a.value.range().min.cmp(&b.value.range().min));
+        listing
+    }
 }
 
 /// The part of a lease container that belongs to one processor.
@@ -53,6 +69,15 @@ pub(super) struct LeaseStore {
 enum Kept {
     Plan(Plan),
     Lease(Lease),
+}
+
+impl Kept {
+    fn processor(&self) -> &str {
+        match self {
+            Kept::Plan(plan) => &plan.processor,
+            Kept::Lease(lease) => &lease.processor,
+        }
+    }
 }
 
 impl LeaseStore {
@@ -104,17 +129,26 @@ impl LeaseStore {
             .with_parameter("@processor", &self.id);
         let mut pages =
             self.container.query_items::<Item<Kept>>(query).options(self.options.clone()).pages().await?;
-        let mut listing = Listing { plan: None, leases: Vec::new() };
+        let mut items = Vec::new();
         while let Some(page) = pages.next_page().await? {
-            for Item { value, etag, .. } in page.items {
-                match value {
-                    Kept::Plan(value) => listing.plan = Some(Stored { value, etag }),
-                    Kept::Lease(value) => listing.leases.push(Stored { value, etag }),
-                }
+            items.extend(page.items);
+        }
+        Ok(Listing::of(items))
+    }
+
+    /// Everything a container keeps, by processor, and where. What is none of a processor's is left out.
+    pub(super) async fn all(container: &ContainerClient) -> Result<Vec<(LeaseStore, Listing)>> {
+        let query = Query::new("SELECT * FROM c WHERE IS_DEFINED(c.processor)");
+        let mut pages = container.query_items::<serde_json::Value>(query).pages().await?;
+        let mut by_id: BTreeMap<String, Vec<Item<Kept>>> = BTreeMap::new();
+        while let Some(page) = pages.next_page().await? {
+            for item in page.items.into_iter().filter_map(|item| serde_json::from_value(item).ok()) {
+                let item: Item<Kept> = item;
+                by_id.entry(item.value.processor().to_owned()).or_default().push(item);
             }
         }
-        listing.leases.sort_by(|a, b| a.value.range().min.cmp(&b.value.range().min));
-        Ok(listing)
+        let store = |id| LeaseStore { container: container.clone(), id, options: OperationOptions::new() };
+        Ok(by_id.into_iter().map(|(id, items)| (store(id), Listing::of(items))).collect())
     }
 
     /// The plan; none when the processor has never been started.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use perihelion::ErrorKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Plant, Told, eventually};
 
@@ -79,4 +79,42 @@ async fn leases_of_an_instance_that_died_are_removed_once_they_have_run_out() {
     assert_eq!(outside.retire().await.expect("removed"), 2);
     assert!(began.elapsed() >= expiry, "{:?}", began.elapsed());
     assert!(kept(&plant).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_lease_container_keeps_is_listed_and_removed_also_of_containers_that_are_gone() {
+    let plant = Plant::start(2).await;
+    plant.write(0..10, 1).await;
+    let told = Told::new();
+    let stopped = told.start(plant.processor("old.one")).await;
+    told.until_all(0..10, 1).await;
+    stopped.stop().await.expect("stopped");
+    // The container is made anew: the old leases are of one that is gone.
+    plant.container("readings").delete().await.expect("deleted");
+    plant.create("readings", "/sensor").await;
+    let leases = plant.container("leases");
+    leases.create_item("note", &json!({"id": "note", "processor": 7})).await.expect("not of a processor");
+    let running = told.start(plant.elsewhere().processor("busy")).await;
+    eventually("leases", async || (running.status().leases.len() == 2).then_some(())).await;
+
+    let kept = leases.kept_processors().await.expect("listed");
+    let names: Vec<(&str, usize)> = kept.iter().map(|kept| (kept.name.as_str(), kept.leases.len())).collect();
+    assert_eq!(names, [("busy", 2), ("old.one", 2)]);
+    assert!(
+        kept[0].leases.iter().any(|lease| lease.owner.as_deref() == Some(running.instance())),
+        "{kept:?}"
+    );
+    assert_ne!(kept[0].container_rid, kept[1].container_rid);
+    let by_name =
+        plant.elsewhere().processor("old.one").retire().await.expect_err("it is another container's");
+    assert_eq!(by_name.kind(), ErrorKind::NotFound);
+
+    let refused = kept[0].retire(Duration::from_secs(20)).await.expect_err("at work");
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(kept[1].retire(Duration::from_secs(20)).await.expect("removed"), 2);
+    let left = leases.kept_processors().await.expect("listed");
+    assert_eq!(left.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["busy"]);
+    running.stop().await.expect("stopped");
+    assert_eq!(kept[0].retire_by_force().await.expect("removed"), 2);
+    assert!(leases.kept_processors().await.expect("listed").is_empty());
 }
