@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use driver_bench::load::{ITEMS, Work};
 use driver_bench::options::{HELP, Options, Part};
-use driver_bench::peri::Peri;
+use driver_bench::peri::{Peri, Program, on_core};
 use driver_bench::points::{self, READS};
 use driver_bench::report::{self, Bar, Results};
 use driver_bench::subject::{Kind, Shape};
@@ -15,39 +15,54 @@ use driver_bench::{distance, memory, ordered, slow_region};
 const UNWANTED: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 const NO_METADATA_SERVICE: &str = "COSMOS_DISABLE_IMDS";
 
+/// Says that this process has the client's core already.
+const PLACED: &str = "DRIVER_BENCH_PLACED";
+
+/// Where the client runs when server and client have a core each.
+const CLIENT_CORE: usize = 1;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if UNWANTED.iter().any(|name| std::env::var_os(name).is_some())
-        || std::env::var_os(NO_METADATA_SERVICE).is_none()
-    {
-        return again(&arguments);
-    }
-    if arguments.first().is_some_and(|first| first == memory::IN_MEMORY) {
+    if arguments.first().is_some_and(|first| first == memory::IN_MEMORY) && is_fair() {
         return exit(memory::run(&arguments[1..]).map(|()| true));
     }
-    match Options::parse(arguments.into_iter()) {
-        Ok(Some(options)) => exit(match options.profile {
-            Some(kind) => profile(&options, kind),
-            None => compare(&options),
-        }),
+    let options = match Options::parse(arguments.iter().cloned()) {
+        _ if !is_fair() => return again(&arguments, None),
+        Ok(Some(options)) => options,
         Ok(None) => {
             println!("{HELP}");
-            ExitCode::SUCCESS
+            return ExitCode::SUCCESS;
         }
-        Err(message) => exit(Err(message)),
+        Err(message) => return exit(Err(message)),
+    };
+    if options.apart && std::env::var_os(PLACED).is_none() {
+        return again(&arguments, Some(CLIENT_CORE));
     }
+    exit(match options.profile {
+        Some(kind) => profile(&options, kind),
+        None => compare(&options),
+    })
 }
 
-/// This program in an environment that is fair.
-fn again(arguments: &[String]) -> ExitCode {
+/// Whether nobody is handicapped by the environment.
+fn is_fair() -> bool {
+    UNWANTED.iter().all(|name| std::env::var_os(name).is_none())
+        && std::env::var_os(NO_METADATA_SERVICE).is_some()
+}
+
+/// This program in an environment that is fair, on a core of its own if one is named.
+fn again(arguments: &[String], core: Option<usize>) -> ExitCode {
     let run = || -> Result<bool, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
+        let mut command = on_core(&program, core);
         for name in UNWANTED {
             command.env_remove(name);
         }
+        if core.is_some() {
+            command.env(PLACED, "1");
+        }
         let status = command.args(arguments).env(NO_METADATA_SERVICE, "1").status();
-        match status.map_err(|error| error.to_string())?.code() {
+        match status.map_err(|error| format!("{command:?}: {error}"))?.code() {
             Some(0) => Ok(true),
             Some(2) => Ok(false),
             code => Err(format!("it ended with {code:?}")),
@@ -75,7 +90,7 @@ fn compare(options: &Options) -> Result<bool, String> {
         eprintln!("the drivers alone, in memory");
         results.memory = Some(memory::measure(options)?);
     }
-    let program = peri()?;
+    let program = Program { path: peri()?, apart: options.apart };
     if wanted(Part::Points) || wanted(Part::Distance) || wanted(Part::Ordered) {
         let peri = filled(&program)?;
         if wanted(Part::Points) {
@@ -125,7 +140,7 @@ fn all_points(options: &Options, peri: &Peri, results: &mut Results) -> Result<(
 
 /// One subject alone, for as long as a comparison would give it.
 fn profile(options: &Options, kind: Kind) -> Result<bool, String> {
-    let peri = filled(&peri()?)?;
+    let peri = filled(&Program { path: peri()?, apart: options.apart })?;
     for shape in shapes(options) {
         let container = container(shape, &peri)?;
         println!("{shape:?}: {:?}", points::profile(options, kind, shape, &peri, &container)?);
@@ -156,7 +171,7 @@ fn container(shape: Shape, peri: &Peri) -> Result<String, String> {
 }
 
 /// One region, with the items that are read.
-fn filled(program: &std::path::Path) -> Result<Peri, String> {
+fn filled(program: &Program) -> Result<Peri, String> {
     let peri = Peri::start(program, "West US")?;
     block_on(ordered::fill(&peri, READS, ITEMS))?;
     Ok(peri)

@@ -12,14 +12,17 @@ Measures the driver beside the published one and a bare hyper loop, against one 
 
   driver-bench [--quick] [--rounds N] [--slot MILLISECONDS] [--in-flight 1,16,64,256]
                [--only http1,http2] [--work read,create] [--parts points,distance,memory,ordered,hedging]
-               [--markdown FILE] [--enforce] [--profile perihelion|published|bare]
+               [--apart] [--markdown FILE] [--enforce] [--profile perihelion|published|bare]
+
+--apart gives the server one core and the client another, so that neither waits for the other's work to be done;
+without it they share all there are, and what the server needs is part of every operation (needs taskset).
 
 PERI=/path/to/peri measures against a build of your own; without it, the repository's is built in release mode.
 
 Examples:
   driver-bench --quick                                  # about three minutes
   driver-bench --parts points --only http2 --in-flight 64 --work read   # one cell
-  driver-bench --markdown table.md                      # the table of the project's README
+  driver-bench --apart --markdown table.md              # the table of the project's README
   perf record -g driver-bench --profile perihelion --only http2 --in-flight 16 --work read   # one of them alone";
 
 /// One part of the comparison.
@@ -63,6 +66,8 @@ pub struct Options {
     pub markdown: Option<PathBuf>,
     /// A missed bar fails the run.
     pub enforce: bool,
+    /// Server and client have a core each.
+    pub apart: bool,
     /// One subject alone, for a profiler to look at.
     pub profile: Option<Kind>,
 }
@@ -80,6 +85,7 @@ impl Options {
             parts: Part::ALL.to_vec(),
             markdown: None,
             enforce: false,
+            apart: false,
             profile: None,
         };
         while let Some(argument) = arguments.next() {
@@ -96,6 +102,7 @@ impl Options {
                 "--parts" => options.parts = list(&value()?, part)?,
                 "--markdown" => options.markdown = Some(value()?.into()),
                 "--enforce" => options.enforce = true,
+                "--apart" => options.apart = true,
                 "--profile" => options.profile = Some(kind(&value()?)?),
                 "--help" | "-h" => return Ok(None),
                 _ => return Err(format!("{argument} is not understood: see --help")),

@@ -30,13 +30,37 @@ pub struct Peri {
     control: String,
 }
 
+/// What to start, and where.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// On a core of its own, which the clients leave alone.
+    pub apart: bool,
+}
+
+/// Where the server runs when server and client have a core each.
+const SERVER_CORE: usize = 0;
+
+/// A command that stays on a core, if one is named.
+pub fn on_core(program: &Path, core: Option<usize>) -> Command {
+    match core {
+        None => Command::new(program),
+        Some(core) => {
+            let mut command = Command::new("taskset");
+            command.args(["--cpu-list", &core.to_string()]).arg(program);
+            command
+        }
+    }
+}
+
 impl Peri {
     /// Starts `program up` with these regions.
-    pub fn start(program: &Path, regions: &str) -> Result<Peri, String> {
+    pub fn start(program: &Program, regions: &str) -> Result<Peri, String> {
         // A certificate and nothing else, gone with this value.
         let name = format!("perihelion-driver-bench-{}-{}", std::process::id(), regions.len());
         let home = std::env::temp_dir().join(name);
-        let mut command = Command::new(program);
+        let mut command = on_core(&program.path, program.apart.then_some(SERVER_CORE));
         command
             .args(["up", "--port", "0", "--control-port", "0", "--json", "--regions", regions])
             .env("PERI_HOME", &home)
@@ -55,7 +79,7 @@ impl Peri {
         let account = &ready["account"];
         let parts = (text(&account["endpoint"]), text(&account["key"]), text(&ready["control"]["endpoint"]));
         let mut peri = Peri {
-            program: program.to_owned(),
+            program: program.path.clone(),
             home,
             child,
             _stdout: stdout,

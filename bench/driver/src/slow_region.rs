@@ -1,6 +1,5 @@
 //! One slow region of three: what hedging makes of it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use perihelion::{DriverOptions, HedgingOptions, OperationOptions, RegionOptions};
@@ -11,7 +10,7 @@ use crate::figures::median;
 use crate::load::{self, Rate, Supply, Work};
 use crate::options::Options;
 use crate::ordered::fill;
-use crate::peri::{DATABASE, Peri};
+use crate::peri::{DATABASE, Peri, Program};
 use crate::points::READS;
 use crate::subject::{self, Perihelion, Wire, Worker};
 
@@ -41,7 +40,7 @@ impl Hedging {
 }
 
 /// Reads while all is well, makes the first region slow, and reads on.
-pub fn measure(options: &Options, program: &Path) -> Result<Hedging, String> {
+pub fn measure(options: &Options, program: &Program) -> Result<Hedging, String> {
     let peri = Peri::start(program, &REGIONS.join(","))?;
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
