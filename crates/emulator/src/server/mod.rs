@@ -5,7 +5,8 @@
 //! nothing here knows about accounts.
 //!
 //! A request's way: `listen` → `entrance` → accept (here) → `wire` → `connection` → `exchange` →
-//! handler. `watch`, `registry` and `judge` notice clients that stopped moving; `conduct` is what goes wrong on purpose.
+//! handler. `watch`, `registry` and `judge` notice clients that stopped moving; `gather` lets busy connections
+//! write one after the other; `conduct` is what goes wrong on purpose.
 
 mod authority;
 mod compress;
@@ -13,6 +14,7 @@ mod conduct;
 mod connection;
 mod entrance;
 mod exchange;
+mod gather;
 mod judge;
 mod limits;
 mod listen;

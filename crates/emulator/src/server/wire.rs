@@ -2,7 +2,7 @@
 //!
 //! Passes them on, unless the server was told to be silent: then nothing is read and nothing is
 //! written, whatever layer asks. Closes as it was told to, too: with a reset instead of a goodbye
-//! when the region went down.
+//! when the region went down. What is written may have to take its turn: see `gather`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,17 +12,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::gather::Gather;
 use super::watch::Watch;
 
 /// One connection's bytes.
 pub(super) struct Wire {
     stream: TcpStream,
     watch: Arc<Watch>,
+    gather: Gather,
 }
 
 impl Wire {
     pub(super) fn new(stream: TcpStream, watch: Arc<Watch>) -> Wire {
-        Wire { stream, watch }
+        Wire { stream, watch, gather: Gather::default() }
     }
 }
 
@@ -49,6 +51,7 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.watch.poll_audible(cx));
+        ready!(self.gather.poll_write_turn(cx));
         Pin::new(&mut self.stream).poll_write(cx, data)
     }
 
@@ -58,6 +61,7 @@ impl AsyncWrite for Wire {
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.watch.poll_audible(cx));
+        ready!(self.gather.poll_write_turn(cx));
         Pin::new(&mut self.stream).poll_write_vectored(cx, data)
     }
 
