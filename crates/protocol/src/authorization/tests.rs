@@ -67,6 +67,7 @@ fn each_path_is_signed_by_type_and_link() {
         let path = ResourcePath::parse(path).expect(path);
         let target = signed_targets(&path).next().expect("a target");
         assert_eq!((target.resource_type, &*target.link), (kind, link), "{}", path.raw());
+        assert_eq!(payload::likeliest_target(&path), target, "{}", path.raw());
     }
 }
 
