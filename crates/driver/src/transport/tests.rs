@@ -86,12 +86,8 @@ async fn throttling_waits_as_long_as_the_service_asks_and_signs_anew() {
     let waited = world.time.elapsed();
     assert!(waited >= Duration::from_millis(1510) && waited < Duration::from_millis(1700), "{waited:?}");
     assert!(result.earlier[1].waited >= Duration::from_millis(1500), "the record says so");
-    let dates: HashSet<String> = world
-        .factory
-        .requests()
-        .iter()
-        .map(|(_, request)| header(request, "x-ms-date").to_owned())
-        .collect();
+    let dates: HashSet<String> =
+        world.factory.requests().iter().map(|(_, request)| header(request, "x-ms-date").to_owned()).collect();
     assert_eq!(dates.len(), 2, "a second passed, so the date is another one");
 }
 

@@ -47,6 +47,8 @@ request_headers! {
     host = name::HOST;
     /// `content-type`.
     content_type = name::CONTENT_TYPE;
+    /// `user-agent`: what the client calls itself.
+    user_agent = name::USER_AGENT;
     /// `x-ms-activity-id`: the client's name for this request.
     activity_id = name::ACTIVITY_ID;
     /// `x-ms-consistency-level`: a weaker level than the account's.

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use protocol::account::ConsistencyLevel;
@@ -48,7 +49,7 @@ use crate::disk::Ticket;
 use crate::handlers;
 use crate::regions::{RegionId, Topology, Vantage};
 use crate::server::{Handler, Handling};
-use crate::sight::{Arrival, Seen, Text};
+use crate::sight::{ActivityText, Arrival, Seen};
 use activity::activity_id;
 use pending::{Begun, Pending};
 use reply::Stamp;
@@ -97,16 +98,23 @@ pub(crate) struct Call<'a> {
     pub(crate) level: ConsistencyLevel,
     /// Who sent it.
     pub(crate) principal: Principal,
-    /// How the client reached the account.
-    pub(crate) origin: Origin<'a>,
+    /// The request itself: what it says beyond its path and headers.
+    pub(crate) parts: &'a Parts,
     /// What it says besides its path.
-    pub(crate) headers: RequestHeaders<'a>,
+    pub(crate) headers: &'a RequestHeaders<'a>,
     /// What it carries.
     pub(crate) body: Bytes,
     /// When it arrived.
     pub(crate) now: Ticks,
     /// The same, by the clock that never goes back.
     pub(crate) uptime: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// How the client reached the account.
+    pub(crate) fn origin(&self) -> Origin<'a> {
+        Origin::of(self.parts, self.headers)
+    }
 }
 
 impl Gateway {
@@ -119,8 +127,14 @@ impl Gateway {
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
     /// would carry every state of every operation along, and move it, in each answer. `uptime` is now;
     /// `operation` is named as soon as it is known.
-    fn answer(&self, parts: &Parts, body: Bytes, uptime: Duration, operation: &mut &'static str) -> Answer {
-        let headers = RequestHeaders::scan(&parts.headers);
+    fn answer(
+        &self,
+        parts: &Parts,
+        headers: &RequestHeaders<'_>,
+        body: Bytes,
+        uptime: Duration,
+        operation: &mut &'static str,
+    ) -> Answer {
         let activity = activity_id(headers.activity_id);
         let reply = match self.respond(parts, headers, body, uptime, operation) {
             Ok(reply) => reply,
@@ -146,7 +160,7 @@ impl Gateway {
             status: reply.status.0,
             sub_status: reply.sub_status.0,
             charge: reply.charge,
-            activity: Text::new(activity.to_str().unwrap_or_default()),
+            activity: ActivityText::new(activity.to_str().unwrap_or_default()),
             answerer: reply.answerer.take(),
             rules: Vec::new(),
         };
@@ -164,7 +178,8 @@ impl Gateway {
         uptime: Duration,
         pending: &mut Pending,
     ) -> Answer {
-        let answer = self.answer(parts, body, uptime, pending.operation());
+        let headers = RequestHeaders::scan(&parts.headers);
+        let answer = self.answer(parts, &headers, body, uptime, pending.operation());
         if !answer.has_to_wait() {
             return answer;
         }
@@ -202,7 +217,7 @@ impl Gateway {
     fn respond(
         &self,
         parts: &Parts,
-        headers: RequestHeaders<'_>,
+        headers: &RequestHeaders<'_>,
         body: Bytes,
         uptime: Duration,
         label: &mut &'static str,
@@ -210,22 +225,21 @@ impl Gateway {
         let account = &self.account;
         let times = self.clock.times();
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
-        let principal = authorize::authorize(&account.key, &parts.method, &path, &headers, times)?;
-        let operation = route::route(&parts.method, &path, &headers)?;
+        let principal = authorize::authorize(&account.key, &parts.method, &path, headers, times)?;
+        let operation = route::route(&parts.method, &path, headers)?;
         *label = operation.label();
         let topology = account.regions.current();
         // One client asks for its level on the account read as well, where it means nothing.
         let level = match operation {
             Operation::ReadAccount => topology.consistency,
-            _ => consistency::level(&headers, topology.consistency)?,
+            _ => consistency::level(headers, topology.consistency)?,
         };
-        self.check_place(&topology, &operation, &headers)?;
+        self.check_place(&topology, &operation, headers)?;
         let multi_write = topology.is_multi_write();
         let vantage = topology.vantage(self.region, level, uptime);
         drop(topology);
-        let origin = Origin::of(parts, &headers);
         let now = times.account;
-        let call = Call { account, vantage, level, principal, origin, headers, body, now, uptime };
+        let call = Call { account, vantage, level, principal, parts, headers, body, now, uptime };
         let writes = operation.writes().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
@@ -271,17 +285,18 @@ impl Handler for Gateway {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
         if !self.account.faults.is_quiet() {
-            let mut pending = Pending::new(self, Arrival::of(&parts, uptime));
+            let mut pending = Pending::new(self, Arrival::of(&parts, parts.headers.get(USER_AGENT), uptime));
             let gateway = Arc::clone(self);
             return Handling::Later(Box::pin(async move {
                 let answer = gateway.answer_under_faults(parts, body, uptime, &mut pending).await;
                 pending.answered(answer)
             }));
         }
+        let headers = RequestHeaders::scan(&parts.headers);
         let mut begun = Begun::new(self, &parts, uptime);
-        let answer = self.answer(&parts, body, uptime, &mut begun.operation);
+        let answer = self.answer(&parts, &headers, body, uptime, &mut begun.operation);
         drop(begun);
-        let arrival = Arrival::of(&parts, uptime);
+        let arrival = Arrival::of(&parts, headers.user_agent, uptime);
         if answer.has_to_wait() {
             let mut pending = Pending::new(self, arrival);
             pending.waits(&answer.seen);

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use http::header::USER_AGENT;
 use http::request::Parts;
 use protocol::status::Status;
 use smol_str::SmolStr;
 
 use super::{Answer, Gateway, UNKNOWN};
-use crate::sight::{Arrival, Seen, Text, UNANSWERED};
+use crate::sight::{ActivityText, Arrival, Seen, UNANSWERED};
 
 /// What a request is answered with whose handler panics.
 const PANICKED: Status = Status::INTERNAL_SERVER_ERROR;
@@ -40,7 +41,8 @@ impl Drop for Begun<'_> {
         if std::thread::panicking() {
             let Gateway { account, region, clock, .. } = self.gateway;
             let seen = Seen { status: PANICKED.0, ..nothing(self.operation) };
-            account.sight.answered(*region, Arrival::of(self.parts, self.uptime), seen, clock.uptime());
+            let arrival = Arrival::of(self.parts, self.parts.headers.get(USER_AGENT), self.uptime);
+            account.sight.answered(*region, arrival, seen, clock.uptime());
         }
     }
 }
@@ -110,7 +112,7 @@ fn nothing(operation: &'static str) -> Seen {
         status: UNANSWERED,
         sub_status: 0,
         charge: 0.0,
-        activity: Text::new(""),
+        activity: ActivityText::new(""),
         answerer: None,
         rules: Vec::new(),
     }

@@ -24,7 +24,7 @@ pub(crate) fn answer<'a>(
     resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Reply, ServiceError> {
     let statement = prepare(&call.body)?;
-    let start = resume(&call.headers)?;
+    let start = resume(call.headers)?;
     let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
     let context = Context { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
     let rows = run(&statement, context, resources)?;

@@ -66,7 +66,7 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
     match operation {
         Operation::Items(ids, operation) => {
             let container = owner(&call, &catalog, &ids)?;
-            call.principal.check_items(container, &operation, &call.headers)?;
+            call.principal.check_items(container, &operation, call.headers)?;
             let bill = items::Bill::new(&call, &operation);
             items::handle(ItemRequest { call, container, operation, bill })
         }
@@ -117,7 +117,7 @@ fn owner<'c>(
 ) -> Result<&'c Arc<ContainerEntry>, ServiceError> {
     let container =
         catalog.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
-    check_incarnation(&call.headers, container)?;
+    check_incarnation(call.headers, container)?;
     Ok(container)
 }
 

@@ -17,11 +17,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use histogram::Histogram;
-pub(crate) use request::{Answerer, Arrival, Seen, Sighting, UNANSWERED};
+pub(crate) use request::{ActivityText, Answerer, Arrival, Seen, Sighting, UNANSWERED};
 #[cfg(test)]
 pub(crate) use shard::OperationKey;
 pub(crate) use shard::{Counts, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
-pub(crate) use text::Text;
 
 use crate::regions::RegionId;
 use shard::Shard;
@@ -128,14 +127,14 @@ mod tests {
 
     fn see(sight: &Sight, path: &str, status: u16, milliseconds: u64) {
         let (request, ()) = Request::builder().uri(path).body(()).unwrap().into_parts();
-        let arrival = Arrival::of(&request, Duration::from_secs(1));
+        let arrival = Arrival::of(&request, None, Duration::from_secs(1));
         let container = HeaderValue::from_static("dbs/d/colls/c");
         let seen = Seen {
             operation: "read_item",
             status,
             sub_status: 0,
             charge: 1.5,
-            activity: Text::new("an-id"),
+            activity: ActivityText::new("an-id"),
             answerer: Some(Answerer { container, range: 3 }),
             rules: Vec::new(),
         };

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use protocol::headers as name;
@@ -16,12 +15,17 @@ use crate::regions::RegionId;
 /// Bytes of a user agent that are kept.
 const AGENT_KEPT: usize = 256;
 
+/// Room for the path of most items: some bytes for each name, and a GUID.
+pub(crate) type PathText = Text<78>;
+/// Room for a GUID.
+pub(crate) type ActivityText = Text<38>;
+
 /// What is remembered of a request until it is answered.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     uptime: Duration,
     method: Method,
-    path: Text,
+    path: PathText,
     user_agent: Arc<str>,
 }
 
@@ -37,7 +41,7 @@ pub(crate) struct Seen {
     pub(crate) status: u16,
     pub(crate) sub_status: u32,
     pub(crate) charge: f64,
-    pub(crate) activity: Text,
+    pub(crate) activity: ActivityText,
     pub(crate) answerer: Option<Answerer>,
     /// The fault rules that touched it, in order.
     pub(crate) rules: Vec<SmolStr>,
@@ -76,18 +80,18 @@ pub(crate) struct Sighting {
     pub(crate) rules: Vec<SmolStr>,
     pub(crate) answerer: Option<Answerer>,
     pub(crate) user_agent: Arc<str>,
-    path: Text,
-    activity: Text,
+    path: PathText,
+    activity: ActivityText,
 }
 
 impl Arrival {
-    /// What to remember of a request. `uptime` is now.
-    pub(crate) fn of(request: &Parts, uptime: Duration) -> Arrival {
+    /// What to remember of a request, and of who says to have sent it. `uptime` is now.
+    pub(crate) fn of(request: &Parts, user_agent: Option<&HeaderValue>, uptime: Duration) -> Arrival {
         Arrival {
             uptime,
             method: request.method.clone(),
-            path: Text::new(request.uri.path()),
-            user_agent: user_agent(&request.headers),
+            path: PathText::new(request.uri.path()),
+            user_agent: remembered(user_agent),
         }
     }
 }
@@ -132,11 +136,11 @@ impl Sighting {
 }
 
 /// Clients say the same in each request, so each thread remembers the last one it read.
-fn user_agent(headers: &HeaderMap) -> Arc<str> {
+fn remembered(user_agent: Option<&HeaderValue>) -> Arc<str> {
     thread_local! {
         static LAST: RefCell<Arc<str>> = RefCell::new(Arc::from(""));
     }
-    let value = headers.get(USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
+    let value = user_agent.map(|value| value.as_bytes()).unwrap_or_default();
     let value = &value[..value.len().min(AGENT_KEPT)];
     LAST.with_borrow_mut(|last| {
         if last.as_bytes() != value {

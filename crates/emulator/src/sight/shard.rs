@@ -64,6 +64,14 @@ pub(crate) struct PartitionCounts {
     pub(crate) throttled: u64,
 }
 
+impl PartitionCounts {
+    fn add(&mut self, sighting: &Sighting) {
+        self.latency.observe(sighting.took);
+        self.charge += sighting.charge;
+        self.throttled += u64::from(sighting.status == 429);
+    }
+}
+
 /// Everything that was counted, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
@@ -80,10 +88,11 @@ impl Shard {
         counts.charge += sighting.charge;
         add_status(&mut counts.statuses, (sighting.status, sighting.sub_status), 1);
         if let (Some(container), Some(range)) = (sighting.served_by(), sighting.range()) {
-            let counts = self.partition(container, sighting.region, range);
-            counts.latency.observe(sighting.took);
-            counts.charge += sighting.charge;
-            counts.throttled += u64::from(sighting.status == 429);
+            let key = (sighting.region, range);
+            match self.partitions.get_mut(container).and_then(|ranges| ranges.get_mut(&key)) {
+                Some(counts) => counts.add(&sighting),
+                None => self.partition(container, sighting.region, range).add(&sighting),
+            }
         }
         while self.requests.len() >= kept.max(1) {
             self.requests.pop_front();
@@ -93,6 +102,7 @@ impl Shard {
         }
     }
 
+    /// The counts of a partition, made if they are not there yet.
     fn partition(&mut self, container: &str, region: RegionId, range: u32) -> &mut PartitionCounts {
         let known =
             self.partitions.get(container).is_some_and(|ranges| ranges.contains_key(&(region, range)));

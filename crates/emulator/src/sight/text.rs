@@ -1,21 +1,19 @@
 //! Short text without an allocation.
 
-/// Bytes that are kept in place: a GUID, and most paths.
-const INLINE: usize = 94;
 /// Bytes that are kept at all.
 const KEPT: usize = 1_024;
 
-/// Text that is usually short. What is longer than a kilobyte is cut.
+/// Text that is usually no longer than so many bytes, 255 at the most. What is longer than a kilobyte is cut.
 #[derive(Clone)]
-pub(crate) enum Text {
+pub(crate) enum Text<const INLINE: usize> {
     /// In place.
     Short { length: u8, bytes: [u8; INLINE] },
     /// On the heap.
     Long(Box<str>),
 }
 
-impl Text {
-    pub(crate) fn new(text: &str) -> Text {
+impl<const INLINE: usize> Text<INLINE> {
+    pub(crate) fn new(text: &str) -> Text<INLINE> {
         match u8::try_from(text.len()) {
             Ok(length) if text.len() <= INLINE => {
                 let mut bytes = [0; INLINE];
@@ -39,7 +37,7 @@ impl Text {
     }
 }
 
-impl std::fmt::Debug for Text {
+impl<const INLINE: usize> std::fmt::Debug for Text<INLINE> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.as_str().fmt(f)
     }
@@ -48,6 +46,9 @@ impl std::fmt::Debug for Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const INLINE: usize = 94;
+    type Text = super::Text<INLINE>;
 
     #[test]
     fn text_comes_back_as_it_was_up_to_a_kilobyte() {

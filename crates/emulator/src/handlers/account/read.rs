@@ -12,7 +12,7 @@ use crate::regions::{RegionId, Topology};
 pub(crate) fn read(call: &Call<'_>) -> Reply {
     let account = call.account;
     let topology = account.regions.current();
-    let regions = locations(&topology, &call.origin);
+    let regions = locations(&topology, &call.origin());
     let mut body = AccountProperties::new(&account.name, regions, topology.consistency);
     body.enable_per_partition_failover_behavior = topology.has_partition_failover();
     if topology.is_multi_write() {

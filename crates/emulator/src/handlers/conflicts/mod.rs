@@ -24,7 +24,7 @@ pub(crate) fn handle(
     match verb {
         ConflictVerb::List => Ok(feed.reply(all(call, container).iter())),
         ConflictVerb::Query => {
-            let headers = &call.headers;
+            let headers = call.headers;
             if headers.partition_key.is_none() && headers.partition_key_range_id.is_none() {
                 items::check_cross_partition(headers)?;
             }

@@ -13,7 +13,7 @@ use crate::store::Partitioning;
 /// Creates a container.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let properties = definition::read(call)?;
-    let throughput = throughput::requested(&call.headers)?;
+    let throughput = throughput::requested(call.headers)?;
     let (own, paid) = match (throughput, shared(call, database)?) {
         (Some(own), _) => (Some(own.clone()), own),
         (None, Some(shared)) => (None, shared),
@@ -31,7 +31,7 @@ pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
     };
     let container = call.account.catalog.create_container(new, call.now)?;
     let reply = Reply::created(container.json.clone()).version(&container.system).charge(CHARGE_WRITE);
-    quota::add(reply, &call.headers, &container)
+    quota::add(reply, call.headers, &container)
 }
 
 /// The throughput that the database's containers share, if it has any.

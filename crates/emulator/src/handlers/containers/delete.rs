@@ -8,7 +8,7 @@ use crate::handlers::condition;
 pub(crate) fn delete(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
     call.principal.check_owner()?;
     call.account.catalog.delete_container(&ids.database, &ids.container, |container| {
-        condition::check_if_match(&call.headers, &container.system)
+        condition::check_if_match(call.headers, &container.system)
     })?;
     Ok(Reply::no_content().charge(CHARGE_WRITE))
 }

@@ -12,7 +12,7 @@ use crate::handlers::metadata_query;
 /// Lists the containers of a database, oldest first.
 pub(crate) fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find(call, database)?;
-    let after: Option<ContainerRid> = resume(&call.headers)?;
+    let after: Option<ContainerRid> = resume(call.headers)?;
     let containers = database.containers_after(after);
     feed(&database).page(
         call,

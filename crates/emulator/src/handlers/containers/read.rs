@@ -13,8 +13,8 @@ pub(crate) fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, Ser
     let snapshot = call.account.catalog.snapshot();
     let container = snapshot.container(&ids.database, &ids.container)?;
     call.principal.check_read(container)?;
-    check_incarnation(&call.headers, container)?;
-    if let Some(reply) = condition::not_modified(&call.headers, &container.system) {
+    check_incarnation(call.headers, container)?;
+    if let Some(reply) = condition::not_modified(call.headers, &container.system) {
         return Ok(reply);
     }
     let asked = call.headers.populate_partition_statistics;
@@ -23,7 +23,7 @@ pub(crate) fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, Ser
         false => container.json.clone(),
     };
     let reply = Reply::ok(body).version(&container.system);
-    quota::add(reply, &call.headers, container)
+    quota::add(reply, call.headers, container)
 }
 
 /// The properties, and how much each range holds. Which keys are large is not worked out.

@@ -10,9 +10,9 @@ pub(crate) fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, 
     let wanted = definition::read(call)?;
     let container =
         call.account.catalog.replace_container(&ids.database, &ids.container, call.now, |current| {
-            condition::check_if_match(&call.headers, &current.system)?;
+            condition::check_if_match(call.headers, &current.system)?;
             Ok::<_, ServiceError>(current.properties.replaced_by(wanted)?)
         })?;
     let reply = Reply::ok(container.json.clone()).version(&container.system).charge(CHARGE_WRITE);
-    quota::add(reply, &call.headers, &container)
+    quota::add(reply, call.headers, &container)
 }

@@ -10,6 +10,6 @@ const CHARGE: f64 = 4.95;
 pub(crate) fn delete(call: &Call<'_>, id: &str) -> Result<Reply, ServiceError> {
     call.account
         .catalog
-        .delete_database(id, |entry| condition::check_if_match(&call.headers, &entry.system))?;
+        .delete_database(id, |entry| condition::check_if_match(call.headers, &entry.system))?;
     Ok(Reply::no_content().charge(CHARGE))
 }

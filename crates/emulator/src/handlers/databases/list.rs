@@ -10,7 +10,7 @@ const FEED: Feed<'static> = Feed { parent: "", plural: "Databases" };
 
 /// Lists the databases, oldest first.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
-    let after: Option<DatabaseRid> = resume(&call.headers)?;
+    let after: Option<DatabaseRid> = resume(call.headers)?;
     let snapshot = call.account.catalog.snapshot();
     let databases = snapshot.databases_after(after);
     FEED.page(call, databases.map(|entry| Listed { rid: entry.system.rid.clone(), json: entry.json.clone() }))

@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Runs the operations, all or nothing unless the client says otherwise.
 pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let schema = request.container.store.schema();
     let text = body::text(request)?;
     let operations = read_operations(&text, &schema, request.now_seconds())?;
@@ -129,7 +129,7 @@ fn run_each(
     operations: Vec<Operation<'_>>,
     how: How,
 ) -> Result<Reply, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let go_on = RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
     let range = match target(request, schema)? {
         Target::Range(scope) => Some(scope),

@@ -81,7 +81,7 @@ impl ItemRequest<'_> {
             return Ok(());
         }
         let region = self.bill.region;
-        let priority = consistency::priority(&self.call.headers);
+        let priority = consistency::priority(self.call.headers);
         let Some(funding) = Funding::of(self.call.account, self.container) else { return Ok(()) };
         let purse = funding.purse(self.container, partition);
         purse.admit(region, funding.rate, priority, self.bill.at).map_err(|wait| {

@@ -18,7 +18,7 @@ const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// Answers 200 with changes, or 304 when there are none yet; either way with the place to go on from.
 pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let schema = request.container.store.schema();
     let mode = mode(headers)?;
     let start = here(start(headers, mode)?, mode, lsns_of(request))?;

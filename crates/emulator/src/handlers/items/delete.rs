@@ -11,7 +11,7 @@ pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servi
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
-    let precondition = write_reply::precondition(&request.call.headers)?;
+    let precondition = write_reply::precondition(request.call.headers)?;
     let (partition, commit) =
         request.container.store.write(&address.epk, request.moment(), |transaction| {
             transaction.delete(&address.epk, &id, precondition)

@@ -36,7 +36,7 @@ use crate::growth;
 
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    refusal::refuse_triggers(&request.call.headers)?;
+    refusal::refuse_triggers(request.call.headers)?;
     let answer = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),

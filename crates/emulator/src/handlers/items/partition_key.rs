@@ -95,7 +95,7 @@ pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
 
 /// Where a point operation goes, if it is let in there: needs a complete key.
 pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Address, ServiceError> {
-    let key = of_request(&request.call.headers, schema)?.ok_or_else(|| {
+    let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
         ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
              this operation needs the header {}",

@@ -25,7 +25,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let patch = Patch::parse(&text)?;
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
-    let precondition = write_reply::precondition(&request.call.headers)?;
+    let precondition = write_reply::precondition(request.call.headers)?;
     let context = Context { now: request.call.now.0, random_seed: 0 };
     let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
         let schema = transaction.schema().clone();
@@ -38,7 +38,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
         .charge(cost)
         .etag(write_reply::etag_header(&written.item))
         .committed_at(commit.quorum_at);
-    let minimal = write_reply::is_minimal(&request.call.headers)?;
+    let minimal = write_reply::is_minimal(request.call.headers)?;
     Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
 }
 

@@ -48,7 +48,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     for partition in &scope.partitions {
         check_session(&request.call, partition, &partition.reach())?;
     }
@@ -135,7 +135,7 @@ fn scope_of(
             request.call.vantage,
         ));
     }
-    check_cross_partition(&request.call.headers)?;
+    check_cross_partition(request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {
         // Whoever asks without a plan gets one; whether it can be followed is judged by the next request.
         let plan = query_plan::plan_text(schema, statement, &SupportedFeatures::all())?;

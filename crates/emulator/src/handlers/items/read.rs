@@ -10,7 +10,7 @@ use crate::handlers::ItemRequest;
 
 /// Answers with the stored text as it is: nothing is parsed, nothing is copied.
 pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
     let state = address.partition.peek();

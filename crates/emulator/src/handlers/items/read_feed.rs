@@ -23,7 +23,7 @@ static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
 
 /// Answers with a page of items and, if there are more, where to go on.
 pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let schema = request.container.store.schema();
     let scope = as_of::apply(request, target(request, &schema)?.scope())?;
     for partition in &scope.partitions {

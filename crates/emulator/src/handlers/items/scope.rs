@@ -31,7 +31,7 @@ impl Target {
 
 /// Reads partition key, range id and range of positions.
 pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Target, ServiceError> {
-    let headers = &request.call.headers;
+    let headers = request.call.headers;
     let store = &request.container.store;
     let vantage = request.call.vantage;
     let within = positions(headers)?;

@@ -51,7 +51,7 @@ impl<'a> Incoming<'a> {
         if let Some(old) = address.partition.peek().get(&document.epk, &document.id) {
             document.foresee(old);
         }
-        Ok(Incoming { document, address, precondition: precondition(&request.call.headers)? })
+        Ok(Incoming { document, address, precondition: precondition(request.call.headers)? })
     }
 
     /// Lets `write` store it. Everything that looks at the partition happens before or after: this
@@ -79,7 +79,7 @@ pub(super) fn stored(
     let served = Served::by(request.container, partition, commit.reach.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
-    let body = (!is_minimal(&request.call.headers)?).then(|| written.item.body());
+    let body = (!is_minimal(request.call.headers)?).then(|| written.item.body());
     let reply = Reply::stored(status, etag_header(&written.item), body).charge(cost(&written));
     Ok(served.reply(reply.committed_at(commit.quorum_at)))
 }

@@ -13,7 +13,7 @@ const FEED: Feed<'static> = Feed { parent: "", plural: "Offers" };
 
 /// Lists the offers, oldest first.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
-    let after: Option<OfferRid> = resume(&call.headers)?;
+    let after: Option<OfferRid> = resume(call.headers)?;
     let snapshot = call.account.catalog.snapshot();
     let offers = snapshot.offers_after(after);
     FEED.page(

@@ -10,7 +10,7 @@ use crate::handlers::condition;
 pub(crate) fn read(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let entry = snapshot.offer(rid).ok_or_else(ServiceError::not_found)?;
-    if let Some(reply) = condition::not_modified(&call.headers, &entry.offer.system) {
+    if let Some(reply) = condition::not_modified(call.headers, &entry.offer.system) {
         return Ok(reply);
     }
     Ok(shown(entry, call.account.growth.is_pending(rid)))

@@ -28,9 +28,9 @@ enum Migration {
 pub(crate) fn replace(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError> {
     let wanted: Offer = serde_json::from_slice(&call.body)
         .map_err(|error| ServiceError::bad_request(format!("{INVALID_INPUT}. {error}")))?;
-    let migration = migration(&call.headers)?;
+    let migration = migration(call.headers)?;
     let entry = call.account.catalog.replace_offer(rid, call.now, |current| {
-        condition::check_if_match(&call.headers, &current.offer.system)?;
+        condition::check_if_match(call.headers, &current.offer.system)?;
         decide(current, &wanted, migration)
     })?;
     let pending = growth::begin(call.account, rid, call.uptime);

@@ -19,11 +19,11 @@ pub(crate) fn list(call: &Call<'_>, container: &ContainerEntry) -> Result<Reply,
     let partitions = container.store.partitions();
     let version = partitions.iter().map(|partition| partition.identity.id + 1).max().unwrap_or(0);
     let etag = HeaderValue::try_from(format!("\"{version}\"")).expect("digits fit a header");
-    let seen = seen_version(&call.headers)?;
+    let seen = seen_version(call.headers)?;
     if seen.is_some_and(|seen| seen >= version) {
         return Ok(Reply::not_modified().etag(etag));
     }
-    let start = resume(&call.headers)?;
+    let start = resume(call.headers)?;
     let unseen = partitions.iter().filter(|partition| seen.is_none_or(|seen| partition.identity.id >= seen));
     let mut rest = unseen.skip(start);
     let limit = call.headers.page_size()?.limit(usize::MAX);

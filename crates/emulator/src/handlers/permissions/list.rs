@@ -15,8 +15,8 @@ const PLURAL: &str = "Permissions";
 pub(crate) fn list(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids)).map_err(|_| ServiceError::owner_not_found())?;
-    let lifetime = token::lifetime(&call.headers)?;
-    let after: Option<PermissionRid> = resume(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
+    let after: Option<PermissionRid> = resume(call.headers)?;
     let listed = user.permissions_after(after).map(|entry| Listed {
         rid: entry.permission.system.rid.clone(),
         json: token::with_token(call, entry, lifetime),
@@ -28,7 +28,7 @@ pub(crate) fn list(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceE
 pub(crate) fn query(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids)).map_err(|_| ServiceError::owner_not_found())?;
-    let lifetime = token::lifetime(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
     let resources: Vec<Bytes> =
         user.permissions_after(None).map(|entry| token::with_token(call, entry, lifetime)).collect();
     metadata_query::answer(call, Feed { parent: &user.system.rid, plural: PLURAL }, resources.iter())

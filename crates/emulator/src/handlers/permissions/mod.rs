@@ -38,7 +38,7 @@ fn read(call: &Call<'_>, ids: &UserIds<'_>, permission: &str) -> Result<Reply, S
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids))?;
     let permission = user.permission(permission).ok_or_else(ServiceError::not_found)?;
-    let lifetime = token::lifetime(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
     Ok(shown(Reply::ok(token::with_token(call, permission, lifetime)), permission))
 }
 
@@ -47,5 +47,5 @@ fn shown(reply: Reply, permission: &PermissionEntry) -> Reply {
 }
 
 fn check(call: &Call<'_>, permission: &PermissionEntry) -> Result<(), ServiceError> {
-    condition::check_if_match(&call.headers, &permission.permission.system)
+    condition::check_if_match(call.headers, &permission.permission.system)
 }

@@ -27,7 +27,7 @@ fn read(call: &Call<'_>) -> Result<Permission, ServiceError> {
 /// `POST …/permissions`: a new permission, 409 if the name or the resource is taken.
 pub(crate) fn create(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let wanted = read(call)?;
-    let lifetime = token::lifetime(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
     let entry = call.account.catalog.create_permission(address(ids), wanted, call.now)?;
     Ok(shown(Reply::created(token::with_token(call, &entry, lifetime)), &entry))
 }
@@ -35,7 +35,7 @@ pub(crate) fn create(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Servic
 /// `POST …/permissions` with the upsert header.
 pub(crate) fn upsert(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let wanted = read(call)?;
-    let lifetime = token::lifetime(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
     let catalog = &call.account.catalog;
     match catalog.create_permission(address(ids), wanted.clone(), call.now) {
         Ok(entry) => Ok(shown(Reply::created(token::with_token(call, &entry, lifetime)), &entry)),
@@ -53,7 +53,7 @@ pub(crate) fn upsert(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Servic
 /// `PUT …/permissions/{permission}`.
 pub(crate) fn replace(call: &Call<'_>, ids: &UserIds<'_>, permission: &str) -> Result<Reply, ServiceError> {
     let wanted = read(call)?;
-    let lifetime = token::lifetime(&call.headers)?;
+    let lifetime = token::lifetime(call.headers)?;
     let entry = call.account.catalog.replace_permission(address(ids), permission, call.now, |current| {
         check(call, current)?;
         Ok::<_, ServiceError>(wanted)

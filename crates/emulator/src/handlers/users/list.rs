@@ -12,7 +12,7 @@ use crate::handlers::metadata_query;
 /// Lists the users of a database, oldest first.
 pub(crate) fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find(call, database)?;
-    let after: Option<UserRid> = resume(&call.headers)?;
+    let after: Option<UserRid> = resume(call.headers)?;
     let users = database.users_after(after);
     feed(&database)
         .page(call, users.map(|entry| Listed { rid: entry.system.rid.clone(), json: entry.json.clone() }))

@@ -29,7 +29,7 @@ pub(crate) fn one(call: &Call<'_>, ids: &UserIds<'_>, verb: ResourceVerb) -> Res
 fn read(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids))?;
-    if let Some(reply) = condition::not_modified(&call.headers, &user.system) {
+    if let Some(reply) = condition::not_modified(call.headers, &user.system) {
         return Ok(reply);
     }
     Ok(shown(Reply::ok(user.json.clone()), user))

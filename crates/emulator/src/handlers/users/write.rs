@@ -23,7 +23,7 @@ pub(crate) fn upsert(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
         Err(Refusal::Taken) => {
             let address = UserAddress { database, user: &id };
             let user = catalog.replace_user(address, &id, call.now, |user| {
-                condition::check_if_match(&call.headers, &user.system)
+                condition::check_if_match(call.headers, &user.system)
             })?;
             Ok(shown(Reply::ok(user.json.clone()), &user))
         }
@@ -35,7 +35,7 @@ pub(crate) fn upsert(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
 pub(crate) fn replace(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let User { id, .. } = User::parse(&call.body)?;
     let user = call.account.catalog.replace_user(address(ids), &id, call.now, |user| {
-        condition::check_if_match(&call.headers, &user.system)
+        condition::check_if_match(call.headers, &user.system)
     })?;
     Ok(shown(Reply::ok(user.json.clone()), &user))
 }
@@ -44,6 +44,6 @@ pub(crate) fn replace(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Servi
 pub(crate) fn delete(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     call.account
         .catalog
-        .delete_user(address(ids), |user| condition::check_if_match(&call.headers, &user.system))?;
+        .delete_user(address(ids), |user| condition::check_if_match(call.headers, &user.system))?;
     Ok(Reply::no_content())
 }
