@@ -76,7 +76,13 @@ async fn leases_of_an_instance_that_died_are_removed_once_they_have_run_out() {
     let expiry = Duration::from_millis(600);
     let outside = plant.elsewhere().processor("p").lease_expiry(expiry);
     let began = tokio::time::Instant::now();
-    assert_eq!(outside.retire().await.expect("removed"), 2);
+    // A sign of life that was on its way when it died may arrive late.
+    let removed = eventually("removed", async || match outside.retire().await {
+        Err(error) if error.kind() == ErrorKind::Conflict => None,
+        removed => Some(removed.expect("removed")),
+    })
+    .await;
+    assert_eq!(removed, 2);
     assert!(began.elapsed() >= expiry, "{:?}", began.elapsed());
     assert!(kept(&plant).await.is_empty());
 }
