@@ -107,8 +107,7 @@ impl Statement {
     pub fn rows_of(&self) -> RowsOf {
         match &self.pipeline.origin {
             Origin::Outer => RowsOf::Everything,
-            Origin::Documents => run::rows_of(&self.pipeline, None),
-            Origin::Rows(inner) => run::rows_of(&self.pipeline, Some(inner)),
+            Origin::Documents | Origin::Rows(_) => run::rows_of(&self.pipeline),
         }
     }
 

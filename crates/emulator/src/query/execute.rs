@@ -5,10 +5,11 @@
 //! * One document each, in any order or in that of an index, with or without OFFSET, LIMIT and TOP: from a
 //!   position among the items (`walk`). A page costs what it returns.
 //! * One document each in an order that no index has, or over several partitions; one value (DISTINCT) or
-//!   one group (GROUP BY) each: sorted anew, from a place in that order (`sort`).
-//! * All documents at once: aggregates are one row; what ORDER BY RANK gives, and queries over the rows of
-//!   a DISTINCT or GROUP BY, are worked out anew, here, and go on by the number of rows, since a row's
-//!   place changes with every document. Writes between two pages of these can move rows across them.
+//!   one group (GROUP BY) each, or the rows of a query over those: sorted anew, from a place in that order
+//!   (`sort`).
+//! * All documents at once: aggregates are one row; what ORDER BY RANK gives is worked out anew, here, and
+//!   goes on by the number of rows, since a row's place changes with every document. Writes between two
+//!   pages of it can move rows across them.
 //!
 //! In the first two, a row that nobody touched between two pages is returned once, whatever else was
 //! written. OFFSET, LIMIT and TOP count over all pages.
@@ -103,7 +104,7 @@ impl QueryRequest<'_> {
         }
         match self.statement.rows_of() {
             RowsOf::Documents if !self.statement.is_ordered() || self.walks_in_order() => Way::ByPosition,
-            RowsOf::Documents | RowsOf::Values => Way::Sorted,
+            RowsOf::Documents | RowsOf::Values | RowsOf::Rows => Way::Sorted,
             RowsOf::Everything => Way::AsAWhole,
         }
     }
@@ -124,7 +125,8 @@ impl QueryRequest<'_> {
     /// Whether the token is one that this statement can have given.
     pub(crate) fn check_token(&self) -> Result<(), BadContinuation> {
         let Some(from) = &self.from else { return Ok(()) };
-        let ordered = self.statement.is_ordered() || self.statement.rows_of() == RowsOf::Values;
+        let ordered =
+            self.statement.is_ordered() || matches!(self.statement.rows_of(), RowsOf::Values | RowsOf::Rows);
         let in_order = |entry: &[u8]| {
             let space = entry.first_chunk().map(|space| Space::from_bytes(*space));
             space.is_some_and(|space| route::went_backwards(self.statement.access(), space).is_some())

@@ -1,7 +1,8 @@
 //! Pages of a result that is sorted anew for each of them.
 //!
 //! ORDER BY without an index that has the order, over few matches or over several partitions; DISTINCT and
-//! GROUP BY, whose rows come in the order of their values when nothing else is asked for. Each page looks
+//! GROUP BY, whose rows come in the order of their values when nothing else is asked for, and queries over
+//! the rows of those. Each page looks
 //! at everything, keeps what stands at or behind the [`Spot`] where the page before ended, and returns the
 //! first of that: a row that nobody touched in between is returned once, whatever else was written.
 
@@ -31,8 +32,9 @@ impl QueryRequest<'_> {
         let mut window = Window::after(self.statement, self.passed());
         let again: usize = parts.iter().map(Part::rows_to_pass).sum();
         let wanted = window.rows_for(page.rows_max().saturating_add(1)).saturating_add(again);
+        let alike = (self.statement.rows_of() == RowsOf::Rows).then(HashMap::new);
         let mut gathered =
-            Gathered { parts: &parts, wanted, first: BinaryHeap::new(), values: HashMap::new() };
+            Gathered { parts: &parts, wanted, first: BinaryHeap::new(), values: HashMap::new(), alike };
         let (of_values, whole_documents) =
             (self.statement.rows_of() != RowsOf::Documents, self.statement.returns_whole_documents());
         let mut run = Run::unmerged(self.statement, self.context);
@@ -222,6 +224,8 @@ struct Gathered<'p> {
     first: BinaryHeap<Row>,
     /// Rows of values, by what tells them apart: each where it stands first.
     values: HashMap<Vec<u8>, Row>,
+    /// How often each row was met, where those that are alike are so many rows.
+    alike: Option<HashMap<Vec<u8>, u32>>,
 }
 
 impl Gathered<'_> {
@@ -239,9 +243,16 @@ impl Gathered<'_> {
 
     /// Takes a row that may be there already.
     fn offer_value(&mut self, mut row: UnmergedRow) {
-        let identity = shortened(std::mem::take(&mut row.identity));
+        let mut identity = shortened(std::mem::take(&mut row.identity));
+        if let Some(alike) = &mut self.alike {
+            let met = alike.entry([row.order.as_slice(), &identity].concat()).or_default();
+            identity.extend_from_slice(&met.to_be_bytes());
+            *met += 1;
+        }
         let row = Row::new(row, &identity, None);
-        match self.values.entry(identity) {
+        // Rows that are alike but sorted by something else are different rows as well.
+        let key = if self.alike.is_some() { row.bytes.clone() } else { identity };
+        match self.values.entry(key) {
             Entry::Vacant(free) => {
                 free.insert(row);
             }

@@ -49,6 +49,10 @@ const QUERIES: &[&str] = &[
     "SELECT DISTINCT c.a, c.tags FROM c",
     "SELECT c.a, c.b, COUNT(1) AS n FROM c GROUP BY c.a, c.b",
     "SELECT VALUE x FROM (SELECT DISTINCT VALUE c.a FROM c) x",
+    "SELECT VALUE x.n FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) x",
+    "SELECT DISTINCT VALUE x.n FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) x",
+    "SELECT VALUE t FROM (SELECT DISTINCT c.tags FROM c) x JOIN t IN x.tags",
+    "SELECT x.b, COUNT(1) AS n FROM (SELECT DISTINCT c.a, c.b FROM c) x GROUP BY x.b",
 ];
 
 /// Queries whose rows are ids, to be read while others write.
@@ -72,6 +76,10 @@ const QUERIES_FOR_IDS: &[&str] = &[
     "SELECT VALUE c.id FROM c JOIN t IN c.tags",
     "SELECT VALUE c.id FROM c JOIN t IN c.tags ORDER BY c.a DESC",
     "SELECT VALUE x.id FROM (SELECT c.id, c.a FROM c) x ORDER BY x.a",
+    "SELECT VALUE x FROM (SELECT DISTINCT VALUE c.id FROM c) x",
+    "SELECT VALUE x.id FROM (SELECT DISTINCT c.id, c.a FROM c) x ORDER BY x.a DESC",
+    "SELECT VALUE x.id FROM (SELECT c.id, COUNT(1) AS n FROM c GROUP BY c.id) x ORDER BY x.n",
+    "SELECT DISTINCT VALUE x.id FROM (SELECT DISTINCT c.id, c.b FROM c) x",
 ];
 
 /// The same, of which only some rows are asked for.

@@ -15,8 +15,10 @@ pub enum RowsOf {
     Documents,
     /// One value (DISTINCT) or one group (GROUP BY) each: documents that are alike share a row.
     Values,
-    /// All documents at once, or the rows of another query that are: nothing but their number tells how
-    /// far one got.
+    /// Rows of another query that are values: those that are alike are told apart by their number.
+    Rows,
+    /// All documents at once. There is one row, or (ORDER BY RANK) where a row stands depends on all others:
+    /// nothing but their number tells how far one got.
     Everything,
 }
 
@@ -27,8 +29,8 @@ pub struct UnmergedRow {
     pub row: Value,
     /// Bytes whose order is the order of the statement; empty without ORDER BY.
     pub order: Vec<u8>,
-    /// Bytes that equal rows of DISTINCT have in common, and that tell groups apart; empty when each
-    /// row counts.
+    /// Bytes that equal rows of DISTINCT have in common, and that tell groups apart; those of the row where
+    /// [rows of another query](RowsOf::Rows) are returned; empty when each row counts.
     pub identity: Vec<u8>,
 }
 
@@ -52,7 +54,7 @@ impl UnmergedRow {
             }
         }
         let mut identity = Vec::new();
-        if pipeline.distinct {
+        if pipeline.distinct || (pipeline.grouping.is_none() && is_over_values(pipeline)) {
             world.effort().spend_on_kept(&row);
             encode_whole_order_key(&row, &mut identity);
         } else {
@@ -62,22 +64,26 @@ impl UnmergedRow {
     }
 }
 
-/// What the rows of `pipeline` are made of, when `inner` is the query in its FROM clause.
-pub(crate) fn rows_of(pipeline: &Pipeline, inner: Option<&Pipeline>) -> RowsOf {
-    let merges = |inner: &Pipeline| inner.grouping.is_some() || inner.distinct;
-    let mut within = inner;
-    while let Some(inner) = within {
-        if merges(inner) {
-            return RowsOf::Everything;
-        }
-        within = super::inner(inner);
-    }
+/// What the rows of `pipeline` are made of. Queries in its FROM clause have no order and no limit.
+pub(crate) fn rows_of(pipeline: &Pipeline) -> RowsOf {
     let one_row = pipeline.grouping.as_ref().is_some_and(|grouping| grouping.single);
     if pipeline.rank.is_some() || one_row {
         RowsOf::Everything
     } else if merges(pipeline) {
         RowsOf::Values
+    } else if is_over_values(pipeline) {
+        RowsOf::Rows
     } else {
         RowsOf::Documents
     }
+}
+
+/// Whether documents that are alike share a row.
+fn merges(pipeline: &Pipeline) -> bool {
+    pipeline.grouping.is_some() || pipeline.distinct
+}
+
+/// Whether a query in the FROM clause of `pipeline`, however deep, gives values and not documents.
+fn is_over_values(pipeline: &Pipeline) -> bool {
+    std::iter::successors(super::inner(pipeline), |inner| super::inner(inner)).any(merges)
 }
