@@ -100,8 +100,9 @@ impl Signature {
         }
         let mut bytes = [0; 33];
         let mut unknown = 0;
-        for (four, three) in text.as_chunks::<4>().0.iter().zip(bytes.as_chunks_mut::<3>().0) {
-            let [a, b, c, d] = four.map(|character| SEXTETS[usize::from(character)]);
+        let sextet = |character: &u8| SEXTETS[usize::from(*character)];
+        for ([a, b, c, d], three) in text.as_chunks::<4>().0.iter().zip(bytes.as_chunks_mut::<3>().0) {
+            let (a, b, c, d) = (sextet(a), sextet(b), sextet(c), sextet(d));
             unknown |= a | b | c | d;
             *three = [a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d];
         }
@@ -118,13 +119,11 @@ impl Signature {
 
 impl PartialEq for Signature {
     fn eq(&self, other: &Signature) -> bool {
-        let words = |signature: &Signature| {
-            let (words, _) = signature.0.as_chunks::<8>();
-            [words[0], words[1], words[2], words[3]].map(u64::from_ne_bytes)
-        };
+        let (own, others) = (self.0.as_chunks::<8>().0, other.0.as_chunks::<8>().0);
         // All differences of all words, looked at once: where one is takes no time of its own.
-        let pairs = words(self).into_iter().zip(words(other));
-        pairs.fold(0, |different, (one, two)| different | (one ^ two)).ct_eq(&0).into()
+        let difference =
+            |(one, two): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*two);
+        own.iter().zip(others).map(difference).fold(0, |all, one| all | one).ct_eq(&0).into()
     }
 }
 
