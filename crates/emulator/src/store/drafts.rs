@@ -39,6 +39,8 @@ pub(super) struct Drafts<'e> {
     /// One for each line: one, or one per region where all regions write. Those have the same once
     /// everything has arrived, each in the order in which it came to them: that is what feeds go on by.
     lines: Vec<Arc<Mutex<Heirs>>>,
+    /// Letters and commits that were left when writers were held for good.
+    left_last: u64,
 }
 
 /// What a region sees that nothing reaches, and since when it has missed something.
@@ -121,7 +123,7 @@ impl<'e> Drafts<'e> {
             paused.iter().map(within).collect()
         };
         let ranges = new.iter().map(|(id, range)| (*id, range.clone(), paused_within(range))).collect();
-        let mut drafts = Drafts { old, ranges, lines: Vec::new() };
+        let mut drafts = Drafts { old, ranges, lines: Vec::new(), left_last: 0 };
         let heirs = || Arc::new(Mutex::new(Heirs { made: Vec::new(), reached: Vec::new() }));
         drafts.lines = old[0].lines().map(|_| heirs()).collect();
         // First of all: from now on the logs are kept.
@@ -171,10 +173,12 @@ impl<'e> Drafts<'e> {
         // In the order of the ring, as everybody who takes more than one.
         let mut turns: Turns<'e> = self.old.iter().map(|partition| partition.turns()).collect();
         for (partition, turns) in self.old.iter().zip(&mut turns) {
+            self.left_last += partition.letters() + turns.iter().map(|turn| follow(turn, 0)).sum::<u64>();
             partition.settle(turns)?;
             let left: u64 = turns.iter().map(|turn| follow(turn, u64::MAX)).sum();
             debug_assert_eq!(left, 0, "nobody writes meanwhile");
         }
+        tracing::debug!(left = self.left_last, "writers wait while ranges are replaced");
         self.note_progress(&turns);
         Ok(turns)
     }
@@ -240,4 +244,84 @@ impl Drop for Drafts<'_> {
 /// Goes on in the turn of a line. Says how many commits are left.
 fn follow(turn: &Turn<'_>, commits_max: u64) -> u64 {
     turn.follower().map_or(0, |follower| follower.follow(turn.state(), commits_max))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    use protocol::account::ConsistencyLevel;
+    use protocol::container::ContainerProperties;
+    use protocol::resource_id::{ContainerRid, DatabaseRid};
+
+    use super::*;
+    use crate::regions::{Lag, Region, Regions};
+    use crate::store::{Container, Document, Moment, Partitioning, Precondition, WriteError};
+
+    /// Three regions that all write, with a container of one range.
+    fn container() -> Container {
+        let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();
+        let lag = "20ms".parse::<Lag>().unwrap();
+        let topology = Topology::new(regions, true, ConsistencyLevel::Session, lag).unwrap();
+        let properties = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        let properties = ContainerProperties::parse(properties.as_bytes()).unwrap();
+        let rid = ContainerRid { database: DatabaseRid(1), container: 0x8000_0001 };
+        Container::new(rid, &properties, Partitioning::of(1), Arc::new(Regions::new(topology)), None)
+    }
+
+    fn write(container: &Container, region: u8, id: u64, uptime: Duration) {
+        let body = format!(r#"{{"id":"{id}","pk":"{}","n":{id}}}"#, id % 13);
+        let document = Document::parse(body.as_bytes(), &container.schema(), 0).unwrap();
+        let moment = Moment { region: RegionId(region), now: 0, uptime };
+        let written = container.write(&document.epk, moment, |transaction| -> Result<(), WriteError> {
+            transaction.upsert(&document, Precondition::None).map(drop)
+        });
+        written.unwrap().1.result.unwrap();
+    }
+
+    /// Ends the writers, also when the test fails.
+    struct Stops<'a>(&'a AtomicBool);
+
+    impl Drop for Stops<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn writers_are_held_for_a_few_steps_however_fast_they_are() {
+        let container = container();
+        for id in 0..300 {
+            write(&container, (id % 3) as u8, id, Duration::ZERO);
+        }
+        let (stop, micros) = (AtomicBool::new(false), AtomicU64::new(0));
+        let writes = |region: u8| {
+            let mut id = u64::from(region);
+            while !stop.load(Ordering::Relaxed) {
+                let uptime = Duration::from_micros(micros.fetch_add(10, Ordering::Relaxed));
+                write(&container, region, id, uptime);
+                id = (id + 7) % 300;
+            }
+        };
+        std::thread::scope(|scope| {
+            let (writes, _stops) = (&writes, Stops(&stop));
+            (0..3).for_each(|region| drop(scope.spawn(move || writes(region))));
+            let old = container.partitions().to_vec();
+            let new = vec![(1, old[0].range.clone())];
+            let exchange = Exchange { old, new, token_version: 1, uptime: Duration::ZERO };
+            let topology = container.surroundings.regions.current();
+            for _ in 0..3 {
+                let mut drafts = Drafts::of(&exchange, &topology);
+                drafts.follow().unwrap();
+                let turns = drafts.close().unwrap();
+                // A few for each writer that was between its commit and its help.
+                assert!(drafts.left_last <= PIECE + 3 * 16, "{} steps", drafts.left_last);
+                let draft = drafts.into_made().pop().unwrap();
+                for (turn, contents) in turns[0].iter().zip(&draft.lines) {
+                    assert_eq!(contents.state.lsn, turn.state().lsn);
+                    assert!(contents.state.items().eq(turn.state().items()), "the same, in each region");
+                }
+            }
+        });
+    }
 }

@@ -236,7 +236,12 @@ impl Mesh {
         for (region, copy) in (1..).zip(&self.copies[1..]) {
             self.learn(at, RegionId(region), &mut copy.line.turn(), now)?;
         }
-        Ok(self.copies.iter().map(|copy| copy.inbox.len() as u64).sum())
+        Ok(self.letters_under_way())
+    }
+
+    /// How many letters are on their way, to whichever region.
+    pub(super) fn letters_under_way(&self) -> u64 {
+        self.copies.iter().map(|copy| copy.inbox.len() as u64).sum()
     }
 
     /// Every region's line, the hub's first.

@@ -111,6 +111,14 @@ impl Partition {
         }
     }
 
+    /// How many letters are on their way between regions that write.
+    pub(in crate::store) fn letters(&self) -> u64 {
+        match &self.copies {
+            Copies::Viewed(_) => 0,
+            Copies::Mesh(copies) => copies.letters_under_way(),
+        }
+    }
+
     /// Adds what is kept of its copies where every region writes, when nothing is on its way.
     pub(in crate::store) fn put_mesh(&self, batch: &mut Batch) {
         if let Copies::Mesh(copies) = &self.copies {
