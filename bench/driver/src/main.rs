@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use driver_bench::load::{ITEMS, Work};
 use driver_bench::options::{HELP, Options, Part};
-use driver_bench::peri::{Peri, Program, on_core};
+use driver_bench::peri::{Indexing, Peri, Program, on_core};
 use driver_bench::points::{self, READS};
 use driver_bench::report::{self, Bar, Results};
 use driver_bench::subject::{Kind, Shape};
@@ -158,13 +158,14 @@ fn shapes(options: &Options) -> Vec<Shape> {
     shapes
 }
 
-/// Where a cell works: creates in a container that is empty when they begin.
+/// Where a cell works: creates in a container that is empty when they begin, and not indexed: drivers are
+/// measured, and the less the server does the more of them is seen.
 fn container(shape: Shape, peri: &Peri) -> Result<String, String> {
     match shape.work {
         Work::Read => Ok(READS.to_owned()),
         Work::Create => {
             let name = "creates".to_owned();
-            block_on(peri.new_container(&name))?;
+            block_on(peri.new_container(&name, Indexing::None))?;
             Ok(name)
         }
     }

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::figures::median;
 use crate::load::Work;
 use crate::options::Options;
-use crate::peri::{DATABASE, Peri};
+use crate::peri::{DATABASE, Indexing, Peri};
 use crate::subject::{self, Kind, Shape, Wire, Worker};
 
 const CONTAINER: &str = "ordered";
@@ -74,7 +74,7 @@ pub fn measure(options: &Options, peri: &Peri) -> Result<Ordered, String> {
 
 /// Makes items, many at a time.
 pub async fn fill(peri: &Peri, container: &str, items: u64) -> Result<(), String> {
-    peri.new_container(container).await?;
+    peri.new_container(container, Indexing::Everything).await?;
     let shape = Shape { work: Work::Create, wire: Wire::Http2, in_flight: 64 };
     let workers = Worker::all(Kind::Perihelion, shape, peri, container).await?;
     let step = workers.len();

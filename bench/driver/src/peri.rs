@@ -30,6 +30,15 @@ pub struct Peri {
     control: String,
 }
 
+/// Whether the server keeps an index of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Of every property, as by default.
+    Everything,
+    /// None: writing costs the server as little as it can.
+    None,
+}
+
 /// What to start, and where.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -123,15 +132,18 @@ impl Peri {
     }
 
     /// Makes an empty container, in place of one of that name.
-    pub async fn new_container(&self, name: &str) -> Result<(), String> {
+    pub async fn new_container(&self, name: &str, indexing: Indexing) -> Result<(), String> {
         let client = self.client()?;
         let error = |error: perihelion::Error| format!("container {name}: {error}");
         // Both may be there already, or not.
         let _ = client.create_database(DATABASE).await;
         let database = client.database(DATABASE);
         let _ = database.container(name).delete().await;
-        let properties =
+        let mut properties =
             serde_json::json!({"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        if indexing == Indexing::None {
+            properties["indexingPolicy"] = serde_json::json!({"indexingMode": "none", "automatic": false});
+        }
         let properties = serde_json::from_value(properties).map_err(|error| error.to_string())?;
         let throughput = Throughput::Manual(THROUGHPUT);
         database.create_container_with(&properties, &throughput).await.map_err(error)?;
