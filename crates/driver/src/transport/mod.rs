@@ -8,6 +8,8 @@
 pub mod adaptive;
 pub mod authorization;
 pub mod carrier;
+#[cfg(feature = "connections")]
+mod connections; // the product's own
 pub mod connectivity;
 pub mod gateway;
 pub mod header_list;

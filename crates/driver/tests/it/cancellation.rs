@@ -34,7 +34,7 @@ impl HttpClientFactory for Clients {
     fn create(&self, _: &HttpClientConfig) -> NewClient {
         let client = self.template.sibling();
         self.made.lock().expect("no panic while locked").push(client.clone());
-        NewClient::new(Arc::new(client))
+        NewClient::carrying(Arc::new(client))
     }
 }
 

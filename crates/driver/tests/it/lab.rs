@@ -32,7 +32,7 @@ impl HttpClientFactory for Clients {
             .no_proxy()
             .build()
             .expect("a client of defaults");
-        NewClient::new(Arc::new(client))
+        NewClient::carrying(Arc::new(client))
     }
 }
 

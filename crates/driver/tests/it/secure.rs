@@ -20,7 +20,8 @@ use crate::lab::{Lab, within};
 /// Longer than anything here takes, on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Clients with one TLS configuration, each with connections of its own, that connect ahead and count it.
+/// Clients with one TLS configuration, each with connections of its own, that connect ahead and count it. To the
+/// driver they are any `HttpClient` of `azure_core`.
 #[derive(Debug)]
 struct Clients {
     template: Client,
