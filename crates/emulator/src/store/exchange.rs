@@ -18,6 +18,10 @@ use super::view::View;
 use crate::disk::{Batch, DiskError};
 use crate::regions::RegionId;
 
+/// How often, and how long apart, whoever splits looks whether others still hold what it replaced.
+const OTHERS_LOOKS_MAX: u32 = 50;
+const OTHERS_LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// What takes the place of what.
 pub(super) struct Exchange {
     /// In the order of the ring.
@@ -56,6 +60,8 @@ impl Container {
         self.keep_layout(&next, &exchange.old, &made, &partitions)?;
         self.partitions.store(Arc::new(partitions));
         turns.iter_mut().flatten().for_each(Turn::retire);
+        drop(turns);
+        outlast_others(&exchange.old);
         Ok(next)
     }
 
@@ -95,6 +101,17 @@ impl Container {
         old.iter().for_each(|partition| batch.remove_mesh(self.rid, partition.identity.id));
         made.iter().for_each(|partition| partition.put_mesh(&mut batch));
         disk.append(batch).map_err(|error| LayoutError::NotKept(error.to_string()))
+    }
+}
+
+/// Waits until nobody else holds what was replaced, for a moment. What it held takes a while to free, and a
+/// writer that was the last to let go of it would have to.
+fn outlast_others(old: &[Arc<Partition>]) {
+    for _ in 0..OTHERS_LOOKS_MAX {
+        if old.iter().all(|partition| Arc::strong_count(partition) == 1) {
+            return;
+        }
+        std::thread::sleep(OTHERS_LOOK_EVERY);
     }
 }
 
