@@ -22,7 +22,7 @@ PERI=/path/to/peri measures against a build of your own; without it, the reposit
 Examples:
   driver-bench --quick                                  # about three minutes
   driver-bench --parts points --only http2 --in-flight 64 --work read   # one cell
-  driver-bench --apart --markdown table.md              # the table of the project's README
+  driver-bench --markdown table.md                      # the table of the project's README
   perf record -g driver-bench --profile perihelion --only http2 --in-flight 16 --work read   # one of them alone";
 
 /// One part of the comparison.
