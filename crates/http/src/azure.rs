@@ -328,6 +328,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_in_pieces_begins_with_a_slash_whether_it_was_given_or_not() {
+        let sent = [("x-ms-date", "now"), ("x-empty", "")];
+        for (path, expected) in [("dbs/d", "/dbs/d"), ("/dbs/d", "/dbs/d"), ("", "/"), ("a?b=c", "/a?b=c")] {
+            let prepared = to_http(path, None, || sent.into_iter()).expect("it is valid");
+            assert_eq!(prepared.uri(), expected);
+            assert_eq!(prepared.headers()["x-ms-date"], "now");
+        }
+        assert!(to_http("a b", None, || sent.into_iter()).is_err(), "escaping is the caller's");
+    }
+
+    #[test]
     fn a_url_leads_where_it_says() {
         for (url, expected) in [
             ("https://HOST/", (Scheme::Https, "host", 443)),
