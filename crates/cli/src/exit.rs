@@ -17,7 +17,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use emulator::{Door, StartError};
+use emulator::{ListenerKind, StartError};
 
 use crate::output;
 use crate::port_holder;
@@ -114,9 +114,9 @@ impl From<StartError> for Failure {
     }
 }
 
-fn port_in_use(address: SocketAddr, listener: Door) -> Failure {
+fn port_in_use(address: SocketAddr, listener: ListenerKind) -> Failure {
     let option = match listener {
-        Door::Control => "--control-port",
+        ListenerKind::Control => "--control-port",
         _ => "--port",
     };
     let port = address.port();

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::disk::OpenError;
-use crate::regions::TopologyError;
+use engine::disk::OpenError;
+use engine::regions::TopologyError;
+use server::ListenError;
 
 /// What kept [`Emulator::start`](crate::Emulator::start) from finishing.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +16,8 @@ pub enum StartError {
     PortInUse {
         /// Where the listener wanted to be.
         address: SocketAddr,
-        /// Which of the emulator's doors wanted it.
-        listener: Door,
+        /// Which of the emulator's listeners wanted it.
+        listener: ListenerKind,
     },
     /// The ports after the first one do not suffice.
     #[error(
@@ -33,8 +34,8 @@ pub enum StartError {
     CannotListen {
         /// Where the listener wanted to be.
         address: SocketAddr,
-        /// Which of the emulator's doors wanted it.
-        listener: Door,
+        /// Which of the emulator's listeners wanted it.
+        listener: ListenerKind,
         /// What the operating system said.
         source: std::io::Error,
     },
@@ -52,21 +53,31 @@ pub enum StartError {
     },
 }
 
-/// One of the ports an emulator opens.
+impl StartError {
+    /// Why the listener of this kind could not be opened.
+    pub(crate) fn listen(listener: ListenerKind) -> impl Fn(ListenError) -> StartError {
+        move |error| match error.is_port_in_use() {
+            true => StartError::PortInUse { address: error.address, listener },
+            false => StartError::CannotListen { address: error.address, listener, source: error.source },
+        }
+    }
+}
+
+/// One of the listeners an emulator opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Door {
+pub enum ListenerKind {
     /// The account itself.
     Account,
     /// Health and control.
     Control,
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for ListenerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Door::Account => "the account",
-            Door::Control => "the control port",
+            ListenerKind::Account => "the account",
+            ListenerKind::Control => "the control port",
         })
     }
 }

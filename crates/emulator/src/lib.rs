@@ -19,41 +19,31 @@ pub mod config;
 mod error;
 mod running;
 
-// Sockets.
-pub mod server;
-
 // HTTP to operations and back, and what each operation does.
 pub mod gateway;
 mod handlers;
-
-// What the account holds, how it is asked, and what that costs.
-mod catalog;
-mod change_feed;
-mod charge;
-mod disk;
-mod growth;
-mod operations;
-pub mod partitions;
-mod query;
-pub mod regions;
-pub mod snapshots;
-mod store;
+mod hosted;
+mod request;
+mod response;
 
 // What goes wrong on purpose.
 pub mod faults;
 
-// Beside the account.
+// For those who operate it.
 mod control;
 mod sight;
 
-pub mod clock;
-
-pub use charge::{PartitionUsage, RequestUnits};
-pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};
-pub use disk::{DataDir, Fsync, OpenError};
-pub use error::{Door, StartError};
-pub use handlers::ContainerUsage;
+pub use clock;
+pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
+pub use engine;
+pub use engine::account::ContainerUsage;
+pub use engine::charge::{PartitionUsage, RequestUnits};
+pub use engine::disk::{DataDir, Fsync, OpenError};
+pub use engine::regions;
+pub use error::{ListenerKind, StartError};
+pub use hosted::HostedAccount;
 pub use protocol::account::ConsistencyLevel;
 pub use running::{Emulator, RegionEndpoint, Running};
-pub use server::{Authority, AuthorityError, AuthoritySource};
+pub use server;
+pub use server::{Authority, AuthorityError, AuthoritySource, Bind};
 pub use sight::{REQUESTS_KEPT_DEFAULT, REQUESTS_KEPT_MAX};

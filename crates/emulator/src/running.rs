@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use crate::config::EmulatorConfig;
 use crate::control::Control;
-use crate::disk::{ClosesOnDrop, DataDir};
-use crate::error::{Door, StartError};
+use crate::error::{ListenerKind, StartError};
 use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
-use crate::gateway::{Account, AccountSettings, Gateway};
-use crate::growth;
-use crate::handlers::{self, ContainerUsage};
-use crate::operations::Operations;
-use crate::regions::{Region, RegionId, Topology};
-use crate::server::{Listeners, Server, Tls, TlsError};
+use crate::gateway::Gateway;
+use crate::hosted::HostedAccount;
+use engine::account::operations::Operations;
+use engine::account::{self, Account, AccountSettings, ContainerUsage, growth};
+use engine::disk::{ClosesOnDrop, DataDir};
+use engine::regions::{Region, RegionId, Topology};
+use server::{Listeners, Server, Tls, TlsError};
 
 /// Where an account on this machine begins.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,14 @@ impl Emulator {
         let key = config.account_key()?;
         // All doors first: a port that is taken is reported before anything is served.
         let doors = open_regions(&config)?;
-        let control = Listeners::open(config.bind, config.control_port, Door::Control)?;
+        let control = Listeners::open(config.bind, config.control_port)
+            .map_err(StartError::listen(ListenerKind::Control))?;
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
         tls.prepare();
         let limits = || config.limits.clone();
         let named = config.regions.iter().zip(&doors);
         let regions = named.map(|(name, door)| Region::new(name, door.port())).collect();
+        let seed = uuid::Uuid::new_v4().as_fields().0;
         let settings = AccountSettings {
             key,
             topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?
@@ -39,26 +41,29 @@ impl Emulator {
             partitions: config.partitions,
             partition_bytes_max: config.partition_bytes_max,
             request_units: config.request_units,
-            seed: uuid::Uuid::new_v4().as_fields().0,
+            seed,
         };
-        let account = Arc::new(match config.data.clone() {
+        let account = match config.data.clone() {
             None => Account::new(settings),
             Some(data) => open_account(settings, data).await?,
-        });
+        };
+        let hosted = HostedAccount::new(account, seed.into());
+        let account = Arc::clone(&hosted.account);
         make_indexes(&account);
         growth::resume(&account, config.clock.uptime());
-        account.sight.keep(config.requests_kept);
+        hosted.sight.keep(config.requests_kept);
         let serve = |(door, region)| {
-            let gateway = Gateway::new(Arc::clone(&account), RegionId(region), config.clock.clone());
+            let gateway = Gateway::new(&hosted, RegionId(region), config.clock.clone());
             Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
         };
         let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
         let entrances = regions.iter().map(Server::entrance).collect();
-        let doors = Arc::new(Doors::new(Arc::clone(&account.faults), config.clock.clone(), entrances));
+        let doors = Arc::new(Doors::new(Arc::clone(&hosted.faults), config.clock.clone(), entrances));
         let keeper = DoorKeeper::start(Arc::clone(&doors));
-        let faults = Faults::new(Arc::clone(&account), doors, config.clock.clone());
+        let faults = Faults::new(&hosted, doors, config.clock.clone());
         let controls = Control {
             account: Arc::clone(&account),
+            sight: Arc::clone(&hosted.sight),
             clock: config.clock.clone(),
             host: config.bind.host(),
             faults: faults.clone(),
@@ -156,7 +161,7 @@ impl Running {
 
     /// The request units that were spent, by container, partition and region.
     pub fn usage(&self) -> Vec<ContainerUsage> {
-        handlers::usage(&self.account, self.config.clock.uptime())
+        account::usage(&self.account, self.config.clock.uptime())
     }
 
     /// What goes wrong on purpose.
@@ -208,7 +213,9 @@ fn open_regions(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
     });
     ports
         .map(|port| match port {
-            Some(port) => Listeners::open(config.bind, port, Door::Account),
+            Some(port) => {
+                Listeners::open(config.bind, port).map_err(StartError::listen(ListenerKind::Account))
+            }
             None => Err(StartError::NoPortLeft { first: config.port, regions: config.regions.len() }),
         })
         .collect()

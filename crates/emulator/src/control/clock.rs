@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::clock::{Clock, Span, Ticks, Times};
+use ::clock::{Clock, Span, Ticks, Times};
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/clock", about: "the account's time", handle: show },

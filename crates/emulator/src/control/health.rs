@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::table::Route;
 use super::{Answer, Ask, Control};
-use crate::disk::Health;
+use engine::disk::Health;
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/health/live", about: "the process answers", handle: live },

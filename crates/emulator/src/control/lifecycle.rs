@@ -11,7 +11,7 @@ use super::regions::shown;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
 use crate::faults::{Condition, Down, RegionSwitch};
-use crate::regions::{RegionId, TopologyError};
+use engine::regions::{RegionId, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {

@@ -11,8 +11,8 @@ use super::exposition::{Exposition, Kind};
 use super::requests::named_container;
 use super::table::Route;
 use super::{Answer, Ask, Control};
-use crate::regions::Topology;
 use crate::sight::{Counts, Histogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
+use engine::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[Route {
     method: Method::GET,
@@ -29,7 +29,7 @@ fn metrics(control: &Control, ask: &Ask) -> Answer {
     let mut text = Exposition::default();
     let topology = control.account.regions.current();
     forget_what_is_gone(control);
-    let counts = control.account.sight.counts();
+    let counts = control.sight.counts();
     operations(&mut text, &counts, &topology);
     partitions(&mut text, &counts, &topology);
     contents(&mut text, control, &topology);
@@ -43,7 +43,7 @@ fn metrics(control: &Control, ask: &Ask) -> Answer {
 /// Counts of containers that were deleted would pile up.
 pub(super) fn forget_what_is_gone(control: &Control) {
     let snapshot = control.account.catalog.snapshot();
-    control.account.sight.forget_containers(|path| {
+    control.sight.forget_containers(|path| {
         named_container(path)
             .is_some_and(|(database, container)| snapshot.container(database, container).is_ok())
     });
@@ -155,7 +155,7 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
         (
             "perihelion_partition_items",
             "Items in a partition, in the region that writes.",
-            (|partition| partition.newest().len() as f64) as fn(&crate::store::Partition) -> f64,
+            (|partition| partition.newest().len() as f64) as fn(&engine::store::Partition) -> f64,
         ),
         ("perihelion_partition_bytes", "Bytes of these items.", |partition| {
             partition.newest().bytes() as f64
@@ -192,7 +192,7 @@ fn account(text: &mut Exposition, control: &Control, topology: &Topology) {
             "perihelion_region_writes",
             "1 where items can be written.",
             (|topology, id| topology.takes_item_writes(id))
-                as fn(&Topology, crate::regions::RegionId) -> bool,
+                as fn(&Topology, engine::regions::RegionId) -> bool,
         ),
         ("perihelion_region_paused", "1 where nothing new arrives.", |topology, id| {
             topology.region(id).paused_at.is_some()

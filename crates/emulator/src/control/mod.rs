@@ -31,13 +31,14 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::clock::Clock;
 use crate::faults::Faults;
-use crate::gateway::Account;
-use crate::operations::Operations;
-use crate::server::{Handler, Handling};
+use crate::sight::Sight;
+use ::clock::Clock;
 use answer::{Answer, Problem, json};
 use ask::Ask;
+use engine::account::Account;
+use engine::account::operations::Operations;
+use server::{Handler, Handling};
 use table::Route;
 
 /// Every route, group by group, in the order `GET /` shows them.
@@ -63,6 +64,8 @@ const GROUPS: &[&[Route]] = &[
 pub(crate) struct Control {
     /// What is looked at and changed.
     pub(crate) account: Arc<Account>,
+    /// The last requests, and counts of all of them.
+    pub(crate) sight: Arc<Sight>,
     /// What time it is there.
     pub(crate) clock: Clock,
     /// What a client on this machine calls this machine.

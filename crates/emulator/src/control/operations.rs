@@ -9,7 +9,7 @@ use super::answer::json_with;
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::operations::{Change, Operation, OperationError, Phase, Progression, Subject};
+use engine::account::operations::{Change, Operation, OperationError, Phase, Progression, Subject};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {

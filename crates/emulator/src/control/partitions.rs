@@ -13,10 +13,9 @@ use super::requests::named_container;
 use super::table::Route;
 use super::topology::{ShownPartition, chosen, shown_partition};
 use super::{Answer, Ask, Control, Problem};
-use crate::clock::Span;
-use crate::handlers;
-use crate::partitions::{LayoutError, PartitionsError};
-use crate::regions::Topology;
+use ::clock::Span;
+use engine::account::partitions::{LayoutError, PartitionsError};
+use engine::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -105,7 +104,7 @@ fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByR
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
     let mut all = ServedByRange::new();
     let region = |id| topology.region(id).name.clone();
-    for (key, counted) in control.account.sight.counts().partitions {
+    for (key, counted) in control.sight.counts().partitions {
         let Some((database, container)) = named_container(&key.container) else { continue };
         let by_region = all.entry((database.to_owned(), container.to_owned(), key.range)).or_default();
         let (latency, requests) = (counted.latency, counted.latency.count());
@@ -122,7 +121,7 @@ fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByR
             },
         );
     }
-    for usage in handlers::usage(&control.account, uptime) {
+    for usage in engine::account::usage(&control.account, uptime) {
         for (range, id, spent) in usage.partitions {
             let key = (usage.database.clone(), usage.container.clone(), range);
             let served = all.entry(key).or_default().entry(region(id)).or_default();

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem, topology};
-use crate::regions::{Lag, TopologyError};
+use engine::regions::{Lag, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/regions", about: "the regions, in failover order", handle: list },

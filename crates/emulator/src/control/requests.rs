@@ -11,10 +11,10 @@ use smol_str::SmolStr;
 
 use super::table::Route;
 use super::{Answer, Ask, Control};
-use crate::catalog::Snapshot;
-use crate::clock::Ticks;
-use crate::regions::RegionId;
 use crate::sight::{Sighting, UNANSWERED};
+use ::clock::Ticks;
+use engine::catalog::Snapshot;
+use engine::regions::RegionId;
 
 pub(super) const ROUTES: &[Route] = &[Route {
     method: Method::GET,
@@ -63,7 +63,7 @@ fn list(control: &Control, ask: &Ask) -> Answer {
     let topology = control.account.regions.current();
     let region: Option<RegionId> = ask.parameter("region").map(|name| topology.find(name)).transpose()?;
     let snapshot = control.account.catalog.snapshot();
-    let (newest, found) = control.account.sight.last(limit, |seen| {
+    let (newest, found) = control.sight.last(limit, |seen| {
         seen.number > after
             && region.is_none_or(|region| seen.region == region)
             && status.is_none_or(|status| status.accepts(seen.status))

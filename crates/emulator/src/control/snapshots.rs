@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::snapshots::{SnapshotError, SnapshotSummary};
+use engine::account::snapshots::{SnapshotError, SnapshotSummary};
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/snapshots", about: "the snapshots there are", handle: list },

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control};
-use crate::clock::Span;
 use crate::faults::{Delay, Down, FaultError, RegionSwitch, Trouble};
+use ::clock::Span;
 
 pub(super) const ROUTES: &[Route] = &[
     Route {

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::catalog::{ContainerEntry, DatabaseEntry};
 use crate::faults::RegionHealth;
-use crate::regions::{RegionId, Topology};
-use crate::store::Partition;
+use engine::catalog::{ContainerEntry, DatabaseEntry};
+use engine::regions::{RegionId, Topology};
+use engine::store::Partition;
 
 pub(super) const ROUTES: &[Route] = &[Route {
     method: Method::GET,

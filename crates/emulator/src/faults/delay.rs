@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::draw::Draw;
-use crate::clock::Span;
+use clock::Span;
 
 /// The longest wait one request can be given, by one rule or by several together.
 pub const DELAY_MAX: Duration = Duration::from_secs(600);

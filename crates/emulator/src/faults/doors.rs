@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 use super::set::{Doorway, FaultSet};
-use crate::clock::Clock;
-use crate::regions::RegionId;
-use crate::server::Entrance;
+use clock::Clock;
+use engine::regions::RegionId;
+use server::Entrance;
 
 /// How soon a port that could not be opened again is tried once more.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use super::delay::Delay;
-use crate::clock::Span;
+use clock::Span;
 
 /// Headers one rule may add to its answer.
 const HEADERS_MAX: usize = 16;

@@ -9,7 +9,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::regions::RegionId;
+use engine::regions::RegionId;
 
 /// What a rule says under `match`. What it does not mention, it does not care about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -11,9 +11,10 @@ use super::rule::{BadRule, Rule};
 use super::set::{FaultSet, Report, RuleState};
 use super::switch::{Condition, Down, Trouble, id_of};
 use super::{Delay, Doorway};
-use crate::clock::{Clock, Span};
-use crate::gateway::Account;
-use crate::regions::{Region, RegionId, Regions, TopologyError};
+use crate::hosted::HostedAccount;
+use clock::{Clock, Span};
+use engine::account::Account;
+use engine::regions::{Region, RegionId, Regions, TopologyError};
 
 /// The faults of a running account. Cheap to clone; clones are the same faults.
 #[derive(Clone, Debug)]
@@ -40,15 +41,15 @@ pub enum FaultError {
 }
 
 impl Faults {
-    pub(crate) fn new(account: Arc<Account>, doors: Arc<Doors>, clock: Clock) -> Faults {
-        let set = Arc::clone(&account.faults);
+    pub(crate) fn new(hosted: &HostedAccount, doors: Arc<Doors>, clock: Clock) -> Faults {
+        let HostedAccount { account, faults: set, .. } = hosted.clone();
         Faults { account, set, doors, clock }
     }
 
     /// The faults of an account that is asked without sockets. Rules about ports have nothing to close.
-    pub fn without_ports(account: &Arc<Account>, clock: &Clock) -> Faults {
-        let doors = Doors::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
-        Faults::new(Arc::clone(account), Arc::new(doors), clock.clone())
+    pub fn without_ports(hosted: &HostedAccount, clock: &Clock) -> Faults {
+        let doors = Doors::new(Arc::clone(&hosted.faults), clock.clone(), Vec::new());
+        Faults::new(hosted, Arc::new(doors), clock.clone())
     }
 
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.

@@ -12,8 +12,8 @@ use super::delay::Delay;
 use super::draw::Draw;
 use super::effect::{ConnectionEffect, Delayed, Effect};
 use super::filter::{Filter, OperationKind};
-use crate::clock::Span;
-use crate::regions::{RegionId, Topology};
+use clock::Span;
+use engine::regions::{RegionId, Topology};
 
 /// Characters of a rule's id.
 const ID_LENGTH_MAX: usize = 64;
@@ -299,7 +299,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::regions::{Lag, Region};
+    use engine::regions::{Lag, Region};
 
     fn topology() -> Topology {
         let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();

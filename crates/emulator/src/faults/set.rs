@@ -22,8 +22,8 @@ use super::draw::Draw;
 use super::effect::{ConnectionEffect, Delayed, Effect};
 use super::filter::Facts;
 use super::rule::{BadRule, Phase, Rule, SWITCH_PREFIX};
-use crate::clock::Span;
-use crate::regions::{RegionId, Regions};
+use clock::Span;
+use engine::regions::{RegionId, Regions};
 
 /// Rules at once.
 pub const RULES_MAX: usize = 64;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::delay::Delay;
 use super::effect::{ConnectionEffect, Effect};
 use super::rule::{Rule, SWITCH_PREFIX};
-use crate::clock::Span;
+use clock::Span;
 
 /// What a throttled client is told to wait unless the storm says otherwise.
 const STORM_RETRY_AFTER: Span = Span(Duration::from_millis(100));

@@ -12,14 +12,15 @@ use protocol::resource_path::{ResourcePath, ResourceType};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::route::route;
-use super::{
-    Account, ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    RequestHeaders, ResourceVerb, UnsupportedVerb,
-};
-use crate::catalog::ContainerEntry;
 use crate::faults::{Facts, OperationKind, ResourceKind};
-use crate::regions::RegionId;
+use crate::request::route;
+use crate::request::{
+    ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, RequestHeaders,
+    ResourceVerb, UnsupportedVerb,
+};
+use engine::account::Account;
+use engine::catalog::ContainerEntry;
+use engine::regions::RegionId;
 
 /// The facts of one request.
 #[derive(Debug, Default)]

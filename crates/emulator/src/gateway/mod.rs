@@ -4,20 +4,8 @@
 //! here knows sockets, and nothing here knows what an operation does: the first is `server`'s, the
 //! second `handlers`'.
 
-mod account;
-mod activity;
-mod authorize;
-pub(crate) mod consistency;
-mod error;
 mod facts;
-mod figures;
-mod headers;
-mod operation;
-mod origin;
 mod pending;
-mod reply;
-mod resource_token;
-mod route;
 mod struck;
 
 use std::sync::Arc;
@@ -27,32 +15,23 @@ use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
-use protocol::account::ConsistencyLevel;
 use protocol::headers as name;
 use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
-pub use account::{Account, AccountSettings};
-pub(crate) use authorize::Principal;
-pub(crate) use error::ServiceError;
-pub(crate) use headers::{RequestHeaders, invalid_value};
-pub(crate) use operation::{
-    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, Written,
-};
-pub(crate) use origin::Origin;
-pub(crate) use reply::{Reply, ServedBy};
-pub(crate) use resource_token::Grant;
+use clock::Clock;
+use engine::account::Account;
+use engine::disk::Ticket;
+use engine::regions::{RegionId, Topology};
+use server::{Handler, Handling};
 
-use crate::clock::{Clock, Ticks};
-use crate::disk::Ticket;
+use crate::faults::FaultSet;
 use crate::handlers;
-use crate::regions::{RegionId, Topology, Vantage};
-use crate::server::{Handler, Handling};
-use crate::sight::{ActivityText, Arrival, Seen};
-use activity::activity_id;
+use crate::hosted::HostedAccount;
+use crate::request::{self, Call, Operation, RequestHeaders, Written, activity_id};
+use crate::response::{Reply, ServiceError, Stamp};
+use crate::sight::{ActivityText, Arrival, Seen, Sight};
 use pending::{Begun, Pending};
-use reply::Stamp;
 
 /// What is asked for by a request that was refused before anybody looked.
 const UNKNOWN: &str = "unknown";
@@ -82,46 +61,19 @@ impl Answer {
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
+    faults: Arc<FaultSet>,
+    sight: Arc<Sight>,
     region: RegionId,
     clock: Clock,
     stamp: Stamp,
 }
 
-/// One request, understood far enough to be handled.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    /// The account it was sent to.
-    pub(crate) account: &'a Arc<Account>,
-    /// What it may see of it.
-    pub(crate) vantage: Vantage,
-    /// The consistency it asks for, or is given.
-    pub(crate) level: ConsistencyLevel,
-    /// Who sent it.
-    pub(crate) principal: Principal,
-    /// The request itself: what it says beyond its path and headers.
-    pub(crate) parts: &'a Parts,
-    /// What it says besides its path.
-    pub(crate) headers: &'a RequestHeaders<'a>,
-    /// What it carries.
-    pub(crate) body: Bytes,
-    /// When it arrived.
-    pub(crate) now: Ticks,
-    /// The same, by the clock that never goes back.
-    pub(crate) uptime: Duration,
-}
-
-impl<'a> Call<'a> {
-    /// How the client reached the account.
-    pub(crate) fn origin(&self) -> Origin<'a> {
-        Origin::of(self.parts, self.headers)
-    }
-}
-
 impl Gateway {
     /// A gateway to `account` in one of its regions, which lives by `clock`.
-    pub fn new(account: Arc<Account>, region: RegionId, clock: Clock) -> Gateway {
+    pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
         let stamp = Stamp::new(clock.now().to_system_time());
-        Gateway { account, region, clock, stamp }
+        let HostedAccount { account, faults, sight } = hosted.clone();
+        Gateway { account, faults, sight, region, clock, stamp }
     }
 
     /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
@@ -225,14 +177,14 @@ impl Gateway {
         let account = &self.account;
         let times = self.clock.times();
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
-        let principal = authorize::authorize(&account.key, &parts.method, &path, headers, times)?;
-        let operation = route::route(&parts.method, &path, headers)?;
+        let principal = request::authorize(&account.key, &parts.method, &path, headers, times)?;
+        let operation = request::route(&parts.method, &path, headers)?;
         *label = operation.label();
         let topology = account.regions.current();
         // One client asks for its level on the account read as well, where it means nothing.
         let level = match operation {
             Operation::ReadAccount => topology.consistency,
-            _ => consistency::level(headers, topology.consistency)?,
+            _ => request::consistency::level(headers, topology.consistency)?,
         };
         self.check_place(&topology, &operation, headers)?;
         let multi_write = topology.is_multi_write();
@@ -284,7 +236,7 @@ impl Handler for Gateway {
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
-        if !self.account.faults.is_quiet() {
+        if !self.faults.is_quiet() {
             let mut pending = Pending::new(self, Arrival::of(&parts, parts.headers.get(USER_AGENT), uptime));
             let gateway = Arc::clone(self);
             return Handling::Later(Box::pin(async move {
@@ -306,7 +258,7 @@ impl Handler for Gateway {
                 pending.answered(answer)
             }));
         }
-        self.account.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
+        self.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
         Handling::Now(answer.response)
     }
 }

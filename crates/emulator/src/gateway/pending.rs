@@ -39,10 +39,10 @@ impl<'a> Begun<'a> {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Gateway { account, region, clock, .. } = self.gateway;
+            let Gateway { sight, region, clock, .. } = self.gateway;
             let seen = Seen { status: PANICKED.0, ..nothing(self.operation) };
             let arrival = Arrival::of(self.parts, self.parts.headers.get(USER_AGENT), self.uptime);
-            account.sight.answered(*region, arrival, seen, clock.uptime());
+            sight.answered(*region, arrival, seen, clock.uptime());
         }
     }
 }
@@ -86,7 +86,7 @@ impl Pending {
     /// It is answered, with this.
     pub(super) fn answered(mut self, answer: Answer) -> Response<Bytes> {
         if let Some(arrival) = self.arrival.take() {
-            self.gateway.account.sight.answered(self.gateway.region, arrival, answer.seen, answer.ready_at);
+            self.gateway.sight.answered(self.gateway.region, arrival, answer.seen, answer.ready_at);
         }
         answer.response
     }
@@ -101,7 +101,7 @@ impl Drop for Pending {
         }
         let status = if std::thread::panicking() { PANICKED.0 } else { UNANSWERED };
         let seen = Seen { status, sub_status: 0, ..seen };
-        self.gateway.account.sight.answered(self.gateway.region, arrival, seen, self.gateway.clock.uptime());
+        self.gateway.sight.answered(self.gateway.region, arrival, seen, self.gateway.clock.uptime());
     }
 }
 
@@ -127,12 +127,13 @@ mod tests {
     use protocol::authorization::{EMULATOR_KEY, Key, sign};
 
     use super::*;
-    use crate::charge::RequestUnits;
-    use crate::clock::Clock;
     use crate::faults::Rule;
-    use crate::gateway::{Account, AccountSettings};
-    use crate::regions::{Lag, Region, RegionId, Topology};
-    use crate::server::{Handler, Handling};
+    use crate::hosted::HostedAccount;
+    use clock::Clock;
+    use engine::account::{Account, AccountSettings};
+    use engine::charge::RequestUnits;
+    use engine::regions::{Lag, Region, RegionId, Topology};
+    use server::{Handler, Handling};
 
     /// A gateway to a region that is not there, so that whoever looks for it panics.
     fn broken() -> Arc<Gateway> {
@@ -146,7 +147,7 @@ mod tests {
             request_units: RequestUnits::Off,
             seed: 1,
         });
-        Arc::new(Gateway::new(Arc::new(account), RegionId(9), Clock::system()))
+        Arc::new(Gateway::new(&HostedAccount::new(account, 1), RegionId(9), Clock::system()))
     }
 
     #[tokio::test]
@@ -155,7 +156,7 @@ mod tests {
             let gateway = broken();
             if under_faults {
                 let rule = Rule::answer(503, 0).in_container("another", "one");
-                gateway.account.faults.add(rule, Duration::ZERO).unwrap();
+                gateway.faults.add(rule, Duration::ZERO).unwrap();
             }
             let date = httpdate::fmt_http_date(gateway.clock.now().to_system_time());
             let signature = sign(&gateway.account.key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);
@@ -171,7 +172,7 @@ mod tests {
             } else {
                 assert!(panicked.is_err(), "there is no such region");
             }
-            let (count, seen) = gateway.account.sight.last(10, |_| true);
+            let (count, seen) = gateway.sight.last(10, |_| true);
             assert_eq!((count, seen.len()), (1, 1), "under faults: {under_faults}");
             assert_eq!((seen[0].status, seen[0].operation), (500, "read_item"));
             assert_eq!(seen[0].path(), "/dbs/d/colls/c/docs/1");

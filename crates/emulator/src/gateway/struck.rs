@@ -13,12 +13,14 @@ use http::{HeaderName, HeaderValue};
 use protocol::status::{Status, SubStatus};
 use serde_json::json;
 
-use super::activity::activity_id;
 use super::facts::Known;
 use super::pending::Pending;
-use super::{Answer, Gateway, Reply, RequestHeaders, ServiceError, UNKNOWN};
+use super::{Answer, Gateway, UNKNOWN};
 use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike};
-use crate::server::Conduct;
+use crate::request::RequestHeaders;
+use crate::request::activity_id;
+use crate::response::{Reply, ServiceError};
+use server::Conduct;
 
 /// What a throttled client is told to wait when the rule does not say.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -35,7 +37,7 @@ impl Gateway {
         let (strike, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let known = Known::about(&parts, &headers, &self.account);
-            let strike = self.account.faults.strike(&known.facts(&parts, self.region), uptime);
+            let strike = self.faults.strike(&known.facts(&parts, self.region), uptime);
             (strike, known.label.unwrap_or(UNKNOWN))
         };
         if strike.by.is_empty() {
@@ -72,7 +74,7 @@ impl Gateway {
     /// Waits, and is seen to.
     async fn wait(&self, delay: Duration) {
         if !delay.is_zero() {
-            let _held = self.account.faults.hold();
+            let _held = self.faults.hold();
             self.clock.reached(self.clock.uptime().saturating_add(delay)).await;
         }
     }

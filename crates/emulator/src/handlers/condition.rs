@@ -2,7 +2,8 @@
 
 use protocol::resource::SystemProperties;
 
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
 
 /// Refuses a change to a resource that is no longer what the client saw.
 pub(crate) fn check_if_match(

@@ -10,7 +10,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderValue;
 use protocol::headers as name;
 
-use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
+use crate::request::{Call, RequestHeaders};
+use crate::response::{Reply, ServiceError};
 
 /// How many resources a page has when the client leaves it to the server.
 pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;

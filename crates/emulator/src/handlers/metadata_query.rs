@@ -12,7 +12,8 @@ use smol_str::SmolStr;
 use sql::{Context, Flow, InputOrder, Run, Schema, Statement, Value};
 
 use super::feed::{Feed, PAGE_ITEMS_DEFAULT, invalid_continuation};
-use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
+use crate::request::{Call, RequestHeaders};
+use crate::response::{Reply, ServiceError};
 
 /// Request units of a query over metadata, on top of what its pages cost.
 const CHARGE: f64 = 2.0;

@@ -10,7 +10,6 @@ mod conflicts;
 mod containers;
 mod databases;
 mod feed;
-mod funding;
 pub(crate) mod items;
 mod metadata_query;
 mod offers;
@@ -22,17 +21,12 @@ mod users;
 
 use std::sync::Arc;
 
-pub use funding::ContainerUsage;
-pub(crate) use funding::usage;
+use crate::request::{Call, ContainerIds, ItemOperation, Operation, RequestHeaders};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::{ContainerEntry, Refusal, Snapshot};
+use engine::store::Moment;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
-pub(crate) use throughput::partitions_for;
-
-pub(crate) use items::AS_OF;
-
-use crate::catalog::{ContainerEntry, Refusal, Snapshot};
-use crate::gateway::{Call, ContainerIds, ItemOperation, Operation, Reply, RequestHeaders, ServiceError};
-use crate::store::Moment;
 
 /// An operation on the items of one container: everything a handler under `items` needs.
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 //! what is kept is bounded. How it is shown is the control port's affair.
 
 mod histogram;
-mod name;
 mod request;
 mod shard;
 mod text;
@@ -22,7 +21,7 @@ pub(crate) use request::{ActivityText, Answerer, Arrival, Seen, Sighting, UNANSW
 pub(crate) use shard::OperationKey;
 pub(crate) use shard::{Counts, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
 
-use crate::regions::RegionId;
+use engine::regions::RegionId;
 use shard::Shard;
 
 /// Requests kept unless somebody asks for more or fewer.

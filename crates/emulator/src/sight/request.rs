@@ -10,7 +10,7 @@ use protocol::headers as name;
 use smol_str::SmolStr;
 
 use super::text::Text;
-use crate::regions::RegionId;
+use engine::regions::RegionId;
 
 /// Bytes of a user agent that are kept.
 const AGENT_KEPT: usize = 256;

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 use super::histogram::Histogram;
 use super::request::Sighting;
-use crate::regions::RegionId;
+use engine::regions::RegionId;
 
 /// Kinds of answers that are told apart for one operation; rules can make up more.
 const STATUSES_MAX: usize = 64;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
+use perihelion_emulator::HostedAccount;
 use perihelion_emulator::RequestUnits;
 use perihelion_emulator::clock::{Clock, Ticks};
-use perihelion_emulator::gateway::{Account, AccountSettings, Gateway};
+use perihelion_emulator::engine::account::{Account, AccountSettings};
+use perihelion_emulator::gateway::Gateway;
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use perihelion_emulator::server::{Conduct, Handler};
 use protocol::account::ConsistencyLevel;
@@ -27,7 +29,7 @@ pub(crate) fn topology(regions: &[(&str, u16)]) -> Topology {
 pub(crate) struct TestAccount {
     /// One per region.
     gateways: Vec<Arc<Gateway>>,
-    pub(crate) account: Arc<Account>,
+    pub(crate) hosted: HostedAccount,
     key: Key,
     pub(crate) clock: Clock,
 }
@@ -68,11 +70,11 @@ impl TestAccount {
     /// A client of an account, which lives by `clock`.
     pub(crate) fn over(account: Account, clock: Clock) -> TestAccount {
         let key = Key::from_base64(EMULATOR_KEY).unwrap();
-        let account = Arc::new(account);
-        let gateways = (0..account.region_count() as u8)
-            .map(|region| Arc::new(Gateway::new(Arc::clone(&account), RegionId(region), clock.clone())))
+        let hosted = HostedAccount::new(account, 1);
+        let gateways = (0..hosted.account.region_count() as u8)
+            .map(|region| Arc::new(Gateway::new(&hosted, RegionId(region), clock.clone())))
             .collect();
-        TestAccount { gateways, account, key, clock }
+        TestAccount { gateways, hosted, key, clock }
     }
 
     /// An account with database `d` and container `c` in it, keyed by `/pk`.

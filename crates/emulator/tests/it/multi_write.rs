@@ -161,7 +161,7 @@ async fn conflicts_left_to_people_can_be_read_and_removed() {
     let lost: Value = serde_json::from_str(conflicts[0]["content"].as_str().unwrap()).unwrap();
     assert_eq!((&lost["v"], &lost["_rid"]), (&json!(3), &conflicts[0]["sourceResourceId"]));
     // They move with their range.
-    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    account.hosted.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
     let feed = account.get(CONFLICTS).await.expect(200).json();
     let conflicts = feed["Conflicts"].as_array().unwrap();
     assert_eq!(conflicts.len(), 1);
@@ -195,14 +195,14 @@ async fn a_paused_region_keeps_its_own_writes_and_joins_in_when_resumed() {
     let account = account(json!({})).await;
     upsert(&account, 0, 1).await;
     wait(&account, 100);
-    account.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
     upsert(&account, 0, 2).await;
     wait(&account, 1_000);
     assert_eq!(everywhere(&account).await, [Some(2), Some(2), Some(1)]);
     upsert(&account, 2, 3).await;
     wait(&account, 1_000);
     assert_eq!(everywhere(&account).await, [Some(3), Some(3), Some(3)], "what it sends arrives");
-    account.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
+    account.hosted.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
     wait(&account, 100);
     let after = everywhere(&account).await;
     assert!(after.iter().all(|value| *value == after[0]), "{after:?}");
@@ -213,15 +213,15 @@ async fn splits_merges_and_snapshots_settle_everything_first() {
     let account = account(json!({})).await;
     upsert(&account, 1, 7).await;
     let uptime = account.clock.uptime();
-    let halves = account.account.split_partition("d", "c", 0, None, uptime).unwrap();
+    let halves = account.hosted.account.split_partition("d", "c", 0, None, uptime).unwrap();
     assert_eq!(everywhere(&account).await, [Some(7); 3]);
     upsert(&account, 2, 8).await;
-    account.account.merge_partitions("d", "c", &halves, uptime).unwrap();
+    account.hosted.account.merge_partitions("d", "c", &halves, uptime).unwrap();
     assert_eq!(everywhere(&account).await, [Some(8); 3]);
     upsert(&account, 1, 9).await;
-    account.account.save_snapshot("s", account.clock.now()).unwrap();
+    account.hosted.account.save_snapshot("s", account.clock.now()).unwrap();
     upsert(&account, 2, 10).await;
-    account.account.restore_snapshot("s").unwrap();
+    account.hosted.account.restore_snapshot("s").unwrap();
     assert_eq!(everywhere(&account).await, [Some(9); 3]);
     upsert(&account, 2, 11).await;
     wait(&account, 100);
@@ -234,7 +234,7 @@ async fn an_item_made_in_two_regions_at_once_is_one_item_afterwards() {
     upsert(&account, 2, 1).await;
     upsert(&account, 0, 2).await;
     wait(&account, 100);
-    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    account.hosted.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
     let query = json!({"query": "SELECT VALUE c.v FROM c"}).to_string();
     let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
     for region in 0..REGIONS {
@@ -262,7 +262,7 @@ async fn a_region_s_change_feed_goes_on_through_a_split() {
     };
     let (ids, position) = read("0").await;
     assert_eq!(ids, ["2"]);
-    account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+    account.hosted.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
     assert_eq!(read(&position).await.0, ["1"]);
 }
 
@@ -332,14 +332,14 @@ async fn a_change_feed_that_goes_on_in_another_region_misses_nothing() {
 async fn bounded_staleness_holds_where_all_regions_write() {
     let account = account_at(ConsistencyLevel::BoundedStaleness, json!({})).await;
     // Whatever the lag, what is as old as agreed has arrived.
-    account.account.set_lag(None, None, "1h".parse().unwrap()).unwrap();
+    account.hosted.account.set_lag(None, None, "1h".parse().unwrap()).unwrap();
     upsert(&account, 1, 1).await;
     assert_eq!(everywhere(&account).await, [None, Some(1), None]);
     wait(&account, 300_000);
     assert_eq!(everywhere(&account).await, [Some(1); 3]);
-    account.account.set_lag(None, None, "30ms".parse().unwrap()).unwrap();
+    account.hosted.account.set_lag(None, None, "30ms".parse().unwrap()).unwrap();
     // A region that nothing reaches shows less than that, or nothing.
-    account.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("North Europe", account.clock.uptime()).unwrap();
     upsert(&account, 1, 2).await;
     wait(&account, 60);
     assert_eq!(everywhere(&account).await, [Some(2), Some(2), Some(1)]);
@@ -353,7 +353,7 @@ async fn bounded_staleness_holds_where_all_regions_write() {
     let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
     let refused = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &item).await;
     refused.expect_refusal(429, 0, "staler");
-    account.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
+    account.hosted.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
     upsert(&account, 1, 4).await;
     wait(&account, 60);
     assert_eq!(everywhere(&account).await, [Some(4); 3]);

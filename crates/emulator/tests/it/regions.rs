@@ -93,7 +93,7 @@ async fn only_the_write_region_writes_and_a_failover_moves_it_without_loss() {
     upsert(&account, 1, 1).await.expect_refusal(403, 3, "West US");
     account.send_in(RegionId(1), Method::POST, "/dbs", &[], r#"{"id":"x"}"#).await.expect(403);
     upsert(&account, 0, 1).await.expect(201);
-    account.account.fail_over("North Europe").unwrap();
+    account.hosted.account.fail_over("North Europe").unwrap();
     assert_eq!(shown(&account, 2).await, Some(1), "it has caught up before it writes");
     upsert(&account, 0, 2).await.expect_refusal(403, 3, "North Europe");
     upsert(&account, 2, 2).await.expect(200);
@@ -110,22 +110,22 @@ async fn a_paused_region_stands_still_and_catches_up_when_resumed() {
     let account = account(false, ConsistencyLevel::Session).await;
     upsert(&account, 0, 1).await.expect(201);
     wait(&account, 30);
-    account.account.pause_replication("eastus", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("eastus", account.clock.uptime()).unwrap();
     upsert(&account, 0, 2).await.expect(200);
     wait(&account, 10_000);
     assert_eq!((shown(&account, 1).await, shown(&account, 2).await), (Some(1), Some(2)));
-    account.account.resume_replication("eastus", account.clock.uptime()).unwrap();
+    account.hosted.account.resume_replication("eastus", account.clock.uptime()).unwrap();
     assert_eq!(shown(&account, 1).await, Some(1));
     wait(&account, 30);
     assert_eq!(shown(&account, 1).await, Some(2));
-    let unknown = account.account.pause_replication("Mars", Duration::ZERO).unwrap_err().to_string();
+    let unknown = account.hosted.account.pause_replication("Mars", Duration::ZERO).unwrap_err().to_string();
     assert!(unknown.contains("Mars") && unknown.contains("East US"), "{unknown}");
 }
 
 #[tokio::test]
 async fn lag_is_set_per_pair_while_running() {
     let account = account(false, ConsistencyLevel::Session).await;
-    account.account.set_lag(None, Some("East US"), "1s".parse().unwrap()).unwrap();
+    account.hosted.account.set_lag(None, Some("East US"), "1s".parse().unwrap()).unwrap();
     upsert(&account, 0, 1).await.expect(201);
     wait(&account, 30);
     assert_eq!((shown(&account, 1).await, shown(&account, 2).await), (None, Some(1)));
@@ -154,7 +154,7 @@ async fn strong_reads_are_the_newest_everywhere_and_strong_writes_wait_for_most_
 #[tokio::test]
 async fn bounded_reads_are_no_staler_than_agreed() {
     let account = account(false, ConsistencyLevel::BoundedStaleness).await;
-    account.account.set_lag(None, None, "1h".parse().unwrap()).unwrap();
+    account.hosted.account.set_lag(None, None, "1h".parse().unwrap()).unwrap();
     upsert(&account, 0, 1).await.expect(201);
     assert_eq!(shown(&account, 1).await, None);
     wait(&account, 300_001);
@@ -169,7 +169,7 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
     let account = account(false, ConsistencyLevel::BoundedStaleness).await;
     upsert(&account, 0, 1).await.expect(201);
     wait(&account, 30);
-    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
     wait(&account, 1_000_000);
     assert_eq!(shown(&account, 1).await, Some(1), "there is nothing it misses");
     upsert(&account, 0, 2).await.expect(200);
@@ -186,9 +186,9 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
         // The children of a range are as stale as it was.
         let range = read(&account, 0, &[]).await;
         let range = range.header("x-ms-documentdb-partitionkeyrangeid").unwrap().parse().unwrap();
-        account.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap();
+        account.hosted.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap();
     }
-    account.account.resume_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.resume_replication("East US", account.clock.uptime()).unwrap();
     assert_eq!(shown(&account, 1).await, Some(2), "so old a write is seen at once");
     upsert(&account, 0, 3).await.expect(200);
 }
@@ -196,12 +196,12 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
 #[tokio::test]
 async fn a_region_that_is_paused_again_before_anybody_looked_has_what_was_too_old_to_miss() {
     let account = account(false, ConsistencyLevel::BoundedStaleness).await;
-    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
     upsert(&account, 0, 1).await.expect(201);
     wait(&account, 300_001);
     upsert(&account, 0, 2).await.expect_refusal(429, 0, "staler");
-    account.account.resume_replication("East US", account.clock.uptime()).unwrap();
-    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.resume_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
     wait(&account, 1);
     upsert(&account, 0, 2).await.expect(200);
     assert_eq!(shown(&account, 1).await, Some(1));

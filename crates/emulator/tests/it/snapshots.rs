@@ -28,7 +28,7 @@ async fn values(account: &TestAccount, as_of: Option<&str>) -> Value {
 }
 
 fn save(account: &TestAccount, name: &str) {
-    account.account.save_snapshot(name, account.clock.now()).unwrap();
+    account.hosted.account.save_snapshot(name, account.clock.now()).unwrap();
 }
 
 #[tokio::test]
@@ -43,16 +43,16 @@ async fn a_restored_account_is_as_it_was_and_goes_on_from_there() {
         account.create_container("e", r#"{"id":"other","partitionKey":{"paths":["/pk"]}}"#).await;
         account.send(Method::DELETE, &format!("{DOCS}/2"), &[KEY], "").await.expect(204);
         if round == 11 {
-            account.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
+            account.hosted.account.split_partition("d", "c", 0, None, account.clock.uptime()).unwrap();
         }
-        account.account.restore_snapshot("clean").unwrap();
+        account.hosted.account.restore_snapshot("clean").unwrap();
         assert_eq!(values(&account, None).await, json!([1, 2]), "round {round}");
         account.get("/dbs/e").await.expect(404);
         account.send(Method::GET, &format!("{DOCS}/2"), &[KEY], "").await.expect(200);
     }
     // A container that was deleted comes back with its items.
     account.delete("/dbs/d/colls/c").await.expect(204);
-    account.account.restore_snapshot("clean").unwrap();
+    account.hosted.account.restore_snapshot("clean").unwrap();
     assert_eq!(values(&account, None).await, json!([1, 2]));
 }
 
@@ -64,7 +64,7 @@ async fn sessions_and_entity_tags_of_before_a_restore_mean_one_thing() {
     put(&account, 1, 2).await;
     let path = format!("{DOCS}/1");
     let newer = account.send(Method::GET, &path, &[KEY], "").await.expect(200);
-    account.account.restore_snapshot("clean").unwrap();
+    account.hosted.account.restore_snapshot("clean").unwrap();
     let token = ("x-ms-session-token", newer.header("x-ms-session-token").unwrap());
     let restored = account.send(Method::GET, &path, &[KEY, token], "").await.expect(200);
     assert_eq!(restored.json()["v"], 1);
@@ -118,8 +118,8 @@ async fn what_was_given_up_by_a_restore_is_neither_shown_as_the_past_nor_gone_on
     put(&account, 3, 3).await; // LSN 4
     account.clock.advance(Duration::from_secs(10));
     // A region that stands still works out what it sees, and remembers it.
-    account.account.pause_replication("East US", account.clock.uptime()).unwrap();
-    account.account.restore_snapshot("one").unwrap(); // LSN 5
+    account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
+    account.hosted.account.restore_snapshot("one").unwrap(); // LSN 5
     put(&account, 4, 4).await; // LSN 6
     put(&account, 4, 5).await; // LSN 7
     let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
@@ -144,24 +144,30 @@ async fn snapshots_are_named_listed_removed_and_bounded() {
     save(&account, "one");
     put(&account, 2, 1).await;
     save(&account, "one");
-    let listed = account.account.list_snapshots();
+    let listed = account.hosted.account.list_snapshots();
     assert_eq!(
         (listed.len(), listed[0].name.as_str(), listed[0].containers, listed[0].items),
         (1, "one", 1, 2)
     );
-    account.account.remove_snapshot("one").unwrap();
+    account.hosted.account.remove_snapshot("one").unwrap();
     for name in ["one", ""] {
         assert!(
-            account.account.restore_snapshot(name).unwrap_err().to_string().contains("peri snapshot list")
+            account
+                .hosted
+                .account
+                .restore_snapshot(name)
+                .unwrap_err()
+                .to_string()
+                .contains("peri snapshot list")
         );
     }
     for name in ["", "a/b", "line\nbreak", &"x".repeat(129)] {
-        assert!(account.account.save_snapshot(name, account.clock.now()).is_err(), "{name:?}");
+        assert!(account.hosted.account.save_snapshot(name, account.clock.now()).is_err(), "{name:?}");
     }
     for n in 0..64 {
         save(&account, &n.to_string());
     }
-    let full = account.account.save_snapshot("more", account.clock.now()).unwrap_err().to_string();
+    let full = account.hosted.account.save_snapshot("more", account.clock.now()).unwrap_err().to_string();
     assert!(full.contains("peri snapshot rm"), "{full}");
 }
 
@@ -173,7 +179,7 @@ async fn saving_and_restoring_cost_the_same_whatever_there_is() {
         let once = |_| {
             let watch = Stopwatch::start();
             save(&account, "s");
-            account.account.restore_snapshot("s").unwrap();
+            account.hosted.account.restore_snapshot("s").unwrap();
             watch.elapsed()
         };
         (0..200).map(once).min().unwrap()

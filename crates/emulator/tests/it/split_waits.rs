@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use http::Method;
 use perihelion_emulator::clock::Clock;
-use perihelion_emulator::gateway::Account;
+use perihelion_emulator::engine::account::Account;
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use protocol::account::ConsistencyLevel;
 use tokio::time::Instant;
@@ -76,7 +76,7 @@ async fn writers_do_not_wait_for_the_copy_when_a_range_splits() {
     let splitting = Arc::clone(&account);
     let split = tokio::task::spawn_blocking(move || {
         let began = Instant::now();
-        splitting.account.split_partition("d", "c", 0, None, splitting.clock.uptime()).unwrap();
+        splitting.hosted.account.split_partition("d", "c", 0, None, splitting.clock.uptime()).unwrap();
         began.elapsed()
     });
     let split = split.await.unwrap();

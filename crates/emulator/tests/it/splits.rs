@@ -29,11 +29,11 @@ async fn filled() -> TestAccount {
 }
 
 fn split(account: &TestAccount, range: u32) -> [u32; 2] {
-    account.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap()
+    account.hosted.account.split_partition("d", "c", range, None, account.clock.uptime()).unwrap()
 }
 
 fn merge(account: &TestAccount, ranges: &[u32]) -> u32 {
-    account.account.merge_partitions("d", "c", ranges, account.clock.uptime()).unwrap()
+    account.hosted.account.merge_partitions("d", "c", ranges, account.clock.uptime()).unwrap()
 }
 
 /// One page of a query, and where to go on.
@@ -108,7 +108,7 @@ async fn a_result_that_is_worked_out_as_a_whole_survives_a_split_of_its_range() 
 async fn clients_with_an_old_map_are_told_and_find_the_new_ranges() {
     let account = filled().await;
     let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
-    account.account.set_splitting("d", "c", 0, true).unwrap();
+    account.hosted.account.set_splitting("d", "c", 0, true).unwrap();
     account.send(Method::GET, DOCS, &range, "").await.expect_refusal(410, 1007, "try again");
     put(&account, 1).await;
     let before = account.get(RANGES).await.expect(200);
@@ -239,19 +239,22 @@ async fn changes_with_the_same_lsn_survive_merging_again_and_again() {
 async fn impossible_splits_and_merges_say_why() {
     let account = filled().await;
     let uptime = account.clock.uptime();
-    let split =
-        |range, at| account.account.split_partition("d", "c", range, at, uptime).unwrap_err().to_string();
+    let split = |range, at| {
+        account.hosted.account.split_partition("d", "c", range, at, uptime).unwrap_err().to_string()
+    };
     assert!(split(7, None).contains("'7'"));
     assert!(split(0, Some("FF")).contains("from '' to 'FF'"));
     assert!(split(0, Some("zz")).contains("hexadecimal"));
-    let unknown = account.account.split_partition("d", "none", 0, None, uptime).unwrap_err().to_string();
+    let unknown =
+        account.hosted.account.split_partition("d", "none", 0, None, uptime).unwrap_err().to_string();
     assert!(unknown.contains("'none'"), "{unknown}");
-    let merge =
-        |ranges: &[u32]| account.account.merge_partitions("d", "c", ranges, uptime).unwrap_err().to_string();
+    let merge = |ranges: &[u32]| {
+        account.hosted.account.merge_partitions("d", "c", ranges, uptime).unwrap_err().to_string()
+    };
     assert!(merge(&[]).contains("two or more"));
     assert!(merge(&[0, 0]).contains("two or more"));
-    let [left, _] = account.account.split_partition("d", "c", 0, None, uptime).unwrap();
-    account.account.split_partition("d", "c", left, None, uptime).unwrap();
+    let [left, _] = account.hosted.account.split_partition("d", "c", 0, None, uptime).unwrap();
+    account.hosted.account.split_partition("d", "c", left, None, uptime).unwrap();
     // 2 is the right half; 3 and 4 are the halves of the left one.
     assert!(merge(&[3, 2]).contains("next to each other"));
 }
@@ -264,10 +267,10 @@ async fn ranges_do_not_merge_while_a_region_could_not_follow() {
     account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
     let halves = split(&account, 0);
     let uptime = account.clock.uptime();
-    account.account.pause_replication("East US", uptime).unwrap();
-    let error = account.account.merge_partitions("d", "c", &halves, uptime).unwrap_err().to_string();
+    account.hosted.account.pause_replication("East US", uptime).unwrap();
+    let error = account.hosted.account.merge_partitions("d", "c", &halves, uptime).unwrap_err().to_string();
     assert!(error.contains("'East US' is paused") && error.contains("resume"), "{error}");
-    account.account.resume_replication("East US", uptime).unwrap();
+    account.hosted.account.resume_replication("East US", uptime).unwrap();
     merge(&account, &halves);
 }
 
@@ -346,9 +349,9 @@ async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catche
         let account = std::sync::Arc::clone(&account);
         tokio::task::spawn_blocking(move || {
             for _ in 0..300 {
-                account.account.pause_replication("East US", account.clock.uptime()).unwrap();
+                account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
                 std::thread::yield_now();
-                account.account.resume_replication("East US", account.clock.uptime()).unwrap();
+                account.hosted.account.resume_replication("East US", account.clock.uptime()).unwrap();
             }
         })
     };
@@ -362,7 +365,7 @@ async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catche
         // Refused while the region is paused.
         range = loop {
             let uptime = account.clock.uptime();
-            match account.account.merge_partitions("d", "c", &halves, uptime) {
+            match account.hosted.account.merge_partitions("d", "c", &halves, uptime) {
                 Ok(merged) => break merged,
                 Err(refused) => assert!(refused.to_string().contains("paused"), "{refused}"),
             }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use perihelion_emulator::clock::Clock;
-use perihelion_emulator::gateway::{Account, AccountSettings};
+use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::{DataDir, OpenError};
 
 use crate::client::TestAccount;

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use perihelion_emulator::clock::{Clock, Ticks};
-use perihelion_emulator::gateway::{Account, AccountSettings};
+use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::regions::{Lag, Region, Topology};
 use protocol::account::ConsistencyLevel;
 use protocol::container::PartitionKeyDefinition;
@@ -139,7 +139,7 @@ impl Stage {
 
     /// The account itself, for what an operator does.
     pub(crate) fn operate(&self) -> &Account {
-        &self.account.account
+        &self.account.hosted.account
     }
 
     pub(crate) fn now(&self) -> Ticks {

@@ -67,7 +67,7 @@ impl Stage {
     }
 
     fn faults(&self) -> Faults {
-        Faults::without_ports(&self.account.account, &self.account.clock)
+        Faults::without_ports(&self.account.hosted, &self.account.clock)
     }
 }
 

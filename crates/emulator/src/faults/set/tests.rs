@@ -2,7 +2,7 @@ use protocol::account::ConsistencyLevel;
 
 use super::super::filter::{OperationKind, ResourceKind};
 use super::*;
-use crate::regions::{Lag, Region, Topology};
+use engine::regions::{Lag, Region, Topology};
 
 const READ: Facts<'static> = Facts {
     region: RegionId(0),

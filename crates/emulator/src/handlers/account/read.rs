@@ -5,8 +5,9 @@
 
 use protocol::account::{AccountProperties, Location};
 
-use crate::gateway::{Call, Origin, Reply};
-use crate::regions::{RegionId, Topology};
+use crate::request::{Call, Origin};
+use crate::response::Reply;
+use engine::regions::{RegionId, Topology};
 
 /// Reads the account.
 pub(crate) fn read(call: &Call<'_>) -> Reply {

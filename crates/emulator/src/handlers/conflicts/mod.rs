@@ -8,11 +8,12 @@ use protocol::partition_range::RangeId;
 use protocol::resource_id::ItemRid;
 use serde_json::json;
 
-use crate::catalog::ContainerEntry;
-use crate::gateway::{Call, ConflictVerb, Reply, ServiceError};
 use crate::handlers::feed::Feed;
 use crate::handlers::{items, metadata_query};
-use crate::store::{Conflict, Partition};
+use crate::request::{Call, ConflictVerb};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::ContainerEntry;
+use engine::store::{Conflict, Partition};
 
 /// Anything asked of a container's conflicts.
 pub(crate) fn handle(

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use protocol::throughput::Throughput;
 
 use super::{CHARGE_WRITE, definition, quota};
-use crate::catalog::NewContainer;
-use crate::gateway::{Call, Reply, ServiceError};
-use crate::handlers::throughput::{self, THROUGHPUT_DEFAULT};
-use crate::store::Partitioning;
+use crate::handlers::throughput;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
+use engine::catalog::NewContainer;
+use engine::charge::throughput::{THROUGHPUT_DEFAULT, partitions};
+use engine::store::Partitioning;
 
 /// Creates a container.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
@@ -24,7 +26,7 @@ pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
         properties,
         throughput: own,
         partitions: Partitioning {
-            count: throughput::partitions(call.account.partitions, &paid),
+            count: partitions(call.account.partitions, &paid),
             bytes_max: call.account.partition_bytes_max,
         },
         regions: Arc::clone(&call.account.regions),

@@ -3,7 +3,8 @@
 use protocol::container::{ContainerProperties, INVALID_INPUT};
 use sql::ComputedProperty;
 
-use crate::gateway::{Call, ServiceError};
+use crate::request::Call;
+use crate::response::ServiceError;
 
 /// Reads, completes and checks the definition in the body.
 pub(crate) fn read(call: &Call<'_>) -> Result<ContainerProperties, ServiceError> {

@@ -1,8 +1,9 @@
 //! `DELETE …/colls/{container}`: the container and its items.
 
 use super::CHARGE_WRITE;
-use crate::gateway::{Call, ContainerIds, Reply, ServiceError};
 use crate::handlers::condition;
+use crate::request::{Call, ContainerIds};
+use crate::response::{Reply, ServiceError};
 
 /// Deletes a container.
 pub(crate) fn delete(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {

@@ -8,7 +8,8 @@ mod quota;
 mod read;
 mod replace;
 
-use crate::gateway::{Call, ContainerIds, FeedVerb, Reply, ResourceVerb, ServiceError};
+use crate::request::{Call, ContainerIds, FeedVerb, ResourceVerb};
+use crate::response::{Reply, ServiceError};
 
 /// Request units for writing metadata.
 const CHARGE_WRITE: f64 = 4.95;

@@ -3,8 +3,9 @@
 use http::HeaderValue;
 use protocol::headers as name;
 
-use crate::catalog::ContainerEntry;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::catalog::ContainerEntry;
 
 /// What a container may hold, in kilobytes; the number is one that clients compare with.
 const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";

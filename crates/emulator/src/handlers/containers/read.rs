@@ -4,9 +4,10 @@ use bytes::Bytes;
 use protocol::headers as name;
 
 use super::quota;
-use crate::catalog::ContainerEntry;
-use crate::gateway::{Call, ContainerIds, Reply, RequestHeaders, ServiceError};
 use crate::handlers::{check_incarnation, condition};
+use crate::request::{Call, ContainerIds, RequestHeaders};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::ContainerEntry;
 
 /// Reads a container's properties.
 pub(crate) fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {

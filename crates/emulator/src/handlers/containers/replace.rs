@@ -1,8 +1,9 @@
 //! `PUT …/colls/{container}`: new policies; the name and the partition key stay.
 
 use super::{CHARGE_WRITE, definition, quota};
-use crate::gateway::{Call, ContainerIds, Reply, ServiceError};
 use crate::handlers::condition;
+use crate::request::{Call, ContainerIds};
+use crate::response::{Reply, ServiceError};
 
 /// Replaces a container's properties.
 pub(crate) fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {

@@ -2,8 +2,9 @@
 
 use protocol::database::DatabaseProperties;
 
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::throughput;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
 
 /// Request units for writing metadata.
 const CHARGE: f64 = 4.95;

@@ -1,7 +1,8 @@
 //! `DELETE /dbs/{database}`: the database and everything in it.
 
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::condition;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
 
 /// Request units for writing metadata.
 const CHARGE: f64 = 4.95;

@@ -2,9 +2,10 @@
 
 use protocol::resource_id::DatabaseRid;
 
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::feed::{Feed, Listed, resume};
 use crate::handlers::metadata_query;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
 
 const FEED: Feed<'static> = Feed { parent: "", plural: "Databases" };
 

@@ -5,7 +5,8 @@ mod delete;
 mod list;
 mod read;
 
-use crate::gateway::{Call, DatabaseVerb, FeedVerb, Reply, ServiceError};
+use crate::request::{Call, DatabaseVerb, FeedVerb};
+use crate::response::{Reply, ServiceError};
 
 /// Anything asked of `/dbs`.
 pub(crate) fn feed(call: &Call<'_>, verb: FeedVerb) -> Result<Reply, ServiceError> {

@@ -1,7 +1,8 @@
 //! `GET /dbs/{database}`.
 
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::condition;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
 
 /// Reads a database.
 pub(crate) fn read(call: &Call<'_>, id: &str) -> Result<Reply, ServiceError> {

@@ -2,12 +2,11 @@
 
 use protocol::lsn::Lsn;
 
-use crate::gateway::{RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::query::Scope;
-
-/// `snapshot=NAME` or `lsn=N`. The product's own, so nothing the service has is hidden by it.
-pub(crate) const AS_OF: &str = "x-perihelion-as-of";
+use crate::request::AS_OF;
+use crate::request::RequestHeaders;
+use crate::response::ServiceError;
+use engine::query::Scope;
 
 /// What to look at.
 #[derive(Debug, PartialEq, Eq)]

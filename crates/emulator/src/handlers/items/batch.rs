@@ -10,15 +10,16 @@ use protocol::batch::{envelope_status, parse_operations, write_results};
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
-use super::batch_operation::{How, Performed, ReadyOperation, refused};
+use super::batch_operation::{FailedOperation, How, Performed, ReadyOperation, refused};
 use super::partition_key;
 use super::scope::{Target, range_gone, target};
 use super::served::Served;
 use super::{body, write_reply};
-use crate::disk::DiskError;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::Schema;
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::disk::DiskError;
+use engine::store::Schema;
 
 /// Bytes of items one answer may have: a hundred operations may each return a large one.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -170,12 +171,12 @@ fn run_each(
             Ok((address, operation)) => {
                 let written = store.write(&address.epk, request.moment(), |transaction| {
                     let outcome = operation.perform(transaction, &address.epk, how);
-                    if is_failure(&outcome) { Err(outcome) } else { Ok(outcome) }
+                    if is_failure(&outcome) { Err(FailedOperation(outcome)) } else { Ok(outcome) }
                 });
                 match written {
                     Ok((partition, commit)) => {
                         quorum_at = quorum_at.max(commit.quorum_at);
-                        let outcome = commit.result.unwrap_or_else(|failed| failed);
+                        let outcome = commit.result.unwrap_or_else(|failed| failed.0);
                         request.pay(&partition, outcome.request_charge);
                         last = Some(partition);
                         outcome

@@ -15,12 +15,13 @@ use sql::{Context, Value};
 use super::partition_key::{self, Address};
 use super::patch::Patch;
 use super::write_reply;
-use crate::charge;
-use crate::clock::Ticks;
-use crate::disk::DiskError;
-use crate::gateway::ServiceError;
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Item, Precondition, Schema, Transaction, WriteError, Written};
+use crate::response::ServiceError;
+use clock::Ticks;
+use engine::charge;
+use engine::disk::DiskError;
+use engine::items::Item;
+use engine::store::{Document, Precondition, Schema, Transaction, WriteError, Written};
 
 /// What came of an operation.
 pub(super) type Performed = BatchResult<Bytes>;
@@ -197,9 +198,12 @@ fn performed(status: Status, charge: f64) -> Performed {
     BatchResult::new(status, (charge * 100.0).round() / 100.0)
 }
 
-impl From<DiskError> for Performed {
-    fn from(error: DiskError) -> Performed {
-        refused(&error.into())
+/// The result of an operation that failed, as the error that undoes its write.
+pub(super) struct FailedOperation(pub(super) Performed);
+
+impl From<DiskError> for FailedOperation {
+    fn from(error: DiskError) -> FailedOperation {
+        FailedOperation(refused(&error.into()))
     }
 }
 

@@ -13,13 +13,14 @@ use std::time::Duration;
 use protocol::status::{Status, SubStatus};
 
 use super::served::Served;
-use crate::charge::{self, Priority, RequestUnits};
-use crate::gateway::{Call, ItemOperation, Reply, ServiceError, consistency};
 use crate::handlers::ItemRequest;
-use crate::handlers::funding::Funding;
-use crate::query::{Continuation, Scope};
-use crate::regions::RegionId;
-use crate::store::{Partition, Replica};
+use crate::request::{Call, ItemOperation, consistency};
+use crate::response::{Reply, ServiceError};
+use engine::account::Funding;
+use engine::charge::{self, Priority, RequestUnits};
+use engine::query::{Continuation, Scope};
+use engine::regions::RegionId;
+use engine::store::{Partition, Replica};
 
 /// What is to be known for one operation to be let in and to pay.
 pub(crate) struct Bill {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use protocol::binary_json;
 
-use crate::gateway::ServiceError;
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Schema};
+use crate::response::ServiceError;
+use engine::store::{Document, Schema};
 use std::sync::Arc;
 
 /// The text. Binary bodies come labelled as text and tell themselves apart by their first byte.

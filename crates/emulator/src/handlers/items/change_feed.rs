@@ -8,10 +8,11 @@ use protocol::status::Status;
 
 use super::scope;
 use super::served::{Served, check_session};
-use crate::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::regions::RegionId;
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
+use engine::regions::RegionId;
 
 /// Changes per page when the client does not say.
 const PAGE_ITEMS_DEFAULT: usize = 100;

@@ -1,8 +1,8 @@
 //! `POST docs`.
 
 use super::write_reply::Incoming;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::response::{Reply, ServiceError};
 
 /// Stores a new item; 409 if its id is taken in its logical partition.
 pub(super) fn create(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {

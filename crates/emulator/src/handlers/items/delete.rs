@@ -2,9 +2,9 @@
 
 use super::served::Served;
 use super::{partition_key, write_reply};
-use crate::charge;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::response::{Reply, ServiceError};
+use engine::charge;
 
 /// Removes an item.
 pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use super::partition_key;
 use super::served::Served;
-use crate::charge;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::index::{KeyRange, Space};
-use crate::store::{Precondition, WriteError};
+use crate::response::{Reply, ServiceError};
+use engine::charge;
+use engine::store::index::{KeyRange, Space};
+use engine::store::{Precondition, WriteError};
 
 /// Items removed under one writer lock, so that other writers get their turn in between.
 const STEP: usize = 256;

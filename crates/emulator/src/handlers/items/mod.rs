@@ -26,13 +26,13 @@ mod served;
 mod upsert;
 mod write_reply;
 
-pub(crate) use as_of::AS_OF;
 pub(crate) use bill::Bill;
 pub(crate) use query::check_cross_partition;
 
 use super::ItemRequest;
-use crate::gateway::{ItemOperation, Reply, ServiceError};
-use crate::growth;
+use crate::request::ItemOperation;
+use crate::response::{Reply, ServiceError};
+use engine::account::growth;
 
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {

@@ -11,9 +11,11 @@ use protocol::partition::{
 use protocol::resource_id::ItemRid;
 use protocol::status::{Status, SubStatus};
 
-use crate::gateway::{RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Document, Ordinal, Replica, Schema};
+use crate::request::RequestHeaders;
+use crate::response::ServiceError;
+use engine::items::Ordinal;
+use engine::store::{Document, Replica, Schema};
 
 /// The text the service uses whenever a key and a document or definition disagree.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \

@@ -6,10 +6,10 @@ use sql::{Condition, Context, Value};
 
 use super::served::Served;
 use super::{body, partition_key, write_reply};
-use crate::charge;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Schema, WriteError, apply_patch};
+use crate::response::{Reply, ServiceError};
+use engine::charge;
+use engine::store::{Schema, WriteError, apply_patch};
 
 /// Instructions and when they apply.
 pub(super) struct Patch {

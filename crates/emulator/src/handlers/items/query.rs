@@ -11,12 +11,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::scope::{Target, target};
 use super::served::{Served, check_session};
 use super::{as_of, partition_key, query_plan};
-use crate::charge::{self, QueryWork};
-use crate::clock::Stopwatch;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::query::{Continuation, GoOn, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
-use crate::store::Schema;
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use clock::Stopwatch;
+use engine::charge::{self, QueryWork};
+use engine::query::{Continuation, GoOn, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
+use engine::store::Schema;
 
 /// Rows per page when the client does not say.
 const PAGE_ROWS_DEFAULT: usize = 1000;

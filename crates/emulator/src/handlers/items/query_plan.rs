@@ -5,10 +5,11 @@ use protocol::status::Status;
 use sql::{PlanError, SqlError, Statement, SupportedFeatures};
 
 use super::query::{self, QueryText};
-use crate::charge;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::Schema;
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::charge;
+use engine::store::Schema;
 
 /// Answers with the plan, or refuses features the client did not list.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {

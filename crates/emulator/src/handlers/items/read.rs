@@ -4,9 +4,10 @@ use protocol::headers as name;
 
 use super::served::{Served, check_session};
 use super::{partition_key, write_reply};
-use crate::charge;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::charge;
 
 /// Answers with the stored text as it is: nothing is parsed, nothing is copied.
 pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {

@@ -7,10 +7,10 @@ use sql::{Context, Statement};
 use super::scope::target;
 use super::served::check_session;
 use super::{as_of, query, query_plan};
-use crate::charge;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::query::{PageBody, QueryRequest};
+use crate::response::{Reply, ServiceError};
+use engine::charge;
+use engine::query::{PageBody, QueryRequest};
 
 /// Items per page when the client does not say.
 const PAGE_ITEMS_DEFAULT: usize = 100;

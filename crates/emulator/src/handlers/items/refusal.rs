@@ -6,10 +6,11 @@ use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
 use super::partition_key;
-use crate::charge;
-use crate::disk::DiskError;
-use crate::gateway::{RequestHeaders, ServiceError};
-use crate::store::{DocumentError, WriteError, WriteRefused};
+use crate::request::RequestHeaders;
+use crate::response::ServiceError;
+use engine::charge;
+use engine::disk::DiskError;
+use engine::store::{DocumentError, WriteError, WriteRefused};
 
 /// How soon a writer may ask again whether the other regions have caught up.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(1);

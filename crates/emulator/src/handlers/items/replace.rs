@@ -1,8 +1,8 @@
 //! `PUT docs/{id}`.
 
 use super::write_reply::Incoming;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::response::{Reply, ServiceError};
 
 /// Stores a new version; a different id in the body renames the item.
 pub(super) fn replace(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {

@@ -5,10 +5,11 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 use protocol::status::{Status, SubStatus};
 
 use super::partition_key;
-use crate::gateway::{RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::query::Scope;
-use crate::store::Schema;
+use crate::request::RequestHeaders;
+use crate::response::ServiceError;
+use engine::query::Scope;
+use engine::store::Schema;
 
 /// How a request says where to look.
 pub(super) enum Target {

@@ -10,9 +10,10 @@ use protocol::partition_range::RangeId;
 use protocol::session_token::{PartitionToken, SessionToken};
 use protocol::status::{Status, SubStatus};
 
-use crate::catalog::ContainerEntry;
-use crate::gateway::{Call, Reply, RequestHeaders, ServedBy, ServiceError};
-use crate::store::{Partition, Reach};
+use crate::request::{Call, RequestHeaders};
+use crate::response::{Reply, ServedBy, ServiceError, ascii_value};
+use engine::catalog::ContainerEntry;
+use engine::store::{Partition, Reach};
 
 /// A partition at an LSN, as response headers state it.
 pub(super) struct Served<'a> {
@@ -73,8 +74,8 @@ impl<'a> Served<'a> {
             .with_header(name::SESSION_TOKEN, self.headers().session_token())
             .with_header(name::PARTITION_KEY_RANGE_ID, HeaderValue::from(self.range_id))
             .with_header(name::LSN, HeaderValue::from(self.reach.lsn.0))
-            .with_header(name::CONTENT_PATH, self.container.content_path.clone())
-            .with_header(name::ALT_CONTENT_PATH, self.container.alt_content_path.clone())
+            .with_header(name::CONTENT_PATH, ascii_value(&self.container.content_path))
+            .with_header(name::ALT_CONTENT_PATH, ascii_value(&self.container.alt_content_path))
     }
 }
 
@@ -91,8 +92,8 @@ thread_local! {
 /// The answer to point reads of one partition as long as nothing is written to it. A pure function of
 /// the values it is recognised by, so it needs no one to invalidate it.
 struct Template {
-    content_path: HeaderValue,
-    alt_content_path: HeaderValue,
+    content_path: Bytes,
+    alt_content_path: Bytes,
     range_id: u32,
     token_version: i64,
     read_regions: usize,
@@ -102,9 +103,7 @@ struct Template {
 
 impl Template {
     fn new(served: &Served<'_>) -> Template {
-        let copy = |value: &HeaderValue| {
-            HeaderValue::from_bytes(value.as_bytes()).expect("the bytes of a header are valid in a header")
-        };
+        let copy = |text: &Bytes| Bytes::copy_from_slice(text);
         let (content_path, alt_content_path) =
             (copy(&served.container.content_path), copy(&served.container.alt_content_path));
         let headers =

@@ -1,8 +1,8 @@
 //! `POST docs` with the upsert header.
 
 use super::write_reply::Incoming;
-use crate::gateway::{Reply, ServiceError};
 use crate::handlers::ItemRequest;
+use crate::response::{Reply, ServiceError};
 
 /// Stores an item, whether or not its id is taken: 201 or 200.
 pub(super) fn upsert(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {

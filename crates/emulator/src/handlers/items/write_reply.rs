@@ -8,10 +8,12 @@ use protocol::status::Status;
 use super::body;
 use super::partition_key::{self, Address};
 use super::served::Served;
-use crate::charge;
-use crate::gateway::{Reply, RequestHeaders, ServiceError};
 use crate::handlers::ItemRequest;
-use crate::store::{Commit, Document, Item, Partition, Precondition, Transaction, WriteError, Written};
+use crate::request::RequestHeaders;
+use crate::response::{Reply, ServiceError};
+use engine::charge;
+use engine::items::Item;
+use engine::store::{Commit, Document, Partition, Precondition, Transaction, WriteError, Written};
 
 /// What must hold before the write, as the headers say.
 pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondition<'a>, ServiceError> {

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use protocol::resource_id::OfferRid;
 
 use super::text;
-use crate::catalog::OfferEntry;
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::feed::{Feed, Listed, resume};
 use crate::handlers::metadata_query;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
+use engine::catalog::OfferEntry;
 
 const FEED: Feed<'static> = Feed { parent: "", plural: "Offers" };
 

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
 
-use crate::catalog::OfferEntry;
-use crate::gateway::{Call, OfferVerb, OffersVerb, Reply, ServiceError};
-use crate::handlers::throughput;
+use crate::request::{Call, OfferVerb, OffersVerb};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::OfferEntry;
+use engine::charge::throughput;
 
 /// Anything asked of the account's offers.
 pub(crate) fn feed(call: &Call<'_>, verb: OffersVerb) -> Result<Reply, ServiceError> {

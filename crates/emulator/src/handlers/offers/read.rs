@@ -3,8 +3,9 @@
 use protocol::resource_id::OfferRid;
 
 use super::shown;
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::condition;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
 
 /// Reads an offer.
 pub(crate) fn read(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError> {

@@ -11,10 +11,12 @@ use protocol::resource_id::OfferRid;
 use protocol::throughput::{Offer, Throughput};
 
 use super::shown;
-use crate::catalog::OfferEntry;
-use crate::gateway::{Call, Reply, RequestHeaders, ServiceError};
-use crate::growth;
-use crate::handlers::{condition, throughput};
+use crate::handlers::condition;
+use crate::request::{Call, RequestHeaders};
+use crate::response::{Reply, ServiceError};
+use engine::account::growth;
+use engine::catalog::OfferEntry;
+use engine::charge::throughput;
 
 /// How the kind of an offer is to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +73,8 @@ fn decide(current: &OfferEntry, wanted: &Offer, migration: Migration) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::clock::Ticks;
+    use clock::Ticks;
+    use engine::catalog::Catalog;
 
     fn offer(throughput: Throughput) -> OfferEntry {
         let catalog = Catalog::new(1);

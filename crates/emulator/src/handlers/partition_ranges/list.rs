@@ -9,10 +9,11 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::partition_range::{PartitionKeyRange, RangeId};
 
-use crate::catalog::ContainerEntry;
-use crate::gateway::{Call, Reply, RequestHeaders, ServiceError, invalid_value};
 use crate::handlers::feed::{Feed, invalid_continuation};
-use crate::store;
+use crate::request::{Call, RequestHeaders, invalid_value};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::ContainerEntry;
+use engine::store;
 
 /// Lists the ranges of `container`.
 pub(crate) fn list(call: &Call<'_>, container: &ContainerEntry) -> Result<Reply, ServiceError> {

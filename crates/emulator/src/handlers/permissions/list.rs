@@ -4,10 +4,11 @@ use bytes::Bytes;
 use protocol::resource_id::PermissionRid;
 
 use super::token;
-use crate::gateway::{Call, Reply, ServiceError, UserIds};
 use crate::handlers::feed::{Feed, Listed, resume};
 use crate::handlers::metadata_query;
 use crate::handlers::users::address;
+use crate::request::{Call, UserIds};
+use crate::response::{Reply, ServiceError};
 
 const PLURAL: &str = "Permissions";
 

@@ -4,10 +4,11 @@ mod list;
 mod token;
 mod write;
 
-use crate::catalog::PermissionEntry;
-use crate::gateway::{Call, FeedVerb, Reply, ResourceVerb, ServiceError, UserIds};
 use crate::handlers::condition;
 use crate::handlers::users::address;
+use crate::request::{Call, FeedVerb, ResourceVerb, UserIds};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::PermissionEntry;
 
 /// Anything asked of a user's permissions.
 pub(crate) fn feed(call: &Call<'_>, ids: &UserIds<'_>, verb: FeedVerb) -> Result<Reply, ServiceError> {

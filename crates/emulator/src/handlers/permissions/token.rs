@@ -9,8 +9,9 @@ use protocol::resource_path::{ResourcePath, ResourceType};
 use protocol::user::{Permission, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
 use serde_json::Value;
 
-use crate::catalog::{PermissionEntry, Snapshot};
-use crate::gateway::{Call, Grant, RequestHeaders, ServiceError, invalid_value};
+use crate::request::{Call, Grant, RequestHeaders, invalid_value};
+use crate::response::ServiceError;
+use engine::catalog::{PermissionEntry, Snapshot};
 
 /// How long a token should live.
 pub(crate) fn lifetime(headers: &RequestHeaders<'_>) -> Result<Duration, ServiceError> {

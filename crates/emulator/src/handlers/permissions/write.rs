@@ -4,9 +4,10 @@ use protocol::partition::PartitionKey;
 use protocol::user::Permission;
 
 use super::{check, shown, token};
-use crate::catalog::Refusal;
-use crate::gateway::{Call, Reply, ServiceError, UserIds};
 use crate::handlers::users::address;
+use crate::request::{Call, UserIds};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::Refusal;
 
 /// What a client says about a permission, checked.
 fn read(call: &Call<'_>) -> Result<Permission, ServiceError> {

@@ -6,9 +6,10 @@
 
 use protocol::resource_path::ResourceType;
 
-use crate::gateway::{Call, Parent, Reply, ServiceError, Unsupported, UnsupportedVerb};
 use crate::handlers::feed::Feed;
 use crate::handlers::owner;
+use crate::request::{Call, Parent, Unsupported, UnsupportedVerb};
+use crate::response::{Reply, ServiceError};
 
 /// Answers a request for something that is not there.
 pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply, ServiceError> {

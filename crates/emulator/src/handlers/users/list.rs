@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use protocol::resource_id::UserRid;
 
-use crate::catalog::DatabaseEntry;
-use crate::gateway::{Call, Reply, ServiceError};
 use crate::handlers::feed::{Feed, Listed, resume};
 use crate::handlers::metadata_query;
+use crate::request::Call;
+use crate::response::{Reply, ServiceError};
+use engine::catalog::DatabaseEntry;
 
 /// Lists the users of a database, oldest first.
 pub(crate) fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {

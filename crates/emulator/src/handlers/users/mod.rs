@@ -3,9 +3,10 @@
 mod list;
 mod write;
 
-use crate::catalog::{UserAddress, UserEntry};
-use crate::gateway::{Call, FeedVerb, Reply, ResourceVerb, ServiceError, UserIds};
 use crate::handlers::condition;
+use crate::request::{Call, FeedVerb, ResourceVerb, UserIds};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::{UserAddress, UserEntry};
 
 /// Anything asked of a database's users.
 pub(crate) fn feed(call: &Call<'_>, database: &str, verb: FeedVerb) -> Result<Reply, ServiceError> {

@@ -3,9 +3,10 @@
 use protocol::user::User;
 
 use super::{address, shown};
-use crate::catalog::{Refusal, UserAddress};
-use crate::gateway::{Call, Reply, ServiceError, UserIds};
 use crate::handlers::condition;
+use crate::request::{Call, UserIds};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::{Refusal, UserAddress};
 
 /// `POST …/users`: a new user, 409 if the name is taken.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {

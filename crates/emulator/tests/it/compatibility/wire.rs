@@ -64,7 +64,7 @@ async fn service_faults(lab: &Lab) {
     let account = TestAccount::with_container().await;
     let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
     for (splitting, status) in [(false, 200), (true, 410), (false, 200)] {
-        account.account.set_splitting("d", "c", 0, splitting).unwrap();
+        account.hosted.account.set_splitting("d", "c", 0, splitting).unwrap();
         let answer = account.send(Method::GET, DOCS, &range, "").await.expect(status);
         assert_eq!(answer.header("x-ms-substatus"), splitting.then_some("1007"));
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use perihelion_emulator::Bind;
 use perihelion_emulator::server::{Encrypted, Handler, Handling, Limits, Listeners, Server, Tls};
-use perihelion_emulator::{Bind, Door};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream,
 };
@@ -99,7 +99,7 @@ fn start_with(limits: Limits, tls: Option<Tls>) -> Fixture {
         waiting: tokio::sync::watch::Sender::new(0),
         handled: AtomicUsize::new(0),
     });
-    let listeners = Listeners::open(Bind::Loopback, 0, Door::Account).expect("a free port");
+    let listeners = Listeners::open(Bind::Loopback, 0).expect("a free port");
     Fixture { server: Server::start(listeners, Arc::clone(&probe), tls, limits), probe }
 }
 
@@ -231,6 +231,6 @@ fn ipv6_exists() -> bool {
 async fn a_taken_port_is_reported_as_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let error = Listeners::open(Bind::Loopback, port, Door::Control).unwrap_err();
+    let error = Listeners::open(Bind::Loopback, port).unwrap_err();
     assert!(error.to_string().contains(&format!("port {port} is already in use")), "{error}");
 }

@@ -1,0 +1,81 @@
+//! How a client reached the account, so that answers can point back the same way.
+//!
+//! Behind a port mapping or a container the server cannot know its outside address; the request
+//! can.
+
+use http::HeaderValue;
+use http::request::Parts;
+
+use super::headers::RequestHeaders;
+use server::Encrypted;
+
+/// The scheme, host and port a client used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin<'a> {
+    scheme: &'a str,
+    authority: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// Reads the origin of a request. HTTP/2 names the authority in the URL, HTTP/1.1 in `host`;
+    /// whether it was encrypted is known to the socket.
+    pub(crate) fn of(parts: &'a Parts, headers: &RequestHeaders<'a>) -> Origin<'a> {
+        let scheme = if parts.extensions.get::<Encrypted>().is_some() { "https" } else { "http" };
+        let authority = parts
+            .uri
+            .authority()
+            .map(http::uri::Authority::as_str)
+            .or_else(|| headers.host.and_then(|value: &HeaderValue| value.to_str().ok()))
+            .filter(|authority| !authority.is_empty());
+        Origin { scheme, authority: authority.unwrap_or("localhost") }
+    }
+
+    /// The endpoint as the client knows it.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("{}://{}/", self.scheme, self.authority)
+    }
+
+    /// The endpoint of a sibling on another port of the same host.
+    pub(crate) fn endpoint_on(&self, port: u16) -> String {
+        format!("{}://{}:{port}/", self.scheme, self.host())
+    }
+
+    /// The host without its port; an IPv6 address keeps its brackets.
+    fn host(&self) -> &'a str {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => self.authority,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    #[track_caller]
+    fn check(uri: &str, host: Option<&str>, tls: bool, same: &str, sibling: &str) {
+        let mut request = Request::builder().uri(uri);
+        if let Some(host) = host {
+            request = request.header("host", host);
+        }
+        if tls {
+            request = request.extension(Encrypted);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let headers = RequestHeaders::scan(&parts.headers);
+        let origin = Origin::of(&parts, &headers);
+        assert_eq!((origin.endpoint().as_str(), origin.endpoint_on(8082).as_str()), (same, sibling));
+    }
+
+    #[test]
+    fn answers_point_back_the_way_the_client_came() {
+        check("/", Some("localhost:8081"), false, "http://localhost:8081/", "http://localhost:8082/");
+        check("/", Some("localhost:8081"), true, "https://localhost:8081/", "https://localhost:8082/");
+        check("/", Some("[::1]:8081"), false, "http://[::1]:8081/", "http://[::1]:8082/");
+        check("/", Some("cosmos.local"), true, "https://cosmos.local/", "https://cosmos.local:8082/");
+        check("https://127.0.0.1:9/", None, true, "https://127.0.0.1:9/", "https://127.0.0.1:8082/");
+        check("/", None, false, "http://localhost/", "http://localhost:8082/");
+    }
+}

@@ -1,0 +1,142 @@
+//! Resource tokens: a permission, signed, in the holder's hands.
+//!
+//! In: what a permission allows and until when. Out: the text of `_token`, and back again. The
+//! account signs tokens with its own key and keeps no list of them, so checking one needs nothing
+//! but the key and the time; expiry is checked by `authorize`. What a holder may do is decided here,
+//! by the `check_…` methods of [`Principal`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use protocol::authorization::{Key, Signature};
+use protocol::headers as name;
+use protocol::partition::{PartitionKey, PartitionKeyHeader};
+use protocol::resource_id::ContainerRid;
+use protocol::status::Status;
+use protocol::user::PermissionMode;
+use serde::{Deserialize, Serialize};
+
+use super::authorize::Principal;
+use super::headers::RequestHeaders;
+use super::operation::ItemOperation;
+use crate::response::ServiceError;
+use engine::catalog::ContainerEntry;
+
+/// How every token begins.
+const TOKEN_PREFIX: &str = "type=resource&ver=1.0&sig=";
+
+/// What a resource token allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    /// The container it is about; recreating the container voids the token. A permission for
+    /// something that does not exist is about none.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) container: Option<ContainerRid>,
+    /// The only item it is about, by id or `_rid`; all items when absent.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) item: Option<String>,
+    /// The only partition key it covers, in header form; all when absent.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) partition_key: Option<String>,
+    /// Looking, or changing too.
+    #[serde(rename = "m")]
+    pub(crate) mode: PermissionMode,
+    /// When it was made, in seconds since the epoch.
+    #[serde(rename = "s")]
+    pub(crate) issued_at: i64,
+    /// When it ends, in seconds since the epoch.
+    #[serde(rename = "e")]
+    pub(crate) expires_at: i64,
+}
+
+impl Grant {
+    /// The token to hand out.
+    pub(crate) fn seal(&self, key: &Key) -> String {
+        let terms = serde_json::to_vec(self).expect("strings and numbers always serialise");
+        let signature = key.sign_bytes(&terms);
+        format!("{TOKEN_PREFIX}{signature};{};", BASE64.encode(terms))
+    }
+
+    /// Reads a token that this account handed out; `None` for anything else.
+    pub(crate) fn open(token: &str, key: &Key) -> Option<Grant> {
+        let (_, sealed) = token.split_once("sig=")?;
+        let (signature, rest) = sealed.split_once(';')?;
+        let terms = BASE64.decode(rest.trim_end_matches(';')).ok()?;
+        if key.sign_bytes(&terms) != Signature::from_base64(signature)? {
+            return None;
+        }
+        serde_json::from_slice(&terms).ok()
+    }
+
+    fn allows_write(&self) -> bool {
+        match self.mode {
+            PermissionMode::All => true,
+            PermissionMode::Read => false,
+        }
+    }
+}
+
+impl Principal {
+    /// Refuses everybody but the owner.
+    pub(crate) fn check_owner(&self) -> Result<(), ServiceError> {
+        match self {
+            Principal::Owner => Ok(()),
+            Principal::Holder(_) => Err(forbidden("a resource token does not reach beyond its container")),
+        }
+    }
+
+    /// Refuses a holder of a token for something else to look at `container`.
+    pub(crate) fn check_read(&self, container: &ContainerEntry) -> Result<(), ServiceError> {
+        match self {
+            Principal::Owner => Ok(()),
+            Principal::Holder(grant) if grant.container == Some(container.rid) => Ok(()),
+            Principal::Holder(_) => Err(forbidden("the resource token is for another container")),
+        }
+    }
+
+    /// Refuses a holder whose token does not cover `operation` on `container`.
+    pub(crate) fn check_items(
+        &self,
+        container: &ContainerEntry,
+        operation: &ItemOperation<'_>,
+        headers: &RequestHeaders<'_>,
+    ) -> Result<(), ServiceError> {
+        let Principal::Holder(grant) = self else { return Ok(()) };
+        self.check_read(container)?;
+        if !operation.is_read() && !grant.allows_write() {
+            return Err(forbidden("the resource token allows reading only"));
+        }
+        if let Some(item) = &grant.item
+            && operation.item_id() != Some(item.as_str())
+        {
+            return Err(forbidden("the resource token is for one item only"));
+        }
+        // A plan reveals nothing about items, and one SDK asks for it without a key.
+        if *operation == ItemOperation::QueryPlan {
+            return Ok(());
+        }
+        match &grant.partition_key {
+            Some(allowed) => check_partition_key(allowed, headers),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Both keys are compared as values: `[1]` is `[1.0]`.
+fn check_partition_key(allowed: &str, headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
+    let key_of = |text: &str| match PartitionKey::parse_header(text) {
+        Ok(PartitionKeyHeader::Key(key)) => Some(key),
+        Ok(PartitionKeyHeader::Empty) | Err(_) => None,
+    };
+    let asked = RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)?.and_then(key_of);
+    match (key_of(allowed), asked) {
+        (Some(allowed), Some(asked)) if allowed.is_prefix_of(&asked) => Ok(()),
+        _ => Err(forbidden("the resource token is for another partition key")),
+    }
+}
+
+fn forbidden(reason: &str) -> ServiceError {
+    ServiceError::new(
+        Status::FORBIDDEN,
+        format!("Insufficient permissions provided in the authorization header for the request: {reason}."),
+    )
+}

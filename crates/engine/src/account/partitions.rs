@@ -1,0 +1,145 @@
+//! What an operator may do to a container's partitions while they serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::partition::EffectivePartitionKey;
+use thiserror::Error;
+
+use super::Account;
+use crate::regions::TopologyError;
+use crate::store::Container;
+pub use crate::store::LayoutError;
+
+/// Why partitions stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PartitionsError {
+    /// No such container.
+    #[error("there is no container '{container}' in a database '{database}'")]
+    NoContainer {
+        /// The database asked for.
+        database: String,
+        /// The container asked for.
+        container: String,
+    },
+    /// The split or merge is impossible.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// There is no such region, or nothing to move.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// Not a place on the ring.
+    #[error("'{0}' is no effective partition key: expected hexadecimal digits")]
+    BadPosition(String),
+}
+
+impl Account {
+    /// Splits a partition key range in two, at an effective partition key or in the middle. Cost grows
+    /// with what it holds.
+    pub fn split_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        at: Option<&str>,
+        uptime: Duration,
+    ) -> Result<[u32; 2], PartitionsError> {
+        let at = at.map(position).transpose()?;
+        Ok(self.container_store(database, container)?.split(range, at.as_ref(), uptime)?)
+    }
+
+    /// Merges neighbouring partition key ranges into one.
+    pub fn merge_partitions(
+        &self,
+        database: &str,
+        container: &str,
+        ranges: &[u32],
+        uptime: Duration,
+    ) -> Result<u32, PartitionsError> {
+        Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
+    }
+
+    /// Lets requests that name a range wait (410/1007), as they do while the service splits it, or no
+    /// longer.
+    pub fn set_splitting(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        splitting: bool,
+    ) -> Result<(), PartitionsError> {
+        let until = if splitting { Duration::MAX } else { Duration::ZERO };
+        self.hold_partition(database, container, range, until)
+    }
+
+    /// The same until an uptime, at which they are let in again whatever happens.
+    pub fn hold_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        until: Duration,
+    ) -> Result<(), PartitionsError> {
+        let store = self.container_store(database, container)?;
+        let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
+        partition.hold_until(until);
+        Ok(())
+    }
+
+    /// Moves the writes of one range to another region, which has seen all of them before it takes its first.
+    /// The other ranges stay where they are.
+    pub fn fail_over_partition(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        region: &str,
+    ) -> Result<(), PartitionsError> {
+        let topology = self.regions.current();
+        let region = topology.find(region)?;
+        if !topology.has_partition_failover() {
+            return Err(TopologyError::NoPartitionFailover.into());
+        }
+        if !topology.is_listed(region) {
+            return Err(TopologyError::Removed(topology.region(region).name.clone()).into());
+        }
+        let own = Some(region).filter(|region| *region != topology.hub());
+        drop(topology);
+        Ok(self.container_store(database, container)?.fail_over(range, own)?)
+    }
+
+    /// Whether [`split_partition`](Account::split_partition) would do as asked, as things are.
+    pub(crate) fn check_split(
+        &self,
+        database: &str,
+        container: &str,
+        range: u32,
+        at: Option<&str>,
+    ) -> Result<(), PartitionsError> {
+        let at = at.map(position).transpose()?;
+        Ok(self.container_store(database, container)?.check_split(range, at.as_ref())?)
+    }
+
+    /// Whether [`merge_partitions`](Account::merge_partitions) would do as asked, as things are.
+    pub(crate) fn check_merge(
+        &self,
+        database: &str,
+        container: &str,
+        ranges: &[u32],
+    ) -> Result<(), PartitionsError> {
+        Ok(self.container_store(database, container)?.check_merge(ranges)?)
+    }
+
+    fn container_store(&self, database: &str, container: &str) -> Result<Arc<Container>, PartitionsError> {
+        let snapshot = self.catalog.snapshot();
+        let found = snapshot.container(database, container).map_err(|_| PartitionsError::NoContainer {
+            database: database.to_owned(),
+            container: container.to_owned(),
+        })?;
+        Ok(Arc::clone(&found.store))
+    }
+}
+
+fn position(hex: &str) -> Result<EffectivePartitionKey, PartitionsError> {
+    EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionsError::BadPosition(hex.to_owned()))
+}

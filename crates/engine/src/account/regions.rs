@@ -1,0 +1,138 @@
+//! What an operator may do to the regions while they run.
+//!
+//! Each operation changes the topology first and then tells every partition, each in its writer's
+//! turn: a write sees the topology before or after, and its partition is told after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Account;
+use crate::regions::{Lag, RegionId, Topology, TopologyError};
+use crate::store;
+
+impl Account {
+    /// Makes `region` the one that writes. Nothing written so far is lost: it has caught up before
+    /// it takes its first write.
+    pub fn fail_over(&self, region: &str) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let region = topology.find(region)?;
+            topology.fail_over(region)
+        })
+    }
+
+    /// Lists `region` as writable beside the one that writes, as the service does before a failover.
+    pub fn announce_failover(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.announce_failover(region)
+        })
+    }
+
+    /// Makes `region` the one that writes while the one before, which refuses writes, is still listed as
+    /// writable.
+    pub fn begin_failover(&self, region: &str) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let region = topology.find(region)?;
+            topology.begin_failover(region)
+        })
+    }
+
+    /// Ends what [`announce_failover`](Account::announce_failover) or
+    /// [`begin_failover`](Account::begin_failover) has begun: only the region that writes is listed as
+    /// writable.
+    pub fn complete_failover(&self) {
+        let _: Result<(), TopologyError> = self.regions.update(|topology| {
+            topology.complete_failover();
+            Ok(())
+        });
+    }
+
+    /// Sets the failover order. If its first region is another one, that one writes now.
+    pub fn set_failover_order(&self, regions: &[String]) -> Result<(), TopologyError> {
+        self.move_writes(|topology| {
+            let order: Result<Vec<RegionId>, _> = regions.iter().map(|name| topology.find(name)).collect();
+            topology.set_failover_order(order?)
+        })
+    }
+
+    /// Lists `region` no longer. What reaches it, and what it answers, is not changed by this.
+    pub fn remove_region(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.remove(region)
+        })
+    }
+
+    /// Lists `region` again, last in the failover order.
+    pub fn add_region(&self, region: &str) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.add(region);
+            Ok(())
+        })
+    }
+
+    /// Makes a change that may move the writes to another region, which catches up first.
+    fn move_writes(
+        &self,
+        change: impl FnOnce(&mut Topology) -> Result<(), TopologyError>,
+    ) -> Result<(), TopologyError> {
+        let (old, new) = self.regions.update(|topology| {
+            let old = topology.hub();
+            change(topology)?;
+            topology.set_moves(topology.moves() + 1);
+            Ok::<_, TopologyError>((old, topology.hub()))
+        })?;
+        self.each_container(|container| {
+            container.bring_home();
+            container.catch_up(old);
+            container.catch_up(new);
+        });
+        Ok(())
+    }
+
+    /// Sets how long commits take, between two regions or, where one is left open, between that and
+    /// all others.
+    pub fn set_lag(&self, from: Option<&str>, to: Option<&str>, lag: Lag) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let from = from.map(|name| topology.find(name)).transpose()?;
+            let to = to.map(|name| topology.find(name)).transpose()?;
+            let all: Vec<RegionId> = topology.regions().map(|(id, _)| id).collect();
+            for source in all.iter().filter(|id| from.is_none_or(|from| from == **id)) {
+                for target in all.iter().filter(|id| to.is_none_or(|to| to == **id)) {
+                    topology.set_lag(*source, *target, lag);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps everything new from `region` until it is resumed. `uptime` is now.
+    pub fn pause_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
+        let region = self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            if topology.region(region).paused_at.is_none() {
+                topology.set_paused(region, Some(uptime));
+            }
+            Ok::<_, TopologyError>(region)
+        })?;
+        self.each_container(|container| container.pause(region, uptime));
+        Ok(())
+    }
+
+    /// Lets `region` catch up. `uptime` is now.
+    pub fn resume_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
+        let (region, due) = self.regions.update(|topology| {
+            let region = topology.find(region)?;
+            topology.set_paused(region, None);
+            Ok::<_, TopologyError>((region, uptime + topology.lag(topology.hub(), region).max()))
+        })?;
+        self.each_container(|container| container.resume(region, uptime, due));
+        Ok(())
+    }
+
+    fn each_container(&self, mut work: impl FnMut(&store::Container)) {
+        let snapshot = Arc::clone(&self.catalog.snapshot());
+        snapshot.containers().for_each(|container| work(&container.store));
+    }
+}

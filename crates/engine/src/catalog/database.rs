@@ -1,0 +1,158 @@
+//! A database: its containers and its users.
+//!
+//! An entry is immutable once published. Each change makes a new entry that shares everything it
+//! does not change with the old one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imbl::OrdMap;
+use protocol::database::DatabaseBody;
+use protocol::resource::SystemProperties;
+use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, UserRid};
+use protocol::throughput::Throughput;
+use smol_str::SmolStr;
+
+use super::snapshot::{as_rid, beyond};
+use super::{ByName, Catalog, ContainerEntry, OfferEntry, Refusal, UserEntry, to_bytes};
+use crate::charge::Pools;
+use clock::Ticks;
+
+/// A database as the catalog knows it.
+#[derive(Clone, Debug)]
+pub struct DatabaseEntry {
+    /// The name.
+    pub id: SmolStr,
+    /// The `_rid`, typed.
+    pub(crate) rid: DatabaseRid,
+    /// What the account says about it.
+    pub system: SystemProperties,
+    /// The resource as clients read it.
+    pub json: Bytes,
+    /// Throughput that its containers share, if it has any.
+    pub offer: Option<OfferRid>,
+    /// What its containers may spend together.
+    pub(crate) pools: Arc<Pools>,
+    containers_by_name: ByName<Arc<ContainerEntry>>,
+    containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
+    users_by_name: ByName<Arc<UserEntry>>,
+    users: OrdMap<UserRid, Arc<UserEntry>>,
+}
+
+impl DatabaseEntry {
+    /// A database with nothing in it.
+    pub(super) fn empty(
+        rid: DatabaseRid,
+        id: &str,
+        system: SystemProperties,
+        offer: Option<OfferRid>,
+    ) -> DatabaseEntry {
+        DatabaseEntry {
+            id: id.into(),
+            rid,
+            json: to_bytes(&DatabaseBody::new(id, system.clone())),
+            system,
+            offer,
+            pools: Arc::default(),
+            containers_by_name: ByName::default(),
+            containers: OrdMap::default(),
+            users_by_name: ByName::default(),
+            users: OrdMap::default(),
+        }
+    }
+
+    /// A container of this database, by name or `_rid`.
+    pub fn container(&self, id: &str) -> Option<&Arc<ContainerEntry>> {
+        let by_rid = as_rid(id).and_then(|rid: ContainerRid| self.containers.get(&rid));
+        by_rid.or_else(|| self.containers_by_name.get(id))
+    }
+
+    /// The containers made after `after`, oldest first.
+    pub fn containers_after(
+        &self,
+        after: Option<ContainerRid>,
+    ) -> impl Iterator<Item = &Arc<ContainerEntry>> {
+        self.containers.range(beyond(after)).map(|(_, entry)| entry)
+    }
+
+    /// A user of this database, by name or `_rid`.
+    pub(crate) fn user(&self, id: &str) -> Option<&Arc<UserEntry>> {
+        let by_rid = as_rid(id).and_then(|rid: UserRid| self.users.get(&rid));
+        by_rid.or_else(|| self.users_by_name.get(id))
+    }
+
+    /// The users made after `after`, oldest first.
+    pub fn users_after(&self, after: Option<UserRid>) -> impl Iterator<Item = &Arc<UserEntry>> {
+        self.users.range(beyond(after)).map(|(_, entry)| entry)
+    }
+
+    pub(super) fn has_container_named(&self, name: &str) -> bool {
+        self.containers_by_name.contains_key(name)
+    }
+
+    pub(super) fn has_user_named(&self, name: &str) -> bool {
+        self.users_by_name.contains_key(name)
+    }
+
+    pub(super) fn put_container(&mut self, entry: Arc<ContainerEntry>) {
+        self.containers_by_name.insert(entry.id.clone(), Arc::clone(&entry));
+        self.containers.insert(entry.rid, entry);
+    }
+
+    pub(super) fn remove_container(&mut self, entry: &ContainerEntry) {
+        self.containers_by_name.remove(&entry.id);
+        self.containers.remove(&entry.rid);
+    }
+
+    pub(super) fn put_user(&mut self, entry: Arc<UserEntry>) {
+        self.users_by_name.insert(entry.id.clone(), Arc::clone(&entry));
+        self.users.insert(entry.rid, entry);
+    }
+
+    pub(super) fn remove_user(&mut self, entry: &UserEntry) {
+        self.users_by_name.remove(&entry.id);
+        self.users.remove(&entry.rid);
+    }
+}
+
+impl Catalog {
+    /// Adds a database, with throughput for its containers to share if `throughput` says so.
+    pub fn create_database(
+        &self,
+        id: &str,
+        throughput: Option<Throughput>,
+        now: Ticks,
+    ) -> Result<Arc<DatabaseEntry>, Refusal> {
+        self.update(|snapshot, allocator| {
+            if snapshot.has_database_named(id) {
+                return Err(Refusal::Taken);
+            }
+            let rid = DatabaseRid(allocator.database());
+            let system = allocator.born(rid, rid.self_link(), now);
+            let offer = throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
+            let offer_rid = offer.as_ref().map(|offer| offer.rid);
+            let entry = Arc::new(DatabaseEntry::empty(rid, id, system, offer_rid));
+            if let Some(offer) = offer {
+                snapshot.put_offer(Arc::new(offer));
+            }
+            snapshot.put_database(Arc::clone(&entry));
+            Ok(entry)
+        })
+    }
+
+    /// Removes a database and everything in it.
+    ///
+    /// `permit` sees the database as it is now and may refuse.
+    pub fn delete_database<E: From<Refusal>>(
+        &self,
+        id: &str,
+        permit: impl FnOnce(&DatabaseEntry) -> Result<(), E>,
+    ) -> Result<Arc<DatabaseEntry>, E> {
+        self.update(|snapshot, _| {
+            let entry = Arc::clone(snapshot.database(id).ok_or(Refusal::Missing)?);
+            permit(&entry)?;
+            snapshot.remove_database(&entry);
+            Ok(entry)
+        })
+    }
+}

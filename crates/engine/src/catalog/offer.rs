@@ -1,0 +1,78 @@
+//! Offers: how much throughput a database or container has.
+//!
+//! An offer comes and goes with the resource it pays for; only its throughput changes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use protocol::resource::SystemProperties;
+use protocol::resource_id::OfferRid;
+use protocol::throughput::{Offer, OfferContent, Throughput};
+
+use super::identity::Allocator;
+use super::{Catalog, Refusal, to_bytes};
+use clock::Ticks;
+
+/// An offer as the catalog knows it.
+#[derive(Clone, Debug)]
+pub struct OfferEntry {
+    /// The `_rid`, typed. It is the id, too.
+    pub rid: OfferRid,
+    /// How much it is.
+    pub throughput: Throughput,
+    /// The resource, as data.
+    pub offer: Offer,
+    /// The resource as clients read it.
+    pub json: Bytes,
+}
+
+impl OfferEntry {
+    pub(super) fn create(
+        allocator: &mut Allocator,
+        pays_for: &SystemProperties,
+        throughput: Throughput,
+        now: Ticks,
+    ) -> OfferEntry {
+        let rid = OfferRid(allocator.offer());
+        let system = allocator.born(rid, rid.self_link(), now);
+        let target = (pays_for.rid.as_str(), pays_for.self_link.as_str());
+        let offer = Offer::new(rid, &throughput, target, &system.etag, system.ts);
+        OfferEntry { rid, throughput, json: to_bytes(&offer), offer }
+    }
+}
+
+impl Catalog {
+    /// Changes an offer's throughput.
+    ///
+    /// `decide` sees the offer as it is now and says what it should become.
+    pub fn replace_offer<E: From<Refusal>>(
+        &self,
+        rid: OfferRid,
+        now: Ticks,
+        decide: impl FnOnce(&OfferEntry) -> Result<Throughput, E>,
+    ) -> Result<Arc<OfferEntry>, E> {
+        self.update(|snapshot, allocator| {
+            let old = snapshot.offer(rid).ok_or(Refusal::Missing)?;
+            let throughput = decide(old)?;
+            let mut offer = Offer {
+                content: OfferContent::new(&throughput),
+                system: allocator.changed(&old.offer.system, now),
+                ..old.offer.clone()
+            };
+            remember_maximum(&mut offer.content, &old.offer.content);
+            let entry = Arc::new(OfferEntry { rid, throughput, json: to_bytes(&offer), offer });
+            snapshot.put_offer(Arc::clone(&entry));
+            Ok(entry)
+        })
+    }
+}
+
+/// An offer says how much it ever was, because that bounds how little it may become.
+fn remember_maximum(next: &mut OfferContent, old: &OfferContent) {
+    if let (Some(next), Some(old)) =
+        (&mut next.offer_minimum_throughput_parameters, &old.offer_minimum_throughput_parameters)
+    {
+        next.throughput_max_ever = next.throughput_max_ever.max(old.throughput_max_ever);
+        next.storage_kb_max_ever = next.storage_kb_max_ever.max(old.storage_kb_max_ever);
+    }
+}

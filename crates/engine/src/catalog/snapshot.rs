@@ -1,0 +1,108 @@
+//! One immutable picture of the account's resources, and how to find something in it.
+//!
+//! Every id position of a path may hold a name or a `_rid`. An id that has the shape of a `_rid` is
+//! tried as one first, below the parent it was given; otherwise, and when there is no such `_rid`,
+//! it is a name.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use protocol::resource_id::{DatabaseRid, OfferRid};
+
+use super::{ByName, ContainerEntry, DatabaseEntry, OfferEntry, Refusal, UserAddress, UserEntry};
+
+/// The account's resources at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    databases_by_name: ByName<Arc<DatabaseEntry>>,
+    databases: OrdMap<DatabaseRid, Arc<DatabaseEntry>>,
+    offers: OrdMap<OfferRid, Arc<OfferEntry>>,
+}
+
+impl Snapshot {
+    /// A database by name or `_rid`. Constant time.
+    pub fn database(&self, id: &str) -> Option<&Arc<DatabaseEntry>> {
+        let by_rid = as_rid(id).and_then(|rid: DatabaseRid| self.databases.get(&rid));
+        by_rid.or_else(|| self.databases_by_name.get(id))
+    }
+
+    /// A database by its `_rid`.
+    pub(crate) fn database_by_rid(&self, rid: DatabaseRid) -> Option<&Arc<DatabaseEntry>> {
+        self.databases.get(&rid)
+    }
+
+    /// A container by name or `_rid`, in a database by name or `_rid`. Constant time.
+    pub fn container(&self, database: &str, container: &str) -> Result<&Arc<ContainerEntry>, Refusal> {
+        let database = self.database(database).ok_or(Refusal::OwnerMissing)?;
+        database.container(container).ok_or(Refusal::Missing)
+    }
+
+    /// A user of a database. Constant time.
+    pub fn user(&self, address: UserAddress<'_>) -> Result<&Arc<UserEntry>, Refusal> {
+        let database = self.database(address.database).ok_or(Refusal::OwnerMissing)?;
+        database.user(address.user).ok_or(Refusal::Missing)
+    }
+
+    /// Whether a database has this name, which is not the same as being found under it.
+    pub(super) fn has_database_named(&self, name: &str) -> bool {
+        self.databases_by_name.contains_key(name)
+    }
+
+    /// The databases made after `after`, oldest first.
+    pub fn databases_after(&self, after: Option<DatabaseRid>) -> impl Iterator<Item = &Arc<DatabaseEntry>> {
+        self.databases.range(beyond(after)).map(|(_, entry)| entry)
+    }
+
+    /// Every container there is.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &Arc<ContainerEntry>> {
+        self.databases.values().flat_map(|database| database.containers_after(None))
+    }
+
+    /// An offer by its `_rid`.
+    pub fn offer(&self, rid: OfferRid) -> Option<&Arc<OfferEntry>> {
+        self.offers.get(&rid)
+    }
+
+    /// The offers made after `after`, oldest first.
+    pub fn offers_after(&self, after: Option<OfferRid>) -> impl Iterator<Item = &Arc<OfferEntry>> {
+        self.offers.range(beyond(after)).map(|(_, entry)| entry)
+    }
+
+    /// A copy of a database for a change inside it; everything big in the copy is shared.
+    pub(super) fn database_to_change(&self, id: &str) -> Result<DatabaseEntry, Refusal> {
+        self.database(id).map(|entry| DatabaseEntry::clone(entry)).ok_or(Refusal::OwnerMissing)
+    }
+
+    pub(super) fn put_database(&mut self, entry: Arc<DatabaseEntry>) {
+        self.databases_by_name.insert(entry.id.clone(), Arc::clone(&entry));
+        self.databases.insert(entry.rid, entry);
+    }
+
+    pub(super) fn remove_database(&mut self, entry: &DatabaseEntry) {
+        self.databases_by_name.remove(&entry.id);
+        self.databases.remove(&entry.rid);
+        for offer in entry.offer.into_iter().chain(entry.containers_after(None).filter_map(|c| c.offer)) {
+            self.offers.remove(&offer);
+        }
+    }
+
+    pub(super) fn put_offer(&mut self, entry: Arc<OfferEntry>) {
+        self.offers.insert(entry.rid, entry);
+    }
+
+    pub(super) fn remove_offer(&mut self, rid: OfferRid) {
+        self.offers.remove(&rid);
+    }
+}
+
+/// An id as a `_rid`. Those of named resources are padded, which most names are not.
+pub(super) fn as_rid<T: FromStr>(id: &str) -> Option<T> {
+    if id.ends_with('=') { id.parse().ok() } else { None }
+}
+
+/// Everything after `after`, or everything.
+pub(super) fn beyond<K>(after: Option<K>) -> (std::ops::Bound<K>, std::ops::Bound<K>) {
+    use std::ops::Bound;
+    (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
+}

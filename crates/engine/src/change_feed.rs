@@ -1,0 +1,360 @@
+//! Changes of a scope in the order of their LSNs.
+//!
+//! In latest-version mode each item appears once, at its newest version; in all-versions mode every
+//! change appears, deletions included. LSNs are per partition, so the position of a scope over
+//! several partitions lists one for each stretch of the ring. Positions name places on the ring, not
+//! partitions: they stay valid when partitions split.
+
+use std::fmt::Write as _;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use protocol::lsn::Lsn;
+use protocol::partition::{EffectivePartitionKey, EpkRange};
+
+use crate::charge;
+use crate::items::{Change, ChangeKind, Item};
+use crate::query::Scope;
+use crate::regions::RegionId;
+use crate::store::index::{KeyRange, Space};
+use crate::store::{Partition, Reach, Replica, Schema, State};
+
+/// Which changes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedMode {
+    /// Each item once, at its newest version.
+    LatestVersion,
+    /// Every version and every deletion.
+    AllVersions,
+}
+
+/// Where to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FeedStart {
+    /// With the first change there is.
+    Beginning,
+    /// With what comes next.
+    Now,
+    /// With changes after this second.
+    Since(u64),
+    /// Where an earlier page ended.
+    After(FeedPosition),
+}
+
+/// How far a feed has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedPosition {
+    pub read: Read,
+    /// Whose LSNs these are, where each region has its own.
+    pub region: Option<RegionId>,
+}
+
+/// The LSNs up to which it has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The same everywhere: the position of one partition, also valid for its children.
+    Single(Lsn),
+    /// One per stretch of the ring, by where the stretch begins.
+    PerRange(Vec<(EffectivePartitionKey, Lsn)>),
+}
+
+/// One page of changes.
+pub struct FeedPage {
+    /// The partition the changes are from.
+    pub partition: Arc<Partition>,
+    pub reach: Reach,
+    pub count: usize,
+    pub charge: f64,
+    pub position: FeedPosition,
+    rows: Vec<u8>,
+}
+
+/// The changes after this LSN are no longer known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Forgotten(pub Lsn);
+
+impl FeedPosition {
+    /// `"42"`, or `"{epk}:42,{epk}:17"`; with `@2` behind it where the LSNs are the second region's.
+    pub fn to_etag(&self) -> String {
+        let mut text = String::from("\"");
+        match &self.read {
+            Read::Single(lsn) => text.push_str(&lsn.0.to_string()),
+            Read::PerRange(parts) => {
+                for (at, (epk, lsn)) in parts.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(text, "{comma}{}:{}", epk.to_hex(), lsn.0)
+                        .expect("writing to a string does not fail");
+                }
+            }
+        }
+        if let Some(region) = self.region {
+            write!(text, "@{}", u32::from(region.0) + 1).expect("writing to a string does not fail");
+        }
+        text + "\""
+    }
+
+    /// Reads an entity tag, with or without its quotes.
+    pub fn parse(etag: &str) -> Option<FeedPosition> {
+        let text = etag.trim_matches('"');
+        let (text, region) = match text.split_once('@') {
+            Some((text, region)) => (text, Some(RegionId(region.parse::<u8>().ok()?.checked_sub(1)?))),
+            None => (text, None),
+        };
+        if !text.contains(':') {
+            let read = Read::Single(Lsn(text.parse().ok()?));
+            return Some(FeedPosition { read, region });
+        }
+        let parts = text.split(',').map(|part| {
+            let (epk, lsn) = part.split_once(':')?;
+            Some((EffectivePartitionKey::from_hex(epk).ok()?, Lsn(lsn.parse().ok()?)))
+        });
+        let read = Read::PerRange(parts.collect::<Option<Vec<_>>>()?);
+        Some(FeedPosition { read, region })
+    }
+
+    /// How far the partition that begins at `epk` has been read.
+    fn at(&self, epk: &EffectivePartitionKey) -> Lsn {
+        match &self.read {
+            Read::Single(lsn) => *lsn,
+            Read::PerRange(parts) => {
+                parts.iter().rev().find(|(start, _)| start <= epk).map_or(Lsn(0), |(_, lsn)| *lsn)
+            }
+        }
+    }
+}
+
+/// Reads up to `limit` changes of the first partition that has any.
+pub fn read_changes(
+    scope: &Scope,
+    mode: FeedMode,
+    start: &FeedStart,
+    limit: usize,
+    now: u64,
+) -> Result<FeedPage, Forgotten> {
+    let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> = scope
+        .partitions
+        .iter()
+        .map(|partition| places(start, partition, &scope.part_of(partition).0))
+        .collect();
+    let mut found = None;
+    for (places, partition) in read_to.iter_mut().zip(&scope.partitions) {
+        let (within, _) = scope.part_of(partition);
+        let schema = Arc::clone(&partition.peek().schema);
+        let reader = Reader { within: &within, places, start, limit, now, schema };
+        let state = partition.snapshot();
+        let changes = match mode {
+            FeedMode::LatestVersion => reader.latest(&state),
+            FeedMode::AllVersions => reader.all(&state)?,
+        };
+        places.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
+        let has_changes = changes.count > 0;
+        found = Some((partition, Reach { lsn: state.lsn, ..partition.reach() }, changes));
+        if has_changes {
+            break;
+        }
+    }
+    let (partition, reach, changes) = found.expect("a stretch of the ring has an owner");
+    let read = match read_to.as_slice() {
+        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => Read::Single(places[0].1),
+        _ => Read::PerRange(read_to.into_iter().flatten().collect()),
+    };
+    let position = FeedPosition { read, region: None };
+    Ok(FeedPage {
+        partition: partition.partition(),
+        reach,
+        count: changes.count,
+        charge: changes.charge,
+        position,
+        rows: changes.rows,
+    })
+}
+
+/// How far each part of what is asked for of a partition has been read: more than one part where
+/// partitions merged that were not equally far.
+fn places(start: &FeedStart, partition: &Replica, within: &EpkRange) -> Vec<(EffectivePartitionKey, Lsn)> {
+    let first = |lsn| (within.min.clone(), lsn);
+    match start {
+        FeedStart::Beginning | FeedStart::Since(_) => vec![first(Lsn(0))],
+        FeedStart::Now => vec![first(partition.peek().lsn)],
+        FeedStart::After(position) => {
+            let mut places = vec![first(position.at(&within.min))];
+            if let Read::PerRange(parts) = &position.read {
+                let inside = |epk: &EffectivePartitionKey| *epk > within.min && within.contains(epk);
+                places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
+            }
+            places
+        }
+    }
+}
+
+impl FeedPage {
+    /// `{"_rid":…,"Documents":[…],"_count":n}`.
+    pub fn body(&self, container_rid: &str) -> Vec<u8> {
+        let mut body = format!("{{\"_rid\":\"{container_rid}\",\"Documents\":[").into_bytes();
+        body.extend_from_slice(&self.rows);
+        body.extend_from_slice(format!("],\"_count\":{}}}", self.count).as_bytes());
+        body
+    }
+}
+
+struct Reader<'a> {
+    within: &'a EpkRange,
+    places: &'a [(EffectivePartitionKey, Lsn)],
+    start: &'a FeedStart,
+    limit: usize,
+    now: u64,
+    schema: Arc<Schema>,
+}
+
+#[derive(Default)]
+struct Changes {
+    rows: Vec<u8>,
+    count: usize,
+    charge: f64,
+    read_to: Lsn,
+}
+
+impl Reader<'_> {
+    /// How far the part least read has been read: where to begin.
+    fn after(&self) -> Lsn {
+        self.places.iter().map(|(_, lsn)| *lsn).min().unwrap_or_default()
+    }
+
+    /// Whether a change at this place and LSN is asked for and new.
+    fn wants(&self, epk: &EffectivePartitionKey, lsn: Lsn) -> bool {
+        let place = self.places.iter().rev().find(|(start, _)| start <= epk);
+        self.within.contains(epk) && place.is_none_or(|(_, read_to)| lsn > *read_to)
+    }
+
+    fn latest(&self, state: &State) -> Changes {
+        let after = self.after();
+        let mut from = Space::LSN.to_bytes().to_vec();
+        from.extend_from_slice(&(after.0 + 1).to_be_bytes());
+        let range =
+            KeyRange { from: Bound::Included(from), ..KeyRange::prefix(Space::LSN.to_bytes().to_vec()) };
+        let mut changes = Changes { read_to: after, ..Changes::default() };
+        let items = state.index.range(&range).filter_map(|entry| state.item(entry.ordinal()));
+        for item in items {
+            // The items of one batch share an LSN and stay on one page.
+            if changes.count >= self.limit && item.lsn > changes.read_to {
+                return changes;
+            }
+            changes.read_to = item.lsn;
+            let in_time = !matches!(self.start, FeedStart::Since(seconds) if item.modified_at <= *seconds);
+            if in_time && self.wants(&item.epk, item.lsn) && item.is_live(self.schema.default_ttl, self.now) {
+                changes.add(item, |rows| {
+                    let body = item.body_bytes();
+                    rows.extend_from_slice(&body[..body.len() - 1]);
+                    rows.extend_from_slice(format!(",\"_lsn\":{}}}", item.lsn.0).as_bytes());
+                });
+            }
+        }
+        changes.read_to = changes.read_to.max(state.lsn);
+        changes
+    }
+
+    fn all(&self, state: &State) -> Result<Changes, Forgotten> {
+        let after = self.after();
+        let mut changes = Changes { read_to: after, ..Changes::default() };
+        for change in state.log.after(after).ok_or(Forgotten(after))? {
+            if changes.count >= self.limit && change.lsn > changes.read_to {
+                return Ok(changes);
+            }
+            changes.read_to = change.lsn;
+            if self.wants(&change.item.epk, change.lsn) {
+                changes.add(&change.item, |rows| self.write_change(change, rows));
+            }
+        }
+        changes.read_to = changes.read_to.max(state.lsn);
+        Ok(changes)
+    }
+
+    /// The envelope of the all-versions format.
+    fn write_change(&self, change: &Change, rows: &mut Vec<u8>) {
+        let (operation, deleted) = match change.kind {
+            ChangeKind::Create => ("create", None),
+            ChangeKind::Replace => ("replace", None),
+            ChangeKind::Delete => ("delete", Some(false)),
+            ChangeKind::Expire => ("delete", Some(true)),
+        };
+        rows.extend_from_slice(b"{\"current\":");
+        rows.extend_from_slice(if deleted.is_some() { b"{}" } else { change.item.body_bytes() });
+        // Without a policy that asks for earlier images, only their LSN is told.
+        let previous_lsn = match change.kind {
+            ChangeKind::Delete | ChangeKind::Expire => change.item.lsn.0,
+            ChangeKind::Create | ChangeKind::Replace => change.previous.as_ref().map_or(0, |item| item.lsn.0),
+        };
+        let mut metadata = serde_json::json!({
+            "lsn": change.lsn.0,
+            "crts": change.at,
+            "operationType": operation,
+            "previousImageLSN": previous_lsn,
+        });
+        if let Some(expired) = deleted {
+            metadata["timeToLiveExpired"] = expired.into();
+            metadata["id"] = change.item.id.as_str().into();
+            metadata["partitionKey"] = self.partition_key(&change.item);
+        }
+        rows.extend_from_slice(b",\"metadata\":");
+        rows.extend_from_slice(metadata.to_string().as_bytes());
+        rows.push(b'}');
+    }
+
+    /// The partition key by member name, as the item had it.
+    fn partition_key(&self, item: &Item) -> serde_json::Value {
+        let document: serde_json::Value = serde_json::from_slice(item.body_bytes()).unwrap_or_default();
+        let mut key = serde_json::Map::new();
+        for path in self.schema.key_paths() {
+            let value = path.iter().try_fold(&document, |value, name| value.get(name.as_str()));
+            if let (Some(name), Some(value)) = (path.last(), value) {
+                key.insert(name.to_string(), value.clone());
+            }
+        }
+        key.into()
+    }
+}
+
+impl Changes {
+    fn add(&mut self, item: &Item, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.count > 0 {
+            self.rows.push(b',');
+        }
+        write(&mut self.rows);
+        self.count += 1;
+        self.charge += charge::read(item.size());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_survive_as_entity_tags() {
+        let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
+        let several = || Read::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]);
+        for (read, region, text) in [
+            (Read::Single(Lsn(42)), None, "\"42\""),
+            (Read::Single(Lsn(42)), Some(RegionId(0)), "\"42@1\""),
+            (several(), None, "\":1,1FFF:2\""),
+            (several(), Some(RegionId(2)), "\":1,1FFF:2@3\""),
+        ] {
+            let position = FeedPosition { read, region };
+            assert_eq!(position.to_etag(), text);
+            assert_eq!(FeedPosition::parse(text.trim_matches('"')), Some(position.clone()));
+            assert_eq!(FeedPosition::parse(text), Some(position));
+        }
+        for text in ["\"abc\"", "42@", "42@0", "42@x", "@1", "42@1@1"] {
+            assert_eq!(FeedPosition::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_child_goes_on_where_its_parent_was() {
+        let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
+        let read = Read::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
+        let position = FeedPosition { read, region: None };
+        assert_eq!(position.at(&epk("10")), Lsn(5));
+        assert_eq!(position.at(&epk("30")), Lsn(9));
+    }
+}

@@ -1,0 +1,157 @@
+//! Budget and count of a partition, one of each per region.
+//!
+//! A partition has a [`Meter`]. Where the throughput is a database's, its containers spend from the
+//! same [`Pools`] instead of their partitions' own budgets; what they spend is still counted per
+//! partition. Throughput is looked up when an operation arrives, never stored: a change of it, a
+//! split and a merge apply at once and to everybody.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::budget::{Bucket, Priority};
+use super::tally::{PartitionUsage, Tally};
+use crate::regions::{REGIONS_MAX, RegionId};
+
+/// What is kept for each region, made when the region first needs it.
+#[derive(Debug)]
+struct PerRegion<T>([OnceLock<Box<T>>; REGIONS_MAX]);
+
+impl<T> Default for PerRegion<T> {
+    fn default() -> PerRegion<T> {
+        PerRegion([const { OnceLock::new() }; REGIONS_MAX])
+    }
+}
+
+impl<T> PerRegion<T> {
+    fn get_or_make(&self, region: RegionId, make: impl FnOnce() -> T) -> &T {
+        self.0[region.index()].get_or_init(|| Box::new(make()))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (RegionId, &T)> {
+        let regions = self.0.iter().zip(0..).map(|(slot, id)| (RegionId(id), slot));
+        regions.filter_map(|(region, slot)| Some((region, &**slot.get()?)))
+    }
+}
+
+/// What one physical partition may spend and has spent.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// In force unless a database pays.
+    pub budgets: Budgets,
+    tallies: PerRegion<Tally>,
+}
+
+impl Meter {
+    /// Counts what an operation cost.
+    pub fn count(&self, region: RegionId, units: f64, uptime: Duration) {
+        self.tallies.get_or_make(region, Tally::default).count(units, uptime);
+    }
+
+    /// Counts an operation that was answered 429.
+    pub fn count_throttled(&self, region: RegionId) {
+        self.tallies.get_or_make(region, Tally::default).count_throttled();
+    }
+
+    /// What was counted in each region that was asked, where `rate` is the throughput per second.
+    pub fn usages(&self, rate: f64, uptime: Duration) -> impl Iterator<Item = (RegionId, PartitionUsage)> {
+        self.tallies.iter().map(move |(region, tally)| (region, tally.usage(rate, uptime)))
+    }
+}
+
+/// What may be spent, in each region.
+#[derive(Debug, Default)]
+pub struct Budgets(PerRegion<Mutex<Bucket>>);
+
+impl Budgets {
+    /// Lets an operation in, or says when to come back.
+    pub fn admit(
+        &self,
+        region: RegionId,
+        rate: f64,
+        priority: Priority,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        self.with(region, rate, now, |bucket| bucket.admit(rate, priority, now))
+    }
+
+    /// Takes what an operation cost.
+    pub fn charge(&self, region: RegionId, rate: f64, units: f64, now: Duration) {
+        self.with(region, rate, now, |bucket| bucket.charge(rate, units, now));
+    }
+
+    fn with<T>(&self, region: RegionId, rate: f64, now: Duration, work: impl FnOnce(&mut Bucket) -> T) -> T {
+        let bucket = self.0.get_or_make(region, || Mutex::new(Bucket::new(rate, now)));
+        // Held for some additions; a bucket is valid after each of them.
+        work(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Budgets that the containers of a database share: one for each physical partition that its
+/// throughput implies.
+#[derive(Debug, Default)]
+pub(crate) struct Pools(RwLock<Vec<Arc<Budgets>>>);
+
+impl Pools {
+    /// The pool, of `pools`, that the partition at `position` of `partitions` belongs to.
+    pub(crate) fn of(&self, position: usize, partitions: usize, pools: usize) -> Arc<Budgets> {
+        let index = pool_index(position, partitions, pools);
+        if let Some(budgets) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(index) {
+            return Arc::clone(budgets);
+        }
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        while all.len() <= index {
+            all.push(Arc::default());
+        }
+        Arc::clone(&all[index])
+    }
+}
+
+/// Partitions in the order of the ring over pools in the same order: equal shares, neighbours together.
+fn pool_index(position: usize, partitions: usize, pools: usize) -> usize {
+    (position * pools / partitions.max(1)).min(pools.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: RegionId = RegionId(0);
+    const ELSEWHERE: RegionId = RegionId(1);
+
+    #[test]
+    fn each_region_has_a_budget_and_a_count_of_its_own() {
+        let meter = Meter::default();
+        let now = Duration::from_secs(1);
+        meter.budgets.charge(HERE, 400.0, 800.0, now);
+        meter.count(HERE, 800.0, now);
+        assert!(meter.budgets.admit(HERE, 400.0, Priority::High, now).is_err());
+        assert!(meter.budgets.admit(ELSEWHERE, 400.0, Priority::High, now).is_ok());
+        meter.count_throttled(HERE);
+        meter.count(ELSEWHERE, 1.0, now);
+        let usages: Vec<_> = meter.usages(400.0, Duration::from_secs(2)).collect();
+        let [(HERE, here), (ELSEWHERE, elsewhere)] = usages.as_slice() else { panic!("{usages:?}") };
+        assert_eq!((here.consumed, here.throttled, here.normalized_utilisation), (800.0, 1, 1.0));
+        assert_eq!((elsewhere.consumed, elsewhere.throttled), (1.0, 0));
+    }
+
+    #[test]
+    fn partitions_are_spread_over_the_pools_in_order() {
+        for (partitions, pools, expected) in [
+            (1, 1, vec![0]),
+            (4, 2, vec![0, 0, 1, 1]),
+            (2, 4, vec![0, 2]),
+            (3, 2, vec![0, 0, 1]),
+            (3, 1, vec![0, 0, 0]),
+        ] {
+            let found: Vec<_> = (0..partitions).map(|at| pool_index(at, partitions, pools)).collect();
+            assert_eq!(found, expected, "{partitions} over {pools}");
+        }
+    }
+
+    #[test]
+    fn containers_at_the_same_place_share_a_pool() {
+        let pools = Pools::default();
+        assert!(Arc::ptr_eq(&pools.of(3, 4, 2), &pools.of(1, 2, 2)));
+        assert!(!Arc::ptr_eq(&pools.of(0, 4, 2), &pools.of(1, 2, 2)));
+    }
+}

@@ -1,0 +1,179 @@
+//! The values of items and of the log.
+//!
+//! A version of an item is written as it is in memory, its text included, so that reading it back makes
+//! the same bytes. The log names the item of each change and holds the version that the change took
+//! away; the version it made is found by walking the log backwards from the newest one.
+
+use bytes::Bytes;
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+
+use super::coding::{Malformed, Reader, put_bytes, put_number};
+use crate::items::{ChangeKind, Item, Ordinal, StoredItem};
+
+/// Appends a version of an item. Its ordinal is in the key.
+pub(super) fn put_item(to: &mut Vec<u8>, item: &Item) {
+    let StoredItem { id, epk, lsn, modified_at, ttl, text, body_length, .. } = item.stored();
+    put_number(to, lsn.0);
+    put_number(to, modified_at);
+    // Nothing, or one more than the value's own bits.
+    put_number(to, ttl.map_or(0, |ttl| u64::from(ttl as u32) + 1));
+    put_bytes(to, id.as_bytes());
+    put_bytes(to, epk.as_bytes());
+    put_number(to, body_length as u64);
+    to.extend_from_slice(text);
+}
+
+/// Reads a version of an item.
+pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let lsn = Lsn(reader.number()?);
+    let modified_at = reader.number()?;
+    let ttl = match reader.number()? {
+        0 => None,
+        bits => Some(u32::try_from(bits - 1).map_err(|_| Malformed)? as i32),
+    };
+    let id = reader.text()?;
+    let epk = EffectivePartitionKey::from_bytes(reader.bytes()?);
+    let body_length: usize = reader.small()?;
+    let text = reader.rest();
+    // The entity tag follows the body, in quotes.
+    let etag = text.get(body_length..).ok_or(Malformed)?;
+    if !etag.is_ascii() || body_length == 0 {
+        return Err(Malformed);
+    }
+    let text: &Bytes = &Bytes::copy_from_slice(text);
+    Ok(Item::from_stored(StoredItem { ordinal, id, epk: &epk, lsn, modified_at, ttl, text, body_length }))
+}
+
+/// Appends a version of an item with its ordinal, or that there is none.
+pub(crate) fn put_version(to: &mut Vec<u8>, item: Option<&Item>) {
+    let Some(item) = item else { return put_number(to, 0) };
+    put_number(to, item.ordinal.0.saturating_add(1));
+    put_long(to, |to| put_item(to, item));
+}
+
+/// Reads what [`put_version`] wrote.
+pub(crate) fn read_version(reader: &mut Reader<'_>) -> Result<Option<Item>, Malformed> {
+    match reader.number()? {
+        0 => Ok(None),
+        number => read_item(Ordinal(number - 1), reader.long_bytes()?).map(Some),
+    }
+}
+
+/// Appends a byte string that `write` writes, its length in four bytes before it.
+fn put_long(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let at = to.len();
+    to.extend_from_slice(&[0; 4]);
+    write(to);
+    let length = (to.len() - at - 4) as u32;
+    to[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// What one commit did, as the log keeps it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Logged<'a> {
+    /// When, in seconds since the epoch.
+    pub(super) at: u64,
+    /// Changes up to here were no longer known then.
+    pub(super) forgotten: Lsn,
+    /// The ordinal the container's next item gets.
+    pub(super) next_ordinal: u64,
+    pub(super) changes: Vec<LoggedChange<'a>>,
+    /// What has the LSN before it is not in this log: its partition was made, or made as it had been.
+    pub(super) after_gap: bool,
+}
+
+/// One change of a commit.
+#[derive(Debug, PartialEq)]
+pub(super) struct LoggedChange<'a> {
+    pub(super) kind: ChangeKind,
+    pub(super) ordinal: Ordinal,
+    /// The version that is no longer the newest: the one replaced or removed. Versions of one item that
+    /// were made in different regions may have different ordinals.
+    pub(super) superseded: Option<(Ordinal, &'a [u8])>,
+}
+
+/// A replacement by a version with another ordinal. Others are told by their kind.
+const REPLACE_OTHER: u8 = 5;
+/// At the end of a commit that comes after a gap.
+const AFTER_GAP: u8 = 1;
+
+/// Appends what a commit did.
+pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::Commit<'_>) {
+    let at = commit.changes.first().map_or(0, |change| change.at);
+    for number in [at, commit.forgotten.0, commit.next_ordinal, commit.changes.len() as u64] {
+        put_number(to, number);
+    }
+    for change in commit.changes {
+        let superseded = if change.kind.removes() { Some(&change.item) } else { change.previous.as_ref() };
+        let other = superseded.map(|item| item.ordinal).filter(|ordinal| *ordinal != change.item.ordinal);
+        to.push(if other.is_some() { REPLACE_OTHER } else { kind_byte(change.kind) });
+        put_number(to, change.item.ordinal.0);
+        if let Some(other) = other {
+            put_number(to, other.0);
+        }
+        if let Some(item) = superseded {
+            put_long(to, |to| put_item(to, item));
+        }
+    }
+    if commit.after_gap {
+        to.push(AFTER_GAP);
+    }
+}
+
+/// Reads what a commit did.
+pub(super) fn read_log(bytes: &[u8]) -> Result<Logged<'_>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let (at, forgotten, next_ordinal) = (reader.number()?, Lsn(reader.number()?), reader.number()?);
+    let count: usize = reader.small()?;
+    if count > reader.left() {
+        return Err(Malformed);
+    }
+    let mut changes = Vec::with_capacity(count);
+    for _ in 0..count {
+        let byte = reader.byte()?;
+        let kind = if byte == REPLACE_OTHER { ChangeKind::Replace } else { read_kind(byte)? };
+        let ordinal = Ordinal(reader.number()?);
+        let other = if byte == REPLACE_OTHER { Ordinal(reader.number()?) } else { ordinal };
+        let superseded = match kind {
+            ChangeKind::Create => None,
+            ChangeKind::Replace | ChangeKind::Delete | ChangeKind::Expire => {
+                Some((other, reader.long_bytes()?))
+            }
+        };
+        changes.push(LoggedChange { kind, ordinal, superseded });
+    }
+    let after_gap = reader.left() > 0;
+    if after_gap && reader.byte()? != AFTER_GAP {
+        return Err(Malformed);
+    }
+    reader.end()?;
+    Ok(Logged { at, forgotten, next_ordinal, changes, after_gap })
+}
+
+/// Where the log of a line now begins, which is all that trimming it needs.
+pub(super) fn read_forgotten(bytes: &[u8]) -> Result<Lsn, Malformed> {
+    let mut reader = Reader::new(bytes);
+    reader.number()?;
+    reader.number().map(Lsn)
+}
+
+fn kind_byte(kind: ChangeKind) -> u8 {
+    match kind {
+        ChangeKind::Create => 1,
+        ChangeKind::Replace => 2,
+        ChangeKind::Delete => 3,
+        ChangeKind::Expire => 4,
+    }
+}
+
+fn read_kind(byte: u8) -> Result<ChangeKind, Malformed> {
+    Ok(match byte {
+        1 => ChangeKind::Create,
+        2 => ChangeKind::Replace,
+        3 => ChangeKind::Delete,
+        4 => ChangeKind::Expire,
+        _ => return Err(Malformed),
+    })
+}

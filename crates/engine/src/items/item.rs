@@ -1,0 +1,203 @@
+//! One stored version of an item.
+
+use bytes::Bytes;
+use protocol::lsn::Lsn;
+use protocol::partition::EffectivePartitionKey;
+use smol_str::SmolStr;
+
+/// Which item of a container, in order of creation: the last eight bytes of its `_rid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ordinal(pub u64);
+
+/// Whether the server writes this member itself; what a caller sends under its name is dropped.
+pub fn is_system_member(name: &str) -> bool {
+    // Most names are told apart by their first letter.
+    name.starts_with('_') && matches!(name, "_rid" | "_self" | "_etag" | "_attachments" | "_ts" | "_lsn")
+}
+
+/// One version of one item; never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub ordinal: Ordinal,
+    pub id: SmolStr,
+    pub epk: EffectivePartitionKey,
+    /// The write that made this version.
+    pub lsn: Lsn,
+    /// Seconds since the epoch: `_ts`.
+    pub modified_at: u64,
+    /// The item's own `ttl`.
+    pub ttl: Option<i32>,
+    /// The JSON text with system properties, then the entity tag as a header carries it.
+    text: Bytes,
+    body_length: usize,
+}
+
+/// What a version is made of, before it is written down.
+pub struct ItemDraft<'a> {
+    pub ordinal: Ordinal,
+    pub id: SmolStr,
+    pub epk: EffectivePartitionKey,
+    pub lsn: Lsn,
+    pub modified_at: u64,
+    pub ttl: Option<i32>,
+    /// The user's members as JSON, with the opening brace and without the closing one.
+    pub user_text: &'a [u8],
+    /// `dbs/{rid}/colls/{rid}/`.
+    pub container_link: &'a str,
+    pub rid: &'a str,
+    pub etag: &'a EntityTag,
+}
+
+/// A version as a disk keeps it: everything it is made of, to be written down or read back.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredItem<'a> {
+    pub ordinal: Ordinal,
+    pub id: &'a str,
+    pub epk: &'a EffectivePartitionKey,
+    pub lsn: Lsn,
+    pub modified_at: u64,
+    pub ttl: Option<i32>,
+    /// The body, then the entity tag.
+    pub text: &'a Bytes,
+    pub body_length: usize,
+}
+
+/// Distinguishes two versions of anything in the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityTag(String);
+
+impl EntityTag {
+    /// Unique per partition, commit and operation within the commit; readable as a GUID.
+    pub fn new(partition: u32, lsn: Lsn, operation: u32, seconds: u64) -> EntityTag {
+        let lsn = lsn.0;
+        let mut text = String::with_capacity(36);
+        for (number, digits, end) in [
+            (lsn as u32, 8, "-"),
+            (u32::from((lsn >> 32) as u16), 4, "-"),
+            (u32::from(partition as u16), 4, "-"),
+            (u32::from(operation as u16), 4, "-"),
+            (seconds as u32, 8, ""),
+            (partition >> 16, 4, ""),
+        ] {
+            // Written by hand: every write makes one.
+            for digit in (0..digits).rev() {
+                let digit = (number >> (4 * digit)) & 0xF;
+                text.push(char::from(b"0123456789abcdef"[digit as usize]));
+            }
+            text.push_str(end);
+        }
+        EntityTag(text)
+    }
+}
+
+/// Bytes of the system properties and the entity tag besides their values.
+const SYSTEM_LENGTH: usize = 82;
+
+impl Item {
+    pub fn new(draft: ItemDraft<'_>) -> Item {
+        let ItemDraft { user_text, container_link, rid, etag: EntityTag(etag), .. } = draft;
+        let modified_at = draft.modified_at.to_string();
+        // Exactly as long as what follows: an item lives long, and is made once.
+        let system =
+            SYSTEM_LENGTH + container_link.len() + 2 * rid.len() + 2 * etag.len() + modified_at.len();
+        let mut text = Vec::with_capacity(user_text.len() + system);
+        text.extend_from_slice(user_text);
+        if user_text.len() > 1 {
+            text.push(b',');
+        }
+        for part in ["\"_rid\":\"", rid, "\",\"_self\":\"", container_link, "docs/", rid] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        for part in ["/\",\"_etag\":\"\\\"", etag, "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":"] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        text.extend_from_slice(modified_at.as_bytes());
+        text.push(b'}');
+        let body_length = text.len();
+        for part in ["\"", etag, "\""] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        debug_assert!(text.len() <= user_text.len() + system, "the length was foreseen");
+        Item {
+            ordinal: draft.ordinal,
+            id: draft.id,
+            epk: draft.epk,
+            lsn: draft.lsn,
+            modified_at: draft.modified_at,
+            ttl: draft.ttl,
+            text: Bytes::from(text),
+            body_length,
+        }
+    }
+
+    /// The same version, as a copy has it that got it by another write.
+    pub fn at_lsn(&self, lsn: Lsn) -> Item {
+        Item { lsn, ..self.clone() }
+    }
+
+    /// Everything it is made of.
+    pub fn stored(&self) -> StoredItem<'_> {
+        let Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = self;
+        StoredItem {
+            ordinal: *ordinal,
+            id,
+            epk,
+            lsn: *lsn,
+            modified_at: *modified_at,
+            ttl: *ttl,
+            text,
+            body_length: *body_length,
+        }
+    }
+
+    /// The version that was stored.
+    pub fn from_stored(stored: StoredItem<'_>) -> Item {
+        let StoredItem { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = stored;
+        let (id, epk, text) = (id.into(), epk.clone(), text.clone());
+        Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length }
+    }
+
+    /// The whole item as JSON, system properties included.
+    pub fn body(&self) -> Bytes {
+        self.text.slice(..self.body_length)
+    }
+
+    /// The same, borrowed.
+    pub fn body_bytes(&self) -> &[u8] {
+        &self.text[..self.body_length]
+    }
+
+    /// The entity tag as the `etag` header carries it, quotes included.
+    pub fn etag(&self) -> Bytes {
+        self.text.slice(self.body_length..)
+    }
+
+    /// The same, borrowed as text.
+    pub fn etag_str(&self) -> &str {
+        std::str::from_utf8(&self.text[self.body_length..]).expect("an entity tag is ASCII")
+    }
+
+    /// The item as a value: parses its text.
+    pub fn value(&self) -> sql::Value {
+        sql::value::parse(self.body_bytes()).expect("stored text was made from a parsed document")
+    }
+
+    /// Bytes it occupies, as quotas count them.
+    pub fn size(&self) -> usize {
+        self.body_length
+    }
+
+    /// When it expires under the container's default, in seconds since the epoch.
+    pub fn expires_at(&self, default_ttl: Option<i32>) -> Option<u64> {
+        let default = default_ttl?;
+        match self.ttl.unwrap_or(default) {
+            -1 => None,
+            seconds => Some(self.modified_at + u64::try_from(seconds).unwrap_or(0)),
+        }
+    }
+
+    /// Whether a reader at `now` sees it.
+    pub fn is_live(&self, default_ttl: Option<i32>, now: u64) -> bool {
+        self.expires_at(default_ttl).is_none_or(|at| now < at)
+    }
+}

@@ -1,0 +1,280 @@
+//! Where a feed stopped, as text that a client carries to its next request.
+//!
+//! A token names a stretch of the ring and a place among the items there, never a partition, so it
+//! stays valid when partitions split or merge. It is self-contained: the server remembers nothing.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use protocol::partition::{EffectivePartitionKey, EpkRange};
+use protocol::resource_id::{ContainerRid, ItemRid};
+use thiserror::Error;
+
+use super::spot::Spot;
+use crate::items::Ordinal;
+
+/// Where to go on: a stretch that was begun and, where partitions changed in between, others that
+/// were begun before it. What lies behind the last of them has not been begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    /// At least one, in the order of the ring.
+    pub(crate) stretches: Vec<Stretch>,
+    /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
+    pub(crate) passed: u64,
+}
+
+/// A part of the ring that has been read up to some place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub(crate) range: EpkRange,
+    /// The place among the items there.
+    pub(crate) position: Position,
+    /// Rows at that place which were already returned: a join makes many of one item, and many rows may
+    /// share what a token has room for.
+    pub(crate) rows_returned: usize,
+}
+
+/// A place among the items of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    /// Before everything.
+    Start,
+    /// At this item, in order of creation.
+    Item(Ordinal),
+    /// At this item, among those that lack the value the rest are ordered by.
+    Missing(Ordinal),
+    /// At this index entry.
+    Entry(Vec<u8>),
+    /// At this place in the order of a result that is sorted anew for each page.
+    Spot(Spot),
+    /// After this many rows of a result of which nothing but their number tells how far one got.
+    Row(usize),
+}
+
+/// What a client's token asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GoOn {
+    /// To go on at a place, in a token of ours.
+    At(Continuation),
+    /// To go on after an item, in a token of the service.
+    After(Ordinal),
+}
+
+impl GoOn {
+    /// Reads a token; `None` means from the beginning. One of the service (`-RID:~…#RT:1#…`, `+RID:~…`)
+    /// names the item that was last returned; of another container, it says nothing about this one.
+    pub fn parse(text: &str, container: ContainerRid) -> Result<Option<GoOn>, BadContinuation> {
+        let Some(service) = text.strip_prefix(['+', '-']).and_then(|rest| rest.strip_prefix("RID:~")) else {
+            return Continuation::parse(text).map(GoOn::At).map(Some);
+        };
+        let rid = service.split('#').next().unwrap_or(service);
+        // Rids write `-` for base64's `/`.
+        STANDARD.decode(rid.replace('-', "/")).map_err(|_| BadContinuation)?;
+        let item = rid.parse::<ItemRid>().ok().filter(|rid| rid.container == container);
+        Ok(item.map(|rid| GoOn::After(Ordinal(rid.ordinal))))
+    }
+}
+
+/// A token nobody here wrote.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("Invalid Continuation Token")]
+pub struct BadContinuation;
+
+const MARK: &str = "PERI:2";
+/// Stretches one token may have: each split in the middle of a query adds one.
+const STRETCHES_MAX: usize = 16;
+
+impl Continuation {
+    /// One stretch.
+    pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
+        Continuation { stretches: vec![Stretch { range, position, rows_returned }], passed: 0 }
+    }
+
+    /// After an item, in whatever partition that is.
+    pub fn after(Ordinal(item): Ordinal) -> Continuation {
+        Continuation::at(EpkRange::FULL, Position::Item(Ordinal(item.saturating_add(1))), 0)
+    }
+
+    /// The header's text: printable ASCII, about 1 KB at the most.
+    pub fn to_text(&self) -> String {
+        let passed = if self.passed == 0 { String::new() } else { format!("#{:x}", self.passed) };
+        self.stretches.iter().fold(MARK.to_owned() + &passed, |text, stretch| text + &stretch.to_text())
+    }
+
+    /// Reads what [`Continuation::to_text`] wrote.
+    pub(crate) fn parse(text: &str) -> Result<Continuation, BadContinuation> {
+        let mut parts = text.split('#').peekable();
+        let marked = parts.next() == Some(MARK);
+        let passed = parts.next_if(|part| !part.contains(':'));
+        let passed =
+            passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| BadContinuation))?;
+        let stretches: Option<Vec<Stretch>> = parts.map(Stretch::parse).collect();
+        let stretches = stretches.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
+        stretches.map(|stretches| Continuation { stretches, passed }).ok_or(BadContinuation)
+    }
+
+    /// Everything it is about: from the beginning of the first stretch to the end of the last.
+    pub fn begun(&self) -> EpkRange {
+        let ends = self.stretches.first().zip(self.stretches.last());
+        let (first, last) = ends.expect("a token has at least one stretch");
+        EpkRange::new(first.range.min.clone(), last.range.max.clone())
+    }
+
+    /// How many rows were returned of a result that goes on by their number.
+    pub fn rows(&self) -> Option<usize> {
+        self.stretches.iter().find_map(|stretch| match stretch.position {
+            Position::Row(count) => Some(count),
+            _ => None,
+        })
+    }
+
+    /// Cuts `within`, which one partition owns, into what remains to be read and from which place on.
+    pub fn remaining(&self, within: &EpkRange) -> Vec<Stretch> {
+        let begun = self.stretches.iter().filter_map(|stretch| {
+            Some(Stretch { range: stretch.range.intersect(within)?, ..stretch.clone() })
+        });
+        let mut remaining: Vec<Stretch> = begun.collect();
+        let end = self.stretches.last().map_or(&within.min, |last| &last.range.max);
+        let rest = EpkRange::new(end.max(&within.min).clone(), within.max.clone());
+        if !rest.is_empty() {
+            remaining.push(Stretch { range: rest, position: Position::Start, rows_returned: 0 });
+        }
+        remaining
+    }
+
+    /// The stretches behind `at`, to go on with afterwards.
+    pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = Stretch> {
+        self.stretches.iter().filter_map(move |stretch| {
+            let min = stretch.range.min.clone().max(at.clone());
+            let range = EpkRange::new(min, stretch.range.max.clone());
+            (!range.is_empty()).then(|| Stretch { range, ..stretch.clone() })
+        })
+    }
+}
+
+impl Stretch {
+    fn to_text(&self) -> String {
+        let position = match &self.position {
+            Position::Start => "S".to_owned(),
+            Position::Item(Ordinal(ordinal)) => format!("I{ordinal:x}"),
+            Position::Missing(Ordinal(ordinal)) => format!("M{ordinal:x}"),
+            Position::Entry(entry) => format!("E{}", URL_SAFE_NO_PAD.encode(entry)),
+            Position::Spot(spot) => spot.to_text(),
+            Position::Row(count) => format!("R{count:x}"),
+        };
+        let EpkRange { min, max } = &self.range;
+        format!("#{}:{}:{position}:{:x}", min.to_hex(), max.to_hex(), self.rows_returned)
+    }
+
+    fn parse(text: &str) -> Option<Stretch> {
+        let mut parts = text.split(':');
+        let mut epk = || EffectivePartitionKey::from_hex(parts.next()?).ok();
+        let range = EpkRange::new(epk()?, epk()?);
+        let (kind, value) = parts.next()?.split_at_checked(1)?;
+        let rows_returned = usize::from_str_radix(parts.next()?, 16).ok()?;
+        parts.next().is_none().then_some(())?;
+        let ordinal = |text: &str| u64::from_str_radix(text, 16).ok().map(Ordinal);
+        let position = match kind {
+            "S" if value.is_empty() => Position::Start,
+            "I" => Position::Item(ordinal(value)?),
+            "M" => Position::Missing(ordinal(value)?),
+            // An entry holds at least its space and its ordinal.
+            "E" => Position::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
+            "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
+            kind => Position::Spot(Spot::parse(kind, value)?),
+        };
+        Some(Stretch { range, position, rows_returned })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::resource_id::DatabaseRid;
+
+    use super::super::spot::Ties;
+    use super::*;
+
+    fn epk(hex: &str) -> EffectivePartitionKey {
+        EffectivePartitionKey::from_hex(hex).unwrap()
+    }
+
+    fn range(min: &str, max: &str) -> EpkRange {
+        EpkRange::new(epk(min), epk(max))
+    }
+
+    #[test]
+    fn a_token_says_where_each_part_of_the_ring_goes_on() {
+        let begun = Continuation::at(range("10", "20"), Position::Item(Ordinal(5)), 0);
+        let at = |within: &EpkRange| -> Vec<(EpkRange, Position)> {
+            begun.remaining(within).into_iter().map(|part| (part.range, part.position)).collect()
+        };
+        let five = Position::Item(Ordinal(5));
+        // Its own partition, its two children, one before, one behind, and one it was merged into.
+        assert_eq!(at(&range("10", "20")), [(range("10", "20"), five.clone())]);
+        assert_eq!(at(&range("10", "18")), [(range("10", "18"), five.clone())]);
+        assert_eq!(at(&range("18", "20")), [(range("18", "20"), five.clone())]);
+        assert_eq!(at(&range("", "10")), []);
+        assert_eq!(at(&range("20", "FF")), [(range("20", "FF"), Position::Start)]);
+        assert_eq!(
+            at(&range("", "30")),
+            [(range("10", "20"), five.clone()), (range("20", "30"), Position::Start)]
+        );
+        let behind: Vec<Stretch> = begun.behind(&epk("18")).collect();
+        assert_eq!(behind, [Stretch { range: range("18", "20"), position: five, rows_returned: 0 }]);
+    }
+
+    #[test]
+    fn tokens_survive_the_way_through_a_header() {
+        for position in [
+            Position::Start,
+            Position::Item(Ordinal(77)),
+            Position::Missing(Ordinal(u64::MAX)),
+            Position::Entry(vec![0xFF; 290]),
+            Position::Spot(Spot::at(&[7; 300], &[1; 12], Ties::Forwards)),
+            Position::Spot(Spot::at(&[7; 9000], &[1; 12], Ties::Backwards)),
+            Position::Row(12),
+        ] {
+            let mut token = Continuation::at(range("1FFF", "2F"), position, 3);
+            let text = token.to_text();
+            assert_eq!(Continuation::parse(&text), Ok(token.clone()));
+            token.passed = 77;
+            let text = token.to_text();
+            assert!(text.len() < 1024 && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
+            assert_eq!(Continuation::parse(&text), Ok(token));
+        }
+    }
+
+    #[test]
+    fn a_token_of_the_service_names_the_last_item() {
+        let container = ContainerRid { database: DatabaseRid(1), container: 1 };
+        let rid = ItemRid { container, ordinal: 77 }.to_string();
+        for text in [format!("-RID:~{rid}#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8"), format!("+RID:~{rid}")] {
+            assert_eq!(GoOn::parse(&text, container), Ok(Some(GoOn::After(Ordinal(77)))), "{text}");
+        }
+        let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+        assert_eq!(GoOn::parse(elsewhere, container), Ok(None));
+        for text in ["RID:~AAAA", "-RID:~!", "-RID:", "+", "-TRC:2"] {
+            assert_eq!(GoOn::parse(text, container), Err(BadContinuation), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "PERI:2",
+            "garbage",
+            "PERI:2#zz:FF:S:0",
+            "PERI:2#:FF:Q:0",
+            "PERI:1#EPK:#POS:S#ROW:0",
+            "PERI:2#:FF:Eab:0",
+            "PERI:2#:FF:é:0",
+            "PERI:2#:FF:S:0:0",
+            "PERI:2#5",
+            "PERI:2#x#:FF:S:0",
+            "PERI:2#5#5#:FF:S:0",
+            "PERI:2#:FF:K!:0",
+        ] {
+            assert_eq!(Continuation::parse(text), Err(BadContinuation), "{text}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Index spaces: which thing an entry is about, as eight bytes.
+//!
+//! A document path is named by a hash of its steps, so no table of paths has to be kept, and
+//! nothing grows with the variety of documents.
+
+pub(crate) use protocol::container::IndexStep as Step;
+
+/// The first eight bytes of an index entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Space(u64);
+
+/// FNV-1a's prime and offset: the hash is extended step by step while walking a document.
+const PRIME: u64 = 0x0000_0100_0000_01B3;
+const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
+
+impl Space {
+    /// The document itself.
+    pub(crate) const ROOT: Space = Space(OFFSET);
+    /// Items by their position on the ring: the partition-key index.
+    pub const RING: Space = Space(1);
+    /// Items by the LSN of their newest version: the change feed.
+    pub(crate) const LSN: Space = Space(2);
+    /// Items by the second at which they expire.
+    pub(crate) const EXPIRY: Space = Space(3);
+
+    /// The path one member deeper.
+    pub(crate) fn member(self, name: &str) -> Space {
+        self.extend(1, name.as_bytes())
+    }
+
+    /// The path of any element of the array at this path.
+    pub(crate) fn element(self) -> Space {
+        self.extend(2, &[])
+    }
+
+    /// A composite index or unique key: its parts joined, each marked with its role.
+    pub(crate) fn join(self, role: u8, part: Space) -> Space {
+        self.extend(role, &part.0.to_be_bytes())
+    }
+
+    /// As the beginning of an entry.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
+    /// The space an entry begins with.
+    pub(crate) fn from_bytes(bytes: [u8; 8]) -> Space {
+        Space(u64::from_be_bytes(bytes))
+    }
+
+    fn extend(self, step: u8, bytes: &[u8]) -> Space {
+        let mut hash = (self.0 ^ u64::from(step)).wrapping_mul(PRIME);
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+        Space(hash)
+    }
+}
+
+impl<'a> FromIterator<&'a Step> for Space {
+    fn from_iter<I: IntoIterator<Item = &'a Step>>(steps: I) -> Space {
+        steps.into_iter().fold(Space::ROOT, |space, step| match step {
+            Step::Key(name) => space.member(name),
+            Step::Element => space.element(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_paths_are_different_spaces() {
+        let spaces = [
+            Space::ROOT.member("a").member("b"),
+            Space::ROOT.member("ab"),
+            Space::ROOT.member("a").element(),
+            Space::ROOT.member("a"),
+            Space::ROOT.element().member("a"),
+            Space::ROOT.join(1, Space::ROOT.member("a")),
+        ];
+        for (at, space) in spaces.iter().enumerate() {
+            assert!(!spaces[..at].contains(space));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a container's properties mean to its store, worked out once.
+
+use protocol::container::{ContainerProperties, DistanceFunction, GeospatialType, PartitionKeyDefinition};
+use protocol::partition::{EffectivePartitionKey, PartitionKey};
+use smol_str::SmolStr;
+use sql::Value;
+use sql::value::write_json;
+
+use super::document::component;
+use crate::regions::Settlement;
+
+use super::index::{Policy, Space, Step, Terms, follow};
+
+/// The rules documents of one container live under.
+#[derive(Debug)]
+pub struct Schema {
+    pub partition_key: PartitionKeyDefinition,
+    key_paths: Vec<Vec<SmolStr>>,
+    pub(crate) default_ttl: Option<i32>,
+    pub(super) unique_keys: Vec<UniqueKey>,
+    pub(crate) policy: Policy,
+    /// What happens when two regions write one item.
+    pub(crate) settlement: Settlement,
+    /// What the query language must know: computed properties, vectors, geography.
+    pub sql: sql::Schema,
+}
+
+/// Paths whose values may occur once per logical partition.
+#[derive(Debug)]
+pub(super) struct UniqueKey {
+    pub(super) space: Space,
+    paths: Vec<Vec<Step>>,
+}
+
+impl Schema {
+    /// Works out `properties`.
+    pub(crate) fn of(properties: &ContainerProperties) -> Schema {
+        let key_paths = properties
+            .partition_key
+            .paths
+            .iter()
+            .map(|path| path.segments().iter().map(SmolStr::new).collect())
+            .collect();
+        let unique_keys = properties.unique_key_policy.unique_keys.iter().map(|key| {
+            let paths: Vec<Vec<Step>> = key
+                .paths
+                .iter()
+                .map(|path| path.segments().iter().cloned().map(Step::Key).collect())
+                .collect();
+            let space = paths.iter().fold(Space::ROOT, |space, path| space.join(3, path.iter().collect()));
+            UniqueKey { space, paths }
+        });
+        Schema {
+            key_paths,
+            // Validated when the container was defined: -1, or seconds that fit.
+            default_ttl: properties.default_ttl.and_then(|seconds| i32::try_from(seconds).ok()),
+            unique_keys: unique_keys.collect(),
+            policy: Policy::compile(&properties.indexing_policy),
+            settlement: Settlement::of(&properties.conflict_resolution_policy),
+            sql: query_schema(properties),
+            partition_key: properties.partition_key.clone(),
+        }
+    }
+
+    /// The partition key a document carries.
+    pub(crate) fn extract_key(&self, document: &Value) -> PartitionKey {
+        let follow = |path: &Vec<SmolStr>| path.iter().fold(document, |value, name| value.member(name));
+        PartitionKey::new(self.key_paths.iter().map(|path| component(follow(path))).collect())
+    }
+
+    /// The members that hold the partition key, for change feed metadata.
+    pub(crate) fn key_paths(&self) -> &[Vec<SmolStr>] {
+        &self.key_paths
+    }
+
+    pub(super) fn add_time_terms(&self, terms: &mut Terms, document: &Value, seconds: u64, ttl: Option<i32>) {
+        terms.add_time(document, &self.policy, seconds);
+        let lifetime = self.default_ttl.map(|default| ttl.unwrap_or(default));
+        if let Some(lifetime) = lifetime.and_then(|lifetime| u64::try_from(lifetime).ok()) {
+            terms.add(Space::EXPIRY, &(seconds + lifetime).to_be_bytes());
+        }
+    }
+}
+
+impl UniqueKey {
+    /// The logical partition and the values: equal for two documents that may not both exist. A
+    /// missing value counts as null, numbers are equal by value.
+    pub(super) fn value(&self, document: &Value, epk: &EffectivePartitionKey) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.push(epk.as_bytes().len() as u8);
+        bytes.extend_from_slice(epk.as_bytes());
+        for path in &self.paths {
+            match follow(document, path) {
+                Value::Undefined => bytes.extend_from_slice(b"null"),
+                value => write_json(value, &mut bytes),
+            }
+            bytes.push(0);
+        }
+        bytes
+    }
+}
+
+/// What the query language has to know of a container.
+fn query_schema(properties: &ContainerProperties) -> sql::Schema {
+    let computed = properties.computed_properties.iter();
+    let vectors = properties.vector_embedding_policy.vector_embeddings.iter();
+    let language = properties.full_text_policy.default_language.as_deref();
+    sql::Schema {
+        computed_properties: computed
+            .map(|property| sql::ComputedProperty {
+                name: property.name.as_str().into(),
+                query: property.query.clone(),
+            })
+            .collect(),
+        geometry: match properties.geospatial_config.kind {
+            GeospatialType::Geography => sql::GeometryKind::Geography,
+            GeospatialType::Geometry => sql::GeometryKind::Geometry,
+        },
+        vector_policies: vectors
+            .map(|vector| sql::VectorPolicy {
+                path: vector.path.clone(),
+                distance: match vector.distance() {
+                    DistanceFunction::Cosine => sql::DistanceFunction::Cosine,
+                    DistanceFunction::DotProduct => sql::DistanceFunction::DotProduct,
+                    DistanceFunction::Euclidean => sql::DistanceFunction::Euclidean,
+                },
+            })
+            .collect(),
+        full_text_language: language.and_then(sql::FullTextLanguage::from_tag).unwrap_or_default(),
+    }
+}
