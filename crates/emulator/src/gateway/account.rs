@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use protocol::authorization::Key;
+use protocol::authorization::AccountKey;
 
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
@@ -22,7 +22,7 @@ pub struct Account {
     /// account with that name.
     pub(crate) name: String,
     /// What clients sign with.
-    pub(crate) key: Key,
+    pub(crate) key: AccountKey,
     /// Where the account is, who writes, and what a read may miss.
     pub(crate) regions: Arc<Regions>,
     /// Physical partitions of every new container; decided by its throughput when absent.
@@ -49,7 +49,7 @@ pub struct Account {
 #[derive(Clone, Debug)]
 pub struct AccountSettings {
     /// What clients sign with.
-    pub key: Key,
+    pub key: AccountKey,
     /// Where the account is, who writes, and what a read may miss.
     pub topology: Topology,
     /// Physical partitions of every new container; decided by its throughput when absent.
