@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use azure_core::credentials::TokenCredential;
 use azure_core::http::Url;
-use protocol::authorization::Key;
+use protocol::authorization::AccountKey;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::authorization::Credential;
@@ -27,7 +27,7 @@ impl Account {
 
     /// The account at `endpoint`, asked with an account key as the portal shows it.
     pub fn with_key(endpoint: &str, key: &str) -> Result<Account> {
-        let key = Key::from_base64(key).map_err(|_| {
+        let key = AccountKey::from_base64(key).map_err(|_| {
             Error::new(ErrorKind::Configuration, "the account key is not base64; copy it whole")
         })?;
         Account::new(endpoint, Credential::Key(key))

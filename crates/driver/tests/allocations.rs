@@ -21,7 +21,7 @@ use perihelion_driver::transport::header_list::HeaderList;
 use perihelion_driver::transport::outcome::{Answer, TransportOutcome};
 use perihelion_driver::transport::request::{ExecutionContext, Outgoing, TransportRequest};
 use perihelion_driver::transport::{AttemptLimits, Transport};
-use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::partition::PartitionKey;
 use protocol::status::Status;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -59,7 +59,7 @@ async fn choosing_a_shard_allocates_nothing_and_a_request_a_handful() {
         (HttpClientConfig::default(), ShardingConfig::default(), Clock::machine());
     let adaptive = AdaptiveTransport::new(Arc::new(Memories), client, sharding, clock.clone());
     let url = Url::parse("https://one.example/").expect("a URL");
-    let key = Credential::Key(Key::from_base64(EMULATOR_KEY).expect("a key"));
+    let key = Credential::Key(AccountKey::from_base64(EMULATOR_KEY).expect("a key"));
     let transport = Transport::new(Arc::new(adaptive.expect("valid")), key, &url, None, clock.clone());
     let endpoint = Endpoint::regional(Region::new("West US"), url);
     let operation = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single("k"), "1");

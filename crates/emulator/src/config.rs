@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 
 use protocol::account::ConsistencyLevel;
-use protocol::authorization::{BadKey, EMULATOR_KEY, Key};
+use protocol::authorization::{AccountKey, AccountKeyError, EMULATOR_KEY};
 
 use clock::Clock;
 use engine::charge::RequestUnits;
@@ -89,8 +89,10 @@ impl Default for EmulatorConfig {
 
 impl EmulatorConfig {
     /// The key clients sign with, or why that cannot be one.
-    pub(crate) fn account_key(&self) -> Result<Key, StartError> {
-        self.key.parse().map_err(|error: BadKey| StartError::InvalidKey { reason: error.to_string() })
+    pub(crate) fn account_key(&self) -> Result<AccountKey, StartError> {
+        self.key
+            .parse()
+            .map_err(|error: AccountKeyError| StartError::InvalidKey { reason: error.to_string() })
     }
 }
 

@@ -148,12 +148,12 @@ pub enum ConsistencyLevel {
 
 impl ConsistencyLevel {
     /// Whether a request may ask for this level of an account with `default`: only for less.
-    pub fn may_be_asked_of(self, default: ConsistencyLevel) -> bool {
+    pub fn is_allowed_by(self, default: ConsistencyLevel) -> bool {
         self <= default
     }
 
     /// The word of headers and bodies.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             ConsistencyLevel::Eventual => "Eventual",
             ConsistencyLevel::ConsistentPrefix => "ConsistentPrefix",
@@ -176,20 +176,20 @@ impl ConsistencyLevel {
 /// A word that is no consistency level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a consistency level: expected Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual")]
-pub struct BadConsistencyLevel;
+pub struct ConsistencyLevelError;
 
 impl FromStr for ConsistencyLevel {
-    type Err = BadConsistencyLevel;
+    type Err = ConsistencyLevelError;
 
-    fn from_str(word: &str) -> Result<ConsistencyLevel, BadConsistencyLevel> {
+    fn from_str(word: &str) -> Result<ConsistencyLevel, ConsistencyLevelError> {
         let mut levels = ConsistencyLevel::ALL.into_iter();
-        levels.find(|level| level.word().eq_ignore_ascii_case(word)).ok_or(BadConsistencyLevel)
+        levels.find(|level| level.name().eq_ignore_ascii_case(word)).ok_or(ConsistencyLevelError)
     }
 }
 
 impl fmt::Display for ConsistencyLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -283,12 +283,12 @@ mod tests {
     #[test]
     fn a_request_may_only_weaken_the_default() {
         for (asked, index) in ConsistencyLevel::ALL.into_iter().zip(0..) {
-            assert_eq!(asked.word().parse(), Ok(asked));
+            assert_eq!(asked.name().parse(), Ok(asked));
             for (default, limit) in ConsistencyLevel::ALL.into_iter().zip(0..) {
-                assert_eq!(asked.may_be_asked_of(default), index <= limit, "{asked} of {default}");
+                assert_eq!(asked.is_allowed_by(default), index <= limit, "{asked} of {default}");
             }
         }
         assert_eq!("strong".parse(), Ok(ConsistencyLevel::Strong));
-        assert_eq!("Strongest".parse::<ConsistencyLevel>(), Err(BadConsistencyLevel));
+        assert_eq!("Strongest".parse::<ConsistencyLevel>(), Err(ConsistencyLevelError));
     }
 }

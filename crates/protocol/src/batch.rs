@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::number::write_double;
-use crate::partition::{BadPartitionKey, PartitionKey, PartitionKeyHeader};
+use crate::partition::{PartitionKey, PartitionKeyError, PartitionKeyHeader};
 use crate::status::{Status, SubStatus};
 
 /// The most operations of one batch.
@@ -100,7 +100,7 @@ pub struct BatchOperation<'a> {
 
 /// A batch that is refused as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadBatch {
+pub enum BatchError {
     /// Nothing to do.
     #[error("Batch request has no operations.")]
     Empty,
@@ -123,14 +123,15 @@ pub enum BadBatch {
     },
 }
 
-impl BadBatch {
+impl BatchError {
     /// What it is answered with.
     pub fn status(&self) -> Status {
         match self {
-            BadBatch::TooLarge => Status::REQUEST_ENTITY_TOO_LARGE,
-            BadBatch::Empty | BadBatch::TooMany | BadBatch::Malformed(_) | BadBatch::MissingMember { .. } => {
-                Status::BAD_REQUEST
-            }
+            BatchError::TooLarge => Status::REQUEST_ENTITY_TOO_LARGE,
+            BatchError::Empty
+            | BatchError::TooMany
+            | BatchError::Malformed(_)
+            | BatchError::MissingMember { .. } => Status::BAD_REQUEST,
         }
     }
 }
@@ -138,16 +139,16 @@ impl BadBatch {
 /// Reads the body of a batch.
 ///
 /// Cost: one pass; allocates the list, and ids only if they have escapes.
-pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BadBatch> {
+pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BatchError> {
     if body.len() > BATCH_BYTES_MAX {
-        return Err(BadBatch::TooLarge);
+        return Err(BatchError::TooLarge);
     }
     let operations: Vec<BatchOperation<'_>> =
-        serde_json::from_slice(body).map_err(|error| BadBatch::Malformed(error.to_string()))?;
+        serde_json::from_slice(body).map_err(|error| BatchError::Malformed(error.to_string()))?;
     match operations.len() {
-        0 => return Err(BadBatch::Empty),
+        0 => return Err(BatchError::Empty),
         1..=BATCH_OPERATIONS_MAX => {}
-        _ => return Err(BadBatch::TooMany),
+        _ => return Err(BatchError::TooMany),
     }
     operations.iter().try_for_each(BatchOperation::check)?;
     Ok(operations)
@@ -180,19 +181,19 @@ impl<'a> BatchOperation<'a> {
     }
 
     /// The same, read.
-    pub fn partition_key(&self) -> Result<Option<PartitionKeyHeader>, BadPartitionKey> {
+    pub fn partition_key(&self) -> Result<Option<PartitionKeyHeader>, PartitionKeyError> {
         self.partition_key_text().map(|text| PartitionKey::parse_header(&text)).transpose()
     }
 
     /// Whether it states all it has to.
-    fn check(&self) -> Result<(), BadBatch> {
+    fn check(&self) -> Result<(), BatchError> {
         for member in self.operation_type.needs() {
             let (member, is_stated) = match member {
                 Member::Id => ("id", self.id.is_some()),
                 Member::ResourceBody => ("resourceBody", self.resource_body.is_some()),
             };
             if !is_stated {
-                return Err(BadBatch::MissingMember { operation: self.operation_type.name(), member });
+                return Err(BatchError::MissingMember { operation: self.operation_type.name(), member });
             }
         }
         Ok(())
@@ -363,14 +364,14 @@ mod tests {
         let read = r#"{"operationType":"Read","id":"1"}"#;
         let many = |count: usize| format!("[{}]", vec![read; count].join(","));
         assert_eq!(parse_operations(many(100).as_bytes()).map(|batch| batch.len()).ok(), Some(100));
-        assert_eq!(parse_operations(many(101).as_bytes()).err(), Some(BadBatch::TooMany));
-        assert_eq!(parse_operations(b"[]").err(), Some(BadBatch::Empty));
+        assert_eq!(parse_operations(many(101).as_bytes()).err(), Some(BatchError::TooMany));
+        assert_eq!(parse_operations(b"[]").err(), Some(BatchError::Empty));
         let large = vec![b' '; BATCH_BYTES_MAX + 1];
         let error = parse_operations(&large).expect_err("too large");
-        assert_eq!((error.status(), BadBatch::Empty.status()), (Status(413), Status(400)));
-        assert_eq!(BadBatch::Empty.to_string(), "Batch request has no operations.");
+        assert_eq!((error.status(), BatchError::Empty.status()), (Status(413), Status(400)));
+        assert_eq!(BatchError::Empty.to_string(), "Batch request has no operations.");
         assert_eq!(
-            BadBatch::TooMany.to_string(),
+            BatchError::TooMany.to_string(),
             "Batch request has more operations than what is supported."
         );
         for body in [
@@ -383,7 +384,7 @@ mod tests {
             r#"[{"operationType":"Read","id":1}]"#,
             r#"[{"operationType":"Read","id":"1","ifMatch":5}]"#,
         ] {
-            assert!(matches!(parse_operations(body.as_bytes()), Err(BadBatch::Malformed(_))), "{body}");
+            assert!(matches!(parse_operations(body.as_bytes()), Err(BatchError::Malformed(_))), "{body}");
         }
     }
 
@@ -404,7 +405,7 @@ mod tests {
                 let outcome = parse_operations(body.as_bytes());
                 match missing.contains(&without) {
                     true => assert!(
-                        matches!(outcome, Err(BadBatch::MissingMember { member, .. }) if member == without),
+                        matches!(outcome, Err(BatchError::MissingMember { member, .. }) if member == without),
                         "{body}"
                     ),
                     false => assert!(outcome.is_ok(), "{body}"),

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::{INVALID_INPUT, InvalidDefinition};
+use crate::container::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
 /// Everything a database's owner decides: its name.
@@ -17,9 +17,9 @@ pub struct DatabaseProperties {
 
 impl DatabaseProperties {
     /// Reads and checks the body of a create.
-    pub fn parse(body: &[u8]) -> Result<DatabaseProperties, InvalidDefinition> {
+    pub fn parse(body: &[u8]) -> Result<DatabaseProperties, DefinitionError> {
         let properties: DatabaseProperties = serde_json::from_slice(body)
-            .map_err(|error| InvalidDefinition { message: format!("{INVALID_INPUT}. {error}") })?;
+            .map_err(|error| DefinitionError { message: format!("{INVALID_INPUT}. {error}") })?;
         check_name(&properties.id)?;
         Ok(properties)
     }

@@ -79,7 +79,7 @@ pub struct JsonPointer(Vec<String>);
 
 /// A patch the service answers with 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadPatch {
+pub enum PatchError {
     /// Not a patch at all.
     #[error("The patch is not a JSON object with operations, or an array of them: {0}")]
     Malformed(String),
@@ -116,8 +116,8 @@ pub enum BadPatch {
 
 impl<'a> PatchRequest<'a> {
     /// Reads the body of a PATCH: an object with operations, or just the operations.
-    pub fn parse(body: &'a [u8]) -> Result<PatchRequest<'a>, BadPatch> {
-        let malformed = |error: serde_json::Error| BadPatch::Malformed(error.to_string());
+    pub fn parse(body: &'a [u8]) -> Result<PatchRequest<'a>, PatchError> {
+        let malformed = |error: serde_json::Error| PatchError::Malformed(error.to_string());
         let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
         let wire = if is_list {
             WireRequest { operations: serde_json::from_slice(body).map_err(malformed)?, condition: None }
@@ -125,9 +125,9 @@ impl<'a> PatchRequest<'a> {
             serde_json::from_slice(body).map_err(malformed)?
         };
         match wire.operations.len() {
-            0 => return Err(BadPatch::Empty),
+            0 => return Err(PatchError::Empty),
             1..=PATCH_OPERATIONS_MAX => {}
-            count => return Err(BadPatch::TooMany(count)),
+            count => return Err(PatchError::TooMany(count)),
         }
         let operations = wire.operations.into_iter().map(WireOperation::read).collect::<Result<_, _>>()?;
         Ok(PatchRequest { operations, condition: wire.condition })
@@ -161,7 +161,7 @@ impl<V> PatchOperation<V> {
 
     /// Checks that nothing is touched that cannot change: the id, system properties, and whatever
     /// holds the partition key or is part of it.
-    pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), BadPatch> {
+    pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), PatchError> {
         let (path, from) = self.targets();
         for pointer in [Some(path), from].into_iter().flatten() {
             let segments = pointer.segments();
@@ -172,7 +172,7 @@ impl<V> PatchOperation<V> {
                 .iter()
                 .any(|path| path.segments().starts_with(segments) || segments.starts_with(path.segments()));
             if is_system || holds_key {
-                return Err(BadPatch::Protected(pointer.to_string()));
+                return Err(PatchError::Protected(pointer.to_string()));
             }
         }
         Ok(())
@@ -219,8 +219,8 @@ impl<V: Serialize> Serialize for PatchOperation<V> {
 
 impl JsonPointer {
     /// Takes a path apart. The whole item cannot be meant.
-    pub fn parse(text: &str) -> Result<JsonPointer, BadPatch> {
-        let bad = || BadPatch::BadPath(text.to_owned());
+    pub fn parse(text: &str) -> Result<JsonPointer, PatchError> {
+        let bad = || PatchError::BadPath(text.to_owned());
         let segments = text.strip_prefix('/').filter(|rest| !rest.is_empty()).ok_or_else(bad)?;
         let segments = segments.split('/').map(|segment| unescape(segment).ok_or_else(bad));
         segments.collect::<Result<_, _>>().map(JsonPointer)
@@ -281,13 +281,13 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 impl<'a> WireOperation<'a> {
-    fn read(self) -> Result<PatchOperation<&'a RawValue>, BadPatch> {
+    fn read(self) -> Result<PatchOperation<&'a RawValue>, PatchError> {
         const NAMES: [&str; 6] = ["add", "set", "replace", "remove", "incr", "move"];
         let name = NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(&self.op));
         // The documentation's word for `incr`.
         let name = name.or_else(|| self.op.eq_ignore_ascii_case("increment").then_some("incr"));
-        let operation = name.ok_or_else(|| BadPatch::UnknownOperation(self.op.into_owned()))?;
-        let missing = |member| BadPatch::MissingMember { operation, member };
+        let operation = name.ok_or_else(|| PatchError::UnknownOperation(self.op.into_owned()))?;
+        let missing = |member| PatchError::MissingMember { operation, member };
         let path = JsonPointer::parse(&self.path.ok_or_else(|| missing("path"))?)?;
         let value = self.value.ok_or_else(|| missing("value"));
         Ok(match operation {
@@ -298,14 +298,14 @@ impl<'a> WireOperation<'a> {
             "incr" => {
                 let by = value?;
                 if !by.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-                    return Err(BadPatch::NotANumber(by.get().chars().take(64).collect()));
+                    return Err(PatchError::NotANumber(by.get().chars().take(64).collect()));
                 }
                 PatchOperation::Increment { path, by }
             }
             _ => {
                 let from = JsonPointer::parse(&self.from.ok_or_else(|| missing("from"))?)?;
                 if path != from && path.segments().starts_with(from.segments()) {
-                    return Err(BadPatch::MoveIntoItself(from.to_string()));
+                    return Err(PatchError::MoveIntoItself(from.to_string()));
                 }
                 PatchOperation::Move { from, path }
             }
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(body: &str) -> Result<PatchRequest<'_>, BadPatch> {
+    fn parse(body: &str) -> Result<PatchRequest<'_>, PatchError> {
         PatchRequest::parse(body.as_bytes())
     }
 
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn bad_patches_say_what_is_wrong() {
-        use BadPatch as Bad;
+        use PatchError as Bad;
         let missing = |operation, member| Bad::MissingMember { operation, member };
         for (body, expected) in [
             ("[]", Bad::Empty),

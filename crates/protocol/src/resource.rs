@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::InvalidDefinition;
+use crate::container::DefinitionError;
 use crate::status::Status;
 
 /// What the service adds to everything it keeps.
@@ -30,7 +30,7 @@ pub const NAME_CHARACTERS_MAX: usize = 255;
 pub const ITEM_ID_BYTES_MAX: usize = 1023;
 
 /// Checks the id of anything but an item: not empty, at most 255 characters, none of `/ \ ? #`.
-pub fn check_name(id: &str) -> Result<(), InvalidDefinition> {
+pub fn check_name(id: &str) -> Result<(), DefinitionError> {
     if id.is_empty() || id.chars().count() > NAME_CHARACTERS_MAX {
         return Err(bad_name(id, "255"));
     }
@@ -38,28 +38,28 @@ pub fn check_name(id: &str) -> Result<(), InvalidDefinition> {
 }
 
 /// Checks the id of an item: not empty, at most 1023 bytes, neither `/` nor `\`.
-pub fn check_item_id(id: &str) -> Result<(), InvalidDefinition> {
+pub fn check_item_id(id: &str) -> Result<(), DefinitionError> {
     if id.is_empty() || id.len() > ITEM_ID_BYTES_MAX {
         return Err(bad_name(id, "1024"));
     }
     refuse_characters(id, &['/', '\\'])
 }
 
-fn bad_name(id: &str, limit: &str) -> InvalidDefinition {
+fn bad_name(id: &str, limit: &str) -> DefinitionError {
     let shown: String = id.chars().take(64).collect();
     let message = format!(
         "The input name '{shown}' is invalid. Ensure to provide a unique non-empty string less than '{limit}' \
          characters."
     );
-    InvalidDefinition { message }
+    DefinitionError { message }
 }
 
-fn refuse_characters(id: &str, refused: &[char]) -> Result<(), InvalidDefinition> {
+fn refuse_characters(id: &str, refused: &[char]) -> Result<(), DefinitionError> {
     match id.chars().find(|character| refused.contains(character)) {
         None => Ok(()),
         Some(character) => {
             let message = format!("The input name '{id}' is invalid. It must not contain '{character}'.");
-            Err(InvalidDefinition { message })
+            Err(DefinitionError { message })
         }
     }
 }

@@ -141,7 +141,7 @@ pub struct OfferRid(pub u32);
 /// Text that is not an id of the kind asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a resource id of this kind")]
-pub struct BadResourceId;
+pub struct ResourceIdError;
 
 /// Any id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,13 +169,13 @@ impl ResourceId {
     /// something has the id is another question.
     ///
     /// Cost: constant, without an allocation; text that is too long is refused unread.
-    pub fn parse(text: &str) -> Result<ResourceId, BadResourceId> {
+    pub fn parse(text: &str) -> Result<ResourceId, ResourceIdError> {
         if text.is_empty() || text.len() > TEXT_MAX {
-            return Err(BadResourceId);
+            return Err(ResourceIdError);
         }
         let mut buffer = [0; TEXT_MAX];
-        let length = BASE64.decode_slice(text, &mut buffer).map_err(|_| BadResourceId)?;
-        ResourceId::from_bytes(&buffer[..length]).ok_or(BadResourceId)
+        let length = BASE64.decode_slice(text, &mut buffer).map_err(|_| ResourceIdError)?;
+        ResourceId::from_bytes(&buffer[..length]).ok_or(ResourceIdError)
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<ResourceId> {
@@ -279,9 +279,9 @@ impl fmt::Display for ResourceId {
 }
 
 impl FromStr for ResourceId {
-    type Err = BadResourceId;
+    type Err = ResourceIdError;
 
-    fn from_str(text: &str) -> Result<ResourceId, BadResourceId> {
+    fn from_str(text: &str) -> Result<ResourceId, ResourceIdError> {
         ResourceId::parse(text)
     }
 }
@@ -302,12 +302,12 @@ macro_rules! typed_id {
         }
 
         impl FromStr for $kind {
-            type Err = BadResourceId;
+            type Err = ResourceIdError;
 
-            fn from_str(text: &str) -> Result<$kind, BadResourceId> {
+            fn from_str(text: &str) -> Result<$kind, ResourceIdError> {
                 match ResourceId::parse(text)? {
                     ResourceId::$variant(rid) => Ok(rid),
-                    _ => Err(BadResourceId),
+                    _ => Err(ResourceIdError),
                 }
             }
         }

@@ -74,12 +74,12 @@ impl ResourceType {
     ];
 
     /// The type a word stands for.
-    pub fn from_word(word: &str) -> Option<ResourceType> {
+    pub fn from_path_segment(word: &str) -> Option<ResourceType> {
         ResourceType::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
     }
 
     /// The word of the path, which is also the one that is signed; empty for the account.
-    pub fn word(self) -> &'static str {
+    pub fn path_segment(self) -> &'static str {
         match self {
             ResourceType::Account => "",
             ResourceType::Database => "dbs",
@@ -103,7 +103,7 @@ impl ResourceType {
     }
 
     /// The member of a feed's envelope that holds its entries.
-    pub fn plural(self) -> &'static str {
+    pub fn feed_property(self) -> &'static str {
         match self {
             ResourceType::Account => "DatabaseAccounts",
             ResourceType::Database => "Databases",
@@ -153,13 +153,13 @@ impl ResourceType {
 
 impl fmt::Display for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.path_segment())
     }
 }
 
 /// One level: a word, and the id behind it unless the whole feed is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level<'a> {
+pub struct PathSegment<'a> {
     /// What it is.
     pub kind: ResourceType,
     /// Which one, decoded; `None` at the end of a feed's path.
@@ -174,13 +174,13 @@ const LEVELS_MAX: usize = 4;
 pub struct ResourcePath<'a> {
     /// Without slashes at either end.
     raw: &'a str,
-    levels: [Option<Level<'a>>; LEVELS_MAX],
+    levels: [Option<PathSegment<'a>>; LEVELS_MAX],
     depth: usize,
 }
 
 /// A path that leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum BadResourcePath {
+pub enum ResourcePathError {
     /// A word that is unknown, or in the wrong place.
     #[error("segment {0} of the path is not a resource type that can be there")]
     UnknownType(usize),
@@ -197,7 +197,7 @@ impl<'a> ResourcePath<'a> {
     /// so that an escaped slash stays in its id, and `+` is itself.
     ///
     /// Cost: one pass; allocates only for ids with escapes.
-    pub fn parse(path: &'a str) -> Result<ResourcePath<'a>, BadResourcePath> {
+    pub fn parse(path: &'a str) -> Result<ResourcePath<'a>, ResourcePathError> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let raw = path.strip_suffix('/').unwrap_or(path);
         let mut parsed = ResourcePath { raw, levels: [const { None }; LEVELS_MAX], depth: 0 };
@@ -207,15 +207,15 @@ impl<'a> ResourcePath<'a> {
         let mut parent = None;
         let mut segments = segments(raw).enumerate();
         while let Some((index, word)) = segments.next() {
-            let kind = ResourceType::from_word(word).filter(|kind| kind.parent() == parent);
-            let kind = kind.ok_or(BadResourcePath::UnknownType(index))?;
+            let kind = ResourceType::from_path_segment(word).filter(|kind| kind.parent() == parent);
+            let kind = kind.ok_or(ResourcePathError::UnknownType(index))?;
             let id = match segments.next() {
                 None => None,
-                Some((index, "")) => return Err(BadResourcePath::EmptyId(index)),
-                Some((index, id)) => Some(decode(id).ok_or(BadResourcePath::NotText(index))?),
+                Some((index, "")) => return Err(ResourcePathError::EmptyId(index)),
+                Some((index, id)) => Some(decode(id).ok_or(ResourcePathError::NotText(index))?),
             };
             // Parents are checked, so a path cannot be deeper than the deepest type.
-            parsed.levels[parsed.depth] = Some(Level { kind, id });
+            parsed.levels[parsed.depth] = Some(PathSegment { kind, id });
             parsed.depth += 1;
             parent = Some(kind);
         }
@@ -223,7 +223,7 @@ impl<'a> ResourcePath<'a> {
     }
 
     /// The levels, outermost first; none for the account.
-    pub fn levels(&self) -> impl DoubleEndedIterator<Item = &Level<'a>> + ExactSizeIterator {
+    pub fn levels(&self) -> impl DoubleEndedIterator<Item = &PathSegment<'a>> + ExactSizeIterator {
         self.levels[..self.depth]
             .iter()
             .map(|level| level.as_ref().expect("levels up to the depth are filled"))
@@ -282,7 +282,7 @@ impl<'a> ResourcePath<'a> {
                 if !link.is_empty() {
                     link.push('/');
                 }
-                link.push_str(level.kind.word());
+                link.push_str(level.kind.path_segment());
                 link.push('/');
                 link.push_str(id);
             }
@@ -367,11 +367,11 @@ mod tests {
     #[test]
     fn words_and_types_belong_together() {
         for (word, kind) in ResourceType::WORDS {
-            assert_eq!(kind.word(), word);
-            assert_eq!(ResourceType::from_word(word), Some(kind));
+            assert_eq!(kind.path_segment(), word);
+            assert_eq!(ResourceType::from_path_segment(word), Some(kind));
         }
-        assert_eq!(ResourceType::from_word("Docs"), None);
-        assert_eq!(ResourceType::Item.plural(), "Documents");
+        assert_eq!(ResourceType::from_path_segment("Docs"), None);
+        assert_eq!(ResourceType::Item.feed_property(), "Documents");
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere_say_at_which_segment() {
-        use BadResourcePath::{EmptyId, NotText, UnknownType};
+        use ResourcePathError::{EmptyId, NotText, UnknownType};
         for (path, expected) in [
             ("/nothing", UnknownType(0)),
             ("/colls", UnknownType(0)),

@@ -37,7 +37,7 @@ pub struct RegionProgress {
 /// A token that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("session token: expected `range:version#lsn[#region=lsn]`, found `{found}`")]
-pub struct BadSessionToken {
+pub struct SessionTokenError {
     /// The part that could not be read, cut to a reasonable length.
     pub found: String,
 }
@@ -45,7 +45,7 @@ pub struct BadSessionToken {
 /// Two tokens of one version that do not name the same regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("session tokens of the same version name different regions")]
-pub struct RegionsDiffer;
+pub struct RegionMismatchError;
 
 impl PartitionToken {
     /// The single-region form.
@@ -56,7 +56,7 @@ impl PartitionToken {
     /// Reads one token, without commas. The bare form `0:5` counts as version −1.
     ///
     /// Cost: one pass; allocates only for the regions, if it names any.
-    pub fn parse(text: &str) -> Result<PartitionToken, BadSessionToken> {
+    pub fn parse(text: &str) -> Result<PartitionToken, SessionTokenError> {
         let text = text.trim();
         let (range, rest) = cut(text, b':').ok_or_else(|| bad(text))?;
         let range = range.parse().map_err(|_| bad(text))?;
@@ -96,12 +96,12 @@ impl PartitionToken {
     /// What was seen by either, as the clients put it together: the higher version gives the
     /// regions; within one version both must name the same ones. The ranges are the caller's
     /// business: after a split a parent's token is merged into a child's.
-    pub fn merge(&self, other: &PartitionToken) -> Result<PartitionToken, RegionsDiffer> {
+    pub fn merge(&self, other: &PartitionToken) -> Result<PartitionToken, RegionMismatchError> {
         let (newer, older) = if self.version >= other.version { (self, other) } else { (other, self) };
         let same_regions = newer.regions.len() == older.regions.len()
             && newer.regions.iter().all(|progress| older.region(progress.region).is_some());
         if newer.version == older.version && !same_regions {
-            return Err(RegionsDiffer);
+            return Err(RegionMismatchError);
         }
         let regions = newer.regions.iter().map(|progress| {
             let seen = older.region(progress.region).and_then(|progress| progress.lsn);
@@ -128,14 +128,14 @@ fn cut(text: &str, separator: u8) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-fn bad(text: &str) -> BadSessionToken {
-    BadSessionToken { found: text.chars().take(64).collect() }
+fn bad(text: &str) -> SessionTokenError {
+    SessionTokenError { found: text.chars().take(64).collect() }
 }
 
 impl FromStr for PartitionToken {
-    type Err = BadSessionToken;
+    type Err = SessionTokenError;
 
-    fn from_str(text: &str) -> Result<PartitionToken, BadSessionToken> {
+    fn from_str(text: &str) -> Result<PartitionToken, SessionTokenError> {
         PartitionToken::parse(text)
     }
 }
@@ -156,11 +156,11 @@ pub struct SessionToken(Vec<PartitionToken>);
 
 impl SessionToken {
     /// Reads a comma-joined list; empty text is an empty list. Tokens of one range are merged.
-    pub fn parse(text: &str) -> Result<SessionToken, BadSessionToken> {
+    pub fn parse(text: &str) -> Result<SessionToken, SessionTokenError> {
         let mut token = SessionToken::default();
         for part in parts(text) {
             let partition = PartitionToken::parse(part)?;
-            token.record(partition).map_err(|RegionsDiffer| bad(part))?;
+            token.record(partition).map_err(|RegionMismatchError| bad(part))?;
         }
         Ok(token)
     }
@@ -168,7 +168,7 @@ impl SessionToken {
     /// Finds one range's token in a header without reading the others.
     ///
     /// Cost: one pass over the text, no list.
-    pub fn find(text: &str, range: RangeId) -> Result<Option<PartitionToken>, BadSessionToken> {
+    pub fn find(text: &str, range: RangeId) -> Result<Option<PartitionToken>, SessionTokenError> {
         for part in parts(text) {
             let part = part.trim();
             let (id, rest) = cut(part, b':').ok_or_else(|| bad(part))?;
@@ -190,7 +190,7 @@ impl SessionToken {
     }
 
     /// Adds what was seen of one partition to what is known of it.
-    pub fn record(&mut self, token: PartitionToken) -> Result<(), RegionsDiffer> {
+    pub fn record(&mut self, token: PartitionToken) -> Result<(), RegionMismatchError> {
         match self.0.iter_mut().find(|known| known.range == token.range) {
             Some(known) => *known = known.merge(&token)?,
             None => self.0.push(token),
@@ -205,7 +205,7 @@ impl SessionToken {
     }
 
     /// What was seen by either.
-    pub fn merge(mut self, other: SessionToken) -> Result<SessionToken, RegionsDiffer> {
+    pub fn merge(mut self, other: SessionToken) -> Result<SessionToken, RegionMismatchError> {
         for token in other.0 {
             self.record(token)?;
         }
@@ -218,9 +218,9 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl FromStr for SessionToken {
-    type Err = BadSessionToken;
+    type Err = SessionTokenError;
 
-    fn from_str(text: &str) -> Result<SessionToken, BadSessionToken> {
+    fn from_str(text: &str) -> Result<SessionToken, SessionTokenError> {
         SessionToken::parse(text)
     }
 }
@@ -324,8 +324,8 @@ mod tests {
             ("0:-1#5", "0:-1#7", Ok("0:-1#7")),
             ("0:1#5#1=9#2=-1", "0:1#7#1=3#2=4", Ok("0:1#7#1=9#2=4")),
             ("0:1#9#1=9", "0:2#7#1=3#2=4", Ok("0:2#9#1=9#2=4")),
-            ("0:1#5#1=9", "0:1#5#2=9", Err(RegionsDiffer)),
-            ("0:1#5#1=9", "0:1#5", Err(RegionsDiffer)),
+            ("0:1#5#1=9", "0:1#5#2=9", Err(RegionMismatchError)),
+            ("0:1#5#1=9", "0:1#5", Err(RegionMismatchError)),
         ] {
             let merged = token(left).merge(&token(right)).map(|token| token.to_string());
             assert_eq!(merged, expected.map(str::to_owned), "{left} + {right}");

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::container::{INVALID_INPUT, InvalidDefinition};
+use crate::container::{DefinitionError, INVALID_INPUT};
 use crate::resource::SystemProperties;
 use crate::resource_id::OfferRid;
 
@@ -50,7 +50,7 @@ impl Throughput {
     pub fn from_headers(
         manual: Option<&str>,
         autopilot: Option<&str>,
-    ) -> Result<Option<Throughput>, InvalidDefinition> {
+    ) -> Result<Option<Throughput>, DefinitionError> {
         let throughput = match (manual, autopilot) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {
@@ -74,7 +74,7 @@ impl Throughput {
     }
 
     /// Checks limits and steps.
-    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+    pub fn validate(&self) -> Result<(), DefinitionError> {
         match *self {
             Throughput::Manual(units) => {
                 let good = (MANUAL_MIN..=THROUGHPUT_MAX).contains(&units) && units % MANUAL_STEP == 0;
@@ -99,7 +99,7 @@ impl Throughput {
     }
 
     /// What an offer shows as `offerThroughput`: a tenth of autoscale's maximum.
-    pub fn shown(&self) -> u32 {
+    pub fn offer_throughput(&self) -> u32 {
         match *self {
             Throughput::Manual(units) => units,
             Throughput::Autoscale { max, .. } => max / 10,
@@ -107,26 +107,26 @@ impl Throughput {
     }
 }
 
-fn manual_out_of_range() -> InvalidDefinition {
+fn manual_out_of_range() -> DefinitionError {
     invalid(format!(
         "The offer should have valid throughput values between {MANUAL_MIN} and {THROUGHPUT_MAX} inclusive in \
          increments of {MANUAL_STEP}."
     ))
 }
 
-fn autoscale_below_minimum(max: i64) -> InvalidDefinition {
+fn autoscale_below_minimum(max: i64) -> DefinitionError {
     invalid(format!("Requested throughput {max} is less than required minimum throughput {AUTOSCALE_MIN}."))
 }
 
-fn autoscale_out_of_range() -> InvalidDefinition {
+fn autoscale_out_of_range() -> DefinitionError {
     invalid(format!(
         "The autoscale offer should have a valid maximum throughput between {AUTOSCALE_MIN} and {THROUGHPUT_MAX} \
          inclusive in increments of {AUTOSCALE_STEP}."
     ))
 }
 
-fn invalid(message: String) -> InvalidDefinition {
-    InvalidDefinition { message }
+fn invalid(message: String) -> DefinitionError {
+    DefinitionError { message }
 }
 
 /// An offer: the throughput of one database or container.
@@ -225,7 +225,7 @@ pub struct ThroughputPolicy {
 }
 
 impl AutopilotSettings {
-    fn throughput(&self) -> Result<Throughput, InvalidDefinition> {
+    fn throughput(&self) -> Result<Throughput, DefinitionError> {
         let max = u32::try_from(self.max_throughput).map_err(|_| match self.max_throughput {
             below @ ..0 => autoscale_below_minimum(below),
             _ => autoscale_out_of_range(),
@@ -257,7 +257,7 @@ impl Offer {
     }
 
     /// What the offer asks for, checked: the way to read the body of a replace.
-    pub fn throughput(&self) -> Result<Throughput, InvalidDefinition> {
+    pub fn throughput(&self) -> Result<Throughput, DefinitionError> {
         let throughput = match &self.content.offer_autopilot_settings {
             Some(settings) => settings.throughput()?,
             None => {
@@ -285,7 +285,7 @@ impl OfferContent {
             }),
         };
         OfferContent {
-            offer_throughput: i64::from(throughput.shown()),
+            offer_throughput: i64::from(throughput.offer_throughput()),
             offer_is_ru_per_minute_throughput_enabled: false,
             offer_minimum_throughput_parameters: Some(MinimumThroughput {
                 throughput_max_ever: i64::from(throughput.max()),

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::container::{INVALID_INPUT, InvalidDefinition};
+use crate::container::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
 /// The shortest and longest life of a token, in seconds.
@@ -34,7 +34,7 @@ impl User {
     }
 
     /// Reads and checks the body of a create or replace.
-    pub fn parse(body: &[u8]) -> Result<User, InvalidDefinition> {
+    pub fn parse(body: &[u8]) -> Result<User, DefinitionError> {
         let user: User = serde_json::from_slice(body).map_err(misread)?;
         check_name(&user.id)?;
         Ok(user)
@@ -54,33 +54,33 @@ pub enum PermissionMode {
 /// `Read`, and each compares the answer with its own word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct StatedMode {
+pub struct PermissionModeText {
     word: String,
     mode: PermissionMode,
 }
 
-impl StatedMode {
+impl PermissionModeText {
     /// What the word means.
     pub fn mode(&self) -> PermissionMode {
         self.mode
     }
 }
 
-impl TryFrom<String> for StatedMode {
+impl TryFrom<String> for PermissionModeText {
     type Error = String;
 
-    fn try_from(word: String) -> Result<StatedMode, String> {
+    fn try_from(word: String) -> Result<PermissionModeText, String> {
         let mode = match () {
             () if word.eq_ignore_ascii_case("read") => PermissionMode::Read,
             () if word.eq_ignore_ascii_case("all") => PermissionMode::All,
             () => return Err(format!("'{word}' is no permission mode, expected 'Read' or 'All'")),
         };
-        Ok(StatedMode { word, mode })
+        Ok(PermissionModeText { word, mode })
     }
 }
 
-impl From<StatedMode> for String {
-    fn from(stated: StatedMode) -> String {
+impl From<PermissionModeText> for String {
+    fn from(stated: PermissionModeText) -> String {
         stated.word
     }
 }
@@ -93,7 +93,7 @@ pub struct Permission {
     #[serde(default)]
     pub id: String,
     /// What it allows.
-    pub permission_mode: StatedMode,
+    pub permission_mode: PermissionModeText,
     /// On what: a link, by names or by ids.
     pub resource: String,
     /// On one logical partition only.
@@ -109,15 +109,15 @@ pub struct Permission {
 
 impl Permission {
     /// Reads and checks the body of a create or replace.
-    pub fn parse(body: &[u8]) -> Result<Permission, InvalidDefinition> {
+    pub fn parse(body: &[u8]) -> Result<Permission, DefinitionError> {
         let permission: Permission = serde_json::from_slice(body).map_err(misread)?;
         check_name(&permission.id)?;
         Ok(permission)
     }
 }
 
-fn misread(error: serde_json::Error) -> InvalidDefinition {
-    InvalidDefinition { message: format!("{INVALID_INPUT}. {error}") }
+fn misread(error: serde_json::Error) -> DefinitionError {
+    DefinitionError { message: format!("{INVALID_INPUT}. {error}") }
 }
 
 #[cfg(test)]

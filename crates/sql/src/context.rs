@@ -1,6 +1,6 @@
 //! What a query knows besides its text: the container it runs on, and the moment it runs at.
 //!
-//! [`Schema`] is fixed when a statement is prepared; [`Context`] arrives with each run. Both are
+//! [`QuerySchema`] is fixed when a statement is prepared; [`QueryContext`] arrives with each run. Both are
 //! plain data. Validating policies is the owner of the container's business, and compiling computed
 //! properties is the binder's.
 
@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 /// The part of a container's definition that changes what its queries mean.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Schema {
+pub struct QuerySchema {
     /// Properties computed from the item, in the order of the container's definition.
     pub computed_properties: Vec<ComputedProperty>,
     /// The surface on which coordinates lie.
@@ -117,7 +117,7 @@ impl FullTextLanguage {
     }
 }
 
-impl Schema {
+impl QuerySchema {
     /// The distance function of the vector at `path` (written as in the policy, `/a/b`), if the
     /// container declares one.
     pub fn distance_function(&self, path: &str) -> Option<DistanceFunction> {
@@ -127,7 +127,7 @@ impl Schema {
 
 /// What one run of a query takes from the outside world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct QueryContext {
     /// The current time, in ticks of 100 ns since the Unix epoch.
     pub now: i64,
     /// Where the run's random numbers start.
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn a_vector_path_has_the_distance_function_of_its_policy() {
-        let schema = Schema {
+        let schema = QuerySchema {
             vector_policies: vec![VectorPolicy {
                 path: "/embedding".to_owned(),
                 distance: DistanceFunction::Euclidean,
             }],
-            ..Schema::default()
+            ..QuerySchema::default()
         };
         assert_eq!(schema.distance_function("/embedding"), Some(DistanceFunction::Euclidean));
         assert_eq!(schema.distance_function("/other"), None);

@@ -87,7 +87,7 @@ impl SqlError {
     }
 
     /// The error in the form the service embeds in its message:
-    /// `{"errors":[{"severity","location","code","message"}]}`, or `{"Errors":["message"]}` for the few
+    /// `{"errors":[{"severity","location","bound","message"}]}`, or `{"Errors":["message"]}` for the few
     /// that have no code.
     pub fn errors_json(&self) -> String {
         if self.code == code::UNCODED {

@@ -1,7 +1,7 @@
 //! Text to tokens.
 //!
 //! In: the query text. Out: tokens with their spans, ended by [`Token::End`], or the first place that
-//! is no token. Cost grows with the text, which is limited to [`TEXT_MAX`] bytes.
+//! is no token. Cost grows with the text, which is limited to [`QUERY_TEXT_BYTES_MAX`] bytes.
 
 use smol_str::SmolStr;
 
@@ -10,7 +10,7 @@ use crate::token::{Span, Symbol, Token};
 use crate::value::Number;
 
 /// The longest query the service accepts, in bytes.
-pub const TEXT_MAX: usize = 512 * 1024;
+pub const QUERY_TEXT_BYTES_MAX: usize = 512 * 1024;
 
 /// A token and where it stands.
 #[derive(Clone, Debug)]
@@ -21,8 +21,11 @@ pub(crate) struct Spanned {
 
 /// Splits `text` into tokens.
 pub(crate) fn tokenize(text: &str) -> Result<Vec<Spanned>, SqlError> {
-    if text.len() > TEXT_MAX {
-        let message = format!("the query text is {} bytes long; at most {TEXT_MAX} are allowed", text.len());
+    if text.len() > QUERY_TEXT_BYTES_MAX {
+        let message = format!(
+            "the query text is {} bytes long; at most {QUERY_TEXT_BYTES_MAX} are allowed",
+            text.len()
+        );
         return Err(SqlError::new(code::SYNTAX, Span { start: 0, end: text.len() }, message));
     }
     let mut lexer = Lexer { text, at: 0 };
@@ -367,6 +370,6 @@ mod tests {
         ] {
             assert_eq!(tokenize(text).unwrap_err().start, start, "text: {text}");
         }
-        assert!(tokenize(&" ".repeat(TEXT_MAX + 1)).is_err());
+        assert!(tokenize(&" ".repeat(QUERY_TEXT_BYTES_MAX + 1)).is_err());
     }
 }

@@ -3,36 +3,39 @@
 //! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random
 //! draw) arrives in its context.
 //!
-//! Start with [`Statement::prepare`], then [`Run`] it over documents.
+//! Start with [`Statement::prepare`], then [`QueryExecution`] it over documents.
 
-pub mod access;
+pub mod access_path;
+pub mod ast;
 mod bind;
-mod code;
+mod bound;
 mod context;
-mod effort;
 mod error;
 mod evaluate;
+mod execution;
 mod functions;
 mod lexer;
 mod like;
 mod parser;
 mod plan;
-mod run;
 mod statement;
 mod token;
-pub mod tree;
 pub mod value;
+mod work_budget;
 
-pub use access::{Access, KeyFilter};
+pub use access_path::{AccessPath, PartitionKeyFilter};
 pub use bind::check_computed_property;
 pub use context::{
-    ComputedProperty, Context, DistanceFunction, FullTextLanguage, GeometryKind, Schema, VectorPolicy,
+    ComputedProperty, DistanceFunction, FullTextLanguage, GeometryKind, QueryContext, QuerySchema,
+    VectorPolicy,
 };
 pub use error::SqlError;
-pub use lexer::TEXT_MAX;
+pub use execution::{
+    HashableValue, InputDemand, InputOrder, QueryExecution, RowOrigin, UnmergedRow, run_reference,
+};
+pub use lexer::QUERY_TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
 pub use plan::{Feature, PlanError, SupportedFeatures};
-pub use run::{Flow, Identity, InputOrder, RowsOf, Run, UnmergedRow, run_naive};
-pub use statement::{Condition, Statement};
+pub use statement::{PatchCondition, Statement};
 pub use token::Span;
 pub use value::{Number, Object, Value};

@@ -6,16 +6,16 @@
 use protocol::container::PartitionKeyDefinition;
 use smol_str::SmolStr;
 
-use crate::access::{Access, KeyFilter};
+use crate::access_path::{AccessPath, PartitionKeyFilter};
+use crate::ast::{OrderBy, Query};
 use crate::bind::{Unbound, bind};
-use crate::code::{Code, Origin, Pipeline};
-use crate::context::{Context, Schema};
+use crate::bound::{Code, Origin, Pipeline};
+use crate::context::{QueryContext, QuerySchema};
 use crate::error::{SqlError, code};
 use crate::evaluate::{Frame, World};
+use crate::execution::{self, InputOrder, RowOrigin};
 use crate::functions::aggregate::Aggregate;
 use crate::parser::{parse_condition, parse_query};
-use crate::run::{self, InputOrder, RowsOf};
-use crate::tree::{OrderBy, Query};
 use crate::value::Value;
 
 /// A prepared query.
@@ -23,8 +23,8 @@ use crate::value::Value;
 pub struct Statement {
     query: Query,
     pipeline: Pipeline,
-    access: Access,
-    schema: Schema,
+    access: AccessPath,
+    schema: QuerySchema,
 }
 
 impl Statement {
@@ -33,7 +33,7 @@ impl Statement {
     pub fn prepare(
         text: &str,
         parameters: &[(SmolStr, Value)],
-        schema: &Schema,
+        schema: &QuerySchema,
     ) -> Result<Statement, SqlError> {
         Statement::with(text, parameters, schema, Unbound::Refuse)
     }
@@ -43,7 +43,7 @@ impl Statement {
     pub fn prepare_plan(
         text: &str,
         parameters: &[(SmolStr, Value)],
-        schema: &Schema,
+        schema: &QuerySchema,
     ) -> Result<Statement, SqlError> {
         Statement::with(text, parameters, schema, Unbound::Defer)
     }
@@ -51,12 +51,12 @@ impl Statement {
     fn with(
         text: &str,
         parameters: &[(SmolStr, Value)],
-        schema: &Schema,
+        schema: &QuerySchema,
         unbound: Unbound,
     ) -> Result<Statement, SqlError> {
         let query = parse_query(text)?;
         let pipeline = bind(&query, parameters, schema, unbound).map_err(|error| error.located_in(text))?;
-        let access = Access::of(&pipeline);
+        let access = AccessPath::of(&pipeline);
         Ok(Statement { query, pipeline, access, schema: schema.clone() })
     }
 
@@ -69,18 +69,18 @@ impl Statement {
         &self.pipeline
     }
 
-    pub(crate) fn schema(&self) -> &Schema {
+    pub(crate) fn schema(&self) -> &QuerySchema {
         &self.schema
     }
 
     /// What an index may do for it.
-    pub fn access(&self) -> &Access {
+    pub fn access_path(&self) -> &AccessPath {
         &self.access
     }
 
     /// Which logical partitions of a container with this key can match.
-    pub fn key_filter(&self, definition: &PartitionKeyDefinition) -> KeyFilter {
-        KeyFilter::of(&self.access.filter, definition)
+    pub fn partition_key_filter(&self, definition: &PartitionKeyDefinition) -> PartitionKeyFilter {
+        PartitionKeyFilter::of(&self.access.filter, definition)
     }
 
     /// Whether it reads documents. Without FROM there is exactly one row, whatever the container
@@ -104,10 +104,10 @@ impl Statement {
     }
 
     /// What each row is made of.
-    pub fn rows_of(&self) -> RowsOf {
+    pub fn row_origin(&self) -> RowOrigin {
         match &self.pipeline.origin {
-            Origin::Outer => RowsOf::Everything,
-            Origin::Documents | Origin::Rows(_) => run::rows_of(&self.pipeline),
+            Origin::Outer => RowOrigin::AllDocuments,
+            Origin::Documents | Origin::Rows(_) => execution::row_origin(&self.pipeline),
         }
     }
 
@@ -118,7 +118,7 @@ impl Statement {
 
     /// Whether rows come out while documents still go in.
     pub fn is_streaming(&self, order: InputOrder) -> bool {
-        run::is_streaming(&self.pipeline, order)
+        execution::is_streaming(&self.pipeline, order)
     }
 
     /// Whether each row is a stored document, unchanged: `SELECT *` or `SELECT VALUE alias` over the
@@ -131,7 +131,7 @@ impl Statement {
     }
 
     /// Whether the result depends only on how many documents WHERE accepts. They need not be looked
-    /// at when an index already knows their number; see [`Run::push_unread`](crate::Run::push_unread).
+    /// at when an index already knows their number; see [`QueryExecution::push_count`](crate::Run::push_unread).
     pub fn counts_documents_only(&self) -> bool {
         let Some(grouping) = &self.pipeline.grouping else { return false };
         self.reads_documents_directly()
@@ -169,20 +169,20 @@ impl Statement {
 
 /// A condition on one document: the `from c where …` of a patch.
 #[derive(Debug)]
-pub struct Condition {
+pub struct PatchCondition {
     filter: Code,
-    schema: Schema,
+    schema: QuerySchema,
 }
 
-impl Condition {
+impl PatchCondition {
     /// Reads `from alias where expression`.
-    pub fn parse(text: &str) -> Result<Condition, SqlError> {
+    pub fn parse(text: &str) -> Result<PatchCondition, SqlError> {
         let query = parse_condition(text)?;
-        let schema = Schema::default();
+        let schema = QuerySchema::default();
         let pipeline = bind(&query, &[], &schema, Unbound::Refuse).map_err(|error| error.located_in(text))?;
         let whole = matches!(pipeline.origin, Origin::Documents) && pipeline.sources.is_empty();
         match pipeline.filter {
-            Some(filter) if whole => Ok(Condition { filter, schema }),
+            Some(filter) if whole => Ok(PatchCondition { filter, schema }),
             _ => {
                 let message = "a condition has one source, the document: from c where …";
                 Err(SqlError::new(code::SYNTAX, query.span, message).located_in(text))
@@ -191,7 +191,7 @@ impl Condition {
     }
 
     /// Whether it holds for `document`. What cannot be evaluated does not hold.
-    pub fn holds(&self, document: &Value, context: &Context) -> bool {
+    pub fn is_met_by(&self, document: &Value, context: &QueryContext) -> bool {
         let world = World::new(*context, &self.schema);
         let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &world);
         holds && world.check().is_ok()
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn statement(text: &str) -> Statement {
-        Statement::prepare(text, &[], &Schema::default()).unwrap()
+        Statement::prepare(text, &[], &QuerySchema::default()).unwrap()
     }
 
     #[test]
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn unread_documents_count() {
         let statement = statement("SELECT VALUE {\"n\": COUNT(1)} FROM c");
-        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
-        run.push_unread(41);
+        let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
+        run.push_count(41);
         run.push(&Value::Null).unwrap();
         assert_eq!(run.finish().unwrap()[0].member("n"), &Value::from(42));
     }
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_limit_ends_a_streaming_run_early() {
         let statement = statement("SELECT TOP 2 * FROM c");
-        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
-        assert_eq!(run.push(&Value::from(1)), Ok(crate::Flow::Continue));
+        let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
+        assert_eq!(run.push(&Value::from(1)), Ok(crate::InputDemand::More));
         assert_eq!(run.drain().len(), 1);
-        assert_eq!(run.push(&Value::from(2)), Ok(crate::Flow::Enough));
-        assert_eq!(run.push(&Value::from(3)), Ok(crate::Flow::Enough));
+        assert_eq!(run.push(&Value::from(2)), Ok(crate::InputDemand::Enough));
+        assert_eq!(run.push(&Value::from(3)), Ok(crate::InputDemand::Enough));
         assert_eq!(run.finish().unwrap(), [Value::from(2)]);
     }
 
@@ -280,7 +280,7 @@ mod tests {
             ("from c where IS_DEFINED(c.b)", true),
         ] {
             assert_eq!(
-                Condition::parse(text).unwrap().holds(&document, &Context::default()),
+                PatchCondition::parse(text).unwrap().is_met_by(&document, &QueryContext::default()),
                 expected,
                 "{text}"
             );
@@ -293,7 +293,7 @@ mod tests {
             "from c join t in c.b where true",
             "from c.b where true",
         ] {
-            assert!(Condition::parse(text).is_err(), "{text}");
+            assert!(PatchCondition::parse(text).is_err(), "{text}");
         }
     }
 
@@ -326,14 +326,14 @@ mod tests {
             format!("SELECT VALUE x FROM {} AS x", wrap("(SELECT VALUE x FROM ", "c", " AS x)", inside)),
             format!("SELECT VALUE c{} FROM c", ".a".repeat(depth - 1)),
         ] {
-            let statement =
-                Statement::prepare(&text, &[], &Schema::default()).unwrap_or_else(|error| panic!("{error}"));
+            let statement = Statement::prepare(&text, &[], &QuerySchema::default())
+                .unwrap_or_else(|error| panic!("{error}"));
             let document = crate::value::parse(br#"{"a": true, "b": 2}"#).unwrap();
-            crate::run_naive(&statement, [&document], Context::default()).unwrap();
-            let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+            crate::run_reference(&statement, [&document], QueryContext::default()).unwrap();
+            let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
             run.push(&document).unwrap();
             run.finish().unwrap();
-            let printed = crate::tree::print_query(statement.query());
+            let printed = crate::ast::print_query(statement.query());
             assert_eq!(&crate::parse_query(&printed).unwrap(), statement.query());
         }
     }
@@ -341,8 +341,8 @@ mod tests {
     #[test]
     fn a_statement_with_unbound_parameters_does_not_run() {
         let statement =
-            Statement::prepare_plan("SELECT * FROM c WHERE c.a = @a", &[], &Schema::default()).unwrap();
-        let mut run = crate::Run::new(&statement, Context::default(), InputOrder::Any);
+            Statement::prepare_plan("SELECT * FROM c WHERE c.a = @a", &[], &QuerySchema::default()).unwrap();
+        let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
         assert_eq!(run.push(&Value::Null).unwrap_err().code, "SC2002");
     }
 }

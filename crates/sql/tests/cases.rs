@@ -32,7 +32,10 @@ use std::path::Path;
 
 use perihelion_sql as sql;
 use serde_json::Value as Json;
-use sql::{ComputedProperty, Context, InputOrder, Run, Schema, Statement, Value, run_naive, tree, value};
+use sql::{
+    ComputedProperty, InputOrder, QueryContext, QueryExecution, QuerySchema, Statement, Value, ast,
+    run_reference, value,
+};
 
 #[test]
 fn every_case_holds() {
@@ -70,7 +73,7 @@ fn every_case_holds() {
 struct Settings {
     items: Vec<Value>,
     parameters: Vec<(smol_str::SmolStr, Value)>,
-    schema: Schema,
+    schema: QuerySchema,
     now: Option<i64>,
 }
 
@@ -104,7 +107,7 @@ impl Case {
             let Settings { parameters, schema, .. } = &self.settings;
             let statement =
                 Statement::prepare(&self.query, parameters, schema).map_err(|error| error.to_string())?;
-            let found = statement.access().to_string();
+            let found = statement.access_path().to_string();
             if found != *expected {
                 return Err(format!("expected access {expected}\n   found access {found}"));
             }
@@ -167,14 +170,14 @@ impl Case {
         let Settings { items, parameters, schema, now } = &self.settings;
         let nothing = [json("{}")?];
         let items: &[Value] = if items.is_empty() { &nothing } else { items };
-        let context = Context { now: now.unwrap_or(NOW), random_seed: 1 };
+        let context = QueryContext { now: now.unwrap_or(NOW), random_seed: 1 };
         let statement = Statement::prepare(query, parameters, schema).map_err(|error| error.to_string())?;
         let planned = run(&statement, items, context);
-        let naive = run_naive(&statement, items, context).map_err(|error| error.to_string());
+        let naive = run_reference(&statement, items, context).map_err(|error| error.to_string());
         if planned != naive {
             return Err(format!("planned run gives {planned:?} but naive run gives {naive:?}"));
         }
-        let printed = tree::print_query(statement.query());
+        let printed = ast::print_query(statement.query());
         let again = Statement::prepare(&printed, parameters, schema)
             .map_err(|error| format!("its canonical form is refused: {error}\n{printed}"))?;
         if again.query() != statement.query() {
@@ -185,13 +188,13 @@ impl Case {
     }
 }
 
-fn run(statement: &Statement, items: &[Value], context: Context) -> Result<Vec<Value>, String> {
-    let mut run = Run::new(statement, context, InputOrder::Any);
+fn run(statement: &Statement, items: &[Value], context: QueryContext) -> Result<Vec<Value>, String> {
+    let mut run = QueryExecution::new(statement, context, InputOrder::Any);
     let mut rows = Vec::new();
     for item in items {
         let flow = run.push(item).map_err(|error| error.to_string())?;
         rows.extend(run.drain());
-        if flow == sql::Flow::Enough {
+        if flow == sql::InputDemand::Enough {
             break;
         }
     }
@@ -310,9 +313,9 @@ fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, fi
 
 /// `{"computedProperties": [{"name", "query"}], "geometry": "Geography" | "Geometry",
 /// "vectors": {"/path": "cosine"}, "language": "en-US"}`, every member optional.
-fn read_schema(text: &str) -> Option<Schema> {
+fn read_schema(text: &str) -> Option<QuerySchema> {
     let given: Json = serde_json::from_str(text).ok()?;
-    let mut schema = Schema::default();
+    let mut schema = QuerySchema::default();
     for (name, member) in given.as_object()? {
         match name.as_str() {
             "computedProperties" => {

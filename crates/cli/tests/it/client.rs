@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use emulator::WELL_KNOWN_KEY;
 use emulator::clock::Clock;
-use protocol::authorization::{Key, sign, signed_targets};
+use protocol::authorization::{AccountKey, sign, signed_targets};
 use protocol::resource_path::ResourcePath;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::binary::connect;
 /// One connection to an account.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
-    key: Key,
+    key: AccountKey,
 }
 
 /// What came back.
@@ -44,7 +44,7 @@ impl Client {
         stream.set_nodelay(true).expect("a socket option");
         Client {
             stream: BufReader::new(stream),
-            key: Key::from_base64(WELL_KNOWN_KEY).expect("the well-known key"),
+            key: AccountKey::from_base64(WELL_KNOWN_KEY).expect("the well-known key"),
         }
     }
 

@@ -9,7 +9,7 @@ use driver::query::{QueryOptions, QueryPages, ServicePages};
 use driver::{Error, ErrorKind};
 use futures::Stream;
 use futures::stream::try_unfold;
-use protocol::container::{KeyCoverage, PartitionKeyDefinition};
+use protocol::container::{KeyCompleteness, PartitionKeyDefinition};
 use protocol::partition::{EpkRange, effective_key, prefix_range};
 use protocol::status::{Status, SubStatus};
 use serde::Serialize;
@@ -220,10 +220,10 @@ pub(super) async fn range_of(key: &PartitionKey, container: &ContainerClient) ->
 
 /// The same, by a definition; none if the key is too long for it.
 fn stretch(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
-    match definition.coverage(key) {
-        KeyCoverage::Complete => Some(EpkRange::point(effective_key(definition, key))),
-        KeyCoverage::Prefix => Some(prefix_range(definition, key)),
-        KeyCoverage::TooLong => None,
+    match definition.completeness(key) {
+        KeyCompleteness::Complete => Some(EpkRange::point(effective_key(definition, key))),
+        KeyCompleteness::Prefix => Some(prefix_range(definition, key)),
+        KeyCompleteness::TooLong => None,
     }
 }
 

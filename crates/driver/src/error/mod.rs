@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::container::BadPath;
+use protocol::container::PartitionKeyPathError;
 use protocol::status::{Status, SubStatus};
 
 pub use self::kind::ErrorKind;
@@ -235,8 +235,8 @@ impl From<InvalidOption> for Error {
     }
 }
 
-impl From<BadPath> for Error {
-    fn from(bad: BadPath) -> Error {
+impl From<PartitionKeyPathError> for Error {
+    fn from(bad: PartitionKeyPathError) -> Error {
         Error::new(ErrorKind::BadRequest, bad.to_string()).with_source(bad)
     }
 }

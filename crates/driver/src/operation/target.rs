@@ -184,7 +184,7 @@ impl Target {
         let link = (escaped || self.link.is_some()).then(|| {
             let parent = self.signed_link();
             let slash = if parent.is_empty() { "" } else { "/" };
-            format!("{parent}{slash}{}/{id}", kind.word())
+            format!("{parent}{slash}{}/{id}", kind.path_segment())
         });
         let container = match kind {
             ResourceType::Container => self.database_id().map(|database| ContainerName::new(&database, id)),
@@ -203,7 +203,7 @@ impl Target {
             }
             Some(id) => {
                 let escaped = push_entry(&mut path, kind, id) || container.0.link.is_some();
-                (path.len(), escaped.then(|| format!("{}/{}/{id}", container.link(), kind.word())))
+                (path.len(), escaped.then(|| format!("{}/{}/{id}", container.link(), kind.path_segment())))
             }
         };
         Target {
@@ -266,7 +266,7 @@ fn push_word(path: &mut String, kind: ResourceType) {
     if !path.is_empty() {
         path.push('/');
     }
-    path.push_str(kind.word());
+    path.push_str(kind.path_segment());
 }
 
 /// Appends `word/id` and says whether the id had to be escaped, or cannot be in a path.

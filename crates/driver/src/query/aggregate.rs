@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use protocol::query::AggregateKind;
-use sql::value::{Kind, SmolStr, total_order};
-use sql::{Identity, Value};
+use sql::value::{SmolStr, ValueKind, total_order};
+use sql::{HashableValue, Value};
 
 use super::plan::{GroupOrderKey, GroupOutput, Grouping};
 use super::position::compare_keys;
@@ -17,7 +17,7 @@ pub(super) const GROUPS_MAX: usize = 1_000_000;
 /// The groups met so far, in the order they were first met.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    places: HashMap<Vec<Identity>, usize>,
+    places: HashMap<Vec<HashableValue>, usize>,
     groups: Vec<Group>,
 }
 
@@ -44,7 +44,7 @@ enum Member {
 impl Groups {
     /// Adds what one partition knows of a group.
     pub(super) fn add(&mut self, row: GroupRow, output: &GroupOutput) -> Result<(), Error> {
-        let identity: Vec<Identity> = row.keys.iter().cloned().map(Identity::new).collect();
+        let identity: Vec<HashableValue> = row.keys.iter().cloned().map(HashableValue::new).collect();
         let at = match self.places.get(&identity) {
             Some(&at) => at,
             None => {
@@ -65,7 +65,7 @@ impl Groups {
     /// Adds what another partition knows.
     pub(super) fn absorb(&mut self, other: Groups) -> Result<(), Error> {
         for group in other.groups {
-            let identity: Vec<Identity> = group.keys.iter().cloned().map(Identity::new).collect();
+            let identity: Vec<HashableValue> = group.keys.iter().cloned().map(HashableValue::new).collect();
             match self.places.get(&identity) {
                 Some(&at) => self.groups[at].parts.absorb(group.parts),
                 None if self.groups.len() == GROUPS_MAX => {
@@ -187,7 +187,7 @@ pub(super) enum Accumulator {
     /// All of them.
     List(Vec<Value>),
     /// Each once, in the order they were met.
-    Set(Vec<Value>, std::collections::HashSet<Identity>),
+    Set(Vec<Value>, std::collections::HashSet<HashableValue>),
 }
 
 impl Accumulator {
@@ -229,13 +229,14 @@ impl Accumulator {
                 if !met {
                     return;
                 }
-                *spoilt |= !value.is_defined() || matches!(value.kind(), Kind::Array | Kind::Object);
+                *spoilt |=
+                    !value.is_defined() || matches!(value.kind(), ValueKind::Array | ValueKind::Object);
                 offer(best, value, *largest);
             }
             Accumulator::List(list) => list.extend(item.as_array().unwrap_or_default().iter().cloned()),
             Accumulator::Set(list, seen) => {
                 for value in item.as_array().unwrap_or_default() {
-                    if seen.insert(Identity::new(value.clone())) {
+                    if seen.insert(HashableValue::new(value.clone())) {
                         list.push(value.clone());
                     }
                 }
@@ -263,7 +264,7 @@ impl Accumulator {
             (Accumulator::List(mine), Accumulator::List(theirs)) => mine.extend(theirs),
             (Accumulator::Set(mine, seen), Accumulator::Set(theirs, _)) => {
                 for value in theirs {
-                    if seen.insert(Identity::new(value.clone())) {
+                    if seen.insert(HashableValue::new(value.clone())) {
                         mine.push(value);
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use protocol::query::DistinctType;
 use sql::value::parse;
-use sql::{Identity, Value};
+use sql::{HashableValue, Value};
 
 use crate::error::{Error, ErrorKind};
 
@@ -18,7 +18,7 @@ pub(super) enum Distinct {
     /// All rows are let through.
     Off,
     /// Equal rows follow each other.
-    Ordered(Option<(Identity, Bytes)>),
+    Ordered(Option<(HashableValue, Bytes)>),
     /// Equal rows may be anywhere.
     Unordered(Met),
 }
@@ -71,7 +71,7 @@ impl Distinct {
         match (self, last) {
             (Distinct::Ordered(_), Some(last)) => {
                 let text = Bytes::copy_from_slice(last.as_bytes());
-                Ok(Distinct::Ordered(Some((Identity::new(value(&text)?), text))))
+                Ok(Distinct::Ordered(Some((HashableValue::new(value(&text)?), text))))
             }
             (Distinct::Unordered(_), _) => {
                 let before = met.into_iter().collect();
@@ -86,7 +86,7 @@ impl Distinct {
         match self {
             Distinct::Off => Ok(true),
             Distinct::Ordered(last) => {
-                let identity = Identity::new(value(row)?);
+                let identity = HashableValue::new(value(row)?);
                 if last.as_ref().is_some_and(|(last, _)| *last == identity) {
                     return Ok(false);
                 }

@@ -12,9 +12,9 @@ use protocol::query::{
     SortOrder,
 };
 use serde_json::value::RawValue;
-use sql::tree::{OrderBy, Query, Selection, item_names, print_expression, print_query};
+use sql::ast::{OrderBy, Query, Selection, item_names, print_expression, print_query};
 use sql::value::{SmolStr, parse};
-use sql::{Schema, Statement, SupportedFeatures, Value};
+use sql::{QuerySchema, Statement, SupportedFeatures, Value};
 
 use super::hybrid::Hybrid;
 use super::source::PageSource;
@@ -155,7 +155,7 @@ pub(super) fn local(
         .collect();
     // Text that cannot be read here may mean something to a newer gateway; if not, its message is the
     // service's own.
-    let statement = Statement::prepare_plan(&spec.query, &parameters, &Schema::default()).ok()?;
+    let statement = Statement::prepare_plan(&spec.query, &parameters, &QuerySchema::default()).ok()?;
     let plan = statement.gateway_plan(definition, &SupportedFeatures::all()).ok()?;
     let needs_policy = plan.query_info.as_ref().is_none_or(|info| info.has_non_streaming_order_by);
     if needs_policy {
@@ -258,7 +258,7 @@ fn group_order(query: &Query, info: &QueryInfo) -> Result<Vec<(GroupOrderKey, So
         .map(|key| {
             let text = print_expression(&key.expression);
             let direction = match key.direction {
-                Some(sql::tree::Direction::Descending) => SortOrder::Descending,
+                Some(sql::ast::Direction::Descending) => SortOrder::Descending,
                 _ => SortOrder::Ascending,
             };
             place(&text).map(|key| (key, direction)).ok_or_else(|| {

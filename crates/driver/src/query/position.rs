@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
     use protocol::resource_id::{ContainerRid, DatabaseRid};
     use sql::value::parse;
-    use sql::{Context, Schema, Statement, run_naive};
+    use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
     use super::*;
 
@@ -237,10 +237,11 @@ mod tests {
             for direction in [SortOrder::Ascending, SortOrder::Descending] {
                 let filter = resume_filter("c.k", direction, from);
                 let text = format!("SELECT VALUE c FROM c WHERE ({filter})");
-                let statement = Statement::prepare(&text, &[], &Schema::default()).expect(&text);
+                let statement = Statement::prepare(&text, &[], &QuerySchema::default()).expect(&text);
                 for value in &values {
-                    let passed =
-                        run_naive(&statement, [&document(value)], Context::default()).expect("runs").len();
+                    let passed = run_reference(&statement, [&document(value)], QueryContext::default())
+                        .expect("runs")
+                        .len();
                     let order =
                         compare_keys(&[direction], std::slice::from_ref(value), std::slice::from_ref(from));
                     // Arrays and objects of one type cannot be compared by the language: all pass.

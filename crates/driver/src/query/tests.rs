@@ -9,7 +9,7 @@ use protocol::partition::{EffectivePartitionKey, PartitionKey, effective_key, sp
 use protocol::query::{QueryPlan, QuerySpec};
 use protocol::resource_id::{ContainerRid, DatabaseRid, ItemRid};
 use sql::value::parse;
-use sql::{Context, Schema, Statement, run_naive};
+use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
 use super::*;
 use crate::error::ErrorKind;
@@ -64,8 +64,9 @@ impl World {
 
     /// What the language makes of all items at once.
     fn expected(&self, query: &str) -> Vec<String> {
-        let statement = Statement::prepare(query, &[], &Schema::default()).expect(query);
-        let rows = run_naive(&statement, self.items.iter().map(|(_, item)| item), Context::default());
+        let statement = Statement::prepare(query, &[], &QuerySchema::default()).expect(query);
+        let rows =
+            run_reference(&statement, self.items.iter().map(|(_, item)| item), QueryContext::default());
         rows.expect(query).iter().map(ToString::to_string).collect()
     }
 
@@ -161,7 +162,7 @@ impl PageSource for World {
 impl World {
     fn answer(&self, request: &PageRequest) -> Page {
         let spec = QuerySpec::parse(&request.body).expect("a query");
-        let statement = Statement::prepare(&spec.query, &[], &Schema::default()).expect(&spec.query);
+        let statement = Statement::prepare(&spec.query, &[], &QuerySchema::default()).expect(&spec.query);
         let mut items: Vec<&Value> = self
             .items
             .iter()
@@ -174,7 +175,7 @@ impl World {
             items.reverse();
         }
         let run = |items: &[&Value]| {
-            run_naive(&statement, items.iter().copied(), Context::default()).expect("runs")
+            run_reference(&statement, items.iter().copied(), QueryContext::default()).expect("runs")
         };
         let items_max = request.items_max.map_or(7, |items| items.get() as usize);
         let (rows, continuation) = if by_position {

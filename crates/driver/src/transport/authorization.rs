@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use azure_core::credentials::TokenCredential;
 use azure_core::http::Url;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use protocol::authorization::{self, Key};
+use protocol::authorization::{self, AccountKey};
 use protocol::headers as names;
 
 use super::header_list::HeaderList;
@@ -23,7 +23,7 @@ use crate::clock::Clock;
 #[derive(Clone)]
 pub enum Credential {
     /// An account key.
-    Key(Key),
+    Key(AccountKey),
     /// A principal of Microsoft Entra ID.
     Token {
         /// Gives its tokens.
@@ -56,7 +56,7 @@ pub struct Authorizer {
 
 #[derive(Debug)]
 enum Prepared {
-    Key(Key),
+    Key(AccountKey),
     Token(CachedToken),
     /// The whole header.
     Fixed(String),
@@ -173,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_signs_verb_type_link_and_the_date_that_is_sent() {
         let time = ManualTime::new();
-        let key = Key::from_base64(EMULATOR_KEY).expect("a key");
+        let key = AccountKey::from_base64(EMULATOR_KEY).expect("a key");
         let authorizer = Authorizer::new(Credential::Key(key.clone()), &endpoint(), time.clock());
         let (date, signature) = authorized(&authorizer).await.expect("signed");
         assert_eq!(date, "Tue, 14 Nov 2023 22:13:20 GMT");

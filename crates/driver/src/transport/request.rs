@@ -78,7 +78,7 @@ impl<'a> TransportRequest<'a> {
     pub fn authorization(&self) -> AuthorizationContext<'a> {
         AuthorizationContext {
             verb: self.operation.kind().signed_verb(),
-            resource_type: self.operation.target().resource().word(),
+            resource_type: self.operation.target().resource().path_segment(),
             link: self.operation.target().signed_link(),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::http::Url;
-use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
 
 use super::adaptive::AdaptiveTransport;
@@ -52,7 +52,7 @@ impl World {
         let adaptive = AdaptiveTransport::new(clients, client, sharding, time.clock());
         let adaptive = Arc::new(adaptive.expect("a valid configuration"));
         let url = Url::parse("https://one.example/").expect("a URL");
-        let key = Credential::Key(Key::from_base64(EMULATOR_KEY).expect("a key"));
+        let key = Credential::Key(AccountKey::from_base64(EMULATOR_KEY).expect("a key"));
         let transport = Transport::new(adaptive, key, &url, None, time.clock());
         let endpoint = Endpoint::regional(Region::new("West US"), url);
         World { time, factory, transport: Arc::new(transport), endpoint }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicU32;
 
 use azure_core::error::ErrorKind;
-use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::status::Status;
 
 use super::testing::{SECOND, World, create, read};
@@ -49,7 +49,7 @@ async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits()
     world.execute(&create(), SECOND).await;
     let (_, sent) = world.factory.requests().remove(0);
     let of = |name| header(&sent, name);
-    let key = Key::from_base64(EMULATOR_KEY).expect("a key");
+    let key = AccountKey::from_base64(EMULATOR_KEY).expect("a key");
     let expected = protocol::authorization::sign(&key, "post", "docs", "dbs/d/colls/c", of("x-ms-date"));
     assert_eq!(of("authorization"), expected);
     assert_eq!(of("content-type"), "application/json");

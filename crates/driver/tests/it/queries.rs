@@ -7,7 +7,7 @@ use perihelion_driver::query::{QueryOptions, QueryPages, ServicePages};
 use perihelion_driver::{CosmosDriver, Error, ErrorKind};
 use protocol::partition::PartitionKey;
 use serde_json::{Value, json};
-use sql::{Context, Schema, Statement, run_naive};
+use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
 use crate::lab::{DEADLINE, Lab, run, within};
 
@@ -39,8 +39,8 @@ pub(crate) async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<
 pub(crate) fn expected(items: &[Value], query: &str) -> Vec<Value> {
     let documents: Vec<sql::Value> =
         items.iter().map(|item| sql::value::parse(item.to_string().as_bytes()).expect("JSON")).collect();
-    let statement = Statement::prepare(query, &[], &Schema::default()).expect(query);
-    let rows = run_naive(&statement, &documents, Context::default()).expect(query);
+    let statement = Statement::prepare(query, &[], &QuerySchema::default()).expect(query);
+    let rows = run_reference(&statement, &documents, QueryContext::default()).expect(query);
     rows.iter().map(|row| serde_json::from_str(&row.to_string()).expect("JSON")).collect()
 }
 

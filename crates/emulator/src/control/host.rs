@@ -43,7 +43,7 @@ fn account(control: &Control, ask: &Ask) -> Answer {
     });
     super::json(&json!({
         "id": control.account.name,
-        "consistency": topology.consistency.word(),
+        "consistency": topology.consistency.name(),
         "writeMode": if topology.is_multi_write() { "multi" } else { "single" },
         "writeRegion": topology.region(topology.hub()).name,
         "regions": regions.collect::<Vec<Value>>(),

@@ -96,7 +96,7 @@ fn show(control: &Control, ask: &Ask) -> Answer {
     });
     super::json(&Shown {
         account: control.account.name.clone(),
-        consistency: topology.consistency.word(),
+        consistency: topology.consistency.name(),
         multi_write: topology.is_multi_write(),
         databases: databases.collect(),
         regions: regions(control),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use protocol::container::KeyCoverage;
+use protocol::container::KeyCompleteness;
 use protocol::partition::{PartitionKey, PartitionKeyHeader, effective_key};
 use protocol::resource_path::{ResourcePath, ResourceType};
 use serde_json::Value;
@@ -94,7 +94,7 @@ fn range_of(headers: &RequestHeaders<'_>, container: Option<&Arc<ContainerEntry>
         return None;
     };
     let schema = container.store.schema();
-    let is_complete = schema.partition_key.coverage(&key) == KeyCoverage::Complete;
+    let is_complete = schema.partition_key.completeness(&key) == KeyCompleteness::Complete;
     let epk = is_complete.then(|| effective_key(&schema.partition_key, &key))?;
     Some(container.store.partition_of(&epk).identity.id)
 }

@@ -124,7 +124,7 @@ mod tests {
 
     use http::Request;
     use protocol::account::ConsistencyLevel;
-    use protocol::authorization::{EMULATOR_KEY, Key, sign};
+    use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 
     use super::*;
     use crate::faults::Rule;
@@ -140,7 +140,7 @@ mod tests {
         let regions = vec![Region::new("West US", 0)];
         let topology = Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap();
         let account = Account::new(AccountSettings {
-            key: Key::from_base64(EMULATOR_KEY).unwrap(),
+            key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
             topology,
             partitions: None,
             partition_bytes_max: u64::MAX,

@@ -9,7 +9,7 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::query::QuerySpec;
 use smol_str::SmolStr;
-use sql::{Context, Flow, InputOrder, Run, Schema, Statement, Value};
+use sql::{InputDemand, InputOrder, QueryContext, QueryExecution, QuerySchema, Statement, Value};
 
 use super::feed::{Feed, PAGE_ITEMS_DEFAULT, invalid_continuation};
 use crate::request::{Call, RequestHeaders};
@@ -27,7 +27,7 @@ pub(crate) fn answer<'a>(
     let statement = prepare(&call.body)?;
     let start = resume(call.headers)?;
     let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
-    let context = Context { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
+    let context = QueryContext { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
     let rows = run(&statement, context, resources)?;
     let page: Vec<Bytes> = rows.iter().skip(start).take(limit).map(to_json).collect();
     let given = start.saturating_add(page.len());
@@ -43,18 +43,18 @@ fn prepare(body: &[u8]) -> Result<Statement, ServiceError> {
         Ok((SmolStr::new(&parameter.name), value))
     });
     let parameters = parameters.collect::<Result<Vec<_>, ServiceError>>()?;
-    Ok(Statement::prepare(&spec.query, &parameters, &Schema::default())?)
+    Ok(Statement::prepare(&spec.query, &parameters, &QuerySchema::default())?)
 }
 
 fn run<'a>(
     statement: &Statement,
-    context: Context,
+    context: QueryContext,
     resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Vec<Value>, ServiceError> {
-    let mut run = Run::new(statement, context, InputOrder::Any);
+    let mut run = QueryExecution::new(statement, context, InputOrder::Any);
     for resource in resources {
         let value = sql::value::parse(resource).expect("resources of the catalog are JSON");
-        if run.push(&value)? == Flow::Enough {
+        if run.push(&value)? == InputDemand::Enough {
             break;
         }
     }

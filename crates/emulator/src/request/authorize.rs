@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method};
-use protocol::authorization::{BadToken, Key, Token, verify};
+use protocol::authorization::{AccountKey, AuthorizationToken, AuthorizationTokenError, verify};
 use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
@@ -33,7 +33,7 @@ pub(crate) enum Principal {
 
 /// Finds out who sent a request. An honest master-key request costs one HMAC.
 pub(crate) fn authorize(
-    key: &Key,
+    key: &AccountKey,
     method: &Method,
     path: &ResourcePath<'_>,
     headers: &RequestHeaders<'_>,
@@ -44,9 +44,9 @@ pub(crate) fn authorize(
             "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
         return Err(unauthorized(message).with_sub_status(SubStatus::AUTHORIZATION_HEADER_MISSING));
     };
-    let text = authorization.to_str().map_err(|_| malformed(BadToken::NotText))?;
-    match Token::parse(text).map_err(malformed)? {
-        Token::Master { signature } => {
+    let text = authorization.to_str().map_err(|_| malformed(AuthorizationTokenError::NotText))?;
+    match AuthorizationToken::parse(text).map_err(malformed)? {
+        AuthorizationToken::Master { signature } => {
             let dates = Dates::read(headers)?;
             let signed = (dates.ms_date, dates.http_date);
             if let Err(payload) = verify(key, &signature, method.as_str(), path, signed) {
@@ -61,11 +61,11 @@ pub(crate) fn authorize(
             dates.check(times.machine)?;
             Ok(Principal::Owner)
         }
-        Token::Aad { jwt } => {
+        AuthorizationToken::Aad { jwt } => {
             check_jwt(&jwt, times.machine)?;
             Ok(Principal::Owner)
         }
-        Token::Resource { token } => {
+        AuthorizationToken::Resource { token } => {
             let grant = Grant::open(&token, key).ok_or_else(|| {
                 unauthorized("The resource token was not issued by this account, or it was changed.")
             })?;
@@ -144,7 +144,9 @@ fn check_jwt(jwt: &str, now: Ticks) -> Result<(), ServiceError> {
     };
     let mut parts = jwt.split('.');
     let (header, claims) = (parts.next().and_then(object), parts.next().and_then(object));
-    let (Some(_), Some(claims)) = (header, claims) else { return Err(malformed(BadToken::BadJwt)) };
+    let (Some(_), Some(claims)) = (header, claims) else {
+        return Err(malformed(AuthorizationTokenError::BadJwt));
+    };
     let moment = |claim: &str| claims.get(claim).and_then(serde_json::Value::as_i64);
     let leeway = DIRECTORY_SKEW_MAX.as_secs().cast_signed();
     if moment("exp").is_some_and(|end| end.saturating_add(leeway) <= now.seconds()) {
@@ -162,9 +164,9 @@ fn unauthorized(message: impl Into<String>) -> ServiceError {
     ServiceError::new(Status::UNAUTHORIZED, message)
 }
 
-fn malformed(cause: BadToken) -> ServiceError {
+fn malformed(cause: AuthorizationTokenError) -> ServiceError {
     let sub_status = match cause {
-        BadToken::BadJwt => SubStatus::AAD_TOKEN_FIRST,
+        AuthorizationTokenError::BadJwt => SubStatus::AAD_TOKEN_FIRST,
         _ => SubStatus::AUTHORIZATION_TOKEN_MALFORMED,
     };
     unauthorized(format!("The input authorization token is not in the expected format: {cause}."))

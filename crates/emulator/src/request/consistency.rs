@@ -21,8 +21,8 @@ pub(crate) fn level(
     if let Some(value) = headers.consistency_level {
         let asked = value.to_str().ok().and_then(|word| word.parse::<ConsistencyLevel>().ok());
         let asked = asked.ok_or_else(|| invalid_value(name::CONSISTENCY_LEVEL, value))?;
-        if !asked.may_be_asked_of(account) {
-            return Err(too_strong(asked.word(), account));
+        if !asked.is_allowed_by(account) {
+            return Err(too_strong(asked.name(), account));
         }
         level = asked;
     }
@@ -52,7 +52,7 @@ fn by_strategy(
         return Ok(None);
     }
     for level in [ConsistencyLevel::Eventual, ConsistencyLevel::Session] {
-        if is_one_of(value, &[level.word()]) {
+        if is_one_of(value, &[level.name()]) {
             return Ok(Some(level));
         }
     }
@@ -73,7 +73,7 @@ fn too_strong(asked: &str, account: ConsistencyLevel) -> ServiceError {
     ServiceError::bad_request(format!(
         "The requested consistency level '{asked}' is stronger than the consistency level '{}' that this account \
          is configured with. A request can weaken the consistency level, not strengthen it.",
-        account.word()
+        account.name()
     ))
 }
 

@@ -7,7 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use protocol::authorization::{Key, Signature};
+use protocol::authorization::{AccountKey, Signature};
 use protocol::headers as name;
 use protocol::partition::{PartitionKey, PartitionKeyHeader};
 use protocol::resource_id::ContainerRid;
@@ -50,14 +50,14 @@ pub(crate) struct Grant {
 
 impl Grant {
     /// The token to hand out.
-    pub(crate) fn seal(&self, key: &Key) -> String {
+    pub(crate) fn seal(&self, key: &AccountKey) -> String {
         let terms = serde_json::to_vec(self).expect("strings and numbers always serialise");
         let signature = key.sign_bytes(&terms);
         format!("{TOKEN_PREFIX}{signature};{};", BASE64.encode(terms))
     }
 
     /// Reads a token that this account handed out; `None` for anything else.
-    pub(crate) fn open(token: &str, key: &Key) -> Option<Grant> {
+    pub(crate) fn open(token: &str, key: &AccountKey) -> Option<Grant> {
         let (_, sealed) = token.split_once("sig=")?;
         let (signature, rest) = sealed.split_once(';')?;
         let terms = BASE64.decode(rest.trim_end_matches(';')).ok()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use protocol::container::InvalidDefinition;
+use protocol::container::DefinitionError;
 use protocol::headers as name;
 use protocol::resource::ErrorBody;
 use protocol::status::{Status, SubStatus};
@@ -148,8 +148,8 @@ impl ServiceError {
     }
 }
 
-impl From<InvalidDefinition> for ServiceError {
-    fn from(invalid: InvalidDefinition) -> ServiceError {
+impl From<DefinitionError> for ServiceError {
+    fn from(invalid: DefinitionError) -> ServiceError {
         ServiceError::bad_request(invalid.message)
     }
 }

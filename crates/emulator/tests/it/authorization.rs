@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use http::Method;
-use protocol::authorization::{EMULATOR_KEY, Key, sign};
+use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 use serde_json::json;
 
 use crate::client::{Answer, TestAccount};
 
 const DATE: &str = "Sun, 15 Nov 2026 19:23:36 GMT";
 
-fn key() -> Key {
-    Key::from_base64(EMULATOR_KEY).unwrap()
+fn key() -> AccountKey {
+    AccountKey::from_base64(EMULATOR_KEY).unwrap()
 }
 
 async fn get(account: &TestAccount, path: &str, authorization: &str) -> Answer {
@@ -34,7 +34,7 @@ async fn a_request_without_a_signature_is_refused() {
 #[tokio::test]
 async fn the_wrong_key_is_told_what_should_have_been_signed() {
     let account = TestAccount::new();
-    let wrong = Key::from_base64("d3Jvbmc=").unwrap();
+    let wrong = AccountKey::from_base64("d3Jvbmc=").unwrap();
     let answer = get(&account, "/dbs/Db", &sign(&wrong, "GET", "dbs", "dbs/Db", DATE)).await;
     let part = "'get\ndbs\ndbs/Db\nsun, 15 nov 2026 19:23:36 gmt\n\n'";
     answer.expect_refusal(401, 0, part);

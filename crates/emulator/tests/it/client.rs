@@ -12,7 +12,7 @@ use perihelion_emulator::gateway::Gateway;
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use perihelion_emulator::server::{Conduct, Handler};
 use protocol::account::ConsistencyLevel;
-use protocol::authorization::{EMULATOR_KEY, Key, sign};
+use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 use protocol::resource_path::ResourcePath;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) struct TestAccount {
     /// One per region.
     gateways: Vec<Arc<Gateway>>,
     pub(crate) hosted: HostedAccount,
-    key: Key,
+    key: AccountKey,
     pub(crate) clock: Clock,
 }
 
@@ -58,7 +58,7 @@ impl TestAccount {
     /// What a test's account is made of unless it says otherwise.
     pub(crate) fn settings() -> AccountSettings {
         AccountSettings {
-            key: Key::from_base64(EMULATOR_KEY).unwrap(),
+            key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
             topology: topology(&[("West US", 8081)]),
             partitions: None,
             partition_bytes_max: u64::MAX,
@@ -69,7 +69,7 @@ impl TestAccount {
 
     /// A client of an account, which lives by `clock`.
     pub(crate) fn over(account: Account, clock: Clock) -> TestAccount {
-        let key = Key::from_base64(EMULATOR_KEY).unwrap();
+        let key = AccountKey::from_base64(EMULATOR_KEY).unwrap();
         let hosted = HostedAccount::new(account, 1);
         let gateways = (0..hosted.account.region_count() as u8)
             .map(|region| Arc::new(Gateway::new(&hosted, RegionId(region), clock.clone())))

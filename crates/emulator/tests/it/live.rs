@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::{ContainerUsage, Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
-use protocol::authorization::{Key, sign};
+use protocol::authorization::{AccountKey, sign};
 use serde_json::{Value, json};
 
 /// A moment to start clocks at: 15 November 2026.
@@ -171,7 +171,7 @@ impl Account {
     ) -> Answer {
         let date = httpdate::fmt_http_date(self.clock.machine().to_system_time());
         let (kind, link) = signed_resource(path);
-        let key = Key::from_base64(WELL_KNOWN_KEY).unwrap();
+        let key = AccountKey::from_base64(WELL_KNOWN_KEY).unwrap();
         let authorization = sign(&key, method.as_str(), kind, &link, &date);
         let mut all = vec![("x-ms-date", date.as_str()), ("authorization", &authorization)];
         all.extend_from_slice(headers);

@@ -78,7 +78,7 @@ impl World {
         let weaker = [ConsistencyLevel::ConsistentPrefix, ConsistencyLevel::Eventual];
         let asked = dice.chance(50).then(|| *dice.pick(&weaker)).filter(|level| *level < self.level);
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
-        headers.extend(asked.map(|level| ("x-ms-consistency-level", level.word().to_owned())));
+        headers.extend(asked.map(|level| ("x-ms-consistency-level", level.name().to_owned())));
         let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
         let level = asked.unwrap_or(self.level);
         self.tell(format!("anyone in {region}: {} read {id} at {level:?} → {}", key.name, shown(&answer)));

@@ -126,7 +126,7 @@ fn scaled(throughput: &Throughput, busiest: f64) -> u32 {
         Throughput::Autoscale { .. } => {
             let used = (f64::from(max) * busiest).ceil();
             // Between two numbers of 32 bits.
-            used.clamp(f64::from(throughput.shown()), f64::from(max)) as u32
+            used.clamp(f64::from(throughput.offer_throughput()), f64::from(max)) as u32
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod snapshots;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use protocol::authorization::Key;
+use protocol::authorization::AccountKey;
 
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
@@ -29,7 +29,7 @@ pub struct Account {
     /// account with that name.
     pub name: String,
     /// What clients sign with.
-    pub key: Key,
+    pub key: AccountKey,
     /// Where the account is, who writes, and what a read may miss.
     pub regions: Arc<Regions>,
     /// Physical partitions of every new container; decided by its throughput when absent.
@@ -52,7 +52,7 @@ pub struct Account {
 #[derive(Clone, Debug)]
 pub struct AccountSettings {
     /// What clients sign with.
-    pub key: Key,
+    pub key: AccountKey,
     /// Where the account is, who writes, and what a read may miss.
     pub topology: Topology,
     /// Physical partitions of every new container; decided by its throughput when absent.

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use protocol::partition::EpkRange;
-use sql::{Context, InputOrder, RowsOf, Run, SqlError, Statement, Value};
+use sql::{InputOrder, QueryContext, QueryExecution, RowOrigin, SqlError, Statement, Value};
 
 use super::continuation::{BadContinuation, Continuation, Position, Stretch};
 use super::cursor::{Cursor, Place};
@@ -37,7 +37,7 @@ const LONG_ITEMS: usize = 1_000;
 pub struct QueryRequest<'a> {
     pub statement: &'a Statement,
     pub scope: Scope,
-    pub context: Context,
+    pub context: QueryContext,
     /// Seconds since the epoch, for expiry.
     pub now: u64,
     pub from: Option<Continuation>,
@@ -90,7 +90,7 @@ impl QueryRequest<'_> {
     fn is_served_by_an_index(&self) -> bool {
         self.scope.partitions.iter().all(|partition| {
             let (within, whole) = self.scope.part_of(partition);
-            let choice = route::choose(self.statement.access(), &partition.snapshot(), &within, whole);
+            let choice = route::choose(self.statement.access_path(), &partition.snapshot(), &within, whole);
             choice.indexed || choice.exact
         })
     }
@@ -103,10 +103,10 @@ impl QueryRequest<'_> {
         if self.from.as_ref().is_some_and(|from| from.rows().is_some()) {
             return Way::AsAWhole;
         }
-        match self.statement.rows_of() {
-            RowsOf::Documents if !self.statement.is_ordered() || self.walks_in_order() => Way::ByPosition,
-            RowsOf::Documents | RowsOf::Values | RowsOf::Rows => Way::Sorted,
-            RowsOf::Everything => Way::AsAWhole,
+        match self.statement.row_origin() {
+            RowOrigin::Documents if !self.statement.is_ordered() || self.walks_in_order() => Way::ByPosition,
+            RowOrigin::Documents | RowOrigin::Values | RowOrigin::Rows => Way::Sorted,
+            RowOrigin::AllDocuments => Way::AsAWhole,
         }
     }
 
@@ -126,24 +126,24 @@ impl QueryRequest<'_> {
     /// Whether the token is one that this statement can have given.
     pub fn check_token(&self) -> Result<(), BadContinuation> {
         let Some(from) = &self.from else { return Ok(()) };
-        let ordered =
-            self.statement.is_ordered() || matches!(self.statement.rows_of(), RowsOf::Values | RowsOf::Rows);
+        let ordered = self.statement.is_ordered()
+            || matches!(self.statement.row_origin(), RowOrigin::Values | RowOrigin::Rows);
         let in_order = |entry: &[u8]| {
             let space = entry.first_chunk().map(|space| Space::from_bytes(*space));
-            space.is_some_and(|space| route::went_backwards(self.statement.access(), space).is_some())
+            space.is_some_and(|space| route::went_backwards(self.statement.access_path(), space).is_some())
         };
         let fits = from.stretches.iter().all(|stretch| match &stretch.position {
             Position::Start | Position::Row(_) => true,
             Position::Item(_) => !ordered,
             Position::Entry(entry) => !ordered || in_order(entry),
-            Position::Missing(_) => self.statement.access().order.len() == 1,
+            Position::Missing(_) => self.statement.access_path().order.len() == 1,
             Position::Spot(_) => ordered,
         });
         if fits { Ok(()) } else { Err(BadContinuation) }
     }
 
     fn run_without_documents(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let run = Run::new(self.statement, self.context, InputOrder::Any);
+        let run = QueryExecution::new(self.statement, self.context, InputOrder::Any);
         for row in &run.finish()? {
             page.add(row);
         }
@@ -164,13 +164,13 @@ impl QueryRequest<'_> {
             outcome.begin(at, true);
             let state = partition.snapshot();
             let (within, whole) = self.scope.part_of(partition);
-            let choice = route::choose(self.statement.access(), &state, &within, whole);
+            let choice = route::choose(self.statement.access_path(), &state, &within, whole);
             outcome.metrics.scanned |= !choice.indexed;
             let ordered = choice.ordered && self.scope.partitions.len() == 1;
             let order = if ordered { InputOrder::AlreadyOrdered } else { InputOrder::Any };
-            let run = run.get_or_insert_with(|| Run::new(self.statement, self.context, order));
+            let run = run.get_or_insert_with(|| QueryExecution::new(self.statement, self.context, order));
             if choice.exact && self.statement.counts_documents_only() {
-                run.push_unread(self.count(&state, choice, &within, whole));
+                run.push_count(self.count(&state, choice, &within, whole));
                 continue;
             }
             let mut cursor = self.cursor(&state, choice, &Position::Start);
@@ -184,7 +184,7 @@ impl QueryRequest<'_> {
                 outcome.count_document(&place.item, true);
                 let flow = run.push(&place.item.value())?;
                 rows.extend(run.drain());
-                if flow == sql::Flow::Enough || rows.len() > skip + page.rows_max() {
+                if flow == sql::InputDemand::Enough || rows.len() > skip + page.rows_max() {
                     break 'partitions;
                 }
             }
@@ -197,7 +197,7 @@ impl QueryRequest<'_> {
             let run = run.as_mut().expect("items come from a partition, which began the run");
             let flow = run.push(&item.value())?;
             rows.extend(run.drain());
-            if flow == sql::Flow::Enough || rows.len() > skip + page.rows_max() {
+            if flow == sql::InputDemand::Enough || rows.len() > skip + page.rows_max() {
                 break;
             }
         }
@@ -227,7 +227,7 @@ impl QueryRequest<'_> {
     }
 
     pub(super) fn cursor<'s>(&self, state: &'s State, choice: Choice, from: &Position) -> Cursor<'s> {
-        let order_path = self.statement.access().order.first().map(|(path, _)| route::steps_of(path));
+        let order_path = self.statement.access_path().order.first().map(|(path, _)| route::steps_of(path));
         Cursor::new(state, choice.route, from, order_path.unwrap_or_default())
     }
 

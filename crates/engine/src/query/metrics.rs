@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use sql::access::{Access, DocPath, DocStep, Filter};
+use sql::access_path::{AccessPath, DocPath, DocStep, Filter};
 
 use crate::store::Schema;
 use crate::store::index::Step;
@@ -63,7 +63,7 @@ pub struct IndexMetrics {
 
 impl IndexMetrics {
     /// Sorts the query's paths by whether the policy indexes them.
-    pub fn of(access: &Access, schema: &Schema) -> IndexMetrics {
+    pub fn of(access: &AccessPath, schema: &Schema) -> IndexMetrics {
         let mut metrics = IndexMetrics::default();
         let mut paths = Vec::new();
         collect_paths(&access.filter, &mut paths);
@@ -130,7 +130,7 @@ impl IndexMetrics {
 fn collect_paths<'a>(filter: &'a Filter, paths: &mut Vec<&'a DocPath>) {
     match filter {
         Filter::All | Filter::Nothing => {}
-        Filter::Test { path, .. } => paths.push(path),
+        Filter::Predicate { path, .. } => paths.push(path),
         Filter::And(parts) | Filter::Or(parts) => parts.iter().for_each(|part| collect_paths(part, paths)),
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Bound;
 
 use protocol::partition::EpkRange;
 use sql::Value;
-use sql::access::{Access, DocPath, DocStep, Filter, Test};
-use sql::tree::Direction;
-use sql::value::{Kind, OrderKeyPrecision, encode_order_key};
+use sql::access_path::{AccessPath, DocPath, DocStep, Filter, Predicate};
+use sql::ast::Direction;
+use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
 
 use super::stream::Stream;
 use crate::items::Ordinal;
@@ -55,7 +55,7 @@ pub(super) struct Choice {
 }
 
 /// Chooses the access path of one partition.
-pub(super) fn choose(access: &Access, state: &State, within: &EpkRange, whole: bool) -> Choice {
+pub(super) fn choose(access: &AccessPath, state: &State, within: &EpkRange, whole: bool) -> Choice {
     let narrowed = narrow(&access.filter, state);
     let in_scope = if whole { Narrowed::anything() } else { on_the_ring(within, state) };
     let conditions: Vec<Stream> = [narrowed.stream, in_scope.stream].into_iter().flatten().collect();
@@ -86,7 +86,7 @@ pub(super) fn choose(access: &Access, state: &State, within: &EpkRange, whole: b
 }
 
 /// The access path that has the order of ORDER BY, whether or not a shorter one exists.
-pub(super) fn in_order(access: &Access, state: &State) -> Option<Choice> {
+pub(super) fn in_order(access: &AccessPath, state: &State) -> Option<Choice> {
     let route = ordered_route(access, state)?;
     let exact = access.exact && matches!(access.filter, Filter::All);
     Some(Choice { route, exact, ordered: true, indexed: true })
@@ -94,7 +94,7 @@ pub(super) fn in_order(access: &Access, state: &State) -> Option<Choice> {
 
 /// Whether a walk in the order of ORDER BY that met entries of `space` went backwards; `None` when it
 /// cannot have met any.
-pub(super) fn went_backwards(access: &Access, space: Space) -> Option<bool> {
+pub(super) fn went_backwards(access: &AccessPath, space: Space) -> Option<bool> {
     match access.order.as_slice() {
         [] => None,
         [(path, direction)] => {
@@ -139,7 +139,7 @@ fn narrow(filter: &Filter, state: &State) -> Narrowed {
     match filter {
         Filter::All => Narrowed::anything(),
         Filter::Nothing => Narrowed { stream: Some(Stream::List(Vec::new())), walk: None, exact: true },
-        Filter::Test { path, test } => narrow_test(path, test, state),
+        Filter::Predicate { path, predicate: test } => narrow_test(path, test, state),
         Filter::And(parts) => {
             let parts: Vec<Narrowed> = parts.iter().map(|part| narrow(part, state)).collect();
             let walks = parts.iter().filter(|part| part.walk.is_some()).count();
@@ -175,7 +175,7 @@ fn narrow(filter: &Filter, state: &State) -> Narrowed {
     }
 }
 
-fn narrow_test(path: &DocPath, test: &Test, state: &State) -> Narrowed {
+fn narrow_test(path: &DocPath, test: &Predicate, state: &State) -> Narrowed {
     let steps = steps_of(path);
     if !state.schema.policy.is_indexed(&steps) {
         return Narrowed::unknown();
@@ -184,7 +184,7 @@ fn narrow_test(path: &DocPath, test: &Test, state: &State) -> Narrowed {
     let space: Space = steps.iter().collect();
     let precise = state.index.count(space).imprecise == 0;
     match test {
-        Test::Equals(value) => {
+        Predicate::Equals(value) => {
             let mut term = space.to_bytes().to_vec();
             match encode_order_key(value, &mut term) {
                 Some(precision) => Narrowed {
@@ -195,9 +195,9 @@ fn narrow_test(path: &DocPath, test: &Test, state: &State) -> Narrowed {
                 None => Narrowed::unknown(),
             }
         }
-        Test::Range { .. } | Test::Prefix(_) | Test::Defined => {
+        Predicate::Range { .. } | Predicate::Prefix(_) | Predicate::Defined => {
             let Some(range) = range_of(space, test) else { return Narrowed::unknown() };
-            let exact = precise || matches!(test, Test::Defined);
+            let exact = precise || matches!(test, Predicate::Defined);
             if through_elements || state.index.count_up_to(&range, FEW) < FEW {
                 Narrowed { stream: Some(collect(&range, state)), walk: None, exact }
             } else {
@@ -208,22 +208,22 @@ fn narrow_test(path: &DocPath, test: &Test, state: &State) -> Narrowed {
 }
 
 /// The entries of `space` that satisfy a test over a range of values of one type.
-fn range_of(space: Space, test: &Test) -> Option<KeyRange> {
+fn range_of(space: Space, test: &Predicate) -> Option<KeyRange> {
     let key = |value: &Value| {
         let mut key = space.to_bytes().to_vec();
         encode_order_key(value, &mut key).map(|_| key)
     };
     match test {
-        Test::Equals(value) => key(value).map(KeyRange::prefix),
-        Test::Defined => Some(KeyRange::prefix(space.to_bytes().to_vec())),
-        Test::Prefix(text) => {
+        Predicate::Equals(value) => key(value).map(KeyRange::prefix),
+        Predicate::Defined => Some(KeyRange::prefix(space.to_bytes().to_vec())),
+        Predicate::Prefix(text) => {
             let mut prefix = key(&Value::String(text.clone()))?;
             // Without its end, the key of a string is the beginning of the keys of all that start with it.
             let end = if prefix.ends_with(&[0, 0]) { 2 } else { 1 };
             prefix.truncate(prefix.len() - end);
             Some(KeyRange::prefix(prefix))
         }
-        Test::Range { low, high } => {
+        Predicate::Range { low, high } => {
             let kind = match (low, high) {
                 (Bound::Included(value) | Bound::Excluded(value), _)
                 | (Bound::Unbounded, Bound::Included(value) | Bound::Excluded(value)) => value.kind(),
@@ -233,7 +233,7 @@ fn range_of(space: Space, test: &Test) -> Option<KeyRange> {
             of_kind.push(kind as u8);
             let all = KeyRange::prefix(of_kind);
             // A cut string shares its key with longer ones, so its own key is never left out.
-            let is_cut = |key: &[u8]| kind == Kind::String && key.ends_with(&[0xFF]);
+            let is_cut = |key: &[u8]| kind == ValueKind::String && key.ends_with(&[0xFF]);
             let from = match low {
                 Bound::Unbounded => all.from,
                 Bound::Included(value) => Bound::Included(key(value)?),
@@ -281,7 +281,7 @@ fn collect(range: &KeyRange, state: &State) -> Stream {
 }
 
 /// A walk of the index in the order of ORDER BY, if one exists.
-fn ordered_route(access: &Access, state: &State) -> Option<Route> {
+fn ordered_route(access: &AccessPath, state: &State) -> Option<Route> {
     let (first, rest) = access.order.split_first()?;
     if rest.is_empty() {
         let (path, direction) = first;
@@ -318,17 +318,17 @@ fn ordered_route(access: &Access, state: &State) -> Option<Route> {
 }
 
 /// Whether the walk in order passes exactly the entries that satisfy the conditions.
-fn orders_by_its_only_condition(access: &Access) -> bool {
+fn orders_by_its_only_condition(access: &AccessPath) -> bool {
     match (access.order.as_slice(), &access.filter) {
-        ([(path, _)], Filter::Test { path: tested, .. }) => tested == path,
+        ([(path, _)], Filter::Predicate { path: tested, .. }) => tested == path,
         _ => false,
     }
 }
 
 /// A condition on `path` that every match satisfies.
-fn same_path_condition<'a>(filter: &'a Filter, path: &DocPath) -> Option<&'a Test> {
+fn same_path_condition<'a>(filter: &'a Filter, path: &DocPath) -> Option<&'a Predicate> {
     match filter {
-        Filter::Test { path: tested, test } if tested == path => Some(test),
+        Filter::Predicate { path: tested, predicate: test } if tested == path => Some(test),
         Filter::And(parts) => parts.iter().find_map(|part| same_path_condition(part, path)),
         _ => None,
     }

@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use protocol::partition::EpkRange;
-use sql::{RowsOf, Run, SqlError, UnmergedRow, Value};
+use sql::{QueryExecution, RowOrigin, SqlError, UnmergedRow, Value};
 
 use super::continuation::{Continuation, Position, Stretch};
 use super::execute::{QueryOutcome, QueryRequest};
@@ -32,17 +32,17 @@ impl QueryRequest<'_> {
         let mut window = Window::after(self.statement, self.passed());
         let again: usize = parts.iter().map(Part::rows_to_pass).sum();
         let wanted = window.rows_for(page.rows_max().saturating_add(1)).saturating_add(again);
-        let alike = (self.statement.rows_of() == RowsOf::Rows).then(HashMap::new);
+        let alike = (self.statement.row_origin() == RowOrigin::Rows).then(HashMap::new);
         let mut gathered =
             Gathered { parts: &parts, wanted, first: BinaryHeap::new(), values: HashMap::new(), alike };
         let (of_values, whole_documents) =
-            (self.statement.rows_of() != RowsOf::Documents, self.statement.returns_whole_documents());
-        let mut run = Run::unmerged(self.statement, self.context);
+            (self.statement.row_origin() != RowOrigin::Documents, self.statement.returns_whole_documents());
+        let mut run = QueryExecution::unmerged(self.statement, self.context);
         for (at, partition) in self.scope.partitions.iter().enumerate() {
             outcome.begin(at, true);
             let state = partition.snapshot();
             let (within, whole) = self.scope.part_of(partition);
-            let choice = route::choose(self.statement.access(), &state, &within, whole);
+            let choice = route::choose(self.statement.access_path(), &state, &within, whole);
             outcome.metrics.scanned |= !choice.indexed;
             let mut cursor = self.cursor(&state, choice, &Position::Start);
             while let Some(place) = cursor.next() {
@@ -96,7 +96,7 @@ impl QueryRequest<'_> {
     /// What remains of the ring, and from which spot on. Rows of DISTINCT and GROUP BY are of all of it.
     fn parts(&self) -> Vec<Part> {
         let mut stretches = self.stretches(&self.scope.within);
-        if self.statement.rows_of() != RowsOf::Documents {
+        if self.statement.row_origin() != RowOrigin::Documents {
             stretches.truncate(1);
             stretches.iter_mut().for_each(|all| all.range = self.scope.within.clone());
         }
@@ -105,7 +105,7 @@ impl QueryRequest<'_> {
 
     fn part(&self, stretch: Stretch) -> Part {
         let Stretch { range, position, rows_returned } = stretch;
-        let access = self.statement.access();
+        let access = self.statement.access_path();
         let (from, rows_returned) = match position {
             Position::Spot(spot) => (Some(spot), rows_returned),
             // A walk in order has become impossible: go on from where it was.
@@ -117,7 +117,7 @@ impl QueryRequest<'_> {
             Position::Missing(item) => {
                 let mut undefined = Vec::new();
                 sql::value::encode_whole_order_key(&Value::Undefined, &mut undefined);
-                if access.order.iter().any(|(_, direction)| *direction == sql::tree::Direction::Descending) {
+                if access.order.iter().any(|(_, direction)| *direction == sql::ast::Direction::Descending) {
                     undefined.iter_mut().for_each(|byte| *byte = !*byte);
                 }
                 let identity = identity_of_item(item, rows_returned, Ties::Forwards);

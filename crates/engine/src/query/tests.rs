@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use protocol::container::ContainerProperties;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, DatabaseRid};
-use sql::{Context, Statement, Value, run_naive};
+use sql::{QueryContext, Statement, Value, run_reference};
 
 use super::*;
 use crate::regions::{RegionId, Regions, Vantage};
@@ -170,7 +170,7 @@ fn pages_while(
     for _ in 0..10_000 {
         let mut page = PageBody::new("rid", page_size);
         let request =
-            QueryRequest { statement, scope: scope.clone(), context: Context::default(), now: 0, from };
+            QueryRequest { statement, scope: scope.clone(), context: QueryContext::default(), now: 0, from };
         let outcome = request.run(&mut page).unwrap();
         assert!(page.count() <= page_size);
         let body = sql::value::parse(&page.finish()).unwrap();
@@ -195,7 +195,7 @@ fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec
         .filter(|item| within.contains(&item.epk))
         .map(|item| item.value())
         .collect();
-    run_naive(statement, &documents, Context::default()).unwrap()
+    run_reference(statement, &documents, QueryContext::default()).unwrap()
 }
 
 /// Ties may come in either direction, so what is compared of ordered rows are their sort keys.

@@ -4,7 +4,7 @@
 //! ended.
 
 use protocol::partition::EpkRange;
-use sql::{InputOrder, Run, SqlError, Value};
+use sql::{InputOrder, QueryExecution, SqlError, Value};
 
 use super::continuation::{Continuation, Position, Stretch};
 use super::cursor;
@@ -33,7 +33,7 @@ impl QueryRequest<'_> {
         match stretches.as_slice() {
             [] => true,
             [Stretch { position: Position::Start, .. }] => {
-                route::choose(self.statement.access(), &partition.snapshot(), &within, whole).ordered
+                route::choose(self.statement.access_path(), &partition.snapshot(), &within, whole).ordered
             }
             [Stretch { position: Position::Entry(_) | Position::Missing(_), .. }] => true,
             // Each has an order of its own, and they have to be merged.
@@ -84,7 +84,7 @@ impl QueryRequest<'_> {
     }
 
     fn choice(&self, state: &State, within: &EpkRange, whole: bool) -> Option<Choice> {
-        let access = self.statement.access();
+        let access = self.statement.access_path();
         if self.statement.is_ordered() {
             route::in_order(access, state)
         } else {
@@ -126,8 +126,8 @@ impl Walk<'_> {
         // Limits are the window's affair; without any, nothing has to be left out and nothing told apart.
         let limited = statement.is_limited();
         let mut run = match limited {
-            true => Run::unmerged(statement, request.context),
-            false => Run::new(statement, request.context, InputOrder::AlreadyOrdered),
+            true => QueryExecution::unmerged(statement, request.context),
+            false => QueryExecution::new(statement, request.context, InputOrder::AlreadyOrdered),
         };
         let mut cursor = request.cursor(self.state, choice, from);
         while !self.window.is_over()
@@ -138,7 +138,7 @@ impl Walk<'_> {
             }
             // If the item the last page stopped at is gone, none of the next one's rows were returned.
             let returned = if place.position == *from { self.rows_returned } else { 0 };
-            let effort = outcome.effort + run.effort();
+            let effort = outcome.effort + run.work_done();
             if outcome.metrics.retrieved_count >= EXAMINED_MAX || effort >= EFFORT_MAX {
                 return Ok(Some((place.position, returned)));
             }
@@ -167,7 +167,7 @@ impl Walk<'_> {
                 self.window.pass();
             }
         }
-        outcome.effort += run.effort();
+        outcome.effort += run.work_done();
         Ok(None)
     }
 }

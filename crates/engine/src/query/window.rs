@@ -72,7 +72,7 @@ mod tests {
             ("SELECT * FROM c OFFSET 2 LIMIT 3", vec![2, 3, 4]),
             ("SELECT * FROM c OFFSET 6 LIMIT 30", vec![6, 7]),
         ] {
-            let statement = Statement::prepare(text, &[], &sql::Schema::default()).unwrap();
+            let statement = Statement::prepare(text, &[], &sql::QuerySchema::default()).unwrap();
             let mut passed = 0;
             let mut returned = Vec::new();
             for row in 0..8 {

@@ -71,8 +71,8 @@ impl Document {
         if body.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(body.len()));
         }
-        let (value, compact) =
-            sql::value::parse_and_compare(body).map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        let (value, compact) = sql::value::parse_checking_canonical(body)
+            .map_err(|error| DocumentError::NotJson(error.to_string()))?;
         Document::prepare(&value, schema, now, Source { text: body, compact })
     }
 

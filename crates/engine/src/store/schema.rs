@@ -22,7 +22,7 @@ pub struct Schema {
     /// What happens when two regions write one item.
     pub(crate) settlement: Settlement,
     /// What the query language must know: computed properties, vectors, geography.
-    pub sql: sql::Schema,
+    pub sql: sql::QuerySchema,
 }
 
 /// Paths whose values may occur once per logical partition.
@@ -101,11 +101,11 @@ impl UniqueKey {
 }
 
 /// What the query language has to know of a container.
-fn query_schema(properties: &ContainerProperties) -> sql::Schema {
+fn query_schema(properties: &ContainerProperties) -> sql::QuerySchema {
     let computed = properties.computed_properties.iter();
     let vectors = properties.vector_embedding_policy.vector_embeddings.iter();
     let language = properties.full_text_policy.default_language.as_deref();
-    sql::Schema {
+    sql::QuerySchema {
         computed_properties: computed
             .map(|property| sql::ComputedProperty {
                 name: property.name.as_str().into(),

@@ -20,21 +20,21 @@ pub const EMULATOR_KEY: &str =
 ///
 /// Holds the hash with the key already mixed in, so that a signature costs only its own text.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub struct AccountKey(Hmac<Sha256>);
 
 /// Text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an account key is base64 text, and not empty")]
-pub struct BadKey;
+pub struct AccountKeyError;
 
-impl Key {
+impl AccountKey {
     /// Reads a key as the portal shows it.
-    pub fn from_base64(text: &str) -> Result<Key, BadKey> {
-        let bytes = STANDARD.decode(text.trim()).map_err(|_| BadKey)?;
+    pub fn from_base64(text: &str) -> Result<AccountKey, AccountKeyError> {
+        let bytes = STANDARD.decode(text.trim()).map_err(|_| AccountKeyError)?;
         if bytes.is_empty() {
-            return Err(BadKey);
+            return Err(AccountKeyError);
         }
-        Hmac::new_from_slice(&bytes).map(Key).map_err(|_| BadKey)
+        Hmac::new_from_slice(&bytes).map(AccountKey).map_err(|_| AccountKeyError)
     }
 
     /// Signs bytes that are nobody else's business, such as a permission's token.
@@ -47,16 +47,16 @@ impl Key {
     }
 }
 
-impl FromStr for Key {
-    type Err = BadKey;
+impl FromStr for AccountKey {
+    type Err = AccountKeyError;
 
-    fn from_str(text: &str) -> Result<Key, BadKey> {
-        Key::from_base64(text)
+    fn from_str(text: &str) -> Result<AccountKey, AccountKeyError> {
+        AccountKey::from_base64(text)
     }
 }
 
 /// Never the key itself.
-impl fmt::Debug for Key {
+impl fmt::Debug for AccountKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
@@ -143,22 +143,22 @@ mod tests {
 
     #[test]
     fn keys_are_base64() {
-        assert!(Key::from_base64(EMULATOR_KEY).is_ok());
+        assert!(AccountKey::from_base64(EMULATOR_KEY).is_ok());
         for bad in ["", "not base64!", "===="] {
-            assert_eq!(bad.parse::<Key>().err(), Some(BadKey), "{bad}");
+            assert_eq!(bad.parse::<AccountKey>().err(), Some(AccountKeyError), "{bad}");
         }
     }
 
     #[test]
     fn a_key_does_not_print_itself() {
-        let key = Key::from_base64(EMULATOR_KEY).expect("a key");
+        let key = AccountKey::from_base64(EMULATOR_KEY).expect("a key");
         assert_eq!(format!("{key:?}"), "Key(..)");
     }
 
     #[test]
     fn signatures_match_the_standard() {
         // RFC 4231, test case 2.
-        let key = Key::from_base64(&STANDARD.encode("Jefe")).expect("a key");
+        let key = AccountKey::from_base64(&STANDARD.encode("Jefe")).expect("a key");
         let signature = key.sign_bytes(b"what do ya want for nothing?");
         let expected = [
             0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24, 0x26, 0x08, 0x95, 0x75, 0xc7,

@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::{fmt, iter};
 
-use super::key::{Key, Signature};
+use super::key::{AccountKey, Signature};
 use crate::resource_id::DatabaseRid;
 use crate::resource_path::{ResourcePath, ResourceType};
 
 /// What is signed: five lines, of which three are in lower case. Its text form is the string to
 /// sign, which the answer to a wrong signature quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload<'a> {
+pub struct SignaturePayload<'a> {
     /// The HTTP method, in any case.
     pub verb: &'a str,
     /// What is addressed.
@@ -36,11 +36,11 @@ pub struct SignedTarget<'a> {
 /// Bytes of a payload that are signed from the stack: all but the longest ids.
 const STACK_BYTES_MAX: usize = 512;
 
-impl Payload<'_> {
+impl SignaturePayload<'_> {
     /// The signature of this text.
     ///
     /// Cost: linear in the text; only a text beyond `STACK_BYTES_MAX` is allocated.
-    pub fn sign(&self, key: &Key) -> Signature {
+    pub fn sign(&self, key: &AccountKey) -> Signature {
         let lines = self.lines();
         let length = lines.iter().map(|(line, _)| line.len() + 1).sum();
         let (mut stack, mut heap) = ([0; STACK_BYTES_MAX], Vec::new());
@@ -86,7 +86,7 @@ enum Case {
     Own,
 }
 
-impl fmt::Display for Payload<'_> {
+impl fmt::Display for SignaturePayload<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (line, case) in self.lines() {
             match case {
@@ -101,13 +101,13 @@ impl fmt::Display for Payload<'_> {
 /// The string to sign of a request that carries `x-ms-date`.
 pub fn string_to_sign(verb: &str, resource_type: &str, link: &str, x_date: &str) -> String {
     let target = SignedTarget { resource_type, link: Cow::Borrowed(link) };
-    Payload { verb, target, x_date, date: "" }.to_string()
+    SignaturePayload { verb, target, x_date, date: "" }.to_string()
 }
 
 /// The value of the `authorization` header of a request that carries `x-ms-date`, URL-encoded.
-pub fn sign(key: &Key, verb: &str, resource_type: &str, link: &str, x_date: &str) -> String {
+pub fn sign(key: &AccountKey, verb: &str, resource_type: &str, link: &str, x_date: &str) -> String {
     let target = SignedTarget { resource_type, link: Cow::Borrowed(link) };
-    let signature = Payload { verb, target, x_date, date: "" }.sign(key);
+    let signature = SignaturePayload { verb, target, x_date, date: "" }.sign(key);
     super::token::master_header(signature)
 }
 
@@ -121,10 +121,10 @@ pub fn signed_targets<'a>(path: &ResourcePath<'a>) -> impl Iterator<Item = Signe
     let operation = signed_container(path)
         .into_iter()
         .flat_map(move |link| ["colls", "partitionkey"].map(|kind| target(kind, Cow::Owned(link.clone()))));
-    let by_name = iter::once_with(move || Some(target(kind.word(), path.link())));
-    let by_id = move || signed_id(path).map(|id| target(kind.word(), Cow::Owned(id)));
+    let by_name = iter::once_with(move || Some(target(kind.path_segment(), path.link())));
+    let by_id = move || signed_id(path).map(|id| target(kind.path_segment(), Cow::Owned(id)));
     let escaped = iter::once_with(move || {
-        path.raw().contains('%').then(|| target(kind.word(), Cow::Borrowed(path.raw_link())))
+        path.raw().contains('%').then(|| target(kind.path_segment(), Cow::Borrowed(path.raw_link())))
     });
     // An offer has no name, so its id is the first guess; elsewhere it is the second.
     let is_offer = kind == ResourceType::Offer;
@@ -140,7 +140,7 @@ pub(super) fn likeliest_target<'a>(path: &ResourcePath<'a>) -> SignedTarget<'a> 
         ResourceType::Operation | ResourceType::Offer => {
             signed_targets(path).next().expect("every path has a target")
         }
-        _ => SignedTarget { resource_type: kind.word(), link: path.link() },
+        _ => SignedTarget { resource_type: kind.path_segment(), link: path.link() },
     }
 }
 
@@ -169,15 +169,16 @@ fn signed_container(path: &ResourcePath<'_>) -> Option<String> {
 /// Cost: one hash of the payload for a right signature, up to four for a wrong one. Signatures are
 /// compared in constant time.
 pub fn verify<'a>(
-    key: &Key,
+    key: &AccountKey,
     signature: &Signature,
     verb: &'a str,
     path: &ResourcePath<'a>,
     dates: (&'a str, &'a str),
-) -> Result<(), Payload<'a>> {
+) -> Result<(), SignaturePayload<'a>> {
     let (x_date, date) = dates;
-    let fits = |payload: &Payload<'_>| payload.sign(key) == *signature;
-    let first = Payload { verb, target: likeliest_target(path), x_date, date };
-    let others = || signed_targets(path).skip(1).map(|target| Payload { verb, target, x_date, date });
+    let fits = |payload: &SignaturePayload<'_>| payload.sign(key) == *signature;
+    let first = SignaturePayload { verb, target: likeliest_target(path), x_date, date };
+    let others =
+        || signed_targets(path).skip(1).map(|target| SignaturePayload { verb, target, x_date, date });
     if fits(&first) || others().any(|payload| fits(&payload)) { Ok(()) } else { Err(first) }
 }

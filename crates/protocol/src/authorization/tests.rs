@@ -8,13 +8,13 @@ use crate::resource_path::ResourcePath;
 
 const DATE: &str = "Sun, 15 Nov 2026 19:23:36 GMT";
 
-fn key() -> Key {
-    Key::from_base64(EMULATOR_KEY).expect("the emulator's key")
+fn key() -> AccountKey {
+    AccountKey::from_base64(EMULATOR_KEY).expect("the emulator's key")
 }
 
 fn signature_of(header: &str) -> Signature {
-    match Token::parse(header) {
-        Ok(Token::Master { signature }) => signature,
+    match AuthorizationToken::parse(header) {
+        Ok(AuthorizationToken::Master { signature }) => signature,
         other => panic!("{header} is {other:?}"),
     }
 }
@@ -28,7 +28,7 @@ fn the_string_to_sign_has_five_lines() {
     assert_eq!(string_to_sign("GET", "", "", DATE), "get\n\n\nsun, 15 nov 2026 19:23:36 gmt\n\n");
     let path = ResourcePath::parse("/dbs").expect("a path");
     let target = signed_targets(&path).next().expect("a target");
-    let payload = Payload { verb: "GET", target, x_date: "", date: DATE };
+    let payload = SignaturePayload { verb: "GET", target, x_date: "", date: DATE };
     assert_eq!(payload.to_string(), "get\ndbs\n\n\nsun, 15 nov 2026 19:23:36 gmt\n");
 }
 
@@ -37,7 +37,7 @@ fn what_is_printed_is_what_is_signed() {
     let path = ResourcePath::parse("/dbs/Größe/colls/C/docs").expect("a path");
     for target in signed_targets(&path) {
         for (x_date, date) in [(DATE, ""), ("", DATE), (DATE, DATE), ("", "")] {
-            let payload = Payload { verb: "Post", target: target.clone(), x_date, date };
+            let payload = SignaturePayload { verb: "Post", target: target.clone(), x_date, date };
             assert_eq!(payload.sign(&key()), key().sign_bytes(payload.to_string().as_bytes()));
         }
     }
@@ -136,8 +136,8 @@ fn the_usual_start_promises_nothing() {
         "type%3Dmaster%26ver%3D1.0%26sig%3D",
         "type%3dmaster%26ver%3d1.0%26sig%3d",
     ] {
-        assert!(Token::parse(&format!("{start}{signature}")).is_ok());
-        assert!(Token::parse(&format!(" {start}{escaped} ")).is_ok());
+        assert!(AuthorizationToken::parse(&format!("{start}{signature}")).is_ok());
+        assert!(AuthorizationToken::parse(&format!(" {start}{escaped} ")).is_ok());
         for bad in [
             "",
             "%",
@@ -152,10 +152,17 @@ fn the_usual_start_promises_nothing() {
             &"%41".repeat(44),
             &"é".repeat(22),
         ] {
-            assert_eq!(Token::parse(&format!("{start}{bad}")), Err(BadToken::BadSignature), "{start}{bad}");
+            assert_eq!(
+                AuthorizationToken::parse(&format!("{start}{bad}")),
+                Err(AuthorizationTokenError::BadSignature),
+                "{start}{bad}"
+            );
         }
-        assert_eq!(Token::parse(&format!("{start}%ff")), Err(BadToken::NotText));
-        assert_eq!(Token::parse(&start.replace("type", "TYPE")), Err(BadToken::MissingPart));
+        assert_eq!(AuthorizationToken::parse(&format!("{start}%ff")), Err(AuthorizationTokenError::NotText));
+        assert_eq!(
+            AuthorizationToken::parse(&start.replace("type", "TYPE")),
+            Err(AuthorizationTokenError::MissingPart)
+        );
     }
 }
 
@@ -164,7 +171,7 @@ fn a_long_payload_is_signed_like_a_short_one() {
     for length in [1, 300, 400, 512, 600, 5000] {
         let link = "Ab".repeat(length / 2) + "c";
         let target = SignedTarget { resource_type: "docs", link: link.as_str().into() };
-        let payload = Payload { verb: "GET", target, x_date: DATE, date: "" };
+        let payload = SignaturePayload { verb: "GET", target, x_date: DATE, date: "" };
         assert_eq!(payload.sign(&key()), key().sign_bytes(payload.to_string().as_bytes()), "{length}");
     }
 }
@@ -172,20 +179,20 @@ fn a_long_payload_is_signed_like_a_short_one() {
 #[test]
 fn aad_and_resource_tokens_are_told_apart() {
     let jwt = "eyJhbGciOiJub25lIn0.eyJvaWQiOiJ4In0.c2ln";
-    let aad = Token::Aad { jwt: jwt.to_owned() };
-    assert_eq!(Token::parse(&format!("type=aad&ver=1.0&sig={jwt}")), Ok(aad.clone()));
-    assert_eq!(Token::parse(&format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")), Ok(aad));
+    let aad = AuthorizationToken::Aad { jwt: jwt.to_owned() };
+    assert_eq!(AuthorizationToken::parse(&format!("type=aad&ver=1.0&sig={jwt}")), Ok(aad.clone()));
+    assert_eq!(AuthorizationToken::parse(&format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")), Ok(aad));
     let token = "type=resource&ver=1&sig=ab+c/d==;e&f=g;";
-    let resource = Token::Resource { token: token.to_owned() };
-    assert_eq!(Token::parse(token), Ok(resource.clone()));
+    let resource = AuthorizationToken::Resource { token: token.to_owned() };
+    assert_eq!(AuthorizationToken::parse(token), Ok(resource.clone()));
     let encoded = utf8_percent_encode(token, NON_ALPHANUMERIC).to_string();
-    assert_eq!(Token::parse(&encoded), Ok(resource.clone()));
-    assert_eq!(Token::parse(&token.replace('+', " ")), Ok(resource));
+    assert_eq!(AuthorizationToken::parse(&encoded), Ok(resource.clone()));
+    assert_eq!(AuthorizationToken::parse(&token.replace('+', " ")), Ok(resource));
 }
 
 #[test]
 fn a_malformed_header_says_what_is_wrong() {
-    use BadToken::{BadJwt, BadSignature, MissingPart, NotText, UnknownType, UnknownVersion};
+    use AuthorizationTokenError::{BadJwt, BadSignature, MissingPart, NotText, UnknownType, UnknownVersion};
     for (header, expected) in [
         ("", MissingPart),
         ("Bearer abc", MissingPart),
@@ -202,7 +209,7 @@ fn a_malformed_header_says_what_is_wrong() {
         ("type=aad&ver=1.0&sig=only.two", BadJwt),
         ("type=resource&ver=1&sig=", MissingPart),
     ] {
-        assert_eq!(Token::parse(header), Err(expected), "{header}");
+        assert_eq!(AuthorizationToken::parse(header), Err(expected), "{header}");
     }
 }
 
@@ -223,7 +230,7 @@ fn a_request_is_verified_however_it_was_signed() {
         assert_eq!(verify(&key, &signature, "post", &path, (DATE, "ignored")), Ok(()), "{link}");
         assert!(verify(&key, &signature, "PUT", &path, (DATE, "")).is_err());
         assert!(verify(&key, &signature, "POST", &path, ("Mon, 16 Nov 2026 19:23:36 GMT", "")).is_err());
-        let other = Key::from_base64("b3RoZXI=").expect("a key");
+        let other = AccountKey::from_base64("b3RoZXI=").expect("a key");
         assert!(verify(&other, &signature, "POST", &path, (DATE, "")).is_err());
     }
 }
@@ -247,8 +254,8 @@ fn signatures_agree_with_another_implementation() {
 proptest! {
     #[test]
     fn no_header_is_too_strange(header in any::<String>(), like in "(type|ver|sig|master|aad|resource|[=&%+ .;0-9a-f]){0,20}") {
-        let _ = Token::parse(&header);
-        let _ = Token::parse(&like);
+        let _ = AuthorizationToken::parse(&header);
+        let _ = AuthorizationToken::parse(&like);
     }
 
     #[test]

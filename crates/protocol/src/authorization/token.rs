@@ -1,6 +1,6 @@
 //! The text of the `authorization` header.
 //!
-//! In: the header as any client encodes it. Out: a [`Token`]. Whether it is right is another
+//! In: the header as any client encodes it. Out: a [`AuthorizationToken`]. Whether it is right is another
 //! question.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use super::key::Signature;
 
 /// What the header carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum AuthorizationToken {
     /// Signed with an account key.
     Master {
         /// The signature.
@@ -32,7 +32,7 @@ pub enum Token {
 
 /// Why a header is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum BadToken {
+pub enum AuthorizationTokenError {
     /// It does not decode to text.
     #[error("the authorization token is not valid URL-encoded text")]
     NotText,
@@ -53,50 +53,50 @@ pub enum BadToken {
     BadJwt,
 }
 
-impl Token {
+impl AuthorizationToken {
     /// Reads the header. All encodings in use are taken: everything escaped, only what must be,
     /// nothing at all.
     ///
     /// Cost: linear; a signed request allocates only when its encoding is an unusual one.
-    pub fn parse(header: &str) -> Result<Token, BadToken> {
+    pub fn parse(header: &str) -> Result<AuthorizationToken, AuthorizationTokenError> {
         let header = header.trim();
         if let Some(signature) = usual_signature(header) {
-            return Ok(Token::Master { signature });
+            return Ok(AuthorizationToken::Master { signature });
         }
-        let text = percent_decode_str(header).decode_utf8().map_err(|_| BadToken::NotText)?;
+        let text = percent_decode_str(header).decode_utf8().map_err(|_| AuthorizationTokenError::NotText)?;
         let (mut kind, mut version, mut signature) = (None, None, None);
         // The signature comes last and may contain what separates the others.
         for part in text.splitn(3, '&') {
-            let (name, value) = part.split_once('=').ok_or(BadToken::MissingPart)?;
+            let (name, value) = part.split_once('=').ok_or(AuthorizationTokenError::MissingPart)?;
             match name {
                 "type" => kind = Some(value),
                 "ver" => version = Some(value),
                 "sig" => signature = Some(value),
-                _ => return Err(BadToken::MissingPart),
+                _ => return Err(AuthorizationTokenError::MissingPart),
             }
         }
-        let missing = BadToken::MissingPart;
+        let missing = AuthorizationTokenError::MissingPart;
         let (kind, version, signature) =
             (kind.ok_or(missing)?, version.ok_or(missing)?, signature.ok_or(missing)?);
         if !matches!(version, "1.0" | "1") {
-            return Err(BadToken::UnknownVersion);
+            return Err(AuthorizationTokenError::UnknownVersion);
         }
         if kind.eq_ignore_ascii_case("master") {
-            let signature =
-                Signature::from_base64(&plus_for_space(signature)).ok_or(BadToken::BadSignature)?;
-            Ok(Token::Master { signature })
+            let signature = Signature::from_base64(&plus_for_space(signature))
+                .ok_or(AuthorizationTokenError::BadSignature)?;
+            Ok(AuthorizationToken::Master { signature })
         } else if kind.eq_ignore_ascii_case("aad") {
             if signature.split('.').filter(|part| !part.is_empty()).count() != 3 {
-                return Err(BadToken::BadJwt);
+                return Err(AuthorizationTokenError::BadJwt);
             }
-            Ok(Token::Aad { jwt: signature.to_owned() })
+            Ok(AuthorizationToken::Aad { jwt: signature.to_owned() })
         } else if kind.eq_ignore_ascii_case("resource") {
             if signature.is_empty() {
-                return Err(BadToken::MissingPart);
+                return Err(AuthorizationTokenError::MissingPart);
             }
-            Ok(Token::Resource { token: plus_for_space(&text).into_owned() })
+            Ok(AuthorizationToken::Resource { token: plus_for_space(&text).into_owned() })
         } else {
-            Err(BadToken::UnknownType)
+            Err(AuthorizationTokenError::UnknownType)
         }
     }
 }

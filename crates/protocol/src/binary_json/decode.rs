@@ -15,9 +15,9 @@ use crate::number::write_double;
 /// Binary JSON that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("binary JSON: {kind} at byte {position}")]
-pub struct BadBinaryJson {
+pub struct BinaryJsonError {
     /// What is wrong.
-    pub kind: BadBinaryJsonKind,
+    pub kind: BinaryJsonErrorKind,
     /// Where.
     pub position: usize,
 }
@@ -25,7 +25,7 @@ pub struct BadBinaryJson {
 /// What can be wrong with binary JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum BadBinaryJsonKind {
+pub enum BinaryJsonErrorKind {
     /// It does not start as binary JSON does.
     #[error("the first byte is not 80")]
     NotBinary,
@@ -64,7 +64,7 @@ pub enum BadBinaryJsonKind {
     TooLong,
 }
 
-use BadBinaryJsonKind as Bad;
+use BinaryJsonErrorKind as Bad;
 
 /// A body may always become this much text, however short it is.
 const TEXT_BYTES_FREE: usize = 4 * 1024 * 1024;
@@ -75,9 +75,9 @@ const TEXT_FACTOR_MAX: usize = 16;
 ///
 /// Cost: linear in input plus output. The output is at most 16 times the input or 4 MiB, whichever
 /// is more; beyond that the input is refused.
-pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BadBinaryJson> {
+pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BinaryJsonError> {
     if !super::is_binary(body) {
-        return Err(BadBinaryJson { kind: Bad::NotBinary, position: 0 });
+        return Err(BinaryJsonError { kind: Bad::NotBinary, position: 0 });
     }
     let mut decoder = Decoder {
         body,
@@ -110,7 +110,7 @@ enum Shape {
 }
 
 impl<'a> Decoder<'a> {
-    fn value(&mut self, depth: usize) -> Result<(), BadBinaryJson> {
+    fn value(&mut self, depth: usize) -> Result<(), BinaryJsonError> {
         let start = self.at;
         if depth > NESTING_MAX {
             return Err(self.bad(Bad::TooDeep, start));
@@ -165,7 +165,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A container of one entry, which needs neither length nor count.
-    fn single(&mut self, shape: Shape, depth: usize) -> Result<(), BadBinaryJson> {
+    fn single(&mut self, shape: Shape, depth: usize) -> Result<(), BinaryJsonError> {
         self.open(shape);
         self.entry(shape, depth)?;
         self.close(shape);
@@ -173,7 +173,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A container with a length; `form` counts from the first marker of its kind.
-    fn container(&mut self, shape: Shape, form: u8, depth: usize) -> Result<(), BadBinaryJson> {
+    fn container(&mut self, shape: Shape, form: u8, depth: usize) -> Result<(), BinaryJsonError> {
         let start = self.at;
         let width = [1, 2, 4][usize::from(form % 3)];
         let length = self.length(width)?;
@@ -206,7 +206,7 @@ impl<'a> Decoder<'a> {
         self.out.push(if shape == Shape::Array { b']' } else { b'}' });
     }
 
-    fn entry(&mut self, shape: Shape, depth: usize) -> Result<(), BadBinaryJson> {
+    fn entry(&mut self, shape: Shape, depth: usize) -> Result<(), BinaryJsonError> {
         if shape == Shape::Object {
             let start = self.at;
             let marker = self.byte()?;
@@ -221,7 +221,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A string whose marker has been read.
-    fn string(&mut self, marker: u8, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn string(&mut self, marker: u8, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         match marker {
             mark::REFERENCE_1..=mark::REFERENCE_4 => {
                 let target = self.length(usize::from(marker - mark::REFERENCE_1) + 1)?;
@@ -233,7 +233,7 @@ impl<'a> Decoder<'a> {
 
     /// A string that was written before. It must have been, and not be a reference itself: chains
     /// could be long, and circles endless.
-    fn referenced(&mut self, target: usize, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn referenced(&mut self, target: usize, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         let marker = self.body.get(target).copied().filter(|_| (1..start).contains(&target));
         match marker {
             Some(marker @ mark::SYSTEM_STRING..=mark::STRING_4) => {
@@ -248,7 +248,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Any string but a reference.
-    fn own_string(&mut self, marker: u8, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn own_string(&mut self, marker: u8, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         match marker {
             mark::SYSTEM_STRING..=mark::SYSTEM_STRING_LAST => {
                 Ok(mark::SYSTEM_STRINGS[usize::from(marker - mark::SYSTEM_STRING)].into())
@@ -289,12 +289,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn plain(&mut self, length: usize, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn plain(&mut self, length: usize, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         let bytes = self.take(length)?;
         std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| self.bad(Bad::NotText, start))
     }
 
-    fn base64(&mut self, width: usize, url_safe: bool, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn base64(
+        &mut self,
+        width: usize,
+        url_safe: bool,
+        start: usize,
+    ) -> Result<Cow<'a, str>, BinaryJsonError> {
         let groups = self.length(width)?;
         let padding = self.byte()?;
         let shape =
@@ -302,12 +307,12 @@ impl<'a> Decoder<'a> {
         Ok(shape.text(self.take(shape.bytes)?, url_safe).into())
     }
 
-    fn table(&mut self, table: &[u8; 16], start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn table(&mut self, table: &[u8; 16], start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         let count = self.length(1)?;
         self.unpack(count, 4, start, |index| table[usize::from(index & 15)])
     }
 
-    fn packed_from_base(&mut self, bits: usize, start: usize) -> Result<Cow<'a, str>, BadBinaryJson> {
+    fn packed_from_base(&mut self, bits: usize, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         let count = self.length(1)?;
         let base = self.byte()?;
         self.unpack(count, bits, start, |number| number.saturating_add(base))
@@ -319,14 +324,14 @@ impl<'a> Decoder<'a> {
         bits: usize,
         start: usize,
         character: impl Fn(u8) -> u8,
-    ) -> Result<Cow<'a, str>, BadBinaryJson> {
+    ) -> Result<Cow<'a, str>, BinaryJsonError> {
         let bytes = self.take(strings::packed_length(count, bits))?;
         let text = strings::unpack(bytes, count, bits, character);
         text.map(Cow::Owned).ok_or_else(|| self.bad(Bad::NotText, start))
     }
 
     /// A number of a type, without its marker.
-    fn number(&mut self, kind: u8, start: usize) -> Result<(), BadBinaryJson> {
+    fn number(&mut self, kind: u8, start: usize) -> Result<(), BinaryJsonError> {
         match kind {
             mark::U8 => {
                 let number = self.byte()?;
@@ -369,7 +374,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn double(&mut self, number: f64, start: usize) -> Result<(), BadBinaryJson> {
+    fn double(&mut self, number: f64, start: usize) -> Result<(), BinaryJsonError> {
         if !number.is_finite() {
             return Err(self.bad(Bad::NotFinite, start));
         }
@@ -378,14 +383,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// Numbers of one type: the type, a count, the numbers.
-    fn numbers(&mut self, marker: u8, start: usize) -> Result<(), BadBinaryJson> {
+    fn numbers(&mut self, marker: u8, start: usize) -> Result<(), BinaryJsonError> {
         let kind = self.byte()?;
         let count = self.length(if marker == mark::NUMBERS_1 { 1 } else { 2 })?;
         self.number_array(kind, count, start)
     }
 
     /// Arrays of those: their marker, the type, how long each is, how many there are.
-    fn number_arrays(&mut self, marker: u8, start: usize) -> Result<(), BadBinaryJson> {
+    fn number_arrays(&mut self, marker: u8, start: usize) -> Result<(), BinaryJsonError> {
         let (width, inner) =
             if marker == mark::NUMBER_ARRAYS_1 { (1, mark::NUMBERS_1) } else { (2, mark::NUMBERS_2) };
         let found = self.byte()?;
@@ -405,7 +410,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn number_array(&mut self, kind: u8, count: usize, start: usize) -> Result<(), BadBinaryJson> {
+    fn number_array(&mut self, kind: u8, count: usize, start: usize) -> Result<(), BinaryJsonError> {
         self.out.push(b'[');
         for index in 0..count {
             if index > 0 {
@@ -421,24 +426,24 @@ impl<'a> Decoder<'a> {
         write!(Appender(&mut self.out), "{number}").expect("writing to memory cannot fail");
     }
 
-    fn byte(&mut self) -> Result<u8, BadBinaryJson> {
+    fn byte(&mut self) -> Result<u8, BinaryJsonError> {
         Ok(self.take(1)?[0])
     }
 
-    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], BadBinaryJson> {
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], BinaryJsonError> {
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.take(N)?);
         Ok(bytes)
     }
 
     /// A little-endian number of one to four bytes.
-    fn length(&mut self, width: usize) -> Result<usize, BadBinaryJson> {
+    fn length(&mut self, width: usize) -> Result<usize, BinaryJsonError> {
         let bytes = self.take(width)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
     }
 
     /// The next bytes, which must all belong to the innermost container.
-    fn take(&mut self, length: usize) -> Result<&'a [u8], BadBinaryJson> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], BinaryJsonError> {
         let end = self.at.checked_add(length).filter(|end| *end <= self.end);
         match end {
             Some(end) => {
@@ -450,8 +455,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn bad(&self, kind: Bad, position: usize) -> BadBinaryJson {
-        BadBinaryJson { kind, position }
+    fn bad(&self, kind: Bad, position: usize) -> BinaryJsonError {
+        BinaryJsonError { kind, position }
     }
 }
 

@@ -11,7 +11,7 @@ mod markers; // the first byte of every value
 mod strings; // the many ways to write a string
 mod text; // JSON text, written
 
-pub use decode::{BadBinaryJson, BadBinaryJsonKind, to_text};
+pub use decode::{BinaryJsonError, BinaryJsonErrorKind, to_text};
 pub use encode::from_text;
 
 /// How deep values may be nested, in either form.

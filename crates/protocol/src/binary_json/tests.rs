@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::BadBinaryJsonKind as Bad;
+use super::BinaryJsonErrorKind as Bad;
 use super::*;
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn check_both(text: &str, hex: &str) {
 
 #[track_caller]
 fn check_bad(hex: &str, kind: Bad, position: usize) {
-    assert_eq!(to_text(&bytes(hex)), Err(BadBinaryJson { kind, position }), "{hex}");
+    assert_eq!(to_text(&bytes(hex)), Err(BinaryJsonError { kind, position }), "{hex}");
 }
 
 #[test]

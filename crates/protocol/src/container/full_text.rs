@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, invalid};
 use super::path::PartitionKeyPath;
 
 /// Languages the service stems.
@@ -54,7 +54,7 @@ impl FullTextPolicy {
     }
 
     /// Checks the policy by itself.
-    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+    pub fn validate(&self) -> Result<(), DefinitionError> {
         self.default_language.as_deref().map_or(Ok(()), check_language)?;
         for FullTextPath { path, language, .. } in &self.full_text_paths {
             if PartitionKeyPath::parse(path).is_err() {
@@ -66,7 +66,7 @@ impl FullTextPolicy {
     }
 
     /// Checks the full-text indexes against the policy.
-    pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), InvalidDefinition> {
+    pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), DefinitionError> {
         for (position, index) in policy.full_text_indexes.iter().enumerate() {
             let Some(path) = &index.path else {
                 return Err(invalid(format!(
@@ -88,7 +88,7 @@ impl FullTextPolicy {
     }
 }
 
-fn check_language(language: &str) -> Result<(), InvalidDefinition> {
+fn check_language(language: &str) -> Result<(), DefinitionError> {
     if FULL_TEXT_LANGUAGES.contains(&language) {
         return Ok(());
     }

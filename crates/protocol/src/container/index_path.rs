@@ -42,7 +42,7 @@ pub enum IndexPathEnd {
     "The indexing path '{path}' could not be accepted, failed near position '{position}'. Please ensure that \
      the path is a valid path. Common errors include invalid characters or absence of quotes around labels."
 )]
-pub struct BadIndexPath {
+pub struct IndexPathError {
     /// The path as it was written.
     pub path: String,
     /// The byte where it stopped making sense.
@@ -51,8 +51,8 @@ pub struct BadIndexPath {
 
 impl IndexPath {
     /// Reads a path. `/` alone is read as everything.
-    pub fn parse(text: &str) -> Result<IndexPath, BadIndexPath> {
-        let bad = |position| BadIndexPath { path: text.to_owned(), position };
+    pub fn parse(text: &str) -> Result<IndexPath, IndexPathError> {
+        let bad = |position| IndexPathError { path: text.to_owned(), position };
         if text == "/" {
             return Ok(IndexPath { steps: Vec::new(), end: IndexPathEnd::Subtree });
         }

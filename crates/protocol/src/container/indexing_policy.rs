@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
-use super::invalid::{InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, invalid};
 
 /// What is indexed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ const ETAG: &str = "/\"_etag\"/?";
 
 impl IndexingPolicy {
     /// The policy the service would keep: gaps filled, the root named, `_etag` excluded.
-    pub fn completed(mut self) -> Result<IndexingPolicy, InvalidDefinition> {
+    pub fn completed(mut self) -> Result<IndexingPolicy, DefinitionError> {
         if self.indexing_mode == IndexingMode::None {
             self.automatic.get_or_insert(false);
             self.included_paths.clear();
@@ -177,7 +177,7 @@ impl IndexingPolicy {
     }
 
     /// Checks that `next` leaves the vector indexes it names again as they are. Others may come and go.
-    pub(super) fn check_vector_indexes_stay(&self, next: &IndexingPolicy) -> Result<(), InvalidDefinition> {
+    pub(super) fn check_vector_indexes_stay(&self, next: &IndexingPolicy) -> Result<(), DefinitionError> {
         let changed = |new: &VectorIndex| {
             self.vector_indexes.iter().any(|old| {
                 let same_kind = old.kind.eq_ignore_ascii_case(&new.kind);
@@ -194,7 +194,7 @@ impl IndexingPolicy {
         }
     }
 
-    fn check_special_indexes(&self) -> Result<(), InvalidDefinition> {
+    fn check_special_indexes(&self) -> Result<(), DefinitionError> {
         for index in &self.composite_indexes {
             if index.len() < 2 {
                 return Err(invalid("The composite index must have at least two paths."));

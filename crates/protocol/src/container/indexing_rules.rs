@@ -57,36 +57,36 @@ impl IndexingRules {
     }
 
     /// The item itself.
-    pub fn root(&self) -> IndexingPlace<'_> {
-        IndexingPlace { node: Some(&self.root), inherited: self.root.subtree.unwrap_or(false) }
+    pub fn root(&self) -> IndexingNode<'_> {
+        IndexingNode { node: Some(&self.root), inherited: self.root.subtree.unwrap_or(false) }
     }
 }
 
 /// A place in an item, as far as the rules can tell places apart.
 #[derive(Clone, Copy, Debug)]
-pub struct IndexingPlace<'a> {
+pub struct IndexingNode<'a> {
     /// `None` where no rule goes on.
     node: Option<&'a Node>,
     /// What the last `/*` on the way down said.
     inherited: bool,
 }
 
-impl<'a> IndexingPlace<'a> {
+impl<'a> IndexingNode<'a> {
     /// One property down. Cost: one look-up, or none where no rule goes on.
     #[must_use]
-    pub fn key(self, name: &str) -> IndexingPlace<'a> {
+    pub fn property(self, name: &str) -> IndexingNode<'a> {
         self.down(self.node.and_then(|node| node.keys.get(name)))
     }
 
     /// Into an array's elements.
     #[must_use]
-    pub fn element(self) -> IndexingPlace<'a> {
+    pub fn element(self) -> IndexingNode<'a> {
         self.down(self.node.and_then(|node| node.element.as_deref()))
     }
 
-    fn down(self, node: Option<&'a Node>) -> IndexingPlace<'a> {
+    fn down(self, node: Option<&'a Node>) -> IndexingNode<'a> {
         let inherited = node.and_then(|node| node.subtree).unwrap_or(self.inherited);
-        IndexingPlace { node, inherited }
+        IndexingNode { node, inherited }
     }
 
     /// Whether a scalar found here is indexed.
@@ -114,7 +114,7 @@ mod tests {
         let mut place = rules.root();
         for step in IndexPath::parse(path).expect("a path").steps {
             place = match step {
-                IndexStep::Key(name) => place.key(&name),
+                IndexStep::Key(name) => place.property(&name),
                 IndexStep::Element => place.element(),
             };
         }
@@ -153,8 +153,8 @@ mod tests {
         let rules = rules(r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#);
         check(&rules, "/a", true);
         check(&rules, "/b", false);
-        assert!(rules.root().key("b").is_all_excluded());
-        assert!(!rules.root().is_all_excluded() && !rules.root().key("a").is_all_excluded());
+        assert!(rules.root().property("b").is_all_excluded());
+        assert!(!rules.root().is_all_excluded() && !rules.root().property("a").is_all_excluded());
     }
 
     #[test]

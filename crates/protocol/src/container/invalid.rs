@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A definition the service would answer with 400, and what it would say.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
-pub struct InvalidDefinition {
+pub struct DefinitionError {
     /// For the error body.
     pub message: String,
 }
@@ -14,6 +14,6 @@ pub struct InvalidDefinition {
 pub const INVALID_INPUT: &str = "One of the specified inputs is invalid";
 
 /// A refusal with this message.
-pub(crate) fn invalid(message: impl ToString) -> InvalidDefinition {
-    InvalidDefinition { message: message.to_string() }
+pub(crate) fn invalid(message: impl ToString) -> DefinitionError {
+    DefinitionError { message: message.to_string() }
 }

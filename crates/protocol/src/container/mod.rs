@@ -17,18 +17,18 @@ mod unique_keys; // what must not repeat
 mod vectors; // what is near what
 
 pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy};
-pub use index_path::{BadIndexPath, IndexPath, IndexPathEnd, IndexStep};
+pub use index_path::{IndexPath, IndexPathEnd, IndexPathError, IndexStep};
 pub use indexing_policy::{
     CompositeOrder, CompositePath, ExcludedPath, FullTextIndex, IncludedPath, IndexingMode, IndexingPolicy,
     SpatialIndex, VectorIndex,
 };
-pub use indexing_rules::{IndexingPlace, IndexingRules};
-pub use invalid::{INVALID_INPUT, InvalidDefinition};
+pub use indexing_rules::{IndexingNode, IndexingRules};
+pub use invalid::{DefinitionError, INVALID_INPUT};
 pub use partition_key::{
-    BadPartitionKeyDefinition, KeyCoverage, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition,
+    KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
     PartitionKeyKind, PartitionKeyVersion,
 };
-pub use path::{BadPath, PartitionKeyPath};
+pub use path::{PartitionKeyPath, PartitionKeyPathError};
 pub use policies::{
     COMPUTED_PROPERTIES_MAX, ChangeFeedPolicy, ComputedProperty, ConflictResolutionMode,
     ConflictResolutionPolicy, GeospatialConfig, GeospatialType, TTL_SECONDS_MAX, TimeToLive,

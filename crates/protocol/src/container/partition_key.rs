@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use super::path::{BadPath, PartitionKeyPath};
+use super::path::{PartitionKeyPath, PartitionKeyPathError};
 use crate::partition::PartitionKey;
 
 /// How many levels a hierarchical key may have.
@@ -32,13 +32,13 @@ pub struct PartitionKeyDefinition {
 
 impl PartitionKeyDefinition {
     /// The key of nearly every container: one path, hashed with version 2.
-    pub fn hash(path: &str) -> Result<PartitionKeyDefinition, BadPath> {
+    pub fn hash(path: &str) -> Result<PartitionKeyDefinition, PartitionKeyPathError> {
         let paths = vec![PartitionKeyPath::parse(path)?];
         Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::Hash))
     }
 
     /// A hierarchical key.
-    pub fn multi_hash(paths: &[&str]) -> Result<PartitionKeyDefinition, BadPath> {
+    pub fn multi_hash(paths: &[&str]) -> Result<PartitionKeyDefinition, PartitionKeyPathError> {
         let paths = paths.iter().map(|path| PartitionKeyPath::parse(path)).collect::<Result<_, _>>()?;
         Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::MultiHash))
     }
@@ -54,17 +54,17 @@ impl PartitionKeyDefinition {
     }
 
     /// Whether `key` has as many components as there are paths.
-    pub fn coverage(&self, key: &PartitionKey) -> KeyCoverage {
+    pub fn completeness(&self, key: &PartitionKey) -> KeyCompleteness {
         match key.components().len().cmp(&self.paths.len()) {
-            std::cmp::Ordering::Less => KeyCoverage::Prefix,
-            std::cmp::Ordering::Equal => KeyCoverage::Complete,
-            std::cmp::Ordering::Greater => KeyCoverage::TooLong,
+            std::cmp::Ordering::Less => KeyCompleteness::Prefix,
+            std::cmp::Ordering::Equal => KeyCompleteness::Complete,
+            std::cmp::Ordering::Greater => KeyCompleteness::TooLong,
         }
     }
 
     /// Checks what the type does not: number of paths, and that the kind fits the version.
-    pub fn validate(&self) -> Result<(), BadPartitionKeyDefinition> {
-        use BadPartitionKeyDefinition::{DuplicatePath, MultiHashNeedsVersion2, NoPaths, TooManyPaths};
+    pub fn validate(&self) -> Result<(), PartitionKeyDefinitionError> {
+        use PartitionKeyDefinitionError::{DuplicatePath, MultiHashNeedsVersion2, NoPaths, TooManyPaths};
         let count = self.paths.len();
         let max = match self.kind {
             PartitionKeyKind::Hash | PartitionKeyKind::Range => 1,
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for PartitionKeyVersion {
 
 /// How much of a container's key a given key says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyCoverage {
+pub enum KeyCompleteness {
     /// Every level: one logical partition.
     Complete,
     /// The first levels only: good for queries and feeds.
@@ -144,7 +144,7 @@ pub enum KeyCoverage {
 
 /// Why a definition cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadPartitionKeyDefinition {
+pub enum PartitionKeyDefinitionError {
     /// There is nothing to hash.
     #[error("The partition key definition must have at least one path.")]
     NoPaths,
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_definition_must_fit_its_kind() {
-        use BadPartitionKeyDefinition as Bad;
+        use PartitionKeyDefinitionError as Bad;
         for (json, expected) in [
             (r#"{"paths":[]}"#, Bad::NoPaths),
             (r#"{"paths":["/a","/b"],"kind":"Hash","version":2}"#, Bad::TooManyPaths { count: 2, max: 1 }),

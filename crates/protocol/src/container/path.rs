@@ -21,8 +21,8 @@ pub struct PartitionKeyPath {
 impl PartitionKeyPath {
     /// Takes a path apart. A quoted segment keeps its inner characters as they are; an unquoted
     /// one may hold letters, digits, spaces and `_ - $ .`.
-    pub fn parse(text: &str) -> Result<PartitionKeyPath, BadPath> {
-        let bad = |position| BadPath { path: text.to_owned(), position };
+    pub fn parse(text: &str) -> Result<PartitionKeyPath, PartitionKeyPathError> {
+        let bad = |position| PartitionKeyPathError { path: text.to_owned(), position };
         let mut segments = Vec::new();
         let mut at = 0;
         while at < text.len() {
@@ -91,7 +91,7 @@ fn plain_segment(rest: &str) -> Result<(&str, usize), usize> {
      '{position}'. Partition key paths must contain only valid characters and not contain a trailing slash or \
      wildcard character."
 )]
-pub struct BadPath {
+pub struct PartitionKeyPathError {
     /// The path as it was written.
     pub path: String,
     /// The byte where it stopped making sense.
@@ -119,9 +119,9 @@ impl fmt::Display for PartitionKeyPath {
 }
 
 impl FromStr for PartitionKeyPath {
-    type Err = BadPath;
+    type Err = PartitionKeyPathError;
 
-    fn from_str(text: &str) -> Result<PartitionKeyPath, BadPath> {
+    fn from_str(text: &str) -> Result<PartitionKeyPath, PartitionKeyPathError> {
         PartitionKeyPath::parse(text)
     }
 }

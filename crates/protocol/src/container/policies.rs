@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{INVALID_INPUT, InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
 
 /// How two writes to one item in two regions are settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub struct ComputedProperty {
 
 impl ComputedProperty {
     /// Checks everything but the queries.
-    pub(super) fn validate_all(properties: &[ComputedProperty]) -> Result<(), InvalidDefinition> {
+    pub(super) fn validate_all(properties: &[ComputedProperty]) -> Result<(), DefinitionError> {
         let count = properties.len();
         if count > COMPUTED_PROPERTIES_MAX {
             return Err(invalid(format!(
@@ -120,7 +120,7 @@ pub enum TimeToLive {
 
 impl TimeToLive {
     /// Reads a `defaultTtl` or `ttl` member: −1 or a positive 32-bit number, nothing else.
-    pub fn from_seconds(seconds: i64) -> Result<TimeToLive, InvalidDefinition> {
+    pub fn from_seconds(seconds: i64) -> Result<TimeToLive, DefinitionError> {
         match seconds {
             -1 => Ok(TimeToLive::Forever),
             1..=TTL_SECONDS_MAX => Ok(TimeToLive::Seconds(seconds as u32)),
@@ -132,7 +132,7 @@ impl TimeToLive {
     }
 
     /// The same for any JSON value: `null`, fractions and text are refused.
-    pub fn from_json(value: &serde_json::Value) -> Result<TimeToLive, InvalidDefinition> {
+    pub fn from_json(value: &serde_json::Value) -> Result<TimeToLive, DefinitionError> {
         let whole = value.as_i64().or_else(|| {
             let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
             (number.abs() <= TTL_SECONDS_MAX as f64).then_some(number as i64)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::full_text::FullTextPolicy;
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{INVALID_INPUT, InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
 use super::partition_key::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use super::path::PartitionKeyPath;
 use super::policies::{
@@ -93,7 +93,7 @@ impl ContainerProperties {
 
     /// Reads, completes and checks the body of a create or replace. System properties in it are
     /// ignored; a member that is `null` counts as absent, except for times to live.
-    pub fn parse(body: &[u8]) -> Result<ContainerProperties, InvalidDefinition> {
+    pub fn parse(body: &[u8]) -> Result<ContainerProperties, DefinitionError> {
         let misread = |error: serde_json::Error| invalid(format!("{INVALID_INPUT}. {error}"));
         let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(misread)?;
         if let Some(ttl) = members.get("defaultTtl") {
@@ -113,7 +113,7 @@ impl ContainerProperties {
     }
 
     /// Fills the gaps and checks the whole.
-    fn completed(mut self) -> Result<ContainerProperties, InvalidDefinition> {
+    fn completed(mut self) -> Result<ContainerProperties, DefinitionError> {
         check_name(&self.id)?;
         self.partition_key.validate().map_err(invalid)?;
         self.indexing_policy = self.indexing_policy.completed()?;
@@ -128,7 +128,7 @@ impl ContainerProperties {
 
     /// What a replace of `self` by `next` keeps: the name and the key must stay; so must unique
     /// keys and embeddings, which may be left out.
-    pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, InvalidDefinition> {
+    pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, DefinitionError> {
         if next.id != self.id {
             return Err(invalid("Replacing the id of a container is not allowed."));
         }

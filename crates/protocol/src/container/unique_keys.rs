@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, invalid};
 use super::path::PartitionKeyPath;
 
 /// How many unique keys a container may have.
@@ -34,7 +34,7 @@ impl UniqueKeyPolicy {
     }
 
     /// Checks how many keys and paths there are.
-    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+    pub fn validate(&self) -> Result<(), DefinitionError> {
         let count = self.unique_keys.len();
         if count > UNIQUE_KEYS_MAX {
             return Err(invalid(format!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::{IndexingPolicy, VectorIndex};
-use super::invalid::{InvalidDefinition, invalid};
+use super::invalid::{DefinitionError, invalid};
 use super::path::PartitionKeyPath;
 
 /// The most dimensions a vector may have.
@@ -56,7 +56,7 @@ pub enum DistanceFunction {
 
 impl DistanceFunction {
     /// The function a word stands for, in any case.
-    pub fn from_word(word: &str) -> Option<DistanceFunction> {
+    pub fn from_name(word: &str) -> Option<DistanceFunction> {
         [
             ("cosine", DistanceFunction::Cosine),
             ("dotproduct", DistanceFunction::DotProduct),
@@ -70,7 +70,7 @@ impl DistanceFunction {
 impl VectorEmbedding {
     /// The distance function, of a policy that was checked.
     pub fn distance(&self) -> DistanceFunction {
-        DistanceFunction::from_word(&self.distance_function).unwrap_or_default()
+        DistanceFunction::from_name(&self.distance_function).unwrap_or_default()
     }
 }
 
@@ -81,7 +81,7 @@ impl VectorEmbeddingPolicy {
     }
 
     /// Checks the policy by itself.
-    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+    pub fn validate(&self) -> Result<(), DefinitionError> {
         for (index, embedding) in self.vector_embeddings.iter().enumerate() {
             let VectorEmbedding { path, data_type, dimensions, distance_function, .. } = embedding;
             if PartitionKeyPath::parse(path).is_err() {
@@ -108,7 +108,7 @@ impl VectorEmbeddingPolicy {
                      value of {VECTOR_DIMENSIONS_MAX}."
                 )));
             }
-            if DistanceFunction::from_word(distance_function).is_none() {
+            if DistanceFunction::from_name(distance_function).is_none() {
                 return Err(invalid(format!(
                     "The Vector Embedding Policy has an invalid DistanceFunction:{distance_function}."
                 )));
@@ -118,11 +118,11 @@ impl VectorEmbeddingPolicy {
     }
 
     /// Checks the vector indexes against the policy.
-    pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), InvalidDefinition> {
+    pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), DefinitionError> {
         policy.vector_indexes.iter().try_for_each(|index| self.validate_index(index))
     }
 
-    fn validate_index(&self, index: &VectorIndex) -> Result<(), InvalidDefinition> {
+    fn validate_index(&self, index: &VectorIndex) -> Result<(), DefinitionError> {
         let VectorIndex { path, kind, .. } = index;
         let Some(embedding) = self.vector_embeddings.iter().find(|embedding| embedding.path == *path) else {
             return Err(invalid(format!(

@@ -22,7 +22,7 @@ pub enum PartitionKeyHeader {
 /// A header that is not a partition key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("partition key header: expected {expected} at byte {position}")]
-pub struct BadPartitionKey {
+pub struct PartitionKeyError {
     /// What would have fitted.
     pub expected: &'static str,
     /// Where it was missing.
@@ -34,7 +34,7 @@ impl PartitionKey {
     ///
     /// Cost: one pass; allocates the list and the strings in it, nothing else unless a string has
     /// escapes.
-    pub fn parse_header(text: &str) -> Result<PartitionKeyHeader, BadPartitionKey> {
+    pub fn parse_header(text: &str) -> Result<PartitionKeyHeader, PartitionKeyError> {
         let components = Cursor { text, at: 0 }.array()?;
         if components.is_empty() {
             return Ok(PartitionKeyHeader::Empty);
@@ -89,7 +89,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    fn array(mut self) -> Result<Vec<PartitionKeyComponent>, BadPartitionKey> {
+    fn array(mut self) -> Result<Vec<PartitionKeyComponent>, PartitionKeyError> {
         let mut components = Vec::with_capacity(1); // nearly all keys have one
         if !self.take(b'[') {
             return self.expected("'['");
@@ -112,7 +112,7 @@ impl Cursor<'_> {
         Ok(components)
     }
 
-    fn component(&mut self) -> Result<PartitionKeyComponent, BadPartitionKey> {
+    fn component(&mut self) -> Result<PartitionKeyComponent, PartitionKeyError> {
         self.skip_space();
         match self.peek() {
             Some(b'"') => self.string(),
@@ -128,7 +128,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<PartitionKeyComponent, BadPartitionKey> {
+    fn string(&mut self) -> Result<PartitionKeyComponent, PartitionKeyError> {
         let start = self.at + 1;
         let bytes = self.text.as_bytes();
         let (mut end, mut escaped) = (start, false);
@@ -159,7 +159,7 @@ impl Cursor<'_> {
         Ok(PartitionKeyComponent::String(value))
     }
 
-    fn number(&mut self) -> Result<PartitionKeyComponent, BadPartitionKey> {
+    fn number(&mut self) -> Result<PartitionKeyComponent, PartitionKeyError> {
         let rest = &self.text[self.at..];
         let end =
             rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
@@ -198,8 +198,8 @@ impl Cursor<'_> {
         found
     }
 
-    fn expected<T>(&self, expected: &'static str) -> Result<T, BadPartitionKey> {
-        Err(BadPartitionKey { expected, position: self.at })
+    fn expected<T>(&self, expected: &'static str) -> Result<T, PartitionKeyError> {
+        Err(PartitionKeyError { expected, position: self.at })
     }
 }
 

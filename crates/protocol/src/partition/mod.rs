@@ -11,8 +11,8 @@ mod key; // the values
 mod range; // stretches of the ring
 mod split; // cutting them
 
-pub use effective::{BadEffectiveKey, EffectivePartitionKey, effective_key, prefix_range};
-pub use header::{BadPartitionKey, PartitionKeyHeader};
+pub use effective::{EffectivePartitionKey, EffectivePartitionKeyError, effective_key, prefix_range};
+pub use header::{PartitionKeyError, PartitionKeyHeader};
 pub use key::{PartitionKey, PartitionKeyComponent};
 pub use range::EpkRange;
 pub use split::{even_split, split_point};

@@ -9,4 +9,4 @@ pub use plan::{
     AggregateKind, DCountInfo, DistinctType, HybridSearchQueryInfo, ORDER_BY_FILTER, QueryInfo, QueryPlan,
     QueryRange, SortOrder,
 };
-pub use spec::{BadQuerySpec, QueryParameter, QuerySpec, SQL_BYTES_MAX};
+pub use spec::{QueryParameter, QuerySpec, QuerySpecError, SQL_BYTES_MAX};

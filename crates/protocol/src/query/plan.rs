@@ -178,7 +178,7 @@ impl QueryRange {
     }
 
     /// What a query is sent to that nothing can match: the start of the ring, where no key is.
-    pub fn nowhere() -> QueryRange {
+    pub fn empty() -> QueryRange {
         QueryRange::point(EffectivePartitionKey::MIN)
     }
 
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(point.to_epk_range(), EpkRange::point(key));
         assert_eq!(QueryRange::full().to_epk_range(), EpkRange::FULL);
         assert_eq!(
-            serde_json::to_string(&QueryRange::nowhere()).expect("plain data"),
+            serde_json::to_string(&QueryRange::empty()).expect("plain data"),
             r#"{"min":"","max":"","isMinInclusive":true,"isMaxInclusive":true}"#
         );
     }

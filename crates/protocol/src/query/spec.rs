@@ -43,7 +43,7 @@ impl QueryParameter<'_> {
 
 /// A body that is not a query.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadQuerySpec {
+pub enum QuerySpecError {
     /// It has another shape.
     #[error("the query body must be a JSON object with `query` and, if need be, `parameters`: {0}")]
     Malformed(String),
@@ -56,11 +56,11 @@ impl<'a> QuerySpec<'a> {
     /// Reads the body of a query.
     ///
     /// Cost: one pass; allocates the list, and the text only if it has escapes.
-    pub fn parse(body: &'a [u8]) -> Result<QuerySpec<'a>, BadQuerySpec> {
+    pub fn parse(body: &'a [u8]) -> Result<QuerySpec<'a>, QuerySpecError> {
         let spec: QuerySpec<'a> =
-            serde_json::from_slice(body).map_err(|error| BadQuerySpec::Malformed(error.to_string()))?;
+            serde_json::from_slice(body).map_err(|error| QuerySpecError::Malformed(error.to_string()))?;
         if spec.query.len() > SQL_BYTES_MAX {
-            return Err(BadQuerySpec::TooLong(spec.query.len()));
+            return Err(QuerySpecError::TooLong(spec.query.len()));
         }
         Ok(spec)
     }
@@ -117,9 +117,9 @@ mod tests {
             r#"{"query":"x","parameters":{}}"#,
             r#"{"query":"x","parameters":[{"value":1}]}"#,
         ] {
-            assert!(matches!(QuerySpec::parse(body.as_bytes()), Err(BadQuerySpec::Malformed(_))), "{body}");
+            assert!(matches!(QuerySpec::parse(body.as_bytes()), Err(QuerySpecError::Malformed(_))), "{body}");
         }
         let long = format!(r#"{{"query":"{}"}}"#, "x".repeat(SQL_BYTES_MAX + 1));
-        assert_eq!(QuerySpec::parse(long.as_bytes()).err(), Some(BadQuerySpec::TooLong(SQL_BYTES_MAX + 1)));
+        assert_eq!(QuerySpec::parse(long.as_bytes()).err(), Some(QuerySpecError::TooLong(SQL_BYTES_MAX + 1)));
     }
 }

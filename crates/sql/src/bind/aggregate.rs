@@ -3,11 +3,11 @@
 use smol_str::SmolStr;
 
 use super::Binder;
-use crate::code::Code;
+use crate::ast::{Expression, ExpressionKind};
+use crate::bound::Code;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::token::Span;
-use crate::tree::{Expression, ExpressionKind};
 
 /// Whether an aggregate occurs in `expression` itself, not counting its subqueries.
 pub(super) fn contains_aggregate(expression: &Expression) -> bool {

@@ -4,12 +4,12 @@ use smol_str::SmolStr;
 
 use super::Binder;
 use super::vector::VECTOR_SCORE;
-use crate::code::Code;
+use crate::ast::Expression;
+use crate::bound::Code;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::functions::{self, Family, Function};
 use crate::token::Span;
-use crate::tree::Expression;
 
 impl Binder<'_> {
     pub(super) fn call(

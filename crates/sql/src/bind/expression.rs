@@ -5,12 +5,12 @@ use smol_str::SmolStr;
 use super::Binder;
 use super::query::Place;
 use super::scope::Found;
-use crate::code::{Code, Constants, Step};
+use crate::ast::{Expression, ExpressionKind, LogicalOperator, print_expression};
+use crate::bound::{Code, Constants, Step};
 use crate::error::{SqlError, code};
 use crate::evaluate::Frame;
 use crate::like::LikePattern;
 use crate::token::Span;
-use crate::tree::{Expression, ExpressionKind, LogicalOperator, print_expression};
 use crate::value::Value;
 
 impl Binder<'_> {

@@ -14,13 +14,13 @@ mod vector;
 
 use smol_str::SmolStr;
 
-use crate::code::{Code, Pipeline};
-use crate::context::{ComputedProperty, Context, Schema};
+use crate::ast::{Collection, Expression, OrderBy, Query, Selection};
+use crate::bound::{Code, Pipeline};
+use crate::context::{ComputedProperty, QueryContext, QuerySchema};
 use crate::error::{SqlError, code};
 use crate::evaluate::World;
 use crate::parser::parse_query;
 use crate::token::Span;
-use crate::tree::{Collection, Expression, OrderBy, Query, Selection};
 use crate::value::Value;
 use query::Place;
 use scope::Scopes;
@@ -38,7 +38,7 @@ pub(crate) enum Unbound {
 pub(crate) fn bind(
     query: &Query,
     parameters: &[(SmolStr, Value)],
-    schema: &Schema,
+    schema: &QuerySchema,
     unbound: Unbound,
 ) -> Result<Pipeline, SqlError> {
     let mut binder = Binder::new(parameters, schema, unbound)?;
@@ -51,7 +51,7 @@ pub(crate) fn bind(
 /// What a compiled query is made with.
 struct Binder<'a> {
     parameters: &'a [(SmolStr, Value)],
-    schema: &'a Schema,
+    schema: &'a QuerySchema,
     unbound: Unbound,
     /// Evaluates constant parts.
     world: World<'a>,
@@ -70,11 +70,11 @@ struct Computed {
 impl<'a> Binder<'a> {
     fn new(
         parameters: &'a [(SmolStr, Value)],
-        schema: &'a Schema,
+        schema: &'a QuerySchema,
         unbound: Unbound,
     ) -> Result<Binder<'a>, SqlError> {
         let computed = schema.computed_properties.iter().map(parse_computed).collect::<Result<_, _>>()?;
-        let world = World::new(Context::default(), schema);
+        let world = World::new(QueryContext::default(), schema);
         Ok(Binder { parameters, schema, unbound, world, computed, scopes: Scopes::default() })
     }
 
@@ -108,7 +108,7 @@ pub fn check_computed_property(property: &ComputedProperty) -> Result<(), SqlErr
         return Err(SqlError::new(code::SYNTAX, Span::default(), message));
     }
     let parsed = parse_computed(property)?;
-    let schema = Schema::default();
+    let schema = QuerySchema::default();
     let mut binder = Binder::new(&[], &schema, Unbound::Refuse)?;
     binder.scopes.push_document(Some(parsed.alias.clone()));
     binder.expression(&parsed.value).map(drop).map_err(|error| error.located_in(&property.query))

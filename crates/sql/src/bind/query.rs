@@ -5,9 +5,11 @@ use smol_str::SmolStr;
 use super::Binder;
 use super::aggregate::contains_aggregate;
 use super::vector::is_distance;
-use crate::code::{Code, Grouping, OrderCode, Pipeline};
+use crate::ast::{
+    Direction, OrderBy, OrderByItem, Query, RowCount, RowCountKind, SelectItem, Selection, item_names,
+};
+use crate::bound::{Code, Grouping, OrderCode, Pipeline};
 use crate::error::{SqlError, code};
-use crate::tree::{Count, CountKind, Direction, OrderBy, OrderKey, Query, SelectItem, Selection, item_names};
 use crate::value::Value;
 
 /// Where a query stands.
@@ -28,7 +30,7 @@ impl Binder<'_> {
         let (origin, sources) = self.sources(query, place)?;
         let filter = query.filter.as_ref().map(|filter| self.expression(filter)).transpose()?;
         let keys = query.group_by.iter().map(|key| self.expression(key)).collect::<Result<Vec<_>, _>>()?;
-        let order_keys: &[OrderKey] = if let OrderBy::Keys(keys) = &query.order_by { keys } else { &[] };
+        let order_keys: &[OrderByItem] = if let OrderBy::Keys(keys) = &query.order_by { keys } else { &[] };
         let rank = match &query.order_by {
             OrderBy::Rank(score) => Some(self.rank(score, query)?),
             OrderBy::None | OrderBy::Keys(_) => None,
@@ -119,7 +121,7 @@ impl Binder<'_> {
         Ok(self.folded(Code::Object(members.into())))
     }
 
-    fn order_key(&mut self, key: &OrderKey) -> Result<OrderCode, SqlError> {
+    fn order_key(&mut self, key: &OrderByItem) -> Result<OrderCode, SqlError> {
         let code = self.expression(&key.expression)?;
         if key.direction.is_some() && is_distance(&key.expression) {
             let message =
@@ -144,10 +146,10 @@ impl Binder<'_> {
     }
 
     /// A number of rows: whole, not negative, at most 32 bits.
-    fn count(&self, count: &Count, clause: &str, code: &'static str) -> Result<u64, SqlError> {
+    fn count(&self, count: &RowCount, clause: &str, code: &'static str) -> Result<u64, SqlError> {
         let value = match &count.kind {
-            CountKind::Literal(value) => value,
-            CountKind::Parameter(name) => {
+            RowCountKind::Literal(value) => value,
+            RowCountKind::Parameter(name) => {
                 self.parameter(name).ok_or_else(|| self.unbound_parameter(name, count.span))?
             }
         };

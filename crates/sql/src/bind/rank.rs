@@ -2,10 +2,10 @@
 
 use super::Binder;
 use super::call::{check_count, find};
-use crate::code::{Code, Rank, RankComponent};
+use crate::ast::{Direction, Expression, ExpressionKind, Query};
+use crate::bound::{Code, Rank, RankComponent};
 use crate::error::{SqlError, code};
 use crate::functions::{Family, Function};
-use crate::tree::{Direction, Expression, ExpressionKind, Query};
 use crate::value::Value;
 
 const FULL_TEXT_SCORE: &str = "FULLTEXTSCORE";

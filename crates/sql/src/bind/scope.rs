@@ -4,9 +4,9 @@
 
 use smol_str::SmolStr;
 
-use crate::code::Code;
+use crate::ast::{Expression, ExpressionKind};
+use crate::bound::Code;
 use crate::functions::aggregate::Aggregate;
-use crate::tree::{Expression, ExpressionKind};
 
 /// The frames in view.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use super::Binder;
 use super::query::Place;
-use crate::code::{Code, Origin, SourceCode};
+use crate::ast::{Collection, Expression, ExpressionKind, MemberNotation, PathStep, Query, Source};
+use crate::bound::{Code, Origin, SourceCode};
 use crate::error::{SqlError, code};
 use crate::token::Span;
-use crate::tree::{Collection, Expression, ExpressionKind, MemberForm, PathStep, Query, Source};
 use crate::value::Value;
 
 impl Binder<'_> {
@@ -99,9 +99,11 @@ fn path_expression(root: &smol_str::SmolStr, steps: &[PathStep], span: Span) -> 
     steps.iter().fold(root, |base, step| {
         let base = Box::new(base);
         let kind = match step {
-            PathStep::Dot(name) => ExpressionKind::Member { base, name: name.clone(), form: MemberForm::Dot },
+            PathStep::Dot(name) => {
+                ExpressionKind::Member { base, name: name.clone(), form: MemberNotation::Dot }
+            }
             PathStep::Bracket(name) => {
-                ExpressionKind::Member { base, name: name.clone(), form: MemberForm::Bracket }
+                ExpressionKind::Member { base, name: name.clone(), form: MemberNotation::Bracket }
             }
             PathStep::Index(index) => {
                 let index = ExpressionKind::Literal(Value::from(i64::try_from(*index).unwrap_or(i64::MAX)));

@@ -3,7 +3,7 @@
 use super::*;
 
 fn projection(text: &str) -> Code {
-    let schema = Schema::default();
+    let schema = QuerySchema::default();
     let query = parse_query(text).unwrap();
     bind(&query, &[("p".into(), Value::from("x%"))], &schema, Unbound::Refuse).unwrap().projection
 }
@@ -36,7 +36,7 @@ fn constant_patterns_lists_and_paths_have_their_own_code() {
 
 #[test]
 fn the_same_aggregate_is_computed_once() {
-    let schema = Schema::default();
+    let schema = QuerySchema::default();
     let query = parse_query("SELECT VALUE [MIN(c.x), {m: MIN(c['x']), n: COUNT(c.x)}] FROM c").unwrap();
     let pipeline = bind(&query, &[], &schema, Unbound::Refuse).unwrap();
     assert_eq!(pipeline.grouping.unwrap().aggregates.len(), 2);
@@ -44,7 +44,7 @@ fn the_same_aggregate_is_computed_once() {
 
 #[test]
 fn an_unbound_parameter_can_be_planned_but_not_counted() {
-    let schema = Schema::default();
+    let schema = QuerySchema::default();
     let filter = parse_query("SELECT * FROM c WHERE c.a = @a").unwrap();
     assert_eq!(bind(&filter, &[], &schema, Unbound::Refuse).unwrap_err().code, "SC2002");
     assert!(bind(&filter, &[], &schema, Unbound::Defer).is_ok());

@@ -3,12 +3,12 @@
 use smol_str::SmolStr;
 
 use super::Binder;
-use crate::code::{Code, Step};
+use crate::ast::{Direction, Expression, ExpressionKind, UnaryOperator};
+use crate::bound::{Code, Step};
 use crate::context::DistanceFunction;
 use crate::error::SqlError;
 use crate::functions::Family;
 use crate::token::Span;
-use crate::tree::{Direction, Expression, ExpressionKind, UnaryOperator};
 use crate::value::Value;
 
 /// What rewritten hybrid queries rank vectors by: the distance, turned so that the nearest is the

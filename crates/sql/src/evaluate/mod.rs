@@ -10,15 +10,15 @@ mod operators;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use crate::code::{Code, Step};
-use crate::context::{Context, Schema};
-use crate::effort::Effort;
+use crate::ast::{BinaryOperator, UnaryOperator};
+use crate::bound::{Code, Step};
+use crate::context::{QueryContext, QuerySchema};
 use crate::error::SqlError;
+use crate::execution::subquery_value;
 use crate::functions::{Environment, Function};
 use crate::like::LikePattern;
-use crate::run::subquery_value;
-use crate::tree::{BinaryOperator, UnaryOperator};
 use crate::value::{Value, deep_equal};
+use crate::work_budget::Effort;
 
 /// What names stand for while a row is evaluated: one link per source, innermost first.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ pub(crate) struct World<'a> {
 
 impl<'a> World<'a> {
     /// The world of one run.
-    pub(crate) fn new(context: Context, schema: &'a Schema) -> World<'a> {
+    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> World<'a> {
         World { functions: Environment::new(context, schema), failure: RefCell::new(None) }
     }
 

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use smol_str::SmolStrBuilder;
 
+use crate::ast::BinaryOperator;
 use crate::functions::TEXT_BYTES_MAX;
-use crate::tree::BinaryOperator;
 use crate::value::{Value, compare, deep_equal};
 
 /// Every operator with two operands that always looks at both.

@@ -4,7 +4,7 @@
 //! Which rows form a group, and what an empty input yields, is the run's business.
 
 use super::distinct::DistinctValues;
-use crate::value::{Kind, Value, total_order};
+use crate::value::{Value, ValueKind, total_order};
 
 /// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Aggregate {
 /// An aggregate under way.
 #[derive(Debug)]
 pub(crate) enum Accumulator {
-    /// See [`Aggregate::Count`].
+    /// See [`Aggregate::RowCount`].
     Count(i64),
     /// See [`Aggregate::CountIf`].
     CountIf(i64),
@@ -172,7 +172,7 @@ impl Extreme {
     /// Takes a defined value; `wins` says which order against the best so far replaces it. An array
     /// or an object, which have no order, spoils the result for good.
     pub(super) fn push(&mut self, value: &Value, wins: fn(std::cmp::Ordering) -> bool) {
-        if matches!(value.kind(), Kind::Array | Kind::Object) {
+        if matches!(value.kind(), ValueKind::Array | ValueKind::Object) {
             self.met_composite = true;
         } else if !self.best.is_defined() || wins(total_order(value, &self.best)) {
             self.best = value.clone();

@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// The longest text a function makes, in bytes. Twice an item: nothing honest is longer, and a
 /// query that doubles its own output again and again stops here.
@@ -76,8 +76,10 @@ fn spend(value: &Value, left: &mut usize) -> bool {
     let Some(rest) = left.checked_sub(own) else { return false };
     *left = rest;
     match value.kind() {
-        Kind::Array => value.as_array().is_some_and(|elements| elements.iter().all(|each| spend(each, left))),
-        Kind::Object => value.as_object().is_some_and(|members| {
+        ValueKind::Array => {
+            value.as_array().is_some_and(|elements| elements.iter().all(|each| spend(each, left)))
+        }
+        ValueKind::Object => value.as_object().is_some_and(|members| {
             members.iter().all(|(name, member)| {
                 *left = left.saturating_sub(ESCAPED * name.len());
                 spend(member, left)

@@ -8,9 +8,9 @@ use smol_str::SmolStr;
 use super::full_text::Term;
 use super::spatial::Prepared;
 use super::string::Pattern;
-use crate::context::{Context, Schema};
-use crate::effort::Effort;
+use crate::context::{QueryContext, QuerySchema};
 use crate::value::Object;
+use crate::work_budget::Effort;
 
 /// The surroundings of one run of a query. Lives as long as the run and is used by one thread.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Environment<'a> {
     /// The current time, in ticks of 100 ns since the Unix epoch.
     pub(crate) now: i64,
     /// The container the query runs on.
-    pub(crate) schema: &'a Schema,
+    pub(crate) schema: &'a QuerySchema,
     /// How much the run has done and may still do.
     pub(crate) effort: Effort,
     random: Cell<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Environment<'a> {
 
 impl<'a> Environment<'a> {
     /// The surroundings of a run in `context` on a container of `schema`.
-    pub(crate) fn new(context: Context, schema: &'a Schema) -> Environment<'a> {
+    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> Environment<'a> {
         Environment {
             now: context.now,
             schema,
@@ -138,9 +138,10 @@ mod tests {
 
     #[test]
     fn random_numbers_follow_the_seed_and_stay_below_one() {
-        let schema = Schema::default();
+        let schema = QuerySchema::default();
         let draw = |seed| {
-            let environment = Environment::new(Context { random_seed: seed, ..Context::default() }, &schema);
+            let environment =
+                Environment::new(QueryContext { random_seed: seed, ..QueryContext::default() }, &schema);
             (0..1000).map(|_| environment.random()).collect::<Vec<_>>()
         };
         assert_eq!(draw(1), draw(1));

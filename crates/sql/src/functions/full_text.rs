@@ -187,7 +187,7 @@ fn for_each_hit(
 mod tests {
     use super::super::tests::{call, check, value};
     use super::super::{Environment, find};
-    use crate::context::{Context, FullTextLanguage, Schema};
+    use crate::context::{FullTextLanguage, QueryContext, QuerySchema};
 
     const TEXT: &str = r#""The runner was running; two mountain bikes, and a red bicycle stood by.""#;
 
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn endings_are_those_of_the_containers_language() {
         let search = |language, text: &str, term: &str| {
-            let schema = Schema { full_text_language: language, ..Schema::default() };
-            let environment = Environment::new(Context::default(), &schema);
+            let schema = QuerySchema { full_text_language: language, ..QuerySchema::default() };
+            let environment = Environment::new(QueryContext::default(), &schema);
             (find("FULLTEXTCONTAINS").unwrap().call)(&[value(text), value(term)], &environment).is_true()
         };
         assert!(search(FullTextLanguage::German, r#""Die Häuser""#, r#""haus""#));

@@ -4,15 +4,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::context::{Context, GeometryKind, Schema};
+use crate::context::{GeometryKind, QueryContext, QuerySchema};
 use crate::value::{Number, parse};
 
 /// Calls `name` with arguments written as JSON, `u` for undefined; the result likewise.
 pub(super) fn call(name: &str, args: &[&str]) -> String {
     let args: Vec<Value> = args.iter().map(|text| value(text)).collect();
-    let schema = Schema::default();
+    let schema = QuerySchema::default();
     // 2021-01-02T03:04:05.0000000Z
-    let environment = Environment::new(Context { now: 16_095_566_450_000_000, random_seed: 1 }, &schema);
+    let environment = Environment::new(QueryContext { now: 16_095_566_450_000_000, random_seed: 1 }, &schema);
     show(&(find(name).expect("a known function").call)(&args, &environment))
 }
 
@@ -202,8 +202,8 @@ proptest! {
         plane in any::<bool>(),
     ) {
         let geometry = if plane { GeometryKind::Geometry } else { GeometryKind::Geography };
-        let schema = Schema { geometry, ..Schema::default() };
-        let environment = Environment::new(Context { now, random_seed: 1 }, &schema);
+        let schema = QuerySchema { geometry, ..QuerySchema::default() };
+        let environment = Environment::new(QueryContext { now, random_seed: 1 }, &schema);
         for function in all() {
             let most = function.max_args.unwrap_or(args.len()) + 1;
             for count in 0..=most.min(args.len()) {

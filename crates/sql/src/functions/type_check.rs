@@ -2,20 +2,20 @@
 
 use super::date_time::text;
 use super::{Family, Function, exactly};
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    check("IS_ARRAY", |args, _| is_kind(args, Kind::Array)),
-    check("IS_BOOL", |args, _| is_kind(args, Kind::Bool)),
+    check("IS_ARRAY", |args, _| is_kind(args, ValueKind::Array)),
+    check("IS_BOOL", |args, _| is_kind(args, ValueKind::Bool)),
     check("IS_DATETIME", |args, _| is(args, |value| value.as_str().is_some_and(text::is_date_time))),
     check("IS_DEFINED", |args, _| is(args, Value::is_defined)),
     check("IS_FINITE_NUMBER", |args, _| is(args, |value| value.as_f64().is_some_and(f64::is_finite))),
     check("IS_INTEGER", |args, _| is(args, is_integer)),
-    check("IS_NULL", |args, _| is_kind(args, Kind::Null)),
-    check("IS_NUMBER", |args, _| is_kind(args, Kind::Number)),
-    check("IS_OBJECT", |args, _| is_kind(args, Kind::Object)),
+    check("IS_NULL", |args, _| is_kind(args, ValueKind::Null)),
+    check("IS_NUMBER", |args, _| is_kind(args, ValueKind::Number)),
+    check("IS_OBJECT", |args, _| is_kind(args, ValueKind::Object)),
     check("IS_PRIMITIVE", |args, _| is(args, is_primitive)),
-    check("IS_STRING", |args, _| is_kind(args, Kind::String)),
+    check("IS_STRING", |args, _| is_kind(args, ValueKind::String)),
 ];
 
 const fn check(name: &'static str, call: super::Call) -> Function {
@@ -26,7 +26,7 @@ fn is(args: &[Value], test: impl FnOnce(&Value) -> bool) -> Value {
     Value::Bool(args.first().is_some_and(test))
 }
 
-fn is_kind(args: &[Value], kind: Kind) -> Value {
+fn is_kind(args: &[Value], kind: ValueKind) -> Value {
     is(args, |value| value.kind() == kind)
 }
 
@@ -35,7 +35,7 @@ fn is_integer(value: &Value) -> bool {
 }
 
 fn is_primitive(value: &Value) -> bool {
-    matches!(value.kind(), Kind::Null | Kind::Bool | Kind::Number | Kind::String)
+    matches!(value.kind(), ValueKind::Null | ValueKind::Bool | ValueKind::Number | ValueKind::String)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::argument::or_undefined;
 use super::{Environment, Family, Function, between};
-use crate::context::{DistanceFunction, Schema};
+use crate::context::{DistanceFunction, QuerySchema};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] =
@@ -27,7 +27,7 @@ fn vector_distance(args: &[Value], environment: &Environment<'_>) -> Value {
     or_undefined(function.and_then(|function| distance(left, right, function)))
 }
 
-fn default_function(schema: &Schema) -> DistanceFunction {
+fn default_function(schema: &QuerySchema) -> DistanceFunction {
     match schema.vector_policies.as_slice() {
         [first, rest @ ..] if rest.iter().all(|policy| policy.distance == first.distance) => first.distance,
         _ => DistanceFunction::default(),
@@ -62,7 +62,7 @@ fn distance(left: &[Value], right: &[Value], function: DistanceFunction) -> Opti
 mod tests {
     use super::super::tests::{check, value};
     use super::*;
-    use crate::context::{Context, VectorPolicy};
+    use crate::context::{QueryContext, VectorPolicy};
 
     #[test]
     fn vectors_compare_by_the_chosen_function() {
@@ -91,8 +91,8 @@ mod tests {
     fn the_containers_policy_decides_when_the_query_does_not() {
         let policy = |distance| VectorPolicy { path: "/v".to_owned(), distance };
         let dot_product = |policies| {
-            let schema = Schema { vector_policies: policies, ..Schema::default() };
-            let environment = Environment::new(Context::default(), &schema);
+            let schema = QuerySchema { vector_policies: policies, ..QuerySchema::default() };
+            let environment = Environment::new(QueryContext::default(), &schema);
             vector_distance(&[value("[1,2]"), value("[3,4]")], &environment) == Value::from(11)
         };
         assert!(dot_product(vec![policy(DistanceFunction::DotProduct)]));

@@ -5,9 +5,9 @@
 //! one table: the constants below and [`infix`]; a higher power binds tighter.
 
 use super::{Cursor, within_depth};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind, LogicalOperator, UnaryOperator};
 use crate::error::{SqlError, code};
 use crate::token::{Span, Symbol, Token};
-use crate::tree::{BinaryOperator, Expression, ExpressionKind, LogicalOperator, UnaryOperator};
 use crate::value::{Number, Value};
 
 /// Parentheses, and `?` before its `:`: nothing reduces past them.

@@ -1,9 +1,9 @@
 //! `FROM a [AS] b JOIN c IN b.d`.
 
 use super::Cursor;
+use crate::ast::{Collection, PathStep, Source};
 use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token};
-use crate::tree::{Collection, PathStep, Source};
 
 /// How many JOINs the service accepts.
 const JOINS_MAX: usize = 10;

@@ -15,10 +15,10 @@ mod query;
 
 use smol_str::SmolStr;
 
+use crate::ast::{Expression, Query};
 use crate::error::{SqlError, code};
 use crate::lexer::{Spanned, tokenize};
 use crate::token::{Span, Symbol, Token, is_reserved};
-use crate::tree::{Expression, Query};
 
 /// How deep the operations of a query may nest: `a + b + c` is two levels deep.
 pub const DEPTH_MAX: u16 = 200;

@@ -1,9 +1,9 @@
 //! Operands: literals, names, paths, calls, constructors and subqueries.
 
 use super::{Cursor, within_depth};
+use crate::ast::{Expression, ExpressionKind, FunctionName, MemberNotation, SubqueryKind};
 use crate::error::SqlError;
 use crate::token::{Span, Symbol, Token, is_reserved};
-use crate::tree::{Expression, ExpressionKind, FunctionName, MemberForm, SubqueryForm};
 use crate::value::Value;
 
 impl Cursor {
@@ -13,14 +13,14 @@ impl Cursor {
             let start = base.span();
             let kind = if self.eat(Symbol::Dot) {
                 let name = self.expect_word("a property name")?;
-                ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Dot }
+                ExpressionKind::Member { base: Box::new(base), name, form: MemberNotation::Dot }
             } else if self.eat(Symbol::OpenBracket) {
                 let index = self.expression()?;
                 self.expect(Symbol::CloseBracket)?;
                 match index.kind() {
                     ExpressionKind::Literal(Value::String(name)) => {
                         let name = name.clone();
-                        ExpressionKind::Member { base: Box::new(base), name, form: MemberForm::Bracket }
+                        ExpressionKind::Member { base: Box::new(base), name, form: MemberNotation::Bracket }
                     }
                     _ => ExpressionKind::Index { base: Box::new(base), index: Box::new(index) },
                 }
@@ -38,7 +38,7 @@ impl Cursor {
             Token::String(text) => ExpressionKind::Literal(Value::String(text.clone())),
             Token::Parameter(name) => ExpressionKind::Parameter(name.clone()),
             Token::Word(_) => return self.word(),
-            Token::Symbol(Symbol::OpenParenthesis) => return self.subquery(SubqueryForm::Scalar),
+            Token::Symbol(Symbol::OpenParenthesis) => return self.subquery(SubqueryKind::Scalar),
             Token::Symbol(Symbol::OpenBracket) => return self.array(),
             Token::Symbol(Symbol::OpenBrace) => return self.object(),
             Token::Symbol(_) | Token::End => return Err(self.no_operand()),
@@ -53,7 +53,7 @@ impl Cursor {
     }
 
     /// `(SELECT …)`
-    fn subquery(&mut self, form: SubqueryForm) -> Result<Expression, SqlError> {
+    fn subquery(&mut self, form: SubqueryKind) -> Result<Expression, SqlError> {
         let start = self.span();
         self.expect(Symbol::OpenParenthesis)?;
         let query = Box::new(self.nested(Cursor::query)?);
@@ -124,17 +124,17 @@ impl Cursor {
         Ok(Expression::new(ExpressionKind::Name(word), start))
     }
 
-    fn subquery_form(&self, word: &str) -> Option<SubqueryForm> {
+    fn subquery_form(&self, word: &str) -> Option<SubqueryKind> {
         let forms = [
-            ("EXISTS", SubqueryForm::Exists),
-            ("ARRAY", SubqueryForm::Array),
-            ("ALL", SubqueryForm::All),
-            ("FIRST", SubqueryForm::First),
-            ("LAST", SubqueryForm::Last),
+            ("EXISTS", SubqueryKind::Exists),
+            ("ARRAY", SubqueryKind::Array),
+            ("ALL", SubqueryKind::All),
+            ("FIRST", SubqueryKind::First),
+            ("LAST", SubqueryKind::Last),
         ];
         let form = forms.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))?.1;
         // EXISTS and ARRAY can be nothing else; the others might be functions.
-        let certain = matches!(form, SubqueryForm::Exists | SubqueryForm::Array);
+        let certain = matches!(form, SubqueryKind::Exists | SubqueryKind::Array);
         (certain || self.is_keyword_after(2, "SELECT")).then_some(form)
     }
 

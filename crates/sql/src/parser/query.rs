@@ -1,11 +1,11 @@
 //! The clauses of a query, in order.
 
 use super::Cursor;
+use crate::ast::{
+    Direction, OffsetLimit, OrderBy, OrderByItem, Query, RowCount, RowCountKind, SelectItem, Selection,
+};
 use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token, is_reserved};
-use crate::tree::{
-    Count, CountKind, Direction, OffsetLimit, OrderBy, OrderKey, Query, SelectItem, Selection,
-};
 use crate::value::Value;
 
 impl Cursor {
@@ -84,11 +84,11 @@ impl Cursor {
         Ok(SelectItem { expression, alias })
     }
 
-    fn count(&mut self) -> Result<Count, SqlError> {
+    fn count(&mut self) -> Result<RowCount, SqlError> {
         let span = self.span();
         let kind = match self.token() {
-            Token::Number(number) => CountKind::Literal(Value::Number(*number)),
-            Token::Parameter(name) => CountKind::Parameter(name.clone()),
+            Token::Number(number) => RowCountKind::Literal(Value::Number(*number)),
+            Token::Parameter(name) => RowCountKind::Parameter(name.clone()),
             _ => {
                 self.would_fit("a number");
                 self.would_fit("a parameter");
@@ -96,7 +96,7 @@ impl Cursor {
             }
         };
         self.advance();
-        Ok(Count { kind, span })
+        Ok(RowCount { kind, span })
     }
 
     fn order_by(&mut self) -> Result<OrderBy, SqlError> {
@@ -118,7 +118,7 @@ impl Cursor {
         Ok(OrderBy::Keys(keys))
     }
 
-    fn order_key(&mut self) -> Result<OrderKey, SqlError> {
+    fn order_key(&mut self) -> Result<OrderByItem, SqlError> {
         let expression = self.expression()?;
         let direction = if self.eat_keyword("ASC") {
             Some(Direction::Ascending)
@@ -127,6 +127,6 @@ impl Cursor {
         } else {
             None
         };
-        Ok(OrderKey { expression, direction })
+        Ok(OrderByItem { expression, direction })
     }
 }

@@ -1,7 +1,7 @@
 //! What the grammar accepts, how it groups, and what it says about the rest.
 
 use super::*;
-use crate::tree::{print_expression, print_query};
+use crate::ast::{print_expression, print_query};
 
 #[track_caller]
 fn printed(text: &str) -> String {
@@ -15,7 +15,7 @@ fn printed(text: &str) -> String {
 #[track_caller]
 fn check(expression: &str, expected: &str) {
     let query = parse_query(&format!("SELECT VALUE {expression}")).unwrap_or_else(|error| panic!("{error}"));
-    let crate::tree::Selection::Value(found) = &query.selection else { panic!("not a value") };
+    let crate::ast::Selection::Value(found) = &query.selection else { panic!("not a value") };
     assert_eq!(print_expression(found), expected, "expression: {expression}");
     assert_eq!(parse_query(&print_query(&query)).unwrap(), query, "expression: {expression}");
 }

@@ -4,11 +4,11 @@ use protocol::query::{AggregateKind, QueryInfo};
 
 use super::items;
 use super::rewrite::Text;
-use crate::error::{SqlError, code};
-use crate::functions::aggregate::Aggregate;
-use crate::tree::{
+use crate::ast::{
     Expression, ExpressionKind, Query, Selection, item_names, print_expression, print_items_as_object,
 };
+use crate::error::{SqlError, code};
+use crate::functions::aggregate::Aggregate;
 
 /// Fills in what grouping and aggregation need. OFFSET, LIMIT, TOP, DISTINCT and ORDER BY are left to
 /// the client, which alone sees whole groups.

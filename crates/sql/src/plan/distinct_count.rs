@@ -3,11 +3,11 @@
 use protocol::query::{DCountInfo, DistinctType, QueryInfo};
 
 use super::aggregate::as_aggregate;
-use crate::functions::aggregate::Aggregate;
-use crate::statement::Statement;
-use crate::tree::{
+use crate::ast::{
     Collection, Expression, ExpressionKind, OrderBy, Query, Selection, item_names, print_query,
 };
+use crate::functions::aggregate::Aggregate;
+use crate::statement::Statement;
 
 /// The plan, when the query is one: partitions return distinct rows, and a client counts them.
 pub(super) fn info(statement: &Statement) -> Option<QueryInfo> {

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::code::{Code, Pipeline};
+use crate::ast::Selection;
+use crate::bound::{Code, Pipeline};
 use crate::functions::Family;
 use crate::functions::aggregate::Aggregate;
 use crate::statement::Statement;
-use crate::tree::Selection;
 
 use super::distinct_count;
 

@@ -4,10 +4,10 @@ use protocol::query::{HybridSearchQueryInfo, QueryInfo, SortOrder};
 
 use super::order_by::{payload, root_alias};
 use super::rewrite::Text;
-use crate::code::RankComponent;
+use crate::ast::{Expression, ExpressionKind, print_expression};
+use crate::bound::RankComponent;
 use crate::error::{SqlError, code};
 use crate::statement::Statement;
-use crate::tree::{Expression, ExpressionKind, print_expression};
 use crate::value::Value;
 
 const DOCUMENT_COUNT: &str = "{documentdb-formattablehybridsearchquery-totaldocumentcount}";

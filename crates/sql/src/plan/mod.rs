@@ -19,10 +19,10 @@ use protocol::query::{DistinctType, QueryInfo, QueryPlan, SortOrder};
 
 pub use features::{Feature, SupportedFeatures};
 
-use crate::code::Origin;
+use crate::ast::{Direction, ExpressionKind, OrderBy, Selection, print_expression};
+use crate::bound::Origin;
 use crate::error::{SqlError, code};
 use crate::statement::Statement;
-use crate::tree::{Direction, ExpressionKind, OrderBy, Selection, print_expression};
 use rewrite::Text;
 
 /// Why there is no plan.
@@ -160,7 +160,7 @@ fn sort_order(direction: Direction) -> SortOrder {
 }
 
 /// `[{"item": a}, {"item": b}]`
-fn items<'e>(expressions: impl Iterator<Item = &'e crate::tree::Expression>) -> String {
+fn items<'e>(expressions: impl Iterator<Item = &'e crate::ast::Expression>) -> String {
     let items: Vec<String> =
         expressions.map(|expression| format!("{{\"item\": {}}}", print_expression(expression))).collect();
     format!("[{}]", items.join(", "))

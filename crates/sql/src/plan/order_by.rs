@@ -5,18 +5,18 @@ use protocol::query::QueryInfo;
 use super::features::is_computed_score;
 use super::rewrite::Text;
 use super::{items, sort_order};
-use crate::error::{SqlError, code};
-use crate::statement::Statement;
-use crate::tree::{
-    Direction, Expression, ExpressionKind, OrderKey, Query, Selection, print_expression,
+use crate::ast::{
+    Direction, Expression, ExpressionKind, OrderByItem, Query, Selection, print_expression,
     print_items_as_object,
 };
+use crate::error::{SqlError, code};
+use crate::statement::Statement;
 
 /// Fills in what an ordered merge needs.
 pub(super) fn complete(
     info: &mut QueryInfo,
     statement: &Statement,
-    keys: &[OrderKey],
+    keys: &[OrderByItem],
 ) -> Result<(), SqlError> {
     let (query, pipeline) = (statement.query(), statement.pipeline());
     for (key, compiled) in keys.iter().zip(&pipeline.order) {
@@ -69,7 +69,7 @@ pub(super) fn payload(query: &Query) -> String {
     }
 }
 
-fn order_clause(keys: &[OrderKey]) -> String {
+fn order_clause(keys: &[OrderByItem]) -> String {
     let keys: Vec<String> = keys
         .iter()
         .map(|key| {

@@ -4,18 +4,18 @@ use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent, effective_key, prefix_range};
 use protocol::query::QueryRange;
 
-use crate::access::KeyFilter;
+use crate::access_path::PartitionKeyFilter;
 use crate::statement::Statement;
 
 /// The ranges that can match: sorted, not overlapping.
 pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> Vec<QueryRange> {
     if !statement.has_from() {
-        return vec![QueryRange::nowhere()];
+        return vec![QueryRange::empty()];
     }
-    let keys = match statement.key_filter(definition) {
-        KeyFilter::Full => return vec![QueryRange::full()],
-        KeyFilter::Nothing => return vec![QueryRange::nowhere()],
-        KeyFilter::Points(keys) | KeyFilter::Prefixes(keys) => keys,
+    let keys = match statement.partition_key_filter(definition) {
+        PartitionKeyFilter::Full => return vec![QueryRange::full()],
+        PartitionKeyFilter::Nothing => return vec![QueryRange::empty()],
+        PartitionKeyFilter::Points(keys) | PartitionKeyFilter::Prefixes(keys) => keys,
     };
     let mut ranges: Vec<QueryRange> = keys
         .iter()

@@ -4,7 +4,7 @@ use std::fmt;
 
 use protocol::query::ORDER_BY_FILTER;
 
-use crate::tree::{Expression, OrderBy, Query, Selection, print_expression, print_query, print_sources};
+use crate::ast::{Expression, OrderBy, Query, Selection, print_expression, print_query, print_sources};
 
 /// A query being rewritten, clause by clause; clauses are separated by newlines.
 #[derive(Clone, Debug, Default)]
@@ -36,15 +36,15 @@ impl Text {
         let selection = print_query(&bare);
         Text {
             distinct: query.distinct,
-            top: query.top.as_ref().map(crate::tree::print_count),
+            top: query.top.as_ref().map(crate::ast::print_row_count),
             selection: selection.strip_prefix("SELECT ").unwrap_or(&selection).to_owned(),
             filter: query.filter.as_ref().map(print_expression),
             window: query.offset_limit.as_ref().map(|window| {
                 let (offset, limit) = (&window.offset, &window.limit);
                 format!(
                     "OFFSET {} LIMIT {}",
-                    crate::tree::print_count(offset),
-                    crate::tree::print_count(limit)
+                    crate::ast::print_row_count(offset),
+                    crate::ast::print_row_count(limit)
                 )
             }),
             ..Text::over(query)

@@ -6,7 +6,7 @@ use protocol::query::QueryPlan;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::context::{Schema, VectorPolicy};
+use crate::context::{QuerySchema, VectorPolicy};
 use crate::value::Value;
 use crate::{DistanceFunction, parse_query};
 
@@ -19,14 +19,14 @@ const JAVASCRIPT: &str = "NonValueAggregate,Aggregate,Distinct,MultipleOrderBy,O
                           CountIf,HybridSearch,WeightedRankFusion,HybridSearchSkipOrderByRewrite";
 const RUST: &str = "Distinct,MultipleOrderBy,NonStreamingOrderBy,OffsetAndLimit,OrderBy,Top";
 
-fn schema() -> Schema {
+fn schema() -> QuerySchema {
     let policy = |path: &str, distance| VectorPolicy { path: path.into(), distance };
-    Schema {
+    QuerySchema {
         vector_policies: vec![
             policy("/near", DistanceFunction::Euclidean),
             policy("/alike", DistanceFunction::Cosine),
         ],
-        ..Schema::default()
+        ..QuerySchema::default()
     }
 }
 
@@ -357,7 +357,7 @@ fn ranges() {
     let one = PartitionKeyDefinition::hash("/pk").unwrap();
     let two = PartitionKeyDefinition::multi_hash(&["/a", "/b"]).unwrap();
     let ranges = |text: &str, definition: &PartitionKeyDefinition| {
-        let statement = Statement::prepare(text, &[], &Schema::default()).unwrap();
+        let statement = Statement::prepare(text, &[], &QuerySchema::default()).unwrap();
         let plan = statement.gateway_plan(definition, &SupportedFeatures::all()).unwrap();
         serde_json::to_value(plan.query_ranges).unwrap()
     };

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Kind, Value};
+use super::{Value, ValueKind};
 
 /// Structural equality: numbers by value, member order ignored. Undefined equals only itself; the
 /// operator `=`, for which undefined poisons the result, is the evaluator's business.
@@ -61,7 +61,7 @@ pub fn total_order(left: &Value, right: &Value) -> Ordering {
                 .unwrap_or_else(|| left.len().cmp(&right.len()))
         }
         _ => {
-            let kinds: (Kind, Kind) = (left.kind(), right.kind());
+            let kinds: (ValueKind, ValueKind) = (left.kind(), right.kind());
             kinds.0.cmp(&kinds.1).then_with(|| compare(left, right).unwrap_or(Ordering::Equal))
         }
     }

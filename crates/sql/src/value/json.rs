@@ -18,11 +18,11 @@ pub type JsonError = serde_json::Error;
 /// Reads one JSON value that spans all of `text`. Cost grows with the text. Nesting beyond
 /// [`NESTING_MAX`] is an error, so hostile input cannot exhaust the stack.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    parse_and_compare(text).map(|(value, _)| value)
+    parse_checking_canonical(text).map(|(value, _)| value)
 }
 
 /// The same, and whether `text` is byte for byte what [`write_json`] makes of the value.
-pub fn parse_and_compare(text: &[u8]) -> Result<(Value, bool), JsonError> {
+pub fn parse_checking_canonical(text: &[u8]) -> Result<(Value, bool), JsonError> {
     match read(text) {
         Some(found) => Ok(found),
         // For what is wrong with it.

@@ -13,7 +13,7 @@ mod read;
 use std::sync::Arc;
 
 pub use compare::{compare, compare_strings, deep_equal, total_order};
-pub use json::{JsonError, NESTING_MAX, parse, parse_and_compare, write_json, write_json_string};
+pub use json::{JsonError, NESTING_MAX, parse, parse_checking_canonical, write_json, write_json_string};
 pub use number::Number;
 pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};
 pub use smol_str::SmolStr;
@@ -49,7 +49,7 @@ pub struct Object {
 
 /// The type of a value, in the order in which types sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ValueKind {
     /// Sorts before everything.
     Undefined,
     /// `null`.
@@ -83,15 +83,15 @@ impl Value {
     }
 
     /// Its type.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            Value::Undefined => Kind::Undefined,
-            Value::Null => Kind::Null,
-            Value::Bool(_) => Kind::Bool,
-            Value::Number(_) => Kind::Number,
-            Value::String(_) => Kind::String,
-            Value::Array(_) => Kind::Array,
-            Value::Object(_) => Kind::Object,
+            Value::Undefined => ValueKind::Undefined,
+            Value::Null => ValueKind::Null,
+            Value::Bool(_) => ValueKind::Bool,
+            Value::Number(_) => ValueKind::Number,
+            Value::String(_) => ValueKind::String,
+            Value::Array(_) => ValueKind::Array,
+            Value::Object(_) => ValueKind::Object,
         }
     }
 

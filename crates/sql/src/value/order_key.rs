@@ -2,7 +2,7 @@
 //! are named by.
 
 use super::compare::{compare_strings, utf16_rank};
-use super::{Kind, Value};
+use super::{Value, ValueKind};
 
 /// Bytes of a string that go into its key; longer strings share the key of their beginning.
 pub const ORDER_KEY_STRING_MAX: usize = 256;
@@ -24,17 +24,17 @@ pub enum OrderKeyPrecision {
 pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrecision> {
     match value {
         Value::Undefined | Value::Array(_) | Value::Object(_) => return None,
-        Value::Null => out.push(Kind::Null as u8),
-        Value::Bool(value) => out.extend([Kind::Bool as u8, u8::from(*value)]),
+        Value::Null => out.push(ValueKind::Null as u8),
+        Value::Bool(value) => out.extend([ValueKind::Bool as u8, u8::from(*value)]),
         Value::Number(number) => {
-            out.push(Kind::Number as u8);
+            out.push(ValueKind::Number as u8);
             // Adding zero turns -0 into 0: they are equal to the language.
             let bits = (number.as_f64() + 0.0).to_bits();
             let ordered = if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits };
             out.extend(ordered.to_be_bytes());
         }
         Value::String(text) => {
-            out.push(Kind::String as u8);
+            out.push(ValueKind::String as u8);
             let cut = text.len() > ORDER_KEY_STRING_MAX;
             escape(&text.as_bytes()[..text.len().min(ORDER_KEY_STRING_MAX)], out);
             if cut {
@@ -54,14 +54,14 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
 /// name), and 00 at the end.
 pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
     match value {
-        Value::Undefined => out.push(Kind::Undefined as u8),
+        Value::Undefined => out.push(ValueKind::Undefined as u8),
         Value::String(text) => {
-            out.push(Kind::String as u8);
+            out.push(ValueKind::String as u8);
             escape(text.as_bytes(), out);
             out.extend([0, 0]);
         }
         Value::Array(elements) => {
-            out.push(Kind::Array as u8);
+            out.push(ValueKind::Array as u8);
             for element in elements.iter() {
                 out.push(1);
                 encode_whole_order_key(element, out);
@@ -69,7 +69,7 @@ pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
             out.push(0);
         }
         Value::Object(object) => {
-            out.push(Kind::Object as u8);
+            out.push(ValueKind::Object as u8);
             let mut members: Vec<_> = object.iter().collect();
             members.sort_unstable_by(|a, b| compare_strings(a.0, b.0));
             for (name, value) in members {

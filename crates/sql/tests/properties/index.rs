@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use perihelion_sql::Value;
-use perihelion_sql::access::{DocPath, DocStep, Filter, Test};
+use perihelion_sql::access_path::{DocPath, DocStep, Filter, Predicate};
 use perihelion_sql::value::{compare, deep_equal};
 
 /// What an index knows about some documents.
@@ -48,7 +48,7 @@ impl Index {
                 parts.iter().fold(self.all.clone(), |found, part| &found & &self.find(part))
             }
             Filter::Or(parts) => parts.iter().flat_map(|part| self.find(part)).collect(),
-            Filter::Test { path, test } => {
+            Filter::Predicate { path, predicate: test } => {
                 let entries = self.entries.get(path).map_or(&[][..], Vec::as_slice);
                 entries.iter().filter(|(value, _)| passes(test, value)).map(|(_, at)| *at).collect()
             }
@@ -56,7 +56,7 @@ impl Index {
     }
 }
 
-fn passes(test: &Test, value: &Value) -> bool {
+fn passes(test: &Predicate, value: &Value) -> bool {
     let within = |bound: &Bound<Value>, is_low: bool| {
         let (end, open) = match bound {
             Bound::Unbounded => return true,
@@ -69,16 +69,16 @@ fn passes(test: &Test, value: &Value) -> bool {
         })
     };
     match test {
-        Test::Equals(expected) => {
+        Predicate::Equals(expected) => {
             assert!(
                 !matches!(expected, Value::Undefined | Value::Array(_) | Value::Object(_)),
                 "not a scalar"
             );
             deep_equal(value, expected)
         }
-        Test::Defined => true,
-        Test::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
-        Test::Range { low, high } => {
+        Predicate::Defined => true,
+        Predicate::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+        Predicate::Range { low, high } => {
             assert!(!matches!((low, high), (Bound::Unbounded, Bound::Unbounded)), "a range has an end");
             within(low, true) && within(high, false)
         }

@@ -1,7 +1,7 @@
 //! Any text: a tree or a good error, never a panic; and a printed tree reads back as itself.
 
-use perihelion_sql::tree::print_query;
-use perihelion_sql::{Schema, Statement, parse_query};
+use perihelion_sql::ast::print_query;
+use perihelion_sql::{QuerySchema, Statement, parse_query};
 use proptest::prelude::*;
 
 use crate::queries::query;
@@ -126,7 +126,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
                 Err(error) => prop_assert!(false, "{error}\n{text}\n{printed}"),
             }
             // Preparing may refuse it, but must not panic; what it accepts must have a plan or a reason.
-            if let Ok(statement) = Statement::prepare_plan(text, &[], &Schema::default()) {
+            if let Ok(statement) = Statement::prepare_plan(text, &[], &QuerySchema::default()) {
                 let definition = protocol::container::PartitionKeyDefinition::hash("/a").expect("a path");
                 let _ = statement.gateway_plan(&definition, &perihelion_sql::SupportedFeatures::all());
             }

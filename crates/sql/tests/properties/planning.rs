@@ -4,7 +4,7 @@
 //! merged by what the plan says and nothing else.
 
 use perihelion_sql::value::total_order;
-use perihelion_sql::{Context, Schema, Statement, SupportedFeatures, Value, run_naive};
+use perihelion_sql::{QueryContext, QuerySchema, Statement, SupportedFeatures, Value, run_reference};
 use proptest::prelude::*;
 use protocol::container::PartitionKeyDefinition;
 use protocol::query::{AggregateKind, DistinctType, ORDER_BY_FILTER, QueryInfo, SortOrder};
@@ -13,9 +13,9 @@ use crate::documents::documents;
 use crate::queries::query;
 
 fn run(text: &str, documents: &[Value]) -> Vec<Value> {
-    let statement =
-        Statement::prepare(text, &[], &Schema::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    run_naive(&statement, documents, Context::default()).expect("generated queries do not fail")
+    let statement = Statement::prepare(text, &[], &QuerySchema::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    run_reference(&statement, documents, QueryContext::default()).expect("generated queries do not fail")
 }
 
 /// What a client returns for a plan, given the rows of each partition.
@@ -139,7 +139,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
         let text = parts.text();
-        let statement = Statement::prepare(&text, &[], &Schema::default()).expect("a generated query");
+        let statement = Statement::prepare(&text, &[], &QuerySchema::default()).expect("a generated query");
         let definition = PartitionKeyDefinition::hash("/pk").expect("a path");
         // Clients do not order groups, so a plan that groups has lost its ORDER BY.
         let loses_order = parts.tail.contains("ORDER BY") && text.contains("AS v0");
@@ -155,7 +155,7 @@ proptest! {
         ends.sort_unstable();
         let partitions = ends.windows(2).map(|ends| run(&rewritten, &documents[ends[0]..ends[1]])).collect();
         let shown = |rows: &[Value]| rows.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let expected = run_naive(&statement, &documents, Context::default()).expect("generated queries do not fail");
+        let expected = run_reference(&statement, &documents, QueryContext::default()).expect("generated queries do not fail");
         prop_assert_eq!(shown(&merge(&info, partitions)), shown(&expected), "{}\n{}", text, rewritten);
     }
 }

@@ -1,8 +1,11 @@
 //! A planned run gives the rows of a naive run, however an index takes part.
 
-use perihelion_sql::tree::{Direction, print_query};
+use perihelion_sql::ast::{Direction, print_query};
 use perihelion_sql::value::total_order;
-use perihelion_sql::{Context, Flow, InputOrder, Run, Schema, SqlError, Statement, Value, run_naive};
+use perihelion_sql::{
+    InputDemand, InputOrder, QueryContext, QueryExecution, QuerySchema, SqlError, Statement, Value,
+    run_reference,
+};
 use proptest::prelude::*;
 
 use crate::documents::documents;
@@ -10,7 +13,7 @@ use crate::index::Index;
 use crate::queries::{QueryParts, element_query, query, simple_query};
 
 fn prepare(text: &str) -> Statement {
-    Statement::prepare(text, &[], &Schema::default()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Statement::prepare(text, &[], &QuerySchema::default()).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn run<'d>(
@@ -18,7 +21,7 @@ fn run<'d>(
     documents: impl Iterator<Item = &'d Value>,
     order: InputOrder,
 ) -> Result<Vec<Value>, SqlError> {
-    let mut run = Run::new(statement, Context::default(), order);
+    let mut run = QueryExecution::new(statement, QueryContext::default(), order);
     let mut rows = Vec::new();
     for document in documents {
         let flow = run.push(document)?;
@@ -28,7 +31,7 @@ fn run<'d>(
             "a blocking run must not hand out rows early"
         );
         rows.extend(ready);
-        if flow == Flow::Enough {
+        if flow == InputDemand::Enough {
             break;
         }
     }
@@ -37,7 +40,7 @@ fn run<'d>(
 }
 
 fn naive(statement: &Statement, documents: &[Value]) -> Vec<Value> {
-    run_naive(statement, documents, Context::default()).expect("generated queries do not fail")
+    run_reference(statement, documents, QueryContext::default()).expect("generated queries do not fail")
 }
 
 /// Rows as text: the order of members counts as well.
@@ -48,7 +51,7 @@ fn shown(rows: &[Value]) -> Vec<String> {
 fn check_filter(parts: &QueryParts, documents: &[Value]) -> Result<(), TestCaseError> {
     let statement = prepare(&parts.text());
     let accepted_rows = prepare(&parts.accepted_rows());
-    let access = statement.access();
+    let access = statement.access_path();
     let found = Index::new(documents).find(&access.filter);
     for (at, document) in documents.iter().enumerate() {
         prop_assert_eq!(found.contains(&at), access.filter.accepts(document), "{} on {}", access, document);
@@ -89,7 +92,7 @@ proptest! {
     #[test]
     fn documents_that_a_filter_drops_change_nothing(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
-        let found = Index::new(&documents).find(&statement.access().filter);
+        let found = Index::new(&documents).find(&statement.access_path().filter);
         let kept = found.iter().map(|at| &documents[*at]);
         let planned = run(&statement, kept, InputOrder::Any).expect("a run over fewer documents succeeds");
         prop_assert_eq!(shown(&planned), shown(&naive(&statement, &documents)), "{}", parts.text());
@@ -98,7 +101,7 @@ proptest! {
     #[test]
     fn documents_in_the_order_of_the_query_give_the_same_rows_at_once(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
-        let access = statement.access();
+        let access = statement.access_path();
         if access.order.is_empty() || !access.ordering_only_paths {
             return Ok(());
         }
@@ -106,8 +109,8 @@ proptest! {
         ordered.sort_by(|left, right| {
             let keys = access.order.iter().map(|(path, direction)| {
                 let key = |document: &Value| path.0.iter().fold(document.clone(), |value, step| match step {
-                    perihelion_sql::access::DocStep::Key(name) => value.member(name).clone(),
-                    perihelion_sql::access::DocStep::Element => panic!("an order has one value per document"),
+                    perihelion_sql::access_path::DocStep::Key(name) => value.member(name).clone(),
+                    perihelion_sql::access_path::DocStep::Element => panic!("an order has one value per document"),
                 });
                 let order = total_order(&key(left), &key(right));
                 if *direction == Direction::Descending { order.reverse() } else { order }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use protocol::batch::{BatchOperation, BatchOperationType, BatchResult};
 use protocol::partition::EffectivePartitionKey;
 use protocol::status::Status;
-use sql::{Context, Value};
+use sql::{QueryContext, Value};
 
 use super::partition_key::{self, Address};
 use super::patch::Patch;
@@ -137,7 +137,7 @@ impl<'a> ReadyOperation<'a> {
             }
             Kind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let context = Context { now: how.now.0, random_seed: 0 };
+                let context = QueryContext { now: how.now.0, random_seed: 0 };
                 let change = |item: &Value| patch.apply(item, &schema, context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
                 Ok(how.stored(&written, charge::patch(patch.len())))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use protocol::container::KeyCoverage;
+use protocol::container::KeyCompleteness;
 use protocol::headers as name;
 use protocol::partition::{
     EffectivePartitionKey, EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key,
@@ -74,22 +74,22 @@ pub(super) fn parse(text: &str, schema: &Schema) -> Result<Option<PartitionKey>,
             Ok(Some(PartitionKey::single(PartitionKeyComponent::Undefined)))
         }
         PartitionKeyHeader::Empty => Ok(None),
-        PartitionKeyHeader::Key(key) => match schema.partition_key.coverage(&key) {
-            KeyCoverage::TooLong => Err(ServiceError::bad_request(format!(
+        PartitionKeyHeader::Key(key) => match schema.partition_key.completeness(&key) {
+            KeyCompleteness::TooLong => Err(ServiceError::bad_request(format!(
                 "The partition key {text} has {} components; the container has {} partition key paths.",
                 key.components().len(),
                 schema.partition_key.paths.len()
             ))),
-            KeyCoverage::Complete | KeyCoverage::Prefix => Ok(Some(key)),
+            KeyCompleteness::Complete | KeyCompleteness::Prefix => Ok(Some(key)),
         },
     }
 }
 
 /// The stretch of the ring a key stands for: a point when complete, a range when it is a prefix.
 pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
-    match schema.partition_key.coverage(key) {
-        KeyCoverage::Prefix => prefix_range(&schema.partition_key, key),
-        KeyCoverage::Complete | KeyCoverage::TooLong => {
+    match schema.partition_key.completeness(key) {
+        KeyCompleteness::Prefix => prefix_range(&schema.partition_key, key),
+        KeyCompleteness::Complete | KeyCompleteness::TooLong => {
             EpkRange::point(effective_key(&schema.partition_key, key))
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn address_of(
     schema: &Schema,
     key: &PartitionKey,
 ) -> Result<Address, ServiceError> {
-    if schema.partition_key.coverage(key) != KeyCoverage::Complete {
+    if schema.partition_key.completeness(key) != KeyCompleteness::Complete {
         return Err(mismatch());
     }
     Ok(Address::at(request, effective_key(&schema.partition_key, key)))

@@ -2,7 +2,7 @@
 
 use protocol::patch::{PatchOperation, PatchRequest};
 use serde_json::value::RawValue;
-use sql::{Condition, Context, Value};
+use sql::{PatchCondition, QueryContext, Value};
 
 use super::served::Served;
 use super::{body, partition_key, write_reply};
@@ -14,7 +14,7 @@ use engine::store::{Schema, WriteError, apply_patch};
 /// Instructions and when they apply.
 pub(super) struct Patch {
     operations: Vec<PatchOperation<Value>>,
-    condition: Option<Condition>,
+    condition: Option<PatchCondition>,
 }
 
 /// Changes an item in place, all instructions or none.
@@ -26,7 +26,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
     let precondition = write_reply::precondition(request.call.headers)?;
-    let context = Context { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
     let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
@@ -50,13 +50,18 @@ impl Patch {
         let read = |value: &RawValue| sql::value::parse(value.get().as_bytes());
         let operations = request.operations.into_iter().map(|operation| operation.try_map(read));
         let operations = operations.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
-        let condition = request.condition.as_deref().map(Condition::parse).transpose();
+        let condition = request.condition.as_deref().map(PatchCondition::parse).transpose();
         Ok(Patch { operations, condition: condition.map_err(super::query_plan::refuse)? })
     }
 
     /// What becomes of `item`.
-    pub(super) fn apply(&self, item: &Value, schema: &Schema, context: Context) -> Result<Value, WriteError> {
-        if self.condition.as_ref().is_some_and(|condition| !condition.holds(item, &context)) {
+    pub(super) fn apply(
+        &self,
+        item: &Value,
+        schema: &Schema,
+        context: QueryContext,
+    ) -> Result<Value, WriteError> {
+        if self.condition.as_ref().is_some_and(|condition| !condition.is_met_by(item, &context)) {
             return Err(WriteError::ConditionFailed);
         }
         for operation in &self.operations {

@@ -5,7 +5,7 @@ use protocol::headers as name;
 use protocol::partition::EpkRange;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
-use sql::{Context, RowsOf, Statement, SupportedFeatures, Value};
+use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures, Value};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::scope::{Target, target};
@@ -57,7 +57,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
     let now = request.call.now;
-    let context = Context { now: now.0, random_seed: now.0 as u64 };
+    let context = QueryContext { now: now.0, random_seed: now.0 as u64 };
     let run = QueryRequest {
         statement: &statement,
         scope: scope.clone(),
@@ -76,7 +76,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
         reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
     }
-    let index_metrics = || IndexMetrics::of(statement.access(), &schema);
+    let index_metrics = || IndexMetrics::of(statement.access_path(), &schema);
     if RequestHeaders::flag(headers.populate_index_metrics, name::POPULATE_INDEX_METRICS)? {
         reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header()));
     } else if RequestHeaders::flag(headers.populate_index_metrics_v2, name::POPULATE_INDEX_METRICS_V2)? {
@@ -127,7 +127,7 @@ fn scope_of(
         Target::Key(scope) | Target::Range(scope) => return Ok(scope),
         Target::Everywhere(scope) => scope,
     };
-    if let sql::KeyFilter::Points(keys) = statement.key_filter(&schema.partition_key)
+    if let sql::PartitionKeyFilter::Points(keys) = statement.partition_key_filter(&schema.partition_key)
         && let [key] = keys.as_slice()
     {
         return Ok(Scope::of_range(
@@ -158,7 +158,7 @@ fn scope_of(
 /// the other one has nothing to add. Of any other, each child has its own rows.
 fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
     let one_for_all =
-        from.rows().is_some() || statement.is_limited() || statement.rows_of() != RowsOf::Documents;
+        from.rows().is_some() || statement.is_limited() || statement.row_origin() != RowOrigin::Documents;
     let begun = from.begun();
     if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
         return scope;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use sql::{Context, Statement};
+use sql::{QueryContext, Statement};
 
 use super::scope::target;
 use super::served::check_session;
@@ -17,7 +17,7 @@ const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// What a feed is: every item, unchanged.
 static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
-    Statement::prepare("SELECT * FROM c", &[], &sql::Schema::default())
+    Statement::prepare("SELECT * FROM c", &[], &sql::QuerySchema::default())
         .expect("the simplest of queries is valid")
 });
 
@@ -33,7 +33,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     request.admit_page(&scope, from.as_ref())?;
     let mut page =
         PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));
-    let context = Context { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
     let run = QueryRequest {
         statement: &EVERYTHING,
         scope: scope.clone(),

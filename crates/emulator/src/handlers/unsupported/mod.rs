@@ -16,7 +16,7 @@ pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply
     let parent = parent_rid(call, &request.parent)?;
     match request.verb {
         UnsupportedVerb::List => {
-            Ok(Feed { parent: &parent, plural: request.kind.plural() }.reply(std::iter::empty()))
+            Ok(Feed { parent: &parent, plural: request.kind.feed_property() }.reply(std::iter::empty()))
         }
         UnsupportedVerb::Find => Err(ServiceError::not_found()),
         UnsupportedVerb::Use => Err(ServiceError::bad_request(format!(

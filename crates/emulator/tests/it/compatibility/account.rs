@@ -2,7 +2,7 @@
 
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use protocol::authorization::{Key, sign};
+use protocol::authorization::{AccountKey, sign};
 use serde_json::json;
 
 use super::lab::{DOCS, KEY, Lab};
@@ -43,8 +43,8 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-fn key() -> Key {
-    Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap()
+fn key() -> AccountKey {
+    AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap()
 }
 
 fn date(lab: &Lab) -> String {
@@ -55,7 +55,7 @@ async fn master_key(lab: &Lab) {
     let date = date(lab);
     let good = sign(&key(), "GET", "dbs", "dbs/d", &date);
     lab.get_as("/dbs/d", &[("authorization", &good), ("x-ms-date", &date)]).await.expect(200);
-    let wrong = sign(&Key::from_base64("d3Jvbmc=").unwrap(), "GET", "dbs", "dbs/d", &date);
+    let wrong = sign(&AccountKey::from_base64("d3Jvbmc=").unwrap(), "GET", "dbs", "dbs/d", &date);
     lab.get_as("/dbs/d", &[("authorization", &wrong), ("x-ms-date", &date)]).await.expect(401);
 }
 
@@ -135,7 +135,7 @@ async fn sas_key(lab: &Lab) -> Answer {
 
 async fn second_key(lab: &Lab) -> Answer {
     let date = date(lab);
-    let signature = sign(&Key::from_base64("c2Vjb25kYXJ5").unwrap(), "GET", "dbs", "", &date);
+    let signature = sign(&AccountKey::from_base64("c2Vjb25kYXJ5").unwrap(), "GET", "dbs", "", &date);
     lab.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", &date)]).await
 }
 

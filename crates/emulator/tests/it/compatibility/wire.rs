@@ -161,7 +161,7 @@ async fn header_last_state_change(lab: &Lab) {
 
 async fn client_api_version(lab: &Lab) -> (Answer, Answer) {
     let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
-    let key = protocol::authorization::Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
+    let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
     let token = protocol::authorization::sign(&key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);
     let signed = [("authorization", token.as_str()), ("x-ms-date", &date), KEY];
     let path = format!("{DOCS}/1");
@@ -308,7 +308,7 @@ async fn tls(lab: &Lab) {
 /// The raw body of a query that answers with much text, for a client that accepts `encoding`.
 async fn long_answer(lab: &Lab, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
     let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
-    let key = protocol::authorization::Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
+    let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
     let token = protocol::authorization::sign(&key, "POST", "docs", "dbs/d/colls/c", &date);
     let mut request = Request::post(DOCS)
         .header("host", "localhost")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use perihelion_emulator::WELL_KNOWN_KEY;
-use protocol::authorization::{Key, sign};
+use protocol::authorization::{AccountKey, sign};
 use serde_json::json;
 
 use super::account;
@@ -116,7 +116,7 @@ async fn signatures_are_checked_against_the_machine_s_time() {
 
 async fn signed_at(account: &Account, moment: std::time::SystemTime) -> u16 {
     let date = httpdate::fmt_http_date(moment);
-    let key = Key::from_base64(WELL_KNOWN_KEY).unwrap();
+    let key = AccountKey::from_base64(WELL_KNOWN_KEY).unwrap();
     let authorization = sign(&key, "GET", "dbs", "", &date);
     let headers = [("x-ms-date", date.as_str()), ("authorization", authorization.as_str())];
     account.send_unsigned(Method::GET, "/dbs", &headers, bytes::Bytes::new()).await.status

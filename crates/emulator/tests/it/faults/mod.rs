@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::faults::Faults;
 use perihelion_emulator::{Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
-use protocol::authorization::{Key, sign, signed_targets};
+use protocol::authorization::{AccountKey, sign, signed_targets};
 use protocol::resource_path::ResourcePath;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -160,7 +160,7 @@ impl Lab {
         let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
         let parsed = ResourcePath::parse(path).unwrap();
         let target = signed_targets(&parsed).next().unwrap();
-        let key: Key = WELL_KNOWN_KEY.parse().unwrap();
+        let key: AccountKey = WELL_KNOWN_KEY.parse().unwrap();
         let signature = sign(&key, method.as_str(), target.resource_type, &target.link, &date);
         let mut request = Request::builder()
             .method(method)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::account::ConsistencyLevel;
-use protocol::authorization::{EMULATOR_KEY, Key};
+use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::container::ContainerProperties;
 use protocol::throughput::Throughput;
 use protocol::user::Permission;
@@ -55,7 +55,7 @@ fn open_as(
 
 fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, OpenError> {
     let settings = AccountSettings {
-        key: Key::from_base64(EMULATOR_KEY).unwrap(),
+        key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
         topology,
         partitions: None,
         partition_bytes_max: u64::MAX,

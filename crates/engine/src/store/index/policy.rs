@@ -1,7 +1,7 @@
 //! The container's indexing policy: which paths of a document are indexed.
 
 use protocol::container::{
-    CompositeOrder, IndexPath, IndexingMode, IndexingPlace, IndexingPolicy, IndexingRules,
+    CompositeOrder, IndexPath, IndexingMode, IndexingNode, IndexingPolicy, IndexingRules,
 };
 
 use super::space::{Space, Step};
@@ -39,7 +39,7 @@ impl Policy {
         Policy { composites: composites.collect(), rules: Some(IndexingRules::new(policy)) }
     }
 
-    pub(super) fn root(&self) -> Option<IndexingPlace<'_>> {
+    pub(super) fn root(&self) -> Option<IndexingNode<'_>> {
         self.rules.as_ref().map(IndexingRules::root)
     }
 
@@ -57,7 +57,7 @@ impl Policy {
     pub(crate) fn is_indexed(&self, path: &[Step]) -> bool {
         let Some(root) = self.root() else { return false };
         let place = path.iter().fold(root, |place, step| match step {
-            Step::Key(name) => place.key(name),
+            Step::Key(name) => place.property(name),
             Step::Element => place.element(),
         });
         place.is_indexed() || is_always_indexed(path)

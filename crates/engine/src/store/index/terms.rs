@@ -4,9 +4,9 @@
 //! of two lists. Arrays and objects leave a marker at their own path (they are defined there, and
 //! sort after the scalars) and terms for what they contain.
 
-use protocol::container::IndexingPlace;
+use protocol::container::IndexingNode;
 use sql::Value;
-use sql::value::{Kind, OrderKeyPrecision, encode_order_key};
+use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
 
 use super::policy::{Composite, Policy, is_time};
 use super::space::{Space, Step};
@@ -43,7 +43,7 @@ impl Terms {
         let mut terms = Terms { bytes: Vec::with_capacity(1024), spans: Vec::with_capacity(32), scalars: 0 };
         if let (Some(members), Some(root)) = (document.as_object(), policy.root()) {
             for (name, value) in members.iter().filter(|(name, _)| !is_system_member(name)) {
-                terms.walk(value, Space::ROOT.member(name), root.key(name), name == "id");
+                terms.walk(value, Space::ROOT.member(name), root.property(name), name == "id");
             }
         }
         for composite in policy.composites().iter().filter(|composite| !composite.uses_time()) {
@@ -106,7 +106,7 @@ impl Terms {
         self.spans.push(Span { space, start: start as u32, end: self.bytes.len() as u32, imprecise });
     }
 
-    fn walk(&mut self, value: &Value, space: Space, place: IndexingPlace<'_>, always: bool) {
+    fn walk(&mut self, value: &Value, space: Space, place: IndexingNode<'_>, always: bool) {
         if place.is_all_excluded() && !always {
             return;
         }
@@ -115,15 +115,15 @@ impl Terms {
             Value::Undefined => {}
             Value::Object(members) => {
                 if here {
-                    self.mark(space, Kind::Object);
+                    self.mark(space, ValueKind::Object);
                 }
                 for (name, member) in members.iter() {
-                    self.walk(member, space.member(name), place.key(name), false);
+                    self.walk(member, space.member(name), place.property(name), false);
                 }
             }
             Value::Array(elements) => {
                 if here {
-                    self.mark(space, Kind::Array);
+                    self.mark(space, ValueKind::Array);
                 }
                 for element in elements.iter() {
                     self.walk(element, space.element(), place.element(), false);
@@ -139,7 +139,7 @@ impl Terms {
         }
     }
 
-    fn mark(&mut self, space: Space, kind: Kind) {
+    fn mark(&mut self, space: Space, kind: ValueKind) {
         let start = self.open(space);
         self.bytes.push(kind as u8);
         self.close(start, true);

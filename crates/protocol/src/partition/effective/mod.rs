@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::hash::{Murmur32, Murmur128};
 use super::key::{PartitionKey, PartitionKeyComponent};
 use super::range::EpkRange;
-use crate::container::{KeyCoverage, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
+use crate::container::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 
 /// A position on the ring: bytes in lexicographic order.
 ///
@@ -76,21 +76,21 @@ impl EffectivePartitionKey {
     }
 
     /// Reads hex of either case.
-    pub fn from_hex(hex: &str) -> Result<EffectivePartitionKey, BadEffectiveKey> {
+    pub fn from_hex(hex: &str) -> Result<EffectivePartitionKey, EffectivePartitionKeyError> {
         let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
         let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
-            return Err(BadEffectiveKey);
+            return Err(EffectivePartitionKeyError);
         };
         let byte = |[high, low]: [u8; 2]| Some(digit(high)? << 4 | digit(low)?);
         if pairs.len() <= INLINE_MAX {
             let mut bytes = [0; INLINE_MAX];
             for (slot, pair) in bytes.iter_mut().zip(pairs) {
-                *slot = byte(*pair).ok_or(BadEffectiveKey)?;
+                *slot = byte(*pair).ok_or(EffectivePartitionKeyError)?;
             }
             return Ok(EffectivePartitionKey(Bytes::Inline { length: pairs.len() as u8, bytes }));
         }
         let bytes: Option<Arc<[u8]>> = pairs.iter().map(|pair| byte(*pair)).collect();
-        bytes.map(|bytes| EffectivePartitionKey(Bytes::Shared(bytes))).ok_or(BadEffectiveKey)
+        bytes.map(|bytes| EffectivePartitionKey(Bytes::Shared(bytes))).ok_or(EffectivePartitionKeyError)
     }
 
     /// This position with one more byte: directly above it when the byte is 0, above everything
@@ -108,7 +108,7 @@ impl EffectivePartitionKey {
 /// Text that is not a whole number of hex bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an effective partition key is an even number of hexadecimal digits")]
-pub struct BadEffectiveKey;
+pub struct EffectivePartitionKeyError;
 
 /// Where `key` is in a container with this definition. A key that is shorter than the definition
 /// gives the first position of its prefix.
@@ -149,12 +149,12 @@ pub fn prefix_range(definition: &PartitionKeyDefinition, prefix: &PartitionKey) 
         return EpkRange::FULL;
     }
     let min = effective_key(definition, prefix);
-    match definition.coverage(prefix) {
-        KeyCoverage::Prefix => {
+    match definition.completeness(prefix) {
+        KeyCompleteness::Prefix => {
             let max = min.followed_by(0xFF);
             EpkRange { min, max }
         }
-        KeyCoverage::Complete | KeyCoverage::TooLong => EpkRange::point(min),
+        KeyCompleteness::Complete | KeyCompleteness::TooLong => EpkRange::point(min),
     }
 }
 

@@ -150,7 +150,7 @@ fn hex_is_read_in_either_case_and_nothing_else_is() {
     assert_eq!(EffectivePartitionKey::from_hex("ff"), Ok(EffectivePartitionKey::MAX));
     assert_eq!(EffectivePartitionKey::MAX.to_hex(), "FF");
     for bad in ["F", "0G", "é", "ABC", " 0", "+1"] {
-        assert_eq!(EffectivePartitionKey::from_hex(bad), Err(BadEffectiveKey), "{bad}");
+        assert_eq!(EffectivePartitionKey::from_hex(bad), Err(EffectivePartitionKeyError), "{bad}");
     }
 }
 

@@ -1,11 +1,11 @@
 use super::super::tests::{check, show, value};
 use super::super::{Environment, find};
-use crate::context::{Context, GeometryKind, Schema};
+use crate::context::{GeometryKind, QueryContext, QuerySchema};
 
 fn call(name: &str, args: &[&str], geometry: GeometryKind) -> String {
     let args: Vec<_> = args.iter().map(|text| value(text)).collect();
-    let schema = Schema { geometry, ..Schema::default() };
-    show(&(find(name).unwrap().call)(&args, &Environment::new(Context::default(), &schema)))
+    let schema = QuerySchema { geometry, ..QuerySchema::default() };
+    show(&(find(name).unwrap().call)(&args, &Environment::new(QueryContext::default(), &schema)))
 }
 
 fn on_globe(name: &str, args: &[&str]) -> String {

@@ -132,7 +132,7 @@ impl Builder {
 mod tests {
     use super::super::super::tests::{check, value};
     use super::*;
-    use crate::context::{Context, Schema};
+    use crate::context::{QueryContext, QuerySchema};
 
     #[test]
     fn texts_are_joined_replaced_and_repeated() {
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn results_that_would_not_fit_are_undefined() {
-        let schema = Schema::default();
-        let environment = Environment::new(Context::default(), &schema);
+        let schema = QuerySchema::default();
+        let environment = Environment::new(QueryContext::default(), &schema);
         let half = Value::from("x".repeat(TEXT_BYTES_MAX / 2 + 1).as_str());
         assert!(!concat(&[half.clone(), half.clone()], &environment).is_defined());
         assert!(!replace(&[half.clone(), value("\"x\""), value("\"xy\"")], &environment).is_defined());

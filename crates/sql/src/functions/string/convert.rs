@@ -4,35 +4,35 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::super::Environment;
 use super::super::argument::{TEXT_BYTES_MAX, fits_as_json, or_undefined};
-use crate::value::{Kind, Number, Value, parse, write_json};
+use crate::value::{Number, Value, ValueKind, parse, write_json};
 
 /// `STRINGTOARRAY(s)`
 pub(super) fn string_to_array(args: &[Value], _: &Environment<'_>) -> Value {
-    parsed(args, Kind::Array)
+    parsed(args, ValueKind::Array)
 }
 
 /// `STRINGTOOBJECT(s)`
 pub(super) fn string_to_object(args: &[Value], _: &Environment<'_>) -> Value {
-    parsed(args, Kind::Object)
+    parsed(args, ValueKind::Object)
 }
 
 /// `STRINGTOBOOLEAN(s)`
 pub(super) fn string_to_boolean(args: &[Value], _: &Environment<'_>) -> Value {
-    parsed(args, Kind::Bool)
+    parsed(args, ValueKind::Bool)
 }
 
 /// `STRINGTONULL(s)`
 pub(super) fn string_to_null(args: &[Value], _: &Environment<'_>) -> Value {
-    parsed(args, Kind::Null)
+    parsed(args, ValueKind::Null)
 }
 
 /// `STRINGTONUMBER(s)`
 pub(super) fn string_to_number(args: &[Value], _: &Environment<'_>) -> Value {
-    parsed(args, Kind::Number)
+    parsed(args, ValueKind::Number)
 }
 
 /// The JSON value that the text holds, if it is of `kind`.
-fn parsed(args: &[Value], kind: Kind) -> Value {
+fn parsed(args: &[Value], kind: ValueKind) -> Value {
     match args {
         [Value::String(text)] => {
             or_undefined(parse(text.as_bytes()).ok().filter(|value| value.kind() == kind))

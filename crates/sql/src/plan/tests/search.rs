@@ -113,7 +113,7 @@ fn component_queries_can_be_run() {
         .iter()
         .map(|text| crate::value::parse(text.as_bytes()).unwrap())
         .collect();
-        let rows = crate::run_naive(&statement, &documents, crate::Context::default()).unwrap();
+        let rows = crate::run_reference(&statement, &documents, crate::QueryContext::default()).unwrap();
         assert!(!rows.is_empty(), "{text}");
         if text.contains("ORDER BY _VectorScore") {
             assert_eq!(rows[0].member("_rid"), &Value::from("s"), "the nearest comes first");

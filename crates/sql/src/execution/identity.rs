@@ -6,24 +6,24 @@ use crate::value::{Value, total_order};
 
 /// A value compared structurally: numbers by value, member order ignored, undefined equal to itself.
 #[derive(Clone, Debug)]
-pub struct Identity(pub(super) Value);
+pub struct HashableValue(pub(super) Value);
 
-impl Identity {
+impl HashableValue {
     /// The value as a key.
-    pub fn new(value: Value) -> Identity {
-        Identity(value)
+    pub fn new(value: Value) -> HashableValue {
+        HashableValue(value)
     }
 }
 
-impl PartialEq for Identity {
-    fn eq(&self, other: &Identity) -> bool {
+impl PartialEq for HashableValue {
+    fn eq(&self, other: &HashableValue) -> bool {
         total_order(&self.0, &other.0).is_eq()
     }
 }
 
-impl Eq for Identity {}
+impl Eq for HashableValue {}
 
-impl Hash for Identity {
+impl Hash for HashableValue {
     fn hash<H: Hasher>(&self, state: &mut H) {
         hash_value(&self.0, state);
     }
@@ -78,10 +78,10 @@ mod tests {
             "{\"b\":[2.0],\"a\":1}",
             "{\"a\":1}",
         ];
-        let keys: HashSet<Identity> = texts
+        let keys: HashSet<HashableValue> = texts
             .iter()
-            .map(|text| Identity(parse(text.as_bytes()).unwrap()))
-            .chain([Identity(Value::Undefined)])
+            .map(|text| HashableValue(parse(text.as_bytes()).unwrap()))
+            .chain([HashableValue(Value::Undefined)])
             .collect();
         assert_eq!(keys.len(), 10);
     }

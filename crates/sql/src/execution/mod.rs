@@ -1,10 +1,10 @@
 //! Documents in, rows out.
 //!
-//! A [`Run`] is pushed one document at a time and hands out rows as soon as they are certain:
+//! A [`QueryExecution`] is pushed one document at a time and hands out rows as soon as they are certain:
 //! filters and projections at once, sorted and grouped queries at the end. It never holds more than
 //! it needs: a sorted query with TOP or LIMIT keeps a bounded number of rows, a grouped one its
 //! groups. Which documents to push, and in what order, is decided by whoever holds the index; see
-//! `access`.
+//! `access_path`.
 
 mod group;
 mod identity;
@@ -16,14 +16,14 @@ mod stage;
 mod subquery;
 mod unmerged;
 
-pub use identity::Identity;
-pub use naive::run_naive;
+pub use identity::HashableValue;
+pub use naive::run_reference;
 pub(crate) use subquery::subquery_value;
-pub(crate) use unmerged::rows_of;
-pub use unmerged::{RowsOf, UnmergedRow};
+pub(crate) use unmerged::row_origin;
+pub use unmerged::{RowOrigin, UnmergedRow};
 
-use crate::code::{Origin, Pipeline};
-use crate::context::Context;
+use crate::bound::{Origin, Pipeline};
+use crate::context::QueryContext;
 use crate::error::SqlError;
 use crate::evaluate::{Frame, World};
 use crate::statement::Statement;
@@ -33,9 +33,9 @@ use stage::Stage;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum InputDemand {
     /// More documents may give more rows.
-    Continue,
+    More,
     /// No further document changes the result.
     Enough,
 }
@@ -51,7 +51,7 @@ pub enum InputOrder {
 
 /// A statement under way. Used by one thread at a time.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct QueryExecution<'a> {
     world: World<'a>,
     /// The query and the queries in its FROM clause, innermost first: rows go from one to the next.
     stages: Vec<Stage<'a>>,
@@ -59,9 +59,9 @@ pub struct Run<'a> {
     statement: &'a Statement,
 }
 
-impl<'a> Run<'a> {
+impl<'a> QueryExecution<'a> {
     /// A run that has seen no document.
-    pub fn new(statement: &'a Statement, context: Context, order: InputOrder) -> Run<'a> {
+    pub fn new(statement: &'a Statement, context: QueryContext, order: InputOrder) -> QueryExecution<'a> {
         let mut stages = Vec::new();
         let mut pipeline = Some(statement.pipeline());
         while let Some(current) = pipeline {
@@ -73,14 +73,14 @@ impl<'a> Run<'a> {
         }
         stages.reverse();
         let ranking = statement.pipeline().rank.as_ref().map(|rank| Ranking::new(rank, statement.pipeline()));
-        Run { world: World::new(context, statement.schema()), stages, ranking, statement }
+        QueryExecution { world: World::new(context, statement.schema()), stages, ranking, statement }
     }
 
     /// A run that leaves DISTINCT, ORDER BY, OFFSET, LIMIT and TOP to whoever takes its rows, by
-    /// [`Run::drain_unmerged`] and [`Run::finish_unmerged`]. Not for statements whose rows are
+    /// [`QueryExecution::drain_unmerged`] and [`QueryExecution::finish_unmerged`]. Not for statements whose rows are
     /// [of everything](RowsOf::Everything).
-    pub fn unmerged(statement: &'a Statement, context: Context) -> Run<'a> {
-        let mut run = Run::new(statement, context, InputOrder::Any);
+    pub fn unmerged(statement: &'a Statement, context: QueryContext) -> QueryExecution<'a> {
+        let mut run = QueryExecution::new(statement, context, InputOrder::Any);
         if let Some(last) = run.stages.last_mut() {
             last.leave_unmerged();
         }
@@ -88,21 +88,21 @@ impl<'a> Run<'a> {
     }
 
     /// Takes one document. A statement without FROM needs none.
-    pub fn push(&mut self, document: &Value) -> Result<Flow, SqlError> {
+    pub fn push(&mut self, document: &Value) -> Result<InputDemand, SqlError> {
         if !self.statement.has_from() {
-            return Ok(Flow::Enough);
+            return Ok(InputDemand::Enough);
         }
         self.world.effort().allow_document();
         let frame = Frame::with(&Frame::ROOT, document);
         let flow = match &mut self.ranking {
             Some(ranking) => {
                 ranking.push(&frame, document, &self.world);
-                Flow::Continue
+                InputDemand::More
             }
             None => {
                 let flow = self.stages[0].feed(&frame, &self.world);
                 // An inner query that has all its rows leaves nothing for the outer one to wait for.
-                if self.pass_on(0) == Flow::Enough { Flow::Enough } else { flow }
+                if self.pass_on(0) == InputDemand::Enough { InputDemand::Enough } else { flow }
             }
         };
         self.world.check()?;
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
     /// The work done so far, in units that depend on the statement and the documents alone. A run
     /// that would do far too much is refused; whoever can stop earlier, and go on in another run,
     /// should.
-    pub fn effort(&self) -> u64 {
+    pub fn work_done(&self) -> u64 {
         self.world.effort().spent()
     }
 
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
 
     /// Counts documents without looking at them. Only for statements of which
     /// [`Statement::counts_documents_only`] holds, and documents that WHERE accepts.
-    pub fn push_unread(&mut self, documents: u64) {
+    pub fn push_count(&mut self, documents: u64) {
         debug_assert!(self.statement.counts_documents_only(), "this statement reads its documents");
         self.stages[0].feed_unread(documents);
     }
@@ -179,17 +179,19 @@ impl<'a> Run<'a> {
     }
 
     /// Moves rows from stage `at` on to the last one.
-    fn pass_on(&mut self, at: usize) -> Flow {
+    fn pass_on(&mut self, at: usize) -> InputDemand {
         for at in at..self.stages.len() - 1 {
             let rows = self.stages[at].drain();
             for row in &rows {
                 self.world.effort().spend_on_kept(row);
-                if self.stages[at + 1].feed(&Frame::with(&Frame::ROOT, row), &self.world) == Flow::Enough {
-                    return Flow::Enough;
+                if self.stages[at + 1].feed(&Frame::with(&Frame::ROOT, row), &self.world)
+                    == InputDemand::Enough
+                {
+                    return InputDemand::Enough;
                 }
             }
         }
-        Flow::Continue
+        InputDemand::More
     }
 }
 

@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::{Expression, ExpressionKind, MemberForm, Source};
+use super::{Expression, ExpressionKind, MemberNotation, Source};
 use crate::token::Span;
 
 /// One query or subquery.
@@ -11,7 +11,7 @@ pub struct Query {
     /// `DISTINCT` was written.
     pub distinct: bool,
     /// `TOP n`.
-    pub top: Option<Count>,
+    pub top: Option<RowCount>,
     /// What each row becomes.
     pub selection: Selection,
     /// The first source and the joined ones; empty without FROM.
@@ -50,16 +50,16 @@ pub struct SelectItem {
 
 /// A number of rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Count {
+pub struct RowCount {
     /// A literal or a parameter.
-    pub kind: CountKind,
+    pub kind: RowCountKind,
     /// Where it was written.
     pub span: Span,
 }
 
 /// How a number of rows was given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CountKind {
+pub enum RowCountKind {
     /// A number; whether it can be counted to is the binder's business.
     Literal(crate::value::Value),
     /// `@name`, without the sign.
@@ -70,9 +70,9 @@ pub enum CountKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OffsetLimit {
     /// Rows to skip.
-    pub offset: Count,
+    pub offset: RowCount,
     /// Rows to return after that.
-    pub limit: Count,
+    pub limit: RowCount,
 }
 
 /// The order of the rows.
@@ -81,14 +81,14 @@ pub enum OrderBy {
     /// As they come.
     None,
     /// By these keys, the first one first.
-    Keys(Vec<OrderKey>),
+    Keys(Vec<OrderByItem>),
     /// `ORDER BY RANK`: by relevance.
     Rank(Expression),
 }
 
 /// One key of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OrderKey {
+pub struct OrderByItem {
     /// What to compare.
     pub expression: Expression,
     /// The direction, when one was written.
@@ -109,9 +109,10 @@ impl SelectItem {
     pub fn inferred_name(&self) -> Option<&SmolStr> {
         match (&self.alias, self.expression.kind()) {
             (Some(alias), _) => Some(alias),
-            (None, ExpressionKind::Member { name, form: MemberForm::Dot | MemberForm::Bracket, .. }) => {
-                Some(name)
-            }
+            (
+                None,
+                ExpressionKind::Member { name, form: MemberNotation::Dot | MemberNotation::Bracket, .. },
+            ) => Some(name),
             (None, ExpressionKind::Name(name)) => Some(name),
             _ => None,
         }

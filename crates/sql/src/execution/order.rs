@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::identity::Identity;
-use crate::code::OrderCode;
-use crate::tree::Direction;
+use super::identity::HashableValue;
+use crate::ast::Direction;
+use crate::bound::OrderCode;
 use crate::value::{Value, total_order};
 
 /// Rows waiting to be sorted. When only the first `bound` can matter, at most twice as many are kept.
@@ -18,7 +18,7 @@ pub(super) struct Sorter {
     /// Once more rows than `bound` were seen: keys that a new row must precede to matter.
     worst: Option<Vec<Value>>,
     /// With DISTINCT: where the best row of each value is.
-    places: Option<HashMap<Identity, usize>>,
+    places: Option<HashMap<HashableValue, usize>>,
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Sorter {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         if let Some(places) = &mut self.places {
-            match places.get(&Identity(row.clone())) {
+            match places.get(&HashableValue(row.clone())) {
                 Some(&at) => {
                     if compare_keys(&self.directions, &keys, &self.rows[at].keys).is_lt() {
                         self.rows[at] = SortRow { keys, sequence, row };
@@ -60,7 +60,7 @@ impl Sorter {
                     return;
                 }
                 None => {
-                    places.insert(Identity(row.clone()), self.rows.len());
+                    places.insert(HashableValue(row.clone()), self.rows.len());
                 }
             }
         }
@@ -109,7 +109,7 @@ fn compare_keys(directions: &[Direction], left: &[Value], right: &[Value]) -> Or
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Code;
+    use crate::bound::Code;
     use proptest::prelude::*;
 
     fn order(directions: &[Direction]) -> Vec<OrderCode> {

@@ -9,12 +9,13 @@ mod print;
 mod query;
 
 pub use expression::{
-    BinaryOperator, Expression, ExpressionKind, FunctionName, LogicalOperator, MemberForm, SubqueryForm,
+    BinaryOperator, Expression, ExpressionKind, FunctionName, LogicalOperator, MemberNotation, SubqueryKind,
     UnaryOperator,
 };
 pub use from::{Collection, PathStep, Source};
 pub(crate) use print::print_items_as_object;
-pub use print::{is_plain_name, print_count, print_expression, print_query, print_sources};
+pub use print::{is_plain_name, print_expression, print_query, print_row_count, print_sources};
 pub use query::{
-    Count, CountKind, Direction, OffsetLimit, OrderBy, OrderKey, Query, SelectItem, Selection, item_names,
+    Direction, OffsetLimit, OrderBy, OrderByItem, Query, RowCount, RowCountKind, SelectItem, Selection,
+    item_names,
 };

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::identity::Identity;
-use crate::code::Grouping;
+use super::identity::HashableValue;
+use crate::bound::Grouping;
 use crate::evaluate::{Frame, World};
 use crate::functions::aggregate::Accumulator;
 use crate::value::Value;
@@ -12,7 +12,7 @@ use crate::value::Value;
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     grouping: &'a Grouping,
-    places: HashMap<Vec<Identity>, usize>,
+    places: HashMap<Vec<HashableValue>, usize>,
     groups: Vec<Group>,
 }
 
@@ -63,8 +63,12 @@ impl<'a> Groups<'a> {
     }
 
     fn place(&mut self, frame: &Frame<'_>, world: &World<'_>) -> usize {
-        let keys: Vec<Identity> =
-            self.grouping.keys.iter().map(|key| Identity(key.evaluate(frame, world).into_owned())).collect();
+        let keys: Vec<HashableValue> = self
+            .grouping
+            .keys
+            .iter()
+            .map(|key| HashableValue(key.evaluate(frame, world).into_owned()))
+            .collect();
         if let Some(at) = self.places.get(&keys) {
             return *at;
         }

@@ -4,11 +4,11 @@
 //! NOT, exactly `false`)? Undefined is neither, which is what makes most comparisons exact.
 
 use super::refine::{comparison, one_of, outside, within};
-use super::{Access, DocPath, DocStep, Filter, Test, call};
-use crate::code::{Code, OrderCode, Origin, Pipeline, SourceCode, Step};
+use super::{AccessPath, DocPath, DocStep, Filter, Predicate, call};
+use crate::ast::{Direction, SubqueryKind, UnaryOperator};
+use crate::bound::{Code, OrderCode, Origin, Pipeline, SourceCode, Step};
 use crate::like::LikePattern;
-use crate::tree::{Direction, SubqueryForm, UnaryOperator};
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// A filter, and whether it says exactly what the expression says.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl Place {
     }
 
     /// `test` at this place.
-    pub(super) fn test(&self, test: Test) -> Approximation {
+    pub(super) fn test(&self, test: Predicate) -> Approximation {
         Approximation { filter: Filter::test(self.path.clone(), test), exact: self.exact }
     }
 
     /// `test` at this place, which says less than the expression does.
-    pub(super) fn loosely(&self, test: Test) -> Approximation {
+    pub(super) fn loosely(&self, test: Predicate) -> Approximation {
         Approximation::loose(Filter::test(self.path.clone(), test))
     }
 }
@@ -88,7 +88,7 @@ impl Place {
 /// The place each frame is bound to, outermost first; `None` for what is no part of the document.
 pub(super) type Places = Vec<Option<Place>>;
 
-pub(super) fn access(pipeline: &Pipeline) -> Access {
+pub(super) fn access(pipeline: &Pipeline) -> AccessPath {
     let (filter, exact) = match &pipeline.origin {
         Origin::Rows(inner) => (access(inner).filter, false),
         Origin::Outer | Origin::Documents => {
@@ -101,7 +101,7 @@ pub(super) fn access(pipeline: &Pipeline) -> Access {
         }
     };
     let order: Option<Vec<_>> = pipeline.order.iter().map(|key| order_path(pipeline, key)).collect();
-    Access { filter, exact, ordering_only_paths: order.is_some(), order: order.unwrap_or_default() }
+    AccessPath { filter, exact, ordering_only_paths: order.is_some(), order: order.unwrap_or_default() }
 }
 
 /// The document path an ORDER BY key is.
@@ -129,12 +129,12 @@ fn rows(pipeline: &Pipeline, places: &mut Places) -> Approximation {
         let (place, part) = match source {
             SourceCode::One(code) => {
                 let place = bound_place(code, places);
-                let part = place.as_ref().map(|place| place.test(Test::Defined));
+                let part = place.as_ref().map(|place| place.test(Predicate::Defined));
                 (place, part)
             }
             SourceCode::Each(code) => {
                 let place = bound_place(code, places).map(|place| place.element());
-                let part = place.as_ref().map(|place| place.test(Test::Defined));
+                let part = place.as_ref().map(|place| place.test(Predicate::Defined));
                 (place, part)
             }
             SourceCode::Rows(inner) => subquery_rows(inner, places),
@@ -189,7 +189,7 @@ pub(super) fn when(code: &Code, wanted: bool, places: &Places) -> Approximation 
         Code::Constant(Value::Bool(value)) if *value == wanted => Approximation::exact(Filter::All),
         Code::Constant(_) => Approximation::exact(Filter::Nothing),
         Code::Source { .. } | Code::Path { .. } => match place_of(code, places) {
-            Some(place) => place.test(Test::Equals(Value::Bool(wanted))),
+            Some(place) => place.test(Predicate::Equals(Value::Bool(wanted))),
             None => Approximation::unknown(),
         },
         Code::Unary { operator: UnaryOperator::Not, operand } => when(operand, !wanted, places),
@@ -200,7 +200,7 @@ pub(super) fn when(code: &Code, wanted: bool, places: &Places) -> Approximation 
         Code::Binary { operator, left, right } => comparison(*operator, (left, right), wanted, places),
         Code::InConstants { needle, haystack, negated } => match place_of(needle, places) {
             Some(place) if *negated != wanted => one_of(&place, haystack.values()),
-            Some(place) => place.loosely(Test::Defined),
+            Some(place) => place.loosely(Predicate::Defined),
             None => Approximation::unknown(),
         },
         Code::In { needle, .. } => defined(&[needle], places),
@@ -218,15 +218,15 @@ pub(super) fn when(code: &Code, wanted: bool, places: &Places) -> Approximation 
         }
         Code::LikeConstant { value, pattern, negated } => match place_of(value, places) {
             Some(place) if *negated != wanted => like(&place, pattern),
-            Some(place) => place.loosely(Test::of_kind(Kind::String)),
+            Some(place) => place.loosely(Predicate::of_kind(ValueKind::String)),
             None => Approximation::unknown(),
         },
         Code::Like { value, .. } => match place_of(value, places) {
-            Some(place) => place.loosely(Test::of_kind(Kind::String)),
+            Some(place) => place.loosely(Predicate::of_kind(ValueKind::String)),
             None => Approximation::unknown(),
         },
         Code::Call { function, arguments } => call::when(function.name, arguments, wanted, places),
-        Code::Subquery { form: SubqueryForm::Exists, pipeline, .. } if wanted => exists(pipeline, places),
+        Code::Subquery { form: SubqueryKind::Exists, pipeline, .. } if wanted => exists(pipeline, places),
         _ => Approximation::unknown(),
     }
 }
@@ -234,16 +234,16 @@ pub(super) fn when(code: &Code, wanted: bool, places: &Places) -> Approximation 
 /// Each of `codes` has to be defined for the expression to be true or false.
 pub(super) fn defined(codes: &[&Code], places: &Places) -> Approximation {
     let places = codes.iter().filter_map(|code| place_of(code, places));
-    let filters: Vec<Filter> = places.map(|place| Filter::test(place.path, Test::Defined)).collect();
+    let filters: Vec<Filter> = places.map(|place| Filter::test(place.path, Predicate::Defined)).collect();
     Approximation::loose(Filter::and(filters))
 }
 
 fn like(place: &Place, pattern: &LikePattern) -> Approximation {
     match pattern {
-        LikePattern::Exact(text) => place.test(Test::Equals(Value::String(text.clone()))),
-        LikePattern::Prefix(prefix) => place.test(Test::Prefix(prefix.clone())),
+        LikePattern::Exact(text) => place.test(Predicate::Equals(Value::String(text.clone()))),
+        LikePattern::Prefix(prefix) => place.test(Predicate::Prefix(prefix.clone())),
         LikePattern::Suffix(_) | LikePattern::Contains(_) | LikePattern::Pieces(_) => {
-            place.loosely(Test::Prefix(pattern.literal_prefix()))
+            place.loosely(Predicate::Prefix(pattern.literal_prefix()))
         }
     }
 }
@@ -267,13 +267,13 @@ fn exists(pipeline: &Pipeline, places: &Places) -> Approximation {
         _ => false,
     };
     let of_element = |filter: &Filter| match filter {
-        Filter::Test { path, .. } => path.starts_with(&element.path),
+        Filter::Predicate { path, .. } => path.starts_with(&element.path),
         _ => false,
     };
     let condition = pipeline.filter.as_ref().map(|filter| when(filter, true, &places));
     let separable = match condition.as_ref().map(|condition| &condition.filter) {
         None => true,
-        Some(test @ Filter::Test { .. }) => of_element(test),
+        Some(test @ Filter::Predicate { .. }) => of_element(test),
         Some(Filter::Or(parts)) => parts.iter().all(of_element),
         Some(_) => false,
     };

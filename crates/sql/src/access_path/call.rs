@@ -2,9 +2,9 @@
 
 use super::analyze::{Approximation, Place, Places, defined, place_of};
 use super::refine::one_of;
-use super::{Filter, Test};
-use crate::code::Code;
-use crate::value::{Kind, Value};
+use super::{Filter, Predicate};
+use crate::bound::Code;
+use crate::value::{Value, ValueKind};
 
 /// For which documents a call is exactly `wanted`.
 pub(super) fn when(name: &str, arguments: &[Code], wanted: bool, places: &Places) -> Approximation {
@@ -31,20 +31,20 @@ pub(super) fn when(name: &str, arguments: &[Code], wanted: bool, places: &Places
 
 fn type_check(name: &str, place: &Place) -> Approximation {
     match name {
-        "IS_DEFINED" => place.test(Test::Defined),
-        "IS_NULL" => place.test(Test::Equals(Value::Null)),
-        "IS_BOOL" => place.test(Test::of_kind(Kind::Bool)),
-        "IS_NUMBER" => place.test(Test::of_kind(Kind::Number)),
-        "IS_STRING" => place.test(Test::of_kind(Kind::String)),
-        "IS_INTEGER" | "IS_FINITE_NUMBER" => place.loosely(Test::of_kind(Kind::Number)),
-        "IS_DATETIME" => place.loosely(Test::of_kind(Kind::String)),
-        _ => place.loosely(Test::Defined),
+        "IS_DEFINED" => place.test(Predicate::Defined),
+        "IS_NULL" => place.test(Predicate::Equals(Value::Null)),
+        "IS_BOOL" => place.test(Predicate::of_kind(ValueKind::Bool)),
+        "IS_NUMBER" => place.test(Predicate::of_kind(ValueKind::Number)),
+        "IS_STRING" => place.test(Predicate::of_kind(ValueKind::String)),
+        "IS_INTEGER" | "IS_FINITE_NUMBER" => place.loosely(Predicate::of_kind(ValueKind::Number)),
+        "IS_DATETIME" => place.loosely(Predicate::of_kind(ValueKind::String)),
+        _ => place.loosely(Predicate::Defined),
     }
 }
 
 /// Functions of a string and another one, perhaps ignoring case.
 fn text(name: &str, place: &Place, arguments: &[Code], wanted: bool) -> Approximation {
-    let any_string = || place.loosely(Test::of_kind(Kind::String));
+    let any_string = || place.loosely(Predicate::of_kind(ValueKind::String));
     let exact_case = match arguments.get(2) {
         None => true,
         Some(Code::Constant(Value::Bool(ignore_case))) => !ignore_case,
@@ -52,10 +52,10 @@ fn text(name: &str, place: &Place, arguments: &[Code], wanted: bool) -> Approxim
     };
     match (arguments.get(1), name) {
         (Some(Code::Constant(Value::String(prefix))), "STARTSWITH") if wanted && exact_case => {
-            place.test(Test::Prefix(prefix.clone()))
+            place.test(Predicate::Prefix(prefix.clone()))
         }
         (Some(Code::Constant(Value::String(text))), "STRINGEQUALS") if wanted && exact_case => {
-            place.test(Test::Equals(Value::String(text.clone())))
+            place.test(Predicate::Equals(Value::String(text.clone())))
         }
         (Some(Code::Constant(Value::String(_))), _) => any_string(),
         // Neither true nor false with anything else.
@@ -71,20 +71,20 @@ fn array_contains(arguments: &[Code], wanted: bool, places: &Places) -> Approxim
     match (place_of(array, places), needle, array, place_of(needle, places)) {
         (Some(place), Code::Constant(needle), ..) if wanted => {
             let found = one_of(&place.element(), std::slice::from_ref(needle));
-            if whole { found } else { place.element().loosely(Test::Defined) }
+            if whole { found } else { place.element().loosely(Predicate::Defined) }
         }
         (Some(place), ..) => {
             if wanted {
-                place.element().loosely(Test::Defined)
+                place.element().loosely(Predicate::Defined)
             } else {
-                place.loosely(Test::Defined)
+                place.loosely(Predicate::Defined)
             }
         }
         (.., Code::Constant(Value::Array(elements)), Some(place)) => {
             if wanted && whole {
                 one_of(&place, elements)
             } else {
-                place.loosely(Test::Defined)
+                place.loosely(Predicate::Defined)
             }
         }
         _ => Approximation::unknown(),
@@ -105,7 +105,7 @@ fn several(place: &Place, needles: &[Code], all: bool) -> Approximation {
             }
             _ => {
                 exact = false;
-                Filter::test(element.path.clone(), Test::Defined)
+                Filter::test(element.path.clone(), Predicate::Defined)
             }
         })
         .collect();

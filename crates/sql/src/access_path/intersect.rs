@@ -2,41 +2,43 @@
 
 use std::ops::Bound;
 
-use super::Test;
+use super::Predicate;
 use crate::value::{Value, compare};
 
 /// The test that a single value passes exactly when it passes both.
-pub(super) fn both(left: &Test, right: &Test) -> Both {
+pub(super) fn both(left: &Predicate, right: &Predicate) -> Both {
     match (left, right) {
-        (Test::Defined, other) | (other, Test::Defined) => Both::One(other.clone()),
-        (Test::Equals(value), other) | (other, Test::Equals(value)) => {
+        (Predicate::Defined, other) | (other, Predicate::Defined) => Both::One(other.clone()),
+        (Predicate::Equals(value), other) | (other, Predicate::Equals(value)) => {
             if other.accepts(value) {
-                Both::One(Test::Equals(value.clone()))
+                Both::One(Predicate::Equals(value.clone()))
             } else {
                 Both::Nothing
             }
         }
-        (Test::Prefix(left), Test::Prefix(right)) => {
+        (Predicate::Prefix(left), Predicate::Prefix(right)) => {
             let (shorter, longer) = if left.len() <= right.len() { (left, right) } else { (right, left) };
             if longer.starts_with(shorter.as_str()) {
-                Both::One(Test::Prefix(longer.clone()))
+                Both::One(Predicate::Prefix(longer.clone()))
             } else {
                 Both::Nothing
             }
         }
         (
-            Test::Range { low: low_left, high: high_left },
-            Test::Range { low: low_right, high: high_right },
+            Predicate::Range { low: low_left, high: high_left },
+            Predicate::Range { low: low_right, high: high_right },
         ) => {
             let low = tighter(low_left, low_right, true);
             let high = tighter(high_left, high_right, false);
             match (low, high) {
-                (Some(low), Some(high)) if fits(&low, &high) => Both::One(Test::Range { low, high }),
+                (Some(low), Some(high)) if fits(&low, &high) => Both::One(Predicate::Range { low, high }),
                 // Two types, or two ranges that do not meet.
                 _ => Both::Nothing,
             }
         }
-        (Test::Prefix(_), Test::Range { .. }) | (Test::Range { .. }, Test::Prefix(_)) => Both::Separate,
+        (Predicate::Prefix(_), Predicate::Range { .. }) | (Predicate::Range { .. }, Predicate::Prefix(_)) => {
+            Both::Separate
+        }
     }
 }
 
@@ -44,7 +46,7 @@ pub(super) fn both(left: &Test, right: &Test) -> Both {
 #[derive(Debug, PartialEq)]
 pub(super) enum Both {
     /// This one.
-    One(Test),
+    One(Predicate),
     /// Nothing passes.
     Nothing,
     /// They do not combine.

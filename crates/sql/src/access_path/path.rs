@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use crate::tree::is_plain_name;
+use crate::ast::is_plain_name;
 use crate::value::Value;
 
 /// A path from the root of a document.

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use super::group::Groups;
-use super::identity::Identity;
+use super::identity::HashableValue;
 use super::order::Sorter;
 use super::unmerged::UnmergedRow;
-use super::{Flow, rows};
-use crate::code::{Code, Pipeline};
+use super::{InputDemand, rows};
+use crate::bound::{Code, Pipeline};
 use crate::evaluate::{Frame, World};
 use crate::functions::fits_as_json;
 use crate::value::Value;
@@ -51,19 +51,19 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs all combinations of sources that one row of the origin gives.
-    pub(super) fn feed(&mut self, frame: &Frame<'_>, world: &World<'_>) -> Flow {
+    pub(super) fn feed(&mut self, frame: &Frame<'_>, world: &World<'_>) -> InputDemand {
         if self.tail.left == Some(0) {
-            return Flow::Enough;
+            return InputDemand::Enough;
         }
         let Stage { pipeline, groups, tail } = self;
         rows::for_each_row(&pipeline.sources, frame, world, &mut |row| {
             if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, world)) {
-                return Flow::Continue;
+                return InputDemand::More;
             }
             match groups {
                 Some(groups) => {
                     groups.push(row, world);
-                    Flow::Continue
+                    InputDemand::More
                 }
                 None => tail.offer(row, &[], world),
             }
@@ -82,14 +82,14 @@ impl<'a> Stage<'a> {
         if let Some(groups) = self.groups.take() {
             for (keys, aggregates) in groups.finish() {
                 let frame = Frame::with_group(outer, &keys, &aggregates);
-                if self.tail.offer(&frame, &keys, world) == Flow::Enough {
+                if self.tail.offer(&frame, &keys, world) == InputDemand::Enough {
                     break;
                 }
             }
         }
         if let Some(mut sorter) = self.tail.sorter.take() {
             for row in sorter.finish() {
-                if self.tail.emit(row) == Flow::Enough {
+                if self.tail.emit(row) == InputDemand::Enough {
                     break;
                 }
             }
@@ -112,7 +112,7 @@ impl<'a> Stage<'a> {
 struct Tail<'a> {
     pipeline: &'a Pipeline,
     sorter: Option<Sorter>,
-    seen: Option<HashSet<Identity>>,
+    seen: Option<HashSet<HashableValue>>,
     skip: u64,
     left: Option<u64>,
     output: Vec<Value>,
@@ -122,7 +122,7 @@ struct Tail<'a> {
 
 impl Tail<'_> {
     /// Takes a row; `group` are the keys of its group.
-    fn offer(&mut self, frame: &Frame<'_>, group: &[Value], world: &World<'_>) -> Flow {
+    fn offer(&mut self, frame: &Frame<'_>, group: &[Value], world: &World<'_>) -> InputDemand {
         let project = || projected(&self.pipeline.projection, frame, world);
         if let Some(sorter) = &mut self.sorter {
             let keys: Vec<Value> = self
@@ -135,40 +135,40 @@ impl Tail<'_> {
                 world.effort().spend_on_kept(key);
             }
             sorter.offer(keys, project);
-            return Flow::Continue;
+            return InputDemand::More;
         }
-        let Some(row) = project() else { return Flow::Continue };
+        let Some(row) = project() else { return InputDemand::More };
         world.effort().spend(1);
         if let Some(unmerged) = &mut self.unmerged {
             unmerged.push(UnmergedRow::new(self.pipeline, row, group, frame, world));
-            return Flow::Continue;
+            return InputDemand::More;
         }
         if self.seen.is_some() {
             world.effort().spend_on_kept(&row);
         }
         if let Some(seen) = &mut self.seen
-            && !seen.insert(Identity(row.clone()))
+            && !seen.insert(HashableValue(row.clone()))
         {
-            return Flow::Continue;
+            return InputDemand::More;
         }
         self.emit(row)
     }
 
     /// Applies OFFSET, LIMIT and TOP.
-    fn emit(&mut self, row: Value) -> Flow {
+    fn emit(&mut self, row: Value) -> InputDemand {
         if self.left == Some(0) {
-            return Flow::Enough;
+            return InputDemand::Enough;
         }
         if self.skip > 0 {
             self.skip -= 1;
-            return Flow::Continue;
+            return InputDemand::More;
         }
         self.output.push(row);
         match &mut self.left {
-            None => Flow::Continue,
+            None => InputDemand::More,
             Some(left) => {
                 *left -= 1;
-                if *left == 0 { Flow::Enough } else { Flow::Continue }
+                if *left == 0 { InputDemand::Enough } else { InputDemand::More }
             }
         }
     }

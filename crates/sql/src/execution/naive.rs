@@ -1,27 +1,27 @@
 //! The same results by the shortest way, to compare a run with.
 //!
 //! Everything is collected, then sorted, then compared pairwise, then cut. Nothing here is shared
-//! with the stages of a [`Run`](super::Run) but the evaluation of expressions.
+//! with the stages of a [`QueryExecution`](super::Run) but the evaluation of expressions.
 
 use std::cmp::Ordering;
 
 use super::rank::Ranking;
 use super::stage::projected;
-use super::{Flow, rows};
-use crate::code::{Grouping, Origin, Pipeline};
-use crate::context::Context;
+use super::{InputDemand, rows};
+use crate::ast::Direction;
+use crate::bound::{Grouping, Origin, Pipeline};
+use crate::context::QueryContext;
 use crate::error::SqlError;
 use crate::evaluate::{Frame, World};
 use crate::functions::aggregate::Accumulator;
 use crate::statement::Statement;
-use crate::tree::Direction;
 use crate::value::{Value, deep_equal, total_order};
 
 /// All rows of `statement` over `documents`, without any access path.
-pub fn run_naive<'d>(
+pub fn run_reference<'d>(
     statement: &Statement,
     documents: impl IntoIterator<Item = &'d Value>,
-    context: Context,
+    context: QueryContext,
 ) -> Result<Vec<Value>, SqlError> {
     let world = World::new(context, statement.schema());
     let documents: Vec<Value> = documents.into_iter().cloned().collect();
@@ -67,7 +67,7 @@ fn evaluate(pipeline: &Pipeline, documents: &[Value], world: &World<'_>) -> Vec<
                     None => outputs.extend(naive_row(pipeline, row, world)),
                 }
             }
-            Flow::Continue
+            InputDemand::More
         });
     }
     for (keys, accumulators) in groups {

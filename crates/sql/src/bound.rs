@@ -5,11 +5,11 @@
 
 use smol_str::SmolStr;
 
+use crate::ast::{BinaryOperator, Direction, SubqueryKind, UnaryOperator};
 use crate::error::SqlError;
 use crate::functions::Function;
 use crate::functions::aggregate::Aggregate;
 use crate::like::LikePattern;
-use crate::tree::{BinaryOperator, Direction, SubqueryForm, UnaryOperator};
 use crate::value::{Value, total_order};
 
 /// An expression, compiled. `up` counts frames from the innermost one, which is 0.
@@ -52,7 +52,7 @@ pub(crate) enum Code {
     /// A built-in function.
     Call { function: &'static Function, arguments: Box<[Code]> },
     /// A query used as a value.
-    Subquery { form: SubqueryForm, pipeline: Box<Pipeline>, span: crate::token::Span },
+    Subquery { form: SubqueryKind, pipeline: Box<Pipeline>, span: crate::token::Span },
     /// The n-th GROUP BY key of the current group.
     GroupKey { up: usize, index: usize },
     /// The n-th aggregate of the current group.

@@ -143,7 +143,7 @@ fn count_units(elements: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Context, InputOrder, Run, Schema, Statement};
+    use crate::{InputOrder, QueryContext, QueryExecution, QuerySchema, Statement};
 
     #[test]
     fn exhaustion_is_for_good() {
@@ -168,8 +168,8 @@ mod tests {
 
     fn rows(text: &str, document: &str) -> Result<usize, &'static str> {
         let document = crate::value::parse(document.as_bytes()).unwrap();
-        let statement = Statement::prepare(text, &[], &Schema::default()).map_err(|error| error.code)?;
-        let mut run = Run::new(&statement, Context::default(), InputOrder::Any);
+        let statement = Statement::prepare(text, &[], &QuerySchema::default()).map_err(|error| error.code)?;
+        let mut run = QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
         run.limit_effort(1_000_000);
         run.push(&document).map_err(|error| error.code)?;
         run.finish().map(|rows| rows.len()).map_err(|error| error.code)

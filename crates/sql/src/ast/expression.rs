@@ -32,7 +32,7 @@ pub enum ExpressionKind {
         /// The member.
         name: SmolStr,
         /// How it was written.
-        form: MemberForm,
+        form: MemberNotation,
     },
     /// `base[index]` where the index is not a string literal.
     Index {
@@ -120,7 +120,7 @@ pub enum ExpressionKind {
     /// A query used as a value.
     Subquery {
         /// How its rows become one value.
-        form: SubqueryForm,
+        form: SubqueryKind,
         /// The rows.
         query: Box<Query>,
     },
@@ -139,22 +139,22 @@ impl PartialEq for FunctionName {
 /// How a member was written; rewritten queries keep it. Like spans, all forms are equal to each
 /// other: `c.a` and `c["a"]` are the same expression.
 #[derive(Clone, Copy, Debug)]
-pub enum MemberForm {
+pub enum MemberNotation {
     /// `.name`
     Dot,
     /// `["name"]`
     Bracket,
 }
 
-impl PartialEq for MemberForm {
-    fn eq(&self, _: &MemberForm) -> bool {
+impl PartialEq for MemberNotation {
+    fn eq(&self, _: &MemberNotation) -> bool {
         true
     }
 }
 
 /// How the rows of a subquery become one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubqueryForm {
+pub enum SubqueryKind {
     /// The only row.
     Scalar,
     /// Whether there is any row.

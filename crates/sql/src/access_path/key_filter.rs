@@ -3,7 +3,7 @@
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
 
-use super::{DocPath, DocStep, Filter, Test};
+use super::{DocPath, DocStep, Filter, Predicate};
 use crate::value::Value;
 
 /// Above this many keys a query is not worth routing.
@@ -11,7 +11,7 @@ const KEYS_MAX: usize = 4096;
 
 /// Which logical partitions can hold documents that match.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KeyFilter {
+pub enum PartitionKeyFilter {
     /// Any.
     Full,
     /// None.
@@ -25,32 +25,32 @@ pub enum KeyFilter {
 /// What is known about each level of the key; the first levels matter most.
 type Known = Vec<Option<PartitionKeyComponent>>;
 
-impl KeyFilter {
+impl PartitionKeyFilter {
     /// The keys that `filter` leaves possible in a container with this key.
-    pub(crate) fn of(filter: &Filter, definition: &PartitionKeyDefinition) -> KeyFilter {
+    pub(crate) fn of(filter: &Filter, definition: &PartitionKeyDefinition) -> PartitionKeyFilter {
         let levels: Vec<DocPath> = definition
             .paths
             .iter()
             .map(|path| DocPath(path.segments().iter().map(|name| DocStep::Key(name.into())).collect()))
             .collect();
-        let Some(alternatives) = alternatives(filter, &levels) else { return KeyFilter::Full };
+        let Some(alternatives) = alternatives(filter, &levels) else { return PartitionKeyFilter::Full };
         if alternatives.is_empty() {
-            return KeyFilter::Nothing;
+            return PartitionKeyFilter::Nothing;
         }
         let mut keys: Vec<PartitionKey> = Vec::with_capacity(alternatives.len());
         for known in alternatives {
             let key = PartitionKey::new(known.into_iter().map_while(|component| component).collect());
             if key.components().is_empty() {
-                return KeyFilter::Full;
+                return PartitionKeyFilter::Full;
             }
             keys.push(key);
         }
         let mut seen = std::collections::HashSet::new();
         keys.retain(|key| seen.insert(key.clone()));
         if keys.iter().all(|key| key.components().len() == levels.len()) {
-            KeyFilter::Points(keys)
+            PartitionKeyFilter::Points(keys)
         } else {
-            KeyFilter::Prefixes(keys)
+            PartitionKeyFilter::Prefixes(keys)
         }
     }
 }
@@ -61,7 +61,7 @@ fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<Known>> {
     match filter {
         Filter::All => Some(unknown()),
         Filter::Nothing => Some(Vec::new()),
-        Filter::Test { path, test: Test::Equals(value) } => {
+        Filter::Predicate { path, predicate: Predicate::Equals(value) } => {
             let Some(level) = levels.iter().position(|level| level == path) else { return Some(unknown()) };
             Some(
                 components(value)
@@ -74,7 +74,7 @@ fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<Known>> {
                     .collect(),
             )
         }
-        Filter::Test { .. } => Some(unknown()),
+        Filter::Predicate { .. } => Some(unknown()),
         Filter::Or(parts) => {
             let mut all = Vec::new();
             for part in parts {

@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 
 use super::stage::projected;
-use crate::code::{Pipeline, Rank, RankComponent};
+use crate::ast::Direction;
+use crate::bound::{Pipeline, Rank, RankComponent};
 use crate::evaluate::{Frame, World};
 use crate::functions;
-use crate::tree::Direction;
 use crate::value::{Value, total_order};
 
 /// The constant that keeps the first ranks from outweighing all others.

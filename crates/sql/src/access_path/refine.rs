@@ -3,10 +3,10 @@
 use std::ops::Bound;
 
 use super::analyze::{Approximation, Place, Places, defined, place_of, when};
-use super::{Filter, Test};
-use crate::code::Code;
-use crate::tree::BinaryOperator;
-use crate::value::{Kind, Value, compare};
+use super::{Filter, Predicate};
+use crate::ast::BinaryOperator;
+use crate::bound::Code;
+use crate::value::{Value, ValueKind, compare};
 
 /// For which documents `left operator right` is exactly `wanted`.
 pub(super) fn comparison(
@@ -69,7 +69,8 @@ fn mirrored(operator: BinaryOperator) -> BinaryOperator {
 }
 
 fn is_scalar(value: &Value) -> bool {
-    matches!(value.kind(), Kind::Null | Kind::Bool | Kind::Number | Kind::String) && !is_nan(value)
+    matches!(value.kind(), ValueKind::Null | ValueKind::Bool | ValueKind::Number | ValueKind::String)
+        && !is_nan(value)
 }
 
 /// NaN equals and precedes nothing.
@@ -83,7 +84,7 @@ fn against(place: &Place, operator: BinaryOperator, constant: &Value) -> Approxi
     let value = || constant.clone();
     match operator {
         _ if !constant.is_defined() => Approximation::exact(Filter::Nothing),
-        BinaryOperator::NotEqual => place.loosely(Test::Defined),
+        BinaryOperator::NotEqual => place.loosely(Predicate::Defined),
         BinaryOperator::Equal => equals(place, constant),
         // Arrays, objects and NaN have no order.
         _ if !is_scalar(constant) => Approximation::exact(Filter::Nothing),
@@ -99,9 +100,9 @@ fn equals(place: &Place, constant: &Value) -> Approximation {
     if is_nan(constant) || !constant.is_defined() {
         Approximation::exact(Filter::Nothing)
     } else if is_scalar(constant) {
-        place.test(Test::Equals(constant.clone()))
+        place.test(Predicate::Equals(constant.clone()))
     } else {
-        place.loosely(Test::Defined)
+        place.loosely(Predicate::Defined)
     }
 }
 
@@ -118,20 +119,20 @@ fn range(place: &Place, low: Bound<Value>, high: Bound<Value>) -> Approximation 
             return Approximation::exact(Filter::Nothing);
         }
         if order.is_eq() {
-            return place.test(Test::Equals(lowest));
+            return place.test(Predicate::Equals(lowest));
         }
     }
     // There is only one null.
     match (&low, &high) {
         (Bound::Included(Value::Null), _) | (_, Bound::Included(Value::Null)) => {
-            return place.test(Test::Equals(Value::Null));
+            return place.test(Predicate::Equals(Value::Null));
         }
         (Bound::Excluded(Value::Null), _) | (_, Bound::Excluded(Value::Null)) => {
             return Approximation::exact(Filter::Nothing);
         }
         _ => {}
     }
-    place.test(Test::Range { low, high })
+    place.test(Predicate::Range { low, high })
 }
 
 /// BETWEEN two constants.

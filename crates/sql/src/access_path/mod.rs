@@ -2,7 +2,7 @@
 //!
 //! A [`Filter`] says which documents can pass WHERE, in terms an index understands: tests on paths.
 //! It never loses a document; where it cannot say something exactly it lets more through, and
-//! [`Access::exact`] tells whether it did. Choosing an index is the store's business.
+//! [`AccessPath::exact`] tells whether it did. Choosing an index is the store's business.
 
 mod analyze;
 mod call;
@@ -16,16 +16,16 @@ use std::ops::Bound;
 
 use smol_str::SmolStr;
 
-pub use key_filter::KeyFilter;
+pub use key_filter::PartitionKeyFilter;
 pub use path::{DocPath, DocStep};
 
-use crate::code::Pipeline;
-use crate::tree::Direction;
-use crate::value::{Kind, Value, compare, deep_equal};
+use crate::ast::Direction;
+use crate::bound::Pipeline;
+use crate::value::{Value, ValueKind, compare, deep_equal};
 
 /// What an index may do for a query.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Access {
+pub struct AccessPath {
     /// Every document that WHERE accepts passes it.
     pub filter: Filter,
     /// Only those do: documents need not be checked again.
@@ -44,11 +44,11 @@ pub enum Filter {
     /// None.
     Nothing,
     /// Those where some value at the path passes the test.
-    Test {
+    Predicate {
         /// Where to look.
         path: DocPath,
         /// What to ask.
-        test: Test,
+        predicate: Predicate,
     },
     /// Those that pass each.
     And(Vec<Filter>),
@@ -58,7 +58,7 @@ pub enum Filter {
 
 /// A question about one value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum Predicate {
     /// It equals this scalar.
     Equals(Value),
     /// It is of the bounds' scalar type and between them. At least one end is bounded.
@@ -74,17 +74,17 @@ pub enum Test {
     Defined,
 }
 
-impl Access {
+impl AccessPath {
     /// What the compiled query allows.
-    pub(crate) fn of(pipeline: &Pipeline) -> Access {
+    pub(crate) fn of(pipeline: &Pipeline) -> AccessPath {
         analyze::access(pipeline)
     }
 }
 
 impl Filter {
     /// Passes `test` at `path`.
-    pub(crate) fn test(path: DocPath, test: Test) -> Filter {
-        Filter::Test { path, test }
+    pub(crate) fn test(path: DocPath, test: Predicate) -> Filter {
+        Filter::Predicate { path, predicate: test }
     }
 
     /// All of `filters`, simplified.
@@ -132,7 +132,9 @@ impl Filter {
         match self {
             Filter::All => true,
             Filter::Nothing => false,
-            Filter::Test { path, test } => path.any(document, &mut |value| test.accepts(value)),
+            Filter::Predicate { path, predicate: test } => {
+                path.any(document, &mut |value| test.accepts(value))
+            }
             Filter::And(parts) => parts.iter().all(|part| part.accepts(document)),
             Filter::Or(parts) => parts.iter().any(|part| part.accepts(document)),
         }
@@ -153,18 +155,17 @@ fn combine(parts: &mut Vec<Filter>) -> bool {
         let mut other = at + 1;
         while other < parts.len() {
             let both = match (&parts[at], &parts[other]) {
-                (Filter::Test { path: left, test: first }, Filter::Test { path: right, test: second })
-                    if left == right && !left.has_element() =>
-                {
-                    intersect::both(first, second)
-                }
+                (
+                    Filter::Predicate { path: left, predicate: first },
+                    Filter::Predicate { path: right, predicate: second },
+                ) if left == right && !left.has_element() => intersect::both(first, second),
                 _ => intersect::Both::Separate,
             };
             match both {
                 intersect::Both::Nothing => return false,
                 intersect::Both::Separate => other += 1,
                 intersect::Both::One(combined) => {
-                    if let Filter::Test { test, .. } = &mut parts[at] {
+                    if let Filter::Predicate { predicate: test, .. } = &mut parts[at] {
                         *test = combined;
                     }
                     parts.remove(other);
@@ -178,30 +179,31 @@ fn combine(parts: &mut Vec<Filter>) -> bool {
     true
 }
 
-impl Test {
+impl Predicate {
     /// Strings, numbers or booleans as a whole.
-    pub(crate) fn of_kind(kind: Kind) -> Test {
+    pub(crate) fn of_kind(kind: ValueKind) -> Predicate {
         match kind {
-            Kind::Null => Test::Equals(Value::Null),
-            Kind::Bool => Test::Range {
+            ValueKind::Null => Predicate::Equals(Value::Null),
+            ValueKind::Bool => Predicate::Range {
                 low: Bound::Included(Value::Bool(false)),
                 high: Bound::Included(Value::Bool(true)),
             },
-            Kind::Number => {
-                Test::Range { low: Bound::Included(Value::from(f64::NEG_INFINITY)), high: Bound::Unbounded }
-            }
-            Kind::String => Test::Prefix(SmolStr::default()),
-            Kind::Undefined | Kind::Array | Kind::Object => Test::Defined,
+            ValueKind::Number => Predicate::Range {
+                low: Bound::Included(Value::from(f64::NEG_INFINITY)),
+                high: Bound::Unbounded,
+            },
+            ValueKind::String => Predicate::Prefix(SmolStr::default()),
+            ValueKind::Undefined | ValueKind::Array | ValueKind::Object => Predicate::Defined,
         }
     }
 
     /// Whether `value` passes.
     pub fn accepts(&self, value: &Value) -> bool {
         match self {
-            Test::Equals(expected) => value.is_defined() && deep_equal(value, expected),
-            Test::Defined => value.is_defined(),
-            Test::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
-            Test::Range { low, high } => {
+            Predicate::Equals(expected) => value.is_defined() && deep_equal(value, expected),
+            Predicate::Defined => value.is_defined(),
+            Predicate::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+            Predicate::Range { low, high } => {
                 let above = match low {
                     Bound::Unbounded => true,
                     Bound::Included(low) => compare(value, low).is_some_and(|order| order.is_ge()),
@@ -219,7 +221,7 @@ impl Test {
 }
 
 /// One line, for tests and people: `exact: /a = 1 AND /tags/[] = "x"; order: /a ASC`.
-impl fmt::Display for Access {
+impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", if self.exact { "exact" } else { "check" }, self.filter)?;
         if !self.ordering_only_paths {
@@ -250,20 +252,20 @@ impl fmt::Display for Filter {
         match self {
             Filter::All => f.write_str("all"),
             Filter::Nothing => f.write_str("nothing"),
-            Filter::Test { path, test } => write!(f, "{path} {test}"),
+            Filter::Predicate { path, predicate: test } => write!(f, "{path} {test}"),
             Filter::And(parts) => join(parts, "AND", f),
             Filter::Or(parts) => join(parts, "OR", f),
         }
     }
 }
 
-impl fmt::Display for Test {
+impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Test::Equals(value) => write!(f, "= {value}"),
-            Test::Prefix(prefix) => write!(f, "starts with {}", Value::String(prefix.clone())),
-            Test::Defined => f.write_str("is defined"),
-            Test::Range { low, high } => {
+            Predicate::Equals(value) => write!(f, "= {value}"),
+            Predicate::Prefix(prefix) => write!(f, "starts with {}", Value::String(prefix.clone())),
+            Predicate::Defined => f.write_str("is defined"),
+            Predicate::Range { low, high } => {
                 f.write_str("in ")?;
                 match low {
                     Bound::Unbounded => f.write_str("(..")?,

@@ -1,12 +1,12 @@
 //! Queries inside expressions and sources.
 
 use super::stage::Stage;
-use super::{Flow, rows};
-use crate::code::Pipeline;
+use super::{InputDemand, rows};
+use crate::ast::SubqueryKind;
+use crate::bound::Pipeline;
 use crate::error::{SqlError, code};
 use crate::evaluate::{Frame, World};
 use crate::token::Span;
-use crate::tree::SubqueryForm;
 use crate::value::Value;
 
 /// Calls `visit` with each row of a subquery; stops early when told so and the subquery allows it.
@@ -14,17 +14,17 @@ pub(super) fn for_each_output(
     pipeline: &Pipeline,
     frame: &Frame<'_>,
     world: &World<'_>,
-    visit: &mut dyn FnMut(Value) -> Flow,
-) -> Flow {
+    visit: &mut dyn FnMut(Value) -> InputDemand,
+) -> InputDemand {
     if pipeline.grouping.is_none() && !pipeline.distinct {
         // Rows come out as they are found: nothing needs to be collected.
         return rows::for_each_row(&pipeline.sources, frame, world, &mut |row| {
             if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, world)) {
-                return Flow::Continue;
+                return InputDemand::More;
             }
             let output = pipeline.projection.evaluate(row, world);
             if !output.is_defined() {
-                return Flow::Continue;
+                return InputDemand::More;
             }
             let output = output.into_owned();
             world.effort().spend_on_kept(&output);
@@ -35,75 +35,75 @@ pub(super) fn for_each_output(
     stage.feed(frame, world);
     stage.finish(frame, world);
     for row in stage.drain() {
-        if visit(row) == Flow::Enough {
-            return Flow::Enough;
+        if visit(row) == InputDemand::Enough {
+            return InputDemand::Enough;
         }
     }
-    Flow::Continue
+    InputDemand::More
 }
 
 /// What a subquery is worth as an expression.
 pub(crate) fn subquery_value(
-    form: SubqueryForm,
+    form: SubqueryKind,
     (pipeline, span): (&Pipeline, Span),
     frame: &Frame<'_>,
     world: &World<'_>,
 ) -> Value {
-    let each = |visit: &mut dyn FnMut(Value) -> Flow| {
+    let each = |visit: &mut dyn FnMut(Value) -> InputDemand| {
         for_each_output(pipeline, frame, world, visit);
     };
     match form {
-        SubqueryForm::Exists => {
+        SubqueryKind::Exists => {
             let mut found = false;
             each(&mut |_| {
                 found = true;
-                Flow::Enough
+                InputDemand::Enough
             });
             Value::Bool(found)
         }
-        SubqueryForm::Array => {
+        SubqueryKind::Array => {
             let mut rows = Vec::new();
             each(&mut |row| {
                 rows.push(row);
-                Flow::Continue
+                InputDemand::More
             });
             Value::array(rows)
         }
-        SubqueryForm::All => {
+        SubqueryKind::All => {
             let mut all = true;
             each(&mut |row| {
                 all = row.is_true();
-                if all { Flow::Continue } else { Flow::Enough }
+                if all { InputDemand::More } else { InputDemand::Enough }
             });
             Value::Bool(all)
         }
-        SubqueryForm::First => {
+        SubqueryKind::First => {
             let mut first = Value::Undefined;
             each(&mut |row| {
                 first = row;
-                Flow::Enough
+                InputDemand::Enough
             });
             first
         }
-        SubqueryForm::Last => {
+        SubqueryKind::Last => {
             let mut last = Value::Undefined;
             each(&mut |row| {
                 last = row;
-                Flow::Continue
+                InputDemand::More
             });
             last
         }
-        SubqueryForm::Scalar => {
+        SubqueryKind::Scalar => {
             let mut only = Value::Undefined;
             each(&mut |row| {
                 if only.is_defined() {
                     let message =
                         "a scalar subquery returned more than one row; use ARRAY(…), FIRST(…) or EXISTS(…)";
                     world.fail(SqlError::new(code::SCALAR_SUBQUERY_ROWS, span, message));
-                    return Flow::Enough;
+                    return InputDemand::Enough;
                 }
                 only = row;
-                Flow::Continue
+                InputDemand::More
             });
             only
         }

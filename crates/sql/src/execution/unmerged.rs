@@ -3,14 +3,14 @@
 //! Whoever returns a result in several pieces does the merging: to go on after a piece, it needs to know
 //! where each row stands, not how many there were.
 
-use crate::code::Pipeline;
+use crate::ast::Direction;
+use crate::bound::Pipeline;
 use crate::evaluate::{Frame, World};
-use crate::tree::Direction;
 use crate::value::{Value, encode_whole_order_key};
 
 /// What the rows of a statement are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowsOf {
+pub enum RowOrigin {
     /// One document each.
     Documents,
     /// One value (DISTINCT) or one group (GROUP BY) each: documents that are alike share a row.
@@ -19,7 +19,7 @@ pub enum RowsOf {
     Rows,
     /// All documents at once. There is one row, or (ORDER BY RANK) where a row stands depends on all others:
     /// nothing but their number tells how far one got.
-    Everything,
+    AllDocuments,
 }
 
 /// A row and where it stands.
@@ -65,16 +65,16 @@ impl UnmergedRow {
 }
 
 /// What the rows of `pipeline` are made of. Queries in its FROM clause have no order and no limit.
-pub(crate) fn rows_of(pipeline: &Pipeline) -> RowsOf {
+pub(crate) fn row_origin(pipeline: &Pipeline) -> RowOrigin {
     let one_row = pipeline.grouping.as_ref().is_some_and(|grouping| grouping.single);
     if pipeline.rank.is_some() || one_row {
-        RowsOf::Everything
+        RowOrigin::AllDocuments
     } else if merges(pipeline) {
-        RowsOf::Values
+        RowOrigin::Values
     } else if is_over_values(pipeline) {
-        RowsOf::Rows
+        RowOrigin::Rows
     } else {
-        RowsOf::Documents
+        RowOrigin::Documents
     }
 }
 

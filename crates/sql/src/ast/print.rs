@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use super::query::{CountKind, item_names};
+use super::query::{RowCountKind, item_names};
 use super::{
-    Collection, Count, Direction, Expression, ExpressionKind, MemberForm, OrderBy, PathStep, Query,
-    Selection, Source, SubqueryForm, UnaryOperator,
+    Collection, Direction, Expression, ExpressionKind, MemberNotation, OrderBy, PathStep, Query, RowCount,
+    Selection, Source, SubqueryKind, UnaryOperator,
 };
 use crate::value::{Value, write_json_string};
 
@@ -34,7 +34,7 @@ pub fn print_sources(sources: &[Source]) -> String {
 }
 
 /// The text of a number of rows.
-pub fn print_count(count: &Count) -> String {
+pub fn print_row_count(count: &RowCount) -> String {
     let mut out = String::new();
     write_count(count, &mut out);
     out
@@ -148,12 +148,12 @@ pub(crate) fn print_items_as_object(
     out
 }
 
-fn write_count(count: &Count, out: &mut String) {
+fn write_count(count: &RowCount, out: &mut String) {
     match &count.kind {
-        CountKind::Literal(value) => {
+        RowCountKind::Literal(value) => {
             let _ = write!(out, "{value}");
         }
-        CountKind::Parameter(name) => {
+        RowCountKind::Parameter(name) => {
             let _ = write!(out, "@{name}");
         }
     }
@@ -222,10 +222,10 @@ fn write_expression(expression: &Expression, out: &mut String) {
         ExpressionKind::Member { base, name, form } => {
             write_base(base, out);
             match form {
-                MemberForm::Dot => {
+                MemberNotation::Dot => {
                     let _ = write!(out, ".{name}");
                 }
-                MemberForm::Bracket => {
+                MemberNotation::Bracket => {
                     out.push('[');
                     write_quoted(name, out);
                     out.push(']');
@@ -266,12 +266,12 @@ fn write_expression(expression: &Expression, out: &mut String) {
         }
         ExpressionKind::Subquery { form, query } => {
             out.push_str(match form {
-                SubqueryForm::Scalar => "",
-                SubqueryForm::Exists => "EXISTS",
-                SubqueryForm::Array => "ARRAY",
-                SubqueryForm::All => "ALL",
-                SubqueryForm::First => "FIRST",
-                SubqueryForm::Last => "LAST",
+                SubqueryKind::Scalar => "",
+                SubqueryKind::Exists => "EXISTS",
+                SubqueryKind::Array => "ARRAY",
+                SubqueryKind::All => "ALL",
+                SubqueryKind::First => "FIRST",
+                SubqueryKind::Last => "LAST",
             });
             write_subquery(query, out);
         }
