@@ -46,11 +46,13 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         } else {
             account.region("East US")?.down(Down::Refused)?;
         }
+        #[expect(clippy::disallowed_methods, reason = "the example measures")]
         let (started, mut done, mut slowest) = (Instant::now(), 0, Duration::ZERO);
         let mut answered = BTreeMap::<String, u32>::new();
         while started.elapsed() < Duration::from_secs(1) {
             let id = format!("r-{done}");
             let reading = Reading { id: id.clone(), sensor: "boiler".to_owned(), value: f64::from(done) };
+            #[expect(clippy::disallowed_methods, reason = "the example measures")]
             let begun = Instant::now();
             readings.upsert_item("boiler", &reading).await?;
             let read = readings.read_item::<Reading>("boiler", &id).await?;

@@ -28,6 +28,7 @@ fn check(error: &Error, kind: ErrorKind, words: &[&str]) {
 
 /// An operation that fails, and not a moment after its deadline.
 async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
+    #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let begun = Instant::now();
     let Err(error) = operation.await else { panic!("it did not fail") };
     let (took, most) = (begun.elapsed(), within + Duration::from_secs(2));

@@ -37,6 +37,7 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
         run(&lab.driver(), &lab.create_item("a")).await.expect("made");
         down(&lab, WEST, how);
         let driver = lab.driver_of(&account_with(&lab, &[EAST]), DriverOptions::new());
+        #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
         let began = Instant::now();
         driver.warm_up(&[]).await.unwrap_or_else(|error| panic!("{how:?}: {error}"));
         // Silence is not waited out: one attempt at metadata may take five seconds.
@@ -73,6 +74,7 @@ async fn when_no_endpoint_answers_the_error_names_each_within_the_deadline() {
             down(&lab, region, how);
         }
         let driver = lab.driver_of(&account, unraced());
+        #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
         let began = Instant::now();
         let error =
             driver.execute_operation(&lab.read("a"), &within(deadline)).await.expect_err("all are down");
@@ -121,6 +123,7 @@ async fn an_endpoint_that_is_slow_is_not_waited_for_when_another_answers() {
     let slow = Rule::delay(Duration::from_secs(4)).on(Asked::Metadata).in_region(WEST);
     lab.running.faults().add(slow).expect("a rule");
     let driver = lab.driver_of(&account_with(&lab, &[NORTH]), unraced());
+    #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let began = Instant::now();
     driver.warm_up(&[]).await.expect("met in North Europe");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());

@@ -52,6 +52,7 @@ async fn writes(account: Arc<TestAccount>, region: u8, stop: Arc<AtomicBool>) ->
     let mut took = Vec::new();
     let mut id = usize::from(region);
     while !stop.load(Ordering::Relaxed) {
+        #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
         let began = Instant::now();
         upsert(&account, region, id).await;
         took.push(began.elapsed());
@@ -75,6 +76,7 @@ async fn writers_do_not_wait_for_the_copy_when_a_range_splits() {
         .collect();
     let splitting = Arc::clone(&account);
     let split = tokio::task::spawn_blocking(move || {
+        #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
         let began = Instant::now();
         splitting.hosted.account.split_partition("d", "c", 0, None, splitting.clock.uptime()).unwrap();
         began.elapsed()

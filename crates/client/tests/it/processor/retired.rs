@@ -75,6 +75,7 @@ async fn leases_of_an_instance_that_died_are_removed_once_they_have_run_out() {
     drop(running);
     let expiry = Duration::from_millis(600);
     let outside = plant.elsewhere().processor("p").lease_expiry(expiry);
+    #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let began = tokio::time::Instant::now();
     // A sign of life that was on its way when it died may arrive late.
     let removed = eventually("removed", async || match outside.retire().await {
