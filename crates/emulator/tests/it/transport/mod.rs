@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use perihelion_emulator::Bind;
+use perihelion_emulator::{Bind, Emulator, EmulatorConfig};
 use perihelion_emulator::server::{Encrypted, Handler, Handling, Limits, Listeners, Server, Tls};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream,
@@ -232,5 +232,9 @@ async fn a_taken_port_is_reported_as_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let error = Listeners::open(Bind::Loopback, port).unwrap_err();
+    assert!(error.is_port_in_use(), "{error}");
+    let mut config = EmulatorConfig::default();
+    config.port = port;
+    let error = Emulator::start(config).await.unwrap_err();
     assert!(error.to_string().contains(&format!("port {port} is already in use")), "{error}");
 }
