@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::{DefinitionError, INVALID_INPUT};
+use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
 /// Everything a database's owner decides: its name.

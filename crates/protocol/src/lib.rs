@@ -67,4 +67,5 @@ pub mod status; // status and sub-status, by name
 pub mod throughput; // offers
 pub mod user; // users and permissions
 
-mod number; // doubles as JSON writes them
+mod definition_error; // the error of an invalid resource definition
+mod number; // doubles as JSON text

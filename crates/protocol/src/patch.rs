@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::container::PartitionKeyDefinition;
+use crate::partition::PartitionKeyDefinition;
 
 /// The most operations of one patch.
 pub const PATCH_OPERATIONS_MAX: usize = 10;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::DefinitionError;
+use crate::definition_error::DefinitionError;
 use crate::status::Status;
 
 /// What the service adds to everything it keeps.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::container::{DefinitionError, INVALID_INPUT};
+use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
 /// The shortest and longest life of a token, in seconds.

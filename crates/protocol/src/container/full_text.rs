@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
 /// Languages the service stems.
 pub const FULL_TEXT_LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];

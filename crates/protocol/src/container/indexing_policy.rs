@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
-use super::invalid::{DefinitionError, invalid};
+use crate::definition_error::{DefinitionError, invalid};
 
 /// What is indexed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

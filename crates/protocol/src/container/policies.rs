@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
+use crate::definition_error::{DefinitionError, INVALID_INPUT, invalid};
 
 /// How two writes to one item in two regions are settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

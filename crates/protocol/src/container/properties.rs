@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::full_text::FullTextPolicy;
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
-use super::partition_key::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
-use super::path::PartitionKeyPath;
 use super::policies::{
     ChangeFeedPolicy, ComputedProperty, ConflictResolutionPolicy, GeospatialConfig, TimeToLive,
 };
 use super::unique_keys::UniqueKeyPolicy;
 use super::vectors::VectorEmbeddingPolicy;
+use crate::definition_error::{DefinitionError, INVALID_INPUT, invalid};
+use crate::partition::PartitionKeyPath;
+use crate::partition::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use crate::resource::{SystemProperties, check_name};
 
 /// Everything a container's owner decides.

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
 /// How many unique keys a container may have.
 pub const UNIQUE_KEYS_MAX: usize = 10;

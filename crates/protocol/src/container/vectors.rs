@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::{IndexingPolicy, VectorIndex};
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
 /// The most dimensions a vector may have.
 pub const VECTOR_DIMENSIONS_MAX: i64 = 4096;

@@ -3,9 +3,9 @@
 //! In: a key definition, for the shape of its positions, and a range. Out: the boundaries the
 //! service would choose.
 
+use super::definition::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use super::effective::{EffectivePartitionKey, HASH_V2_MAX, encode_number};
 use super::range::EpkRange;
-use crate::container::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 
 /// `count` ranges (at least one) that cover the ring and get about the same number of keys each.
 pub fn even_split(definition: &PartitionKeyDefinition, count: usize) -> Vec<EpkRange> {

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use super::definition::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use super::hash::{Murmur32, Murmur128};
 use super::key::{PartitionKey, PartitionKeyComponent};
 use super::range::EpkRange;
-use crate::container::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 
 /// A position on the ring: bytes in lexicographic order.
 ///

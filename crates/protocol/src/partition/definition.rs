@@ -6,8 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use super::key::PartitionKey;
 use super::path::{PartitionKeyPath, PartitionKeyPathError};
-use crate::partition::PartitionKey;
 
 /// How many levels a hierarchical key may have.
 pub const PARTITION_KEY_PATHS_MAX: usize = 3;
