@@ -1,6 +1,6 @@
 //! What functions may use besides their arguments.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -21,7 +21,7 @@ pub(crate) struct FunctionContext<'a> {
     pub(crate) schema: &'a QuerySchema,
     /// How much the run has done and may still do.
     pub(crate) budget: WorkBudget,
-    random: Cell<u64>,
+    rng: RefCell<fastrand::Rng>,
     /// By pattern and modifiers; `None` when the pattern does not compile, which is worth
     /// remembering as well.
     regexes: RecentCache<(SmolStr, SmolStr), Option<Pattern>>,
@@ -38,7 +38,7 @@ impl<'a> FunctionContext<'a> {
             now: context.now,
             schema,
             budget: WorkBudget::new(),
-            random: Cell::new(context.random_seed),
+            rng: RefCell::new(fastrand::Rng::with_seed(context.random_seed)),
             regexes: RecentCache::default(),
             geometries: RecentCache::default(),
             terms: RecentCache::default(),
@@ -47,15 +47,7 @@ impl<'a> FunctionContext<'a> {
 
     /// The next random number, in `0.0..1.0`.
     pub(super) fn random(&self) -> f64 {
-        // SplitMix64: one addition of state, three rounds of mixing.
-        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.random.set(state);
-        let mut bits = state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        // The upper 53 bits fill a double's mantissa evenly.
-        (bits >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.borrow_mut().f64()
     }
 
     /// Whether `text` matches a pattern, compiled by `compile` the first time it is seen.
@@ -154,7 +146,7 @@ mod tests {
     #[test]
     fn what_was_used_lately_is_kept_and_the_rest_is_bounded() {
         let recent = RecentCache::default();
-        let made = Cell::new(0);
+        let made = std::cell::Cell::new(0);
         let ask = |wanted: usize| {
             recent.with(
                 |key| *key == wanted,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rust_stemmers::{Algorithm, Stemmer};
+use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use super::argument::or_undefined;
 use super::{Family, Function, FunctionContext, at_least, exactly};
