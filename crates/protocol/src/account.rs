@@ -1,7 +1,7 @@
-//! The account: `GET /`.
+//! The account resource, which `GET /` returns: regions, consistency and replication policies.
 //!
-//! In and out: the body that tells clients where the regions are. Which region is up, and who asks
-//! from where, is the server's affair.
+//! Clients read it to learn the endpoints of the regions. Which regions are available is decided by the
+//! server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,88 +9,88 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What clients learn before anything else.
+/// The body of the account resource, which clients read before they send any other request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountProperties {
-    /// Empty, and required.
+    /// The `_self` link, which is empty but must be present.
     #[serde(rename = "_self")]
     pub self_link: String,
     /// The account's name. Not `localhost`: the JavaScript client would ignore the regions.
     pub id: String,
-    /// Its host name, usually.
+    /// The `_rid` of the account, which is usually its host name.
     #[serde(rename = "_rid")]
     pub rid: String,
-    /// A link of old.
+    /// The link to media, a feature that no longer exists.
     #[serde(default)]
     pub media: String,
-    /// A link of old.
+    /// The link to addresses, which gateway mode does not use.
     #[serde(default)]
     pub addresses: String,
-    /// Where the databases are.
+    /// The link to the feed of databases.
     #[serde(rename = "_dbs", default)]
     pub databases: String,
-    /// Where writes are taken: one region, or all of a multi-write account.
+    /// The regions that accept writes: one region, or all regions of a multi-write account.
     #[serde(default)]
     pub writable_locations: Vec<Location>,
-    /// Where reads are taken, in failover order.
+    /// The regions that accept reads, in failover order.
     #[serde(default)]
     pub readable_locations: Vec<Location>,
-    /// Whether every region takes writes.
+    /// Whether every region accepts writes.
     #[serde(default)]
     pub enable_multiple_write_locations: bool,
-    /// Whether there is a backup to go back to.
+    /// Whether continuous backup is enabled.
     #[serde(default)]
     pub continuous_backup_enabled: bool,
-    /// Whether writes wait for other regions.
+    /// Whether writes wait until other regions have committed them.
     #[serde(default, rename = "enableNRegionSynchronousCommit")]
     pub enable_n_region_synchronous_commit: bool,
-    /// Whether one partition may fail over by itself.
+    /// Whether a single partition may fail over to another region.
     #[serde(default)]
     pub enable_per_partition_failover_behavior: bool,
-    /// Whether clients must not hedge.
+    /// Whether clients must not send hedged requests.
     #[serde(default)]
     pub disable_cross_regional_hedging: bool,
-    /// Replicas, as the user sees them.
+    /// The replica set as configured by the user.
     #[serde(default)]
     pub user_replication_policy: ReplicationPolicy,
-    /// The default consistency.
+    /// The default consistency level of the account.
     #[serde(default)]
     pub user_consistency_policy: ConsistencyPolicy,
-    /// Replicas, as the system sees them.
+    /// The replica set as configured by the system.
     #[serde(default)]
     pub system_replication_policy: ReplicationPolicy,
-    /// How reads are spread.
+    /// How reads are distributed over the replicas.
     #[serde(default)]
     pub read_policy: ReadPolicy,
-    /// Limits of the query engine: JSON, as text.
+    /// Limits of the query engine, as JSON text.
     #[serde(default)]
     pub query_engine_configuration: String,
-    /// Whatever else was said.
+    /// Further properties, kept as they were read.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A region.
+/// A region of the account and its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
-    /// Its display name, such as `East US 2`.
+    /// The display name of the region, such as `East US 2`.
     pub name: String,
-    /// Its URL, with a trailing slash.
+    /// The URL of the region, with a trailing slash.
     pub database_account_endpoint: String,
 }
 
-/// How many replicas there are.
+/// How many replicas a partition has in a region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicationPolicy {
-    /// At least.
+    /// The smallest size of a replica set.
     pub min_replica_set_size: u32,
-    /// At most. The spelling is the service's.
+    /// The largest size of a replica set. The spelling is the service's.
     #[serde(rename = "maxReplicasetSize")]
     pub max_replica_set_size: u32,
-    /// Whether writes wait for them.
+    /// Whether a write is acknowledged before all replicas have it.
     pub async_replication: bool,
 }
 
@@ -100,12 +100,12 @@ impl Default for ReplicationPolicy {
     }
 }
 
-/// The account's default consistency.
+/// The default consistency policy of the account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsistencyPolicy {
-    /// What a request gets that asks for nothing. A level that was invented later counts as the default one, so
-    /// that sessions are kept.
+    /// The level of a request that does not ask for one. An unknown level is read as the default one, so
+    /// that session tokens are still sent.
     #[serde(deserialize_with = "known_level")]
     pub default_consistency_level: ConsistencyLevel,
 }
@@ -114,13 +114,13 @@ fn known_level<'de, D: serde::Deserializer<'de>>(text: D) -> Result<ConsistencyL
     Ok(String::deserialize(text)?.parse().unwrap_or_default())
 }
 
-/// How reads are spread over replicas.
+/// How reads are distributed over the replicas of a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadPolicy {
-    /// Weight of the primary.
+    /// The weight of the primary replica.
     pub primary_read_coefficient: u32,
-    /// Weight of the others.
+    /// The weight of each secondary replica.
     pub secondary_read_coefficient: u32,
 }
 
@@ -130,29 +130,30 @@ impl Default for ReadPolicy {
     }
 }
 
-/// What a reader may rely on. The order is from weakest to strongest.
+/// The guarantee that a read gives, ordered from weakest to strongest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ConsistencyLevel {
-    /// Whatever the replica has.
+    /// A read returns whatever the replica has.
     Eventual,
-    /// Writes in order, with gaps at the end.
+    /// A read returns a prefix of the writes, without gaps.
     ConsistentPrefix,
-    /// One's own writes.
+    /// A read returns the writes of its own session.
     #[default]
     Session,
-    /// No staler than agreed.
+    /// A read is no staler than the configured bound.
     BoundedStaleness,
-    /// The newest.
+    /// A read returns the latest committed write.
     Strong,
 }
 
 impl ConsistencyLevel {
-    /// Whether a request may ask for this level of an account with `default`: only for less.
+    /// Whether a request may ask for this level on an account whose default is `default`. A request may
+    /// only weaken the default.
     pub fn is_allowed_by(self, default: ConsistencyLevel) -> bool {
         self <= default
     }
 
-    /// The word of headers and bodies.
+    /// The name used in headers and bodies, such as `BoundedStaleness`.
     pub fn name(self) -> &'static str {
         match self {
             ConsistencyLevel::Eventual => "Eventual",
@@ -163,7 +164,7 @@ impl ConsistencyLevel {
         }
     }
 
-    /// Every level, weakest first.
+    /// All consistency levels, weakest first.
     pub const ALL: [ConsistencyLevel; 5] = [
         ConsistencyLevel::Eventual,
         ConsistencyLevel::ConsistentPrefix,
@@ -173,7 +174,7 @@ impl ConsistencyLevel {
     ];
 }
 
-/// A word that is no consistency level.
+/// The error of a text that is not the name of a consistency level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a consistency level: expected Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual")]
 pub struct ConsistencyLevelError;
@@ -193,7 +194,7 @@ impl fmt::Display for ConsistencyLevel {
     }
 }
 
-/// What the service publishes about its query engine. Nobody is known to read it.
+/// The query engine limits that the service publishes. No known client reads them.
 const QUERY_ENGINE_CONFIGURATION: &str = concat!(
     r#"{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":5,"maxLogicalAndPerSqlQuery":500,"#,
     r#""maxLogicalOrPerSqlQuery":500,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"#,
@@ -205,7 +206,7 @@ const QUERY_ENGINE_CONFIGURATION: &str = concat!(
 );
 
 impl AccountProperties {
-    /// An account of one write region, the first, with defaults for the rest.
+    /// An account with one write region (the first of `regions`) and defaults for everything else.
     pub fn new(id: &str, regions: Vec<Location>, consistency: ConsistencyLevel) -> AccountProperties {
         AccountProperties {
             self_link: String::new(),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consistency_level_from_the_future_is_read_as_the_default() {
+    fn an_unknown_consistency_level_is_read_as_the_default() {
         let policy = r#"{"defaultConsistencyLevel":"Quantum"}"#;
         let policy: ConsistencyPolicy = serde_json::from_str(policy).unwrap();
         assert_eq!(policy.default_consistency_level, ConsistencyLevel::Session);

@@ -1,7 +1,7 @@
-//! Batches: many operations in one request, and their results.
+//! Batch requests: many operations in one request, and their results.
 //!
-//! In and out: JSON arrays. Bodies inside them stay unread, so that they are stored as they were
-//! sent. Running the operations, together or apart, is the server's affair.
+//! Input and output: JSON arrays. Item bodies inside them are not parsed, so that they are stored as they
+//! were sent. Executing the operations is left to the server.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use crate::number::write_double;
 use crate::partition::{PartitionKey, PartitionKeyError, PartitionKeyHeader};
 use crate::status::{Status, SubStatus};
 
-/// The most operations of one batch.
+/// The largest number of operations in one batch.
 pub const BATCH_OPERATIONS_MAX: usize = 100;
-/// The largest body of a batch.
+/// The largest body of a batch request, in bytes.
 pub const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// What an operation does. Read in any case.
+/// The type of a batch operation. Names are read in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Cow<'_, str>")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -42,12 +42,12 @@ impl BatchOperationType {
         ("Patch", BatchOperationType::Patch),
     ];
 
-    /// The word of the wire.
+    /// The name used in request bodies, such as `Upsert`.
     pub fn name(self) -> &'static str {
         BatchOperationType::ALL.into_iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// What an operation of this type has to state.
+    /// The properties that an operation of this type must have.
     fn needs(self) -> &'static [Member] {
         match self {
             BatchOperationType::Create | BatchOperationType::Upsert => &[Member::ResourceBody],
@@ -68,7 +68,7 @@ impl TryFrom<Cow<'_, str>> for BatchOperationType {
     }
 }
 
-/// Something an operation may have to state.
+/// A property that some operation types require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     Id,
@@ -79,52 +79,52 @@ enum Member {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchOperation<'a> {
-    /// What it does.
+    /// The type of the operation.
     pub operation_type: BatchOperationType,
-    /// To which item; for creates and upserts the body says it.
+    /// The id of the item. For creates and upserts it is in the body.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Cow<'a, str>>,
-    /// The item, or the instructions of a patch; unread.
+    /// The item, or the operations of a patch; not parsed.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub resource_body: Option<&'a RawValue>,
-    /// Only if the item still has this ETag.
+    /// Executes the operation only if the item still has this ETag.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub if_match: Option<Cow<'a, str>>,
-    /// Only if it has not.
+    /// Executes the operation only if the item no longer has this ETag.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub if_none_match: Option<Cow<'a, str>>,
-    /// In which logical partition, where the request's headers do not say it.
+    /// The partition key of the item, if the request's headers do not have it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     partition_key: Option<&'a RawValue>,
 }
 
-/// A batch that is refused as a whole.
+/// The error of a batch that is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BatchError {
-    /// Nothing to do.
+    /// The batch has no operations.
     #[error("Batch request has no operations.")]
     Empty,
-    /// More than [`BATCH_OPERATIONS_MAX`].
+    /// The batch has more than [`BATCH_OPERATIONS_MAX`] operations.
     #[error("Batch request has more operations than what is supported.")]
     TooMany,
-    /// Larger than [`BATCH_BYTES_MAX`]; the only one that is answered with 413.
+    /// The body is larger than [`BATCH_BYTES_MAX`]. This is the only error with status 413.
     #[error("Request size is too large. A batch may have {BATCH_BYTES_MAX} bytes.")]
     TooLarge,
-    /// Not a list of operations.
+    /// The body is not a list of operations.
     #[error("The batch is not a JSON list of operations: {0}")]
     Malformed(String),
-    /// An operation without something it needs.
+    /// An operation lacks a required property.
     #[error("The batch operation {operation} needs '{member}'.")]
     MissingMember {
-        /// The operation.
+        /// The type of the operation.
         operation: &'static str,
-        /// What it needs.
+        /// The name of the missing property.
         member: &'static str,
     },
 }
 
 impl BatchError {
-    /// What it is answered with.
+    /// The status of the response to the batch.
     pub fn status(&self) -> Status {
         match self {
             BatchError::TooLarge => Status::REQUEST_ENTITY_TOO_LARGE,
@@ -136,7 +136,7 @@ impl BatchError {
     }
 }
 
-/// Reads the body of a batch.
+/// Parses the body of a batch request.
 ///
 /// Cost: one pass; allocates the list, and ids only if they have escapes.
 pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BatchError> {
@@ -155,7 +155,7 @@ pub fn parse_operations(body: &[u8]) -> Result<Vec<BatchOperation<'_>>, BatchErr
 }
 
 impl<'a> BatchOperation<'a> {
-    /// An operation on one item.
+    /// An operation without an id, a body or conditions.
     pub fn new(operation_type: BatchOperationType) -> BatchOperation<'a> {
         BatchOperation {
             operation_type,
@@ -167,25 +167,25 @@ impl<'a> BatchOperation<'a> {
         }
     }
 
-    /// The same operation on an item of this logical partition; `key` is a JSON string with the key
-    /// in header form, or the list itself.
+    /// Sets the partition key of the item; `key` is a JSON string with the key in header form, or the list
+    /// itself.
     pub fn with_partition_key(self, key: &'a RawValue) -> BatchOperation<'a> {
         BatchOperation { partition_key: Some(key), ..self }
     }
 
-    /// The key the operation carries, if it does, in header form: sent as a list within a string, or
-    /// as a list.
+    /// The partition key of the operation in header form. Clients send it as a list inside a string, or as
+    /// a list.
     pub fn partition_key_text(&self) -> Option<Cow<'a, str>> {
         let raw = self.partition_key?;
         Some(Borrowed::read(raw).unwrap_or(Cow::Borrowed(raw.get())))
     }
 
-    /// The same, read.
+    /// The parsed partition key of the operation, if it has one.
     pub fn partition_key(&self) -> Result<Option<PartitionKeyHeader>, PartitionKeyError> {
         self.partition_key_text().map(|text| PartitionKey::parse_header(&text)).transpose()
     }
 
-    /// Whether it states all it has to.
+    /// Checks that all required properties are present.
     fn check(&self) -> Result<(), BatchError> {
         for member in self.operation_type.needs() {
             let (member, is_stated) = match member {
@@ -200,7 +200,7 @@ impl<'a> BatchOperation<'a> {
     }
 }
 
-/// A JSON string, without a copy if it has no escapes.
+/// A JSON string, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -210,27 +210,27 @@ impl<'a> Borrowed<'a> {
     }
 }
 
-/// What became of one operation.
+/// The result of one operation of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchResult<B> {
-    /// Its own status; 424 if it suffered for another one.
+    /// The status of this operation; 424 if it failed because another operation failed.
     pub status: Status,
-    /// Nothing, unless the status needs it.
+    /// The sub-status, or none.
     pub sub_status: SubStatus,
-    /// Request units spent.
+    /// The request units that the operation consumed.
     pub request_charge: f64,
-    /// The item's ETag, in quotes.
+    /// The ETag of the item, in quotes.
     pub etag: Option<String>,
-    /// The item, as JSON text.
+    /// The item as JSON text.
     pub resource_body: Option<B>,
-    /// How long to wait, of a 429.
+    /// How long to wait before a retry, if the status is 429.
     pub retry_after_ms: Option<u64>,
-    /// What went wrong.
+    /// The error message, if the operation failed.
     pub message: Option<String>,
 }
 
 impl<B> BatchResult<B> {
-    /// A result with nothing but a status and a charge.
+    /// A result with only a status and a request charge.
     pub fn new(status: Status, request_charge: f64) -> BatchResult<B> {
         BatchResult {
             status,
@@ -243,18 +243,18 @@ impl<B> BatchResult<B> {
         }
     }
 
-    /// What an operation reports that suffered for another one.
+    /// The result of an operation that failed because another one did.
     pub fn failed_dependency() -> BatchResult<B> {
         BatchResult::new(Status::FAILED_DEPENDENCY, 0.0)
     }
 }
 
-/// The status of the whole answer: 207 as soon as one operation failed.
+/// The status of the whole response: 207 if any operation failed.
 pub fn envelope_status<B>(results: &[BatchResult<B>]) -> Status {
     if results.iter().any(|result| result.status.is_error()) { Status::MULTI_STATUS } else { Status::OK }
 }
 
-/// Writes the body of the answer. Items are copied in as they are.
+/// Writes the body of the response. Item bodies are copied unchanged.
 pub fn write_results<B: AsRef<[u8]>>(results: &[BatchResult<B>]) -> Vec<u8> {
     let bodies: usize = results
         .iter()
@@ -298,7 +298,7 @@ fn write_result<B: AsRef<[u8]>>(result: &BatchResult<B>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Reads the body of an answer, as a client does.
+/// Parses the body of a batch response, as a client does.
 pub fn parse_results(body: &[u8]) -> Result<Vec<BatchResult<&[u8]>>, serde_json::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_batch_is_refused_as_a_whole() {
+    fn an_invalid_batch_is_rejected_as_a_whole() {
         let read = r#"{"operationType":"Read","id":"1"}"#;
         let many = |count: usize| format!("[{}]", vec![read; count].join(","));
         assert_eq!(parse_operations(many(100).as_bytes()).map(|batch| batch.len()).ok(), Some(100));

@@ -1,22 +1,22 @@
-//! Databases.
+//! The database resource: the body of a create request and of responses.
 //!
-//! In: the body of a create. Out: the body that describes one.
+//! Input: the body of a create request. Output: the body that describes a database.
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::{DefinitionError, INVALID_INPUT};
+use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
-/// Everything a database's owner decides: its name.
+/// The properties of a database that its owner sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseProperties {
-    /// The database's name.
+    /// The name of the database.
     #[serde(default)]
     pub id: String,
 }
 
 impl DatabaseProperties {
-    /// Reads and checks the body of a create.
+    /// Parses and validates the body of a create request.
     pub fn parse(body: &[u8]) -> Result<DatabaseProperties, DefinitionError> {
         let properties: DatabaseProperties = serde_json::from_slice(body)
             .map_err(|error| DefinitionError { message: format!("{INVALID_INPUT}. {error}") })?;
@@ -28,15 +28,15 @@ impl DatabaseProperties {
 /// The body that describes a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseBody {
-    /// The database's name.
+    /// The name of the database.
     pub id: String,
-    /// What the service adds to everything.
+    /// The system properties of the database.
     #[serde(flatten)]
     pub system: SystemProperties,
-    /// Where its containers are.
+    /// The link to its feed of containers.
     #[serde(rename = "_colls", default)]
     pub containers: String,
-    /// Where its users are.
+    /// The link to its feed of users.
     #[serde(rename = "_users", default)]
     pub users: String,
 }

@@ -1,23 +1,23 @@
-//! The log sequence number: a partition's own clock.
+//! The log sequence number (LSN) of a partition.
 //!
-//! In and out: a whole number, as the `lsn` header and session tokens carry it. Which writes
-//! advance it is decided by whoever keeps the log.
+//! Input and output: an integer, as the `lsn` header and session tokens carry it. Which writes advance it
+//! is decided by the store.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A log sequence number. Grows by one per committed write (or batch) in a partition.
+/// A log sequence number. It grows by one per committed write or batch of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// Before any write.
+    /// The LSN before any write.
     pub const ZERO: Lsn = Lsn(0);
 
-    /// The number of the next write.
+    /// The LSN of the next write.
     #[must_use]
     pub fn next(self) -> Lsn {
         Lsn(self.0 + 1)

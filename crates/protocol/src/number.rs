@@ -1,9 +1,9 @@
-//! Doubles as JSON writes them.
+//! Writing doubles as JSON text.
 
 use std::fmt::Write;
 
-/// Writes a finite double: whole numbers without a fraction as far as doubles are exact, everything
-/// else in the shortest form that reads back as the same bits.
+/// Writes a finite double: integers without a fraction up to 2^53, everything else in the shortest form
+/// that reads back as the same bits. `fmt` and not `ryu`, which would write `1.0` for integers.
 pub(crate) fn write_double(value: f64, out: &mut impl Write) {
     debug_assert!(value.is_finite(), "JSON has no other numbers");
     let exact_max = 9_007_199_254_740_992.0;

@@ -1,7 +1,6 @@
-//! Physical partitions, as the `pkranges` feed describes them.
+//! Partition key ranges: physical partitions as the `pkranges` feed describes them.
 //!
-//! In and out: ids and bodies. When a range splits, and what answers for it then, is the server's
-//! affair.
+//! Input and output: ids and bodies. Splitting and serving a range is left to the server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,40 +42,40 @@ impl<'de> Deserialize<'de> for RangeId {
     }
 }
 
-/// A physical partition.
+/// A physical partition of a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartitionKeyRange {
-    /// Its number.
+    /// The id of the partition key range.
     pub id: RangeId,
-    /// The first position it owns.
+    /// The smallest EPK that the partition owns.
     pub min_inclusive: EffectivePartitionKey,
-    /// The first position it no longer owns.
+    /// The smallest EPK above those that the partition owns.
     pub max_exclusive: EffectivePartitionKey,
-    /// A number of the service's own.
+    /// A number that the service assigns to the partition.
     #[serde(default)]
     pub rid_prefix: u32,
-    /// Its share of the container's throughput.
+    /// The partition's share of the container's throughput.
     #[serde(default)]
     pub throughput_fraction: f64,
-    /// `online`, of every range that is listed.
+    /// The state of the partition; `online` for every listed range.
     #[serde(default)]
     pub status: String,
-    /// The ranges it came from, all the way back.
+    /// The ids of all ancestors from which it was split.
     #[serde(default)]
     pub parents: Vec<RangeId>,
-    /// The LSN at which it came to be.
+    /// The LSN at which the partition was created.
     #[serde(rename = "_lsn", default)]
     pub lsn: Lsn,
-    /// What the service adds to everything.
+    /// The system properties of the range.
     #[serde(flatten)]
     pub system: SystemProperties,
 }
 
 impl PartitionKeyRange {
-    /// A live range of a container.
+    /// An online partition key range of a container.
     pub fn new(container: ContainerRid, id: RangeId, range: EpkRange) -> PartitionKeyRange {
-        // The service numbers them from two; ids stay unique however often a range splits.
+        // The service numbers them from two; ids stay unique across splits.
         let ordinal = u64::from(id.0) + 2;
         let rid = ChildRid { container, kind: ChildKind::PartitionKeyRange, ordinal };
         PartitionKeyRange {
@@ -96,7 +95,7 @@ impl PartitionKeyRange {
         }
     }
 
-    /// The stretch of the ring it owns.
+    /// The EPK range that the partition owns.
     pub fn range(&self) -> EpkRange {
         EpkRange::new(self.min_inclusive.clone(), self.max_exclusive.clone())
     }

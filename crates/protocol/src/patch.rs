@@ -1,8 +1,7 @@
-//! Patches: instructions to change an item in place.
+//! Patch requests: operations that change parts of an item.
 //!
-//! In and out: the body of a PATCH, as a client builds it and as a server reads it: instructions with
-//! their paths taken apart. Values stay JSON text until somebody needs them; applying them to an item
-//! is the store's affair.
+//! Input and output: the body of a PATCH request, as a client writes it and a server reads it. Values stay
+//! JSON text until they are needed. Applying the operations is left to the store.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,110 +11,109 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::container::PartitionKeyDefinition;
+use crate::partition::PartitionKeyDefinition;
 
-/// The most operations of one patch.
+/// The largest number of operations in one patch request.
 pub const PATCH_OPERATIONS_MAX: usize = 10;
 
-/// A patch. Serialises to the body of a PATCH.
+/// The body of a patch request.
 #[derive(Clone, Debug, Serialize)]
 pub struct PatchRequest<'a> {
-    /// What to do, in order; all or nothing.
+    /// The operations, applied in order and atomically.
     pub operations: Vec<PatchOperation<&'a RawValue>>,
-    /// `from c where …`: do nothing unless it holds.
+    /// A filter `from c where …`; the patch is applied only if the item satisfies it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Cow<'a, str>>,
 }
 
-/// One instruction, with values of a kind: JSON text on the wire, whatever a server computes with
-/// behind it.
+/// One patch operation. The type of its values is JSON text in requests, and a value type in the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatchOperation<V> {
-    /// Insert, or overwrite a member.
+    /// Adds a property, or inserts an array element.
     Add {
-        /// Where.
+        /// The path to the new value.
         path: JsonPointer,
-        /// What.
+        /// The value to add.
         value: V,
     },
-    /// Like add, but an element that is there is overwritten.
+    /// Sets a property or an array element, whether it exists or not.
     Set {
-        /// Where.
+        /// The path to the value.
         path: JsonPointer,
-        /// What.
+        /// The value to set.
         value: V,
     },
-    /// Overwrite what is there.
+    /// Replaces an existing value.
     Replace {
-        /// Where.
+        /// The path to the value.
         path: JsonPointer,
-        /// What.
+        /// The value that replaces it.
         value: V,
     },
-    /// Take away what is there.
+    /// Removes an existing value.
     Remove {
-        /// Where.
+        /// The path to the value.
         path: JsonPointer,
     },
-    /// Add to a number, or make it.
+    /// Adds to a number, or creates it.
     Increment {
-        /// Where.
+        /// The path to the number.
         path: JsonPointer,
-        /// By how much: a number.
+        /// The number to add.
         by: V,
     },
-    /// Take from one place to another.
+    /// Moves a value to another path.
     Move {
-        /// Where it is.
+        /// The path from which the value is removed.
         from: JsonPointer,
-        /// Where it goes.
+        /// The path to which it is moved.
         path: JsonPointer,
     },
 }
 
-/// A path into an item: `/a/0/b`, with `~1` for `/` and `~0` for `~` in names.
+/// A path into an item, such as `/a/0/b`, with `~1` for `/` and `~0` for `~` in names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JsonPointer(Vec<String>);
 
-/// A patch the service answers with 400.
+/// The error of an invalid patch request, with status 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PatchError {
-    /// Not a patch at all.
+    /// The body is not a patch request.
     #[error("The patch is not a JSON object with operations, or an array of them: {0}")]
     Malformed(String),
-    /// Nothing to do.
+    /// The request has no operations.
     #[error("The patch request has no operations.")]
     Empty,
-    /// More than [`PATCH_OPERATIONS_MAX`].
+    /// The request has more than [`PATCH_OPERATIONS_MAX`] operations.
     #[error("The patch request has {0} operations and may have {PATCH_OPERATIONS_MAX}.")]
     TooMany(usize),
-    /// An operation nobody knows.
+    /// The type of an operation is unknown.
     #[error("The patch operation '{0}' is none of add, set, replace, remove, incr and move.")]
     UnknownOperation(String),
-    /// An operation without something it needs.
+    /// An operation lacks a required property.
     #[error("The patch operation '{operation}' needs '{member}'.")]
     MissingMember {
-        /// The operation.
+        /// The type of the operation.
         operation: &'static str,
-        /// What it needs.
+        /// The name of the missing property.
         member: &'static str,
     },
-    /// A path that does not lead into an item.
+    /// A path is not a valid path into an item.
     #[error("The patch path '{0}' must start with '/' and name something.")]
     BadPath(String),
-    /// An increment that is not a number.
+    /// The value of an increment is not a number.
     #[error("The patch operation 'incr' needs a number and got {0}.")]
     NotANumber(String),
-    /// A move into what is moved.
+    /// A move would put a value into itself.
     #[error("The patch operation 'move' cannot move '{0}' into itself.")]
     MoveIntoItself(String),
-    /// Something that is not the caller's to change.
+    /// A path leads to a property that must not change.
     #[error("The patch path '{0}' names a property that cannot be patched.")]
     Protected(String),
 }
 
 impl<'a> PatchRequest<'a> {
-    /// Reads the body of a PATCH: an object with operations, or just the operations.
+    /// Parses the body of a patch request: an object with operations, or a list of operations.
     pub fn parse(body: &'a [u8]) -> Result<PatchRequest<'a>, PatchError> {
         let malformed = |error: serde_json::Error| PatchError::Malformed(error.to_string());
         let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
@@ -135,7 +133,7 @@ impl<'a> PatchRequest<'a> {
 }
 
 impl<V> PatchOperation<V> {
-    /// The word of the wire.
+    /// The name used in request bodies, such as `incr`.
     pub fn name(&self) -> &'static str {
         match self {
             PatchOperation::Add { .. } => "add",
@@ -147,7 +145,7 @@ impl<V> PatchOperation<V> {
         }
     }
 
-    /// What it changes: its path, and for a move also where from.
+    /// The paths that the operation changes: its path and, for a move, the source path.
     pub fn targets(&self) -> (&JsonPointer, Option<&JsonPointer>) {
         match self {
             PatchOperation::Add { path, .. }
@@ -159,8 +157,7 @@ impl<V> PatchOperation<V> {
         }
     }
 
-    /// Checks that nothing is touched that cannot change: the id, system properties, and whatever
-    /// holds the partition key or is part of it.
+    /// Checks that the operation changes neither the id, nor system properties, nor the partition key.
     pub fn check_targets(&self, key: &PartitionKeyDefinition) -> Result<(), PatchError> {
         let (path, from) = self.targets();
         for pointer in [Some(path), from].into_iter().flatten() {
@@ -178,7 +175,7 @@ impl<V> PatchOperation<V> {
         Ok(())
     }
 
-    /// The same instruction with its value turned into another kind.
+    /// Converts the value of the operation to another type.
     pub fn try_map<W, E>(self, read: impl FnOnce(V) -> Result<W, E>) -> Result<PatchOperation<W>, E> {
         Ok(match self {
             PatchOperation::Add { path, value } => PatchOperation::Add { path, value: read(value)? },
@@ -218,7 +215,7 @@ impl<V: Serialize> Serialize for PatchOperation<V> {
 }
 
 impl JsonPointer {
-    /// Takes a path apart. The whole item cannot be meant.
+    /// Parses a path. It must not be the whole item.
     pub fn parse(text: &str) -> Result<JsonPointer, PatchError> {
         let bad = || PatchError::BadPath(text.to_owned());
         let segments = text.strip_prefix('/').filter(|rest| !rest.is_empty()).ok_or_else(bad)?;
@@ -226,7 +223,7 @@ impl JsonPointer {
         segments.collect::<Result<_, _>>().map(JsonPointer)
     }
 
-    /// The names and positions to follow, outermost first; at least one.
+    /// The names and array indexes to follow, outermost first; at least one.
     pub fn segments(&self) -> &[String] {
         &self.0
     }
@@ -271,7 +268,7 @@ struct WireOperation<'a> {
     path: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     from: Option<Cow<'a, str>>,
-    /// `null` is a value here, and its absence is not.
+    /// `null` is a value here, unlike a missing property.
     #[serde(borrow, default, deserialize_with = "present")]
     value: Option<&'a RawValue>,
 }
@@ -284,7 +281,7 @@ impl<'a> WireOperation<'a> {
     fn read(self) -> Result<PatchOperation<&'a RawValue>, PatchError> {
         const NAMES: [&str; 6] = ["add", "set", "replace", "remove", "incr", "move"];
         let name = NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(&self.op));
-        // The documentation's word for `incr`.
+        // The name that the documentation uses for `incr`.
         let name = name.or_else(|| self.op.eq_ignore_ascii_case("increment").then_some("incr"));
         let operation = name.ok_or_else(|| PatchError::UnknownOperation(self.op.into_owned()))?;
         let missing = |member| PatchError::MissingMember { operation, member };
@@ -369,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_patches_say_what_is_wrong() {
+    fn invalid_patches_are_rejected_with_a_message() {
         use PatchError as Bad;
         let missing = |operation, member| Bad::MissingMember { operation, member };
         for (body, expected) in [
@@ -399,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_identifies_an_item_cannot_be_patched() {
+    fn id_partition_key_and_system_properties_cannot_be_patched() {
         let key = PartitionKeyDefinition::multi_hash(&["/tenant", "/address/city"]).expect("a key");
         for (path, good) in [
             ("/a", true),
@@ -434,7 +431,7 @@ mod tests {
         }
 
         #[test]
-        fn no_body_is_too_strange(text in any::<String>(), path in "[/~0-9a]{0,8}") {
+        fn any_body_parses_or_fails_without_panic(text in any::<String>(), path in "[/~0-9a]{0,8}") {
             let _ = parse(&text);
             let _ = JsonPointer::parse(&path);
         }

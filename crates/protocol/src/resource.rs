@@ -1,25 +1,25 @@
-//! What all resources share: names, system properties, error bodies.
+//! Parts that all resources share: names, system properties and error bodies.
 //!
-//! In and out: members of bodies. Making ETags and timestamps is left to the server.
+//! Input and output: properties of bodies. Assigning ETags and timestamps is left to the server.
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::DefinitionError;
+use crate::definition_error::DefinitionError;
 use crate::status::Status;
 
-/// What the service adds to everything it keeps.
+/// The properties that the service adds to every resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemProperties {
-    /// The compact id, see [`crate::resource_id`].
+    /// The resource id, see [`crate::resource_id`].
     #[serde(rename = "_rid", default)]
     pub rid: String,
-    /// The path by compact ids.
+    /// The path of the resource by resource ids.
     #[serde(rename = "_self", default)]
     pub self_link: String,
-    /// The version, in quotes.
+    /// The version of the resource, in quotes.
     #[serde(rename = "_etag", default)]
     pub etag: String,
-    /// When it was last written, in seconds since 1970.
+    /// When the resource was last written, in seconds since 1970.
     #[serde(rename = "_ts", default)]
     pub ts: u64,
 }
@@ -29,23 +29,23 @@ pub const NAME_CHARACTERS_MAX: usize = 255;
 /// The longest id of an item, in bytes.
 pub const ITEM_ID_BYTES_MAX: usize = 1023;
 
-/// Checks the id of anything but an item: not empty, at most 255 characters, none of `/ \ ? #`.
+/// Validates the id of any resource but an item: not empty, at most 255 characters, none of `/ \ ? #`.
 pub fn check_name(id: &str) -> Result<(), DefinitionError> {
     if id.is_empty() || id.chars().count() > NAME_CHARACTERS_MAX {
-        return Err(bad_name(id, "255"));
+        return Err(invalid_name(id, "255"));
     }
-    refuse_characters(id, &['/', '\\', '?', '#'])
+    reject_characters(id, &['/', '\\', '?', '#'])
 }
 
-/// Checks the id of an item: not empty, at most 1023 bytes, neither `/` nor `\`.
+/// Validates the id of an item: not empty, at most 1023 bytes, neither `/` nor `\`.
 pub fn check_item_id(id: &str) -> Result<(), DefinitionError> {
     if id.is_empty() || id.len() > ITEM_ID_BYTES_MAX {
-        return Err(bad_name(id, "1024"));
+        return Err(invalid_name(id, "1024"));
     }
-    refuse_characters(id, &['/', '\\'])
+    reject_characters(id, &['/', '\\'])
 }
 
-fn bad_name(id: &str, limit: &str) -> DefinitionError {
+fn invalid_name(id: &str, limit: &str) -> DefinitionError {
     let shown: String = id.chars().take(64).collect();
     let message = format!(
         "The input name '{shown}' is invalid. Ensure to provide a unique non-empty string less than '{limit}' \
@@ -54,7 +54,7 @@ fn bad_name(id: &str, limit: &str) -> DefinitionError {
     DefinitionError { message }
 }
 
-fn refuse_characters(id: &str, refused: &[char]) -> Result<(), DefinitionError> {
+fn reject_characters(id: &str, refused: &[char]) -> Result<(), DefinitionError> {
     match id.chars().find(|character| refused.contains(character)) {
         None => Ok(()),
         Some(character) => {
@@ -64,21 +64,21 @@ fn refuse_characters(id: &str, refused: &[char]) -> Result<(), DefinitionError> 
     }
 }
 
-/// The body of an error. Every error has one: clients parse it without looking.
+/// The body of an error response. Every error response has one, because clients parse it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorBody {
-    /// The word of the status.
+    /// The name of the status, such as `NotFound`.
     pub code: String,
-    /// What went wrong.
+    /// The text of the error.
     pub message: String,
-    /// A query plan as text, when the client should have asked for one.
+    /// A query plan as JSON text, for queries that require one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_error_info: Option<String>,
 }
 
 impl ErrorBody {
-    /// The body for this status.
+    /// The body of an error response with this status.
     pub fn new(status: Status, message: impl Into<String>) -> ErrorBody {
         ErrorBody {
             code: status.code_name().to_owned(),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn item_ids_are_longer_and_freer() {
+    fn item_ids_may_be_longer_and_have_more_characters() {
         for (id, good) in [
             ("a?b#c", true),
             ("a:b", true),

@@ -1,7 +1,7 @@
-//! `_rid`s: the compact ids the service gives to everything.
+//! Resource ids (`_rid`): the compact ids that the service assigns to every resource.
 //!
-//! In and out: base64 (with `-` for `/`) of a few bytes that spell out the parents. Handing out
-//! numbers, and finding what has one, is left to the catalog.
+//! Input and output: base64 text (with `-` for `/`) of bytes that contain the ids of all ancestors.
+//! Assigning numbers and finding resources is left to the catalog.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::{GeneralPurpose, PAD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// The ordinary alphabet, except that `/` would end a path segment.
+/// The base64 alphabet with `-` in place of `/`, which would end a path segment.
 const ALPHABET: Alphabet =
     match Alphabet::new("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-") {
         Ok(alphabet) => alphabet,
@@ -20,64 +20,64 @@ const ALPHABET: Alphabet =
     };
 const BASE64: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD);
 
-/// The most bytes an id has: an attachment's.
+/// The most bytes of a resource id, which an attachment has.
 const BYTES_MAX: usize = 20;
-/// The most characters: 20 bytes in base64.
+/// The most characters of a resource id: 20 bytes in base64.
 const TEXT_MAX: usize = 28;
 
 /// The bit that tells a container from a user.
 const CONTAINER_BIT: u32 = 1 << 31;
-/// Ordinals leave room for the kind above them.
+/// The bits of an ordinal; the bits above hold the resource type.
 const ORDINAL_BITS: u32 = 60;
 
-/// A database: 4 bytes.
+/// The resource id of a database, 4 bytes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseRid(pub u32);
 
-/// A container: its database, and a number below 2³¹.
+/// The resource id of a container: its database, and a number below 2³¹.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerRid {
-    /// The database it is in.
+    /// The database of the container.
     pub database: DatabaseRid,
-    /// Its number there.
+    /// The number of the container in its database.
     pub container: u32,
 }
 
-/// An item: its container, and an ordinal below 2⁶⁰ that grows in creation order.
+/// The resource id of an item: its container, and an ordinal below 2⁶⁰ that grows in creation order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemRid {
-    /// The container it is in.
+    /// The container of the item.
     pub container: ContainerRid,
-    /// Its number there; what `DOCUMENTID(c)` answers.
+    /// The ordinal of the item, which `DOCUMENTID(c)` returns.
     pub ordinal: u64,
 }
 
-/// Anything else in a container: a range, a script, a conflict.
+/// The resource id of anything else in a container: a partition key range, a script, a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildRid {
-    /// The container it is in.
+    /// The container of the resource.
     pub container: ContainerRid,
-    /// What it is.
+    /// The type of the resource.
     pub kind: ChildKind,
-    /// Its number among its kind.
+    /// The number of the resource among those of its type.
     pub ordinal: u64,
 }
 
-/// What a [`ChildRid`] stands for. The number is the one in the id.
+/// The type of the resource that a [`ChildRid`] identifies. The discriminant is part of the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ChildKind {
     /// A conflict of a multi-write account.
     Conflict = 0x4,
-    /// A physical partition.
+    /// A partition key range (physical partition).
     PartitionKeyRange = 0x5,
-    /// A user-defined function.
+    /// A user-defined function in JavaScript.
     UserDefinedFunction = 0x6,
-    /// A trigger.
+    /// A trigger in JavaScript.
     Trigger = 0x7,
-    /// A stored procedure.
+    /// A stored procedure in JavaScript.
     StoredProcedure = 0x8,
-    /// A schema.
+    /// A schema of the container.
     Schema = 0x9,
 }
 
@@ -94,7 +94,7 @@ impl ChildKind {
         })
     }
 
-    /// The word of its feed in a path.
+    /// The path segment of its feed.
     fn feed(self) -> &'static str {
         match self {
             ChildKind::Conflict => "conflicts",
@@ -107,68 +107,68 @@ impl ChildKind {
     }
 }
 
-/// A user: its database, and a number below 2³¹.
+/// The resource id of a user: its database, and a number below 2³¹.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserRid {
-    /// The database it is in.
+    /// The database of the user.
     pub database: DatabaseRid,
-    /// Its number there.
+    /// The number of the user in its database.
     pub user: u32,
 }
 
-/// A permission of a user.
+/// The resource id of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermissionRid {
-    /// The user who has it.
+    /// The user of the permission.
     pub user: UserRid,
-    /// Its number there.
+    /// The number of the permission under its user.
     pub permission: u64,
 }
 
-/// An attachment of an item; nothing here makes one, but ids of old containers name them.
+/// The resource id of an attachment; old containers have them, but they can no longer be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttachmentRid {
-    /// The item it hangs on.
+    /// The item of the attachment.
     pub item: ItemRid,
-    /// Its number there.
+    /// The number of the attachment under its item.
     pub attachment: u32,
 }
 
-/// An offer: a number below 2²⁴, without a parent.
+/// The resource id of an offer: a number below 2²⁴, without a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfferRid(pub u32);
 
-/// Text that is not an id of the kind asked for.
+/// The error of a text that is not a resource id of the requested type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a resource id of this kind")]
 pub struct ResourceIdError;
 
-/// Any id.
+/// The resource id of any resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceId {
-    /// See [`OfferRid`].
+    /// The id of an offer, see [`OfferRid`].
     Offer(OfferRid),
-    /// See [`DatabaseRid`].
+    /// The id of a database, see [`DatabaseRid`].
     Database(DatabaseRid),
-    /// See [`UserRid`].
+    /// The id of a user, see [`UserRid`].
     User(UserRid),
-    /// See [`ContainerRid`].
+    /// The id of a container, see [`ContainerRid`].
     Container(ContainerRid),
-    /// See [`PermissionRid`].
+    /// The id of a permission, see [`PermissionRid`].
     Permission(PermissionRid),
-    /// See [`ItemRid`].
+    /// The id of an item, see [`ItemRid`].
     Item(ItemRid),
-    /// See [`ChildRid`].
+    /// The id of another resource in a container, see [`ChildRid`].
     Child(ChildRid),
-    /// See [`AttachmentRid`].
+    /// The id of an attachment, see [`AttachmentRid`].
     Attachment(AttachmentRid),
 }
 
 impl ResourceId {
-    /// Reads an id. Names that happen to be base64 of the right length are read too: whether
-    /// something has the id is another question.
+    /// Parses a resource id. A name that happens to be base64 of a valid length parses as well; whether
+    /// such a resource exists is decided by the caller.
     ///
-    /// Cost: constant, without an allocation; text that is too long is refused unread.
+    /// Cost: constant, without an allocation; text that is too long is rejected at once.
     pub fn parse(text: &str) -> Result<ResourceId, ResourceIdError> {
         if text.is_empty() || text.len() > TEXT_MAX {
             return Err(ResourceIdError);
@@ -215,7 +215,7 @@ impl ResourceId {
         }
     }
 
-    /// Writes the bytes into `out` and says how many there are.
+    /// Writes the bytes into `out` and returns their number.
     fn write_bytes(self, out: &mut [u8; BYTES_MAX]) -> usize {
         let mut length = 0;
         let mut put = |bytes: &[u8]| {
@@ -286,7 +286,7 @@ impl FromStr for ResourceId {
     }
 }
 
-/// Each kind of id reads, prints and serialises like the sum of them.
+/// Implements parsing, printing and serialisation of one id type through [`ResourceId`].
 macro_rules! typed_id {
     ($($kind:ident => $variant:ident),*) => {$(
         impl From<$kind> for ResourceId {
@@ -332,49 +332,49 @@ typed_id! {
 }
 
 impl OfferRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("offers/{self}/")
     }
 }
 
 impl DatabaseRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("dbs/{self}/")
     }
 }
 
 impl UserRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("dbs/{}/users/{self}/", self.database)
     }
 }
 
 impl PermissionRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("dbs/{}/users/{}/permissions/{self}/", self.user.database, self.user)
     }
 }
 
 impl ContainerRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("dbs/{}/colls/{self}/", self.database)
     }
 }
 
 impl ItemRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         format!("dbs/{}/colls/{}/docs/{self}/", self.container.database, self.container)
     }
 }
 
 impl ChildRid {
-    /// `_self`: without a leading, with a trailing slash.
+    /// The `_self` link, without a leading slash and with a trailing one.
     pub fn self_link(self) -> String {
         let (database, feed) = (self.container.database, self.kind.feed());
         format!("dbs/{database}/colls/{}/{feed}/{self}/", self.container)
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_oneself_spell_out_the_parents() {
+    fn self_links_contain_the_ids_of_all_ancestors() {
         let item = ItemRid { container: CONTAINER, ordinal: 7 };
         for (link, expected) in [
             (OfferRid(0x69B71D).self_link(), "offers/abcd/".to_owned()),
@@ -475,7 +475,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..24)) {
+        fn any_text_parses_or_fails_without_panic(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..24)) {
             let _ = ResourceId::parse(&text);
             let text = BASE64.encode(&bytes);
             if let Ok(id) = ResourceId::parse(&text) {

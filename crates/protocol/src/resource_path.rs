@@ -1,8 +1,7 @@
-//! URL paths, taken apart.
+//! Resource paths: the path of a request URL, such as `dbs/a/colls/b/docs/c`.
 //!
-//! In: the path of a request, as it came. Out: what it addresses, level by level, with ids
-//! decoded. Whether an id is a name or a `_rid`, and whether the verb fits, is decided by the
-//! gateway.
+//! Input: the path of a request. Output: the resource it addresses, segment by segment, with decoded ids.
+//! Whether an id is a name or a `_rid`, and whether the method is allowed, is decided by the server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,49 +9,49 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
-/// What a level of a path is, by its word on the wire.
+/// The type of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceType {
-    /// The account itself: the empty path.
+    /// The account itself, whose path is empty.
     Account,
-    /// `dbs`
+    /// A database, in paths `dbs`.
     Database,
-    /// `colls`
+    /// A container, in paths `colls`.
     Container,
-    /// `docs`
+    /// An item, in paths `docs`.
     Item,
-    /// `pkranges`
+    /// A partition key range, in paths `pkranges`.
     PartitionKeyRange,
-    /// `sprocs`
+    /// A stored procedure, in paths `sprocs`.
     StoredProcedure,
-    /// `triggers`
+    /// A trigger, in paths `triggers`.
     Trigger,
-    /// `udfs`
+    /// A user-defined function, in paths `udfs`.
     UserDefinedFunction,
-    /// `conflicts`
+    /// A conflict, in paths `conflicts`.
     Conflict,
-    /// `schemas`
+    /// A schema, in paths `schemas`.
     Schema,
-    /// `attachments`
+    /// An attachment, in paths `attachments`.
     Attachment,
-    /// `users`
+    /// A user, in paths `users`.
     User,
-    /// `permissions`
+    /// A permission, in paths `permissions`.
     Permission,
-    /// `clientencryptionkeys`
+    /// A client encryption key, in paths `clientencryptionkeys`.
     ClientEncryptionKey,
-    /// `offers`
+    /// An offer, in paths `offers`.
     Offer,
-    /// `operations`: things done to a container, such as `partitionkeydelete`.
+    /// An operation on a container such as `partitionkeydelete`, in paths `operations`.
     Operation,
-    /// `addresses`: direct mode.
+    /// An address of direct mode, in paths `addresses`.
     Address,
-    /// `media`
+    /// A media file, in paths `media`.
     Media,
 }
 
 impl ResourceType {
-    /// Every type with a word.
+    /// All types that have a path segment.
     const WORDS: [(&'static str, ResourceType); 17] = [
         ("docs", ResourceType::Item),
         ("dbs", ResourceType::Database),
@@ -73,12 +72,12 @@ impl ResourceType {
         ("media", ResourceType::Media),
     ];
 
-    /// The type a word stands for.
+    /// The resource type of a path segment such as `docs`.
     pub fn from_path_segment(word: &str) -> Option<ResourceType> {
         ResourceType::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
     }
 
-    /// The word of the path, which is also the one that is signed; empty for the account.
+    /// The path segment of the type, which is also part of the string to sign; empty for the account.
     pub fn path_segment(self) -> &'static str {
         match self {
             ResourceType::Account => "",
@@ -102,7 +101,7 @@ impl ResourceType {
         }
     }
 
-    /// The member of a feed's envelope that holds its entries.
+    /// The property of a feed response that holds the resources, such as `Documents`.
     pub fn feed_property(self) -> &'static str {
         match self {
             ResourceType::Account => "DatabaseAccounts",
@@ -126,7 +125,7 @@ impl ResourceType {
         }
     }
 
-    /// What it lives in; `None` at the top.
+    /// The type of the parent; `None` for resources directly under the account.
     pub fn parent(self) -> Option<ResourceType> {
         match self {
             ResourceType::Account
@@ -157,44 +156,44 @@ impl fmt::Display for ResourceType {
     }
 }
 
-/// One level: a word, and the id behind it unless the whole feed is meant.
+/// A resource type and the id after it; without an id the feed of that type is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSegment<'a> {
-    /// What it is.
+    /// The type of the resource.
     pub kind: ResourceType,
-    /// Which one, decoded; `None` at the end of a feed's path.
+    /// The decoded id; `None` at the end of the path of a feed.
     pub id: Option<Cow<'a, str>>,
 }
 
-/// The deepest path: database, container, item, attachment.
+/// The largest number of type and id pairs: database, container, item, attachment.
 const LEVELS_MAX: usize = 4;
 
-/// A path and what it addresses. Borrows the text it was read from.
+/// A parsed path, which borrows its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourcePath<'a> {
-    /// Without slashes at either end.
+    /// The path without slashes at either end.
     raw: &'a str,
     levels: [Option<PathSegment<'a>>; LEVELS_MAX],
     depth: usize,
 }
 
-/// A path that leads nowhere.
+/// The error of a path that addresses no resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResourcePathError {
-    /// A word that is unknown, or in the wrong place.
+    /// A segment is not a resource type that is allowed at its position.
     #[error("segment {0} of the path is not a resource type that can be there")]
     UnknownType(usize),
-    /// An id without characters.
+    /// An id is empty.
     #[error("segment {0} of the path is empty")]
     EmptyId(usize),
-    /// An id that is not text.
+    /// A decoded id is not UTF-8.
     #[error("segment {0} of the path is not UTF-8 once decoded")]
     NotText(usize),
 }
 
 impl<'a> ResourcePath<'a> {
-    /// Reads a path. Slashes at both ends are ignored; segments are split first and decoded then,
-    /// so that an escaped slash stays in its id, and `+` is itself.
+    /// Parses a path. Slashes at both ends are ignored. Segments are split before they are decoded, so that
+    /// an escaped slash stays in its id; `+` is not an escape.
     ///
     /// Cost: one pass; allocates only for ids with escapes.
     pub fn parse(path: &'a str) -> Result<ResourcePath<'a>, ResourcePathError> {
@@ -214,7 +213,7 @@ impl<'a> ResourcePath<'a> {
                 Some((index, "")) => return Err(ResourcePathError::EmptyId(index)),
                 Some((index, id)) => Some(decode(id).ok_or(ResourcePathError::NotText(index))?),
             };
-            // Parents are checked, so a path cannot be deeper than the deepest type.
+            // Parents are checked, so a path cannot have more pairs than the deepest type.
             parsed.levels[parsed.depth] = Some(PathSegment { kind, id });
             parsed.depth += 1;
             parent = Some(kind);
@@ -222,54 +221,54 @@ impl<'a> ResourcePath<'a> {
         Ok(parsed)
     }
 
-    /// The levels, outermost first; none for the account.
+    /// The pairs of type and id, outermost first; none for the account.
     pub fn levels(&self) -> impl DoubleEndedIterator<Item = &PathSegment<'a>> + ExactSizeIterator {
         self.levels[..self.depth]
             .iter()
             .map(|level| level.as_ref().expect("levels up to the depth are filled"))
     }
 
-    /// The innermost type.
+    /// The type of the addressed resource or feed.
     pub fn resource_type(&self) -> ResourceType {
         self.levels().next_back().map_or(ResourceType::Account, |level| level.kind)
     }
 
-    /// Whether the path ends with a type and means all of them.
+    /// Whether the path addresses a feed.
     pub fn is_feed(&self) -> bool {
         self.levels().next_back().is_some_and(|level| level.id.is_none())
     }
 
-    /// The id at the end, unless the path is a feed's or the account's.
+    /// The id at the end, unless the path addresses a feed or the account.
     pub fn id(&self) -> Option<&str> {
         self.levels().next_back()?.id.as_deref()
     }
 
-    /// The id given for a type, at whatever level.
+    /// The id of the ancestor of this type, or of the resource itself.
     pub fn id_of(&self, kind: ResourceType) -> Option<&str> {
         self.levels().find(|level| level.kind == kind)?.id.as_deref()
     }
 
-    /// The database's id.
+    /// The id of the database.
     pub fn database(&self) -> Option<&str> {
         self.id_of(ResourceType::Database)
     }
 
-    /// The container's id.
+    /// The id of the container.
     pub fn container(&self) -> Option<&str> {
         self.id_of(ResourceType::Container)
     }
 
-    /// The item's id.
+    /// The id of the item.
     pub fn item(&self) -> Option<&str> {
         self.id_of(ResourceType::Item)
     }
 
-    /// The path as it came, without slashes at the ends.
+    /// The path as it was sent, without slashes at the ends.
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 
-    /// The link that is signed, decoded: the path itself, or its parent for a feed.
+    /// The decoded link that is signed: the path itself, or its parent for a feed.
     ///
     /// Cost: none unless some id has escapes.
     pub fn link(&self) -> Cow<'a, str> {
@@ -290,14 +289,14 @@ impl<'a> ResourcePath<'a> {
         Cow::Owned(link)
     }
 
-    /// The link as it came, escapes and all.
+    /// The link that is signed, with its escapes.
     pub fn raw_link(&self) -> &'a str {
         if self.is_feed() { self.raw.rsplit_once('/').map_or("", |(parent, _)| parent) } else { self.raw }
     }
 }
 
-/// What stands between the slashes. The same as `split('/')`, whose search is made for long texts:
-/// with segments as short as these it costs more than the rest of the reading.
+/// The segments between slashes. By hand because `split('/')` searches as for long texts, which costs more
+/// for such short segments than the rest of the parsing.
 fn segments(raw: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(raw);
     std::iter::from_fn(move || {
@@ -358,14 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_what_stands_between_slashes() {
+    fn segments_are_separated_by_slashes() {
         for text in ["", "/", "a", "a/", "/a", "a//b", "dbs/d/colls/ü/docs/€"] {
             assert_eq!(segments(text).collect::<Vec<_>>(), text.split('/').collect::<Vec<_>>(), "{text}");
         }
     }
 
     #[test]
-    fn words_and_types_belong_together() {
+    fn path_segments_and_types_map_one_to_one() {
         for (word, kind) in ResourceType::WORDS {
             assert_eq!(kind.path_segment(), word);
             assert_eq!(ResourceType::from_path_segment(word), Some(kind));
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_decoded_where_they_stand() {
+    fn ids_are_decoded_after_splitting() {
         check("/dbs/a%20b", ResourceType::Database, Some("a b"), "dbs/a b");
         check("/dbs/a+b", ResourceType::Database, Some("a+b"), "dbs/a+b");
         check("/dbs/d/colls/docs/docs/docs", ResourceType::Item, Some("docs"), "dbs/d/colls/docs/docs/docs");
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_nowhere_say_at_which_segment() {
+    fn invalid_paths_name_the_segment() {
         use ResourcePathError::{EmptyId, NotText, UnknownType};
         for (path, expected) in [
             ("/nothing", UnknownType(0)),
@@ -418,7 +417,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_is_too_strange(path in any::<String>(), segments in prop::collection::vec("dbs|colls|docs|users|attachments|permissions|[a-z%/]{0,4}", 0..12)) {
+        fn any_path_parses_or_fails_without_panic(path in any::<String>(), segments in prop::collection::vec("dbs|colls|docs|users|attachments|permissions|[a-z%/]{0,4}", 0..12)) {
             let _ = ResourcePath::parse(&path);
             let _ = ResourcePath::parse(&segments.join("/"));
         }

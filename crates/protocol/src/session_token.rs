@@ -1,8 +1,8 @@
-//! Session tokens: what a client has seen.
+//! Session tokens: how far the reads and writes of a session have progressed in each partition.
 //!
-//! In and out: the `x-ms-session-token` header, `{range}:{version}#{lsn}[#{region}={lsn}]*`, joined
-//! by commas. Whether a replica may answer is one comparison here; what to do when it may not is
-//! left to the server, and which token to send to the client.
+//! Input and output: the `x-ms-session-token` header, `{range}:{version}#{lsn}[#{region}={lsn}]*`, joined
+//! by commas. Whether a replica can serve a read is one comparison here. What happens if it cannot is
+//! decided by the server; which token to send is decided by the client.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,48 +12,48 @@ use thiserror::Error;
 use crate::lsn::Lsn;
 use crate::partition_range::RangeId;
 
-/// What was seen of one partition.
+/// The progress of a session in one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionToken {
-    /// The partition.
+    /// The partition key range of the partition.
     pub range: RangeId,
-    /// Grows when the set of regions changes; −1 where there is only one.
+    /// The version of the region set; it grows when regions change, and is −1 for a single region.
     pub version: i64,
-    /// What was seen, wherever it was written.
+    /// The LSN that the session has seen, over all regions.
     pub lsn: Lsn,
-    /// What was seen of each region's own writes; empty in the single-region form.
+    /// The LSNs that the session has seen of each region's own writes; empty for a single region.
     pub regions: Vec<RegionProgress>,
 }
 
-/// What was seen of the writes made in one region.
+/// The progress of a session in the writes of one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionProgress {
-    /// The region's number, stable for the life of the account.
+    /// The number of the region, which never changes within an account.
     pub region: u32,
-    /// `None`, written −1, before anything was written there.
+    /// The LSN; `None`, written −1, before the first write of the region.
     pub lsn: Option<Lsn>,
 }
 
-/// A token that cannot be read.
+/// The error of a malformed session token.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("session token: expected `range:version#lsn[#region=lsn]`, found `{found}`")]
 pub struct SessionTokenError {
-    /// The part that could not be read, cut to a reasonable length.
+    /// The malformed part, truncated to a reasonable length.
     pub found: String,
 }
 
-/// Two tokens of one version that do not name the same regions.
+/// The error of merging two tokens of one version that name different regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("session tokens of the same version name different regions")]
 pub struct RegionMismatchError;
 
 impl PartitionToken {
-    /// The single-region form.
+    /// A token for an account with a single region.
     pub fn new(range: RangeId, lsn: Lsn) -> PartitionToken {
         PartitionToken { range, version: -1, lsn, regions: Vec::new() }
     }
 
-    /// Reads one token, without commas. The bare form `0:5` counts as version −1.
+    /// Parses the token of one partition, without commas. The short form `0:5` means version −1.
     ///
     /// Cost: one pass; allocates only for the regions, if it names any.
     pub fn parse(text: &str) -> Result<PartitionToken, SessionTokenError> {
@@ -79,7 +79,8 @@ impl PartitionToken {
         Some(PartitionToken { range, version: version.parse().ok()?, lsn, regions })
     }
 
-    /// Whether a replica of this version that has applied `applied` has all that was seen.
+    /// Whether a replica of this version that has applied `applied` has everything that the session has
+    /// seen.
     pub fn is_satisfied_by(&self, version: i64, applied: Lsn) -> bool {
         match self.version.cmp(&version) {
             std::cmp::Ordering::Less => true,
@@ -88,14 +89,14 @@ impl PartitionToken {
         }
     }
 
-    /// What was seen of one region's writes.
+    /// The progress in one region's writes.
     pub fn region(&self, region: u32) -> Option<RegionProgress> {
         self.regions.iter().copied().find(|progress| progress.region == region)
     }
 
-    /// What was seen by either, as the clients put it together: the higher version gives the
-    /// regions; within one version both must name the same ones. The ranges are the caller's
-    /// business: after a split a parent's token is merged into a child's.
+    /// The progress of both tokens, merged as the clients do: the higher version determines the regions;
+    /// within one version both must name the same regions. The caller compares the ranges: after a split
+    /// the token of the parent is merged into those of the children.
     pub fn merge(&self, other: &PartitionToken) -> Result<PartitionToken, RegionMismatchError> {
         let (newer, older) = if self.version >= other.version { (self, other) } else { (other, self) };
         let same_regions = newer.regions.len() == older.regions.len()
@@ -116,13 +117,13 @@ impl PartitionToken {
     }
 }
 
-/// −1 says that nothing was seen.
+/// Parses an LSN; −1 means that nothing was seen.
 fn parse_lsn(text: &str) -> Option<Option<Lsn>> {
     if text == "-1" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
-/// Before and after the first `separator`. The standard library's searches are made for long texts; these
-/// have a dozen characters, and every request has one.
+/// The text before and after the first `separator`. By hand because the standard library searches as for
+/// long texts; these have a dozen characters, and every request has one.
 fn cut(text: &str, separator: u8) -> Option<(&str, &str)> {
     let at = text.as_bytes().iter().position(|byte| *byte == separator)?;
     Some((&text[..at], &text[at + 1..]))
@@ -150,12 +151,12 @@ impl fmt::Display for PartitionToken {
     }
 }
 
-/// What was seen of several partitions; one token per range.
+/// The progress of a session in several partitions, one token per partition key range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionToken(Vec<PartitionToken>);
 
 impl SessionToken {
-    /// Reads a comma-joined list; empty text is an empty list. Tokens of one range are merged.
+    /// Parses a comma-separated list; empty text is an empty list. Tokens of one range are merged.
     pub fn parse(text: &str) -> Result<SessionToken, SessionTokenError> {
         let mut token = SessionToken::default();
         for part in parts(text) {
@@ -165,7 +166,7 @@ impl SessionToken {
         Ok(token)
     }
 
-    /// Finds one range's token in a header without reading the others.
+    /// Finds the token of one range in a header without parsing the others.
     ///
     /// Cost: one pass over the text, no list.
     pub fn find(text: &str, range: RangeId) -> Result<Option<PartitionToken>, SessionTokenError> {
@@ -179,17 +180,17 @@ impl SessionToken {
         Ok(None)
     }
 
-    /// One range's token.
+    /// The token of one range.
     pub fn get(&self, range: RangeId) -> Option<&PartitionToken> {
         self.0.iter().find(|token| token.range == range)
     }
 
-    /// All of them.
+    /// The tokens of all partitions.
     pub fn partitions(&self) -> &[PartitionToken] {
         &self.0
     }
 
-    /// Adds what was seen of one partition to what is known of it.
+    /// Merges the token of one partition into the session token.
     pub fn record(&mut self, token: PartitionToken) -> Result<(), RegionMismatchError> {
         match self.0.iter_mut().find(|known| known.range == token.range) {
             Some(known) => *known = known.merge(&token)?,
@@ -198,13 +199,13 @@ impl SessionToken {
         Ok(())
     }
 
-    /// Forgets a range, as after a split.
+    /// Removes a range, as after a split.
     pub fn remove(&mut self, range: RangeId) -> Option<PartitionToken> {
         let index = self.0.iter().position(|token| token.range == range)?;
         Some(self.0.remove(index))
     }
 
-    /// What was seen by either.
+    /// The progress of both session tokens, merged range by range.
     pub fn merge(mut self, other: SessionToken) -> Result<SessionToken, RegionMismatchError> {
         for token in other.0 {
             self.record(token)?;
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn one_range_is_found_without_reading_the_rest() {
+    fn one_range_is_found_without_parsing_the_rest() {
         let text = "0:-1#42, 1:1#7#1=5,2:what is this";
         assert_eq!(SessionToken::find(text, RangeId(1)), Ok(Some(token("1:1#7#1=5"))));
         assert_eq!(SessionToken::find(text, RangeId(9)), Ok(None));
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn errors_name_the_malformed_part() {
         for text in [
             "x",
             "0",
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_answers_once_it_has_what_was_seen() {
+    fn a_replica_satisfies_a_token_once_it_has_applied_its_lsn() {
         for (text, version, applied, satisfied) in [
             ("0:1#42", 1, 41, false),
             ("0:1#42", 1, 42, true),
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_the_furthest() {
+    fn merging_keeps_the_highest_progress() {
         for (left, right, expected) in [
             ("0:-1#5", "0:-1#7", Ok("0:-1#7")),
             ("0:1#5#1=9#2=-1", "0:1#7#1=3#2=4", Ok("0:1#7#1=9#2=4")),
@@ -375,7 +376,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in any::<String>(), like in "[0-9:#=,-]{0,30}") {
+        fn any_text_parses_or_fails_without_panic(text in any::<String>(), like in "[0-9:#=,-]{0,30}") {
             let _ = SessionToken::parse(&text);
             let _ = SessionToken::parse(&like);
             let _ = SessionToken::find(&like, RangeId(0));

@@ -1,73 +1,73 @@
-//! Status and sub-status, by name.
+//! Status and sub-status codes of responses, by name.
 //!
-//! In and out: the number of the status line, the number of the `x-ms-substatus` header, and the
-//! word an error body carries in `code`. Numbers without a name here are carried all the same.
+//! Input and output: the HTTP status, the value of the `x-ms-substatus` header, and the name that an error
+//! body has in `code`. Codes without a name here are passed through.
 
 use std::fmt;
 
-/// An HTTP status.
+/// The HTTP status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub u16);
 
 impl Status {
-    /// 200
+    /// 200: the request succeeded.
     pub const OK: Status = Status(200);
-    /// 201
+    /// 201: the resource was created.
     pub const CREATED: Status = Status(201);
-    /// 202
+    /// 202: the request was accepted and continues in the background.
     pub const ACCEPTED: Status = Status(202);
-    /// 204: done, and nothing to say.
+    /// 204: the request succeeded, and the response has no body.
     pub const NO_CONTENT: Status = Status(204);
-    /// 207: a batch of which some operations failed.
+    /// 207: some operations of a batch failed.
     pub const MULTI_STATUS: Status = Status(207);
-    /// 304: nothing new.
+    /// 304: the resource or feed has not changed.
     pub const NOT_MODIFIED: Status = Status(304);
-    /// 400
+    /// 400: the request is invalid.
     pub const BAD_REQUEST: Status = Status(400);
-    /// 401
+    /// 401: the request is not authenticated.
     pub const UNAUTHORIZED: Status = Status(401);
-    /// 403
+    /// 403: the request is not allowed.
     pub const FORBIDDEN: Status = Status(403);
-    /// 404
+    /// 404: the resource does not exist.
     pub const NOT_FOUND: Status = Status(404);
-    /// 405
+    /// 405: the method is not allowed for the resource.
     pub const METHOD_NOT_ALLOWED: Status = Status(405);
-    /// 408
+    /// 408: the request timed out on the server.
     pub const REQUEST_TIMEOUT: Status = Status(408);
-    /// 409
+    /// 409: the id or a unique key is already in use.
     pub const CONFLICT: Status = Status(409);
-    /// 410: the partition is no longer here.
+    /// 410: the partition is no longer served here.
     pub const GONE: Status = Status(410);
-    /// 412
+    /// 412: the ETag condition is not satisfied.
     pub const PRECONDITION_FAILED: Status = Status(412);
-    /// 413
+    /// 413: the request body is too large.
     pub const REQUEST_ENTITY_TOO_LARGE: Status = Status(413);
-    /// 423
+    /// 423: the resource is locked by another operation.
     pub const LOCKED: Status = Status(423);
     /// 424: another operation of the batch failed.
     pub const FAILED_DEPENDENCY: Status = Status(424);
-    /// 429
+    /// 429: the request exceeds the provisioned throughput.
     pub const TOO_MANY_REQUESTS: Status = Status(429);
-    /// 449: two writes met; send it again.
+    /// 449: concurrent writes conflicted; the request can be retried.
     pub const RETRY_WITH: Status = Status(449);
-    /// 500
+    /// 500: the server failed unexpectedly.
     pub const INTERNAL_SERVER_ERROR: Status = Status(500);
-    /// 501
+    /// 501: the server does not implement the request.
     pub const NOT_IMPLEMENTED: Status = Status(501);
-    /// 503
+    /// 503: the service is temporarily unavailable.
     pub const SERVICE_UNAVAILABLE: Status = Status(503);
 
-    /// Whether the request did what it asked: 2xx.
+    /// Whether the request succeeded: 2xx.
     pub fn is_success(self) -> bool {
         (200..300).contains(&self.0)
     }
 
-    /// Whether the answer is an error, with an error's body.
+    /// Whether the response is an error with an error body.
     pub fn is_error(self) -> bool {
         self.0 >= 400
     }
 
-    /// The word an error body carries in `code`.
+    /// The name that an error body has in `code`.
     pub fn code_name(self) -> &'static str {
         match self {
             Status::OK => "Ok",
@@ -104,19 +104,19 @@ impl fmt::Display for Status {
     }
 }
 
-/// What the `x-ms-substatus` header says beyond the status. A number can mean different things
+/// The value of the `x-ms-substatus` header, which refines the status. A code can mean different things
 /// under different statuses, so some names share one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubStatus(pub u32);
 
 impl SubStatus {
-    /// Nothing to add.
+    /// No sub-status, in which case the header is absent.
     pub const NONE: SubStatus = SubStatus(0);
 
     // 400
-    /// 400/1001: the key of the header, of the body and of the container do not fit together.
+    /// 400/1001: the partition keys of the header, the body and the container do not match.
     pub const PARTITION_KEY_MISMATCH: SubStatus = SubStatus(1001);
-    /// 400/1004: the client has to plan this query and merge its results.
+    /// 400/1004: the client must plan this query and merge its results.
     pub const CROSS_PARTITION_QUERY_NOT_SERVABLE: SubStatus = SubStatus(1004);
     /// 400/1024: the container was recreated under the same name.
     pub const COLLECTION_RID_MISMATCH: SubStatus = SubStatus(1024);
@@ -124,25 +124,25 @@ impl SubStatus {
     // 401
     /// 401/5000: there is no `authorization` header.
     pub const AUTHORIZATION_HEADER_MISSING: SubStatus = SubStatus(5000);
-    /// 401/5001: the token cannot be read.
+    /// 401/5001: the token is malformed.
     pub const AUTHORIZATION_TOKEN_MALFORMED: SubStatus = SubStatus(5001);
-    /// First of 401/5003–5011, one for each thing that can be wrong with an AAD token: this one is not one.
+    /// 401/5003, the first of the codes for invalid Entra ID tokens: the text is not a token.
     pub const AAD_TOKEN_FIRST: SubStatus = SubStatus(5003);
-    /// 401/5005: the AAD token is not valid yet.
+    /// 401/5005: the Entra ID token is not valid yet.
     pub const AAD_TOKEN_NOT_YET_VALID: SubStatus = SubStatus(5005);
-    /// 401/5006: the AAD token has expired.
+    /// 401/5006: the Entra ID token has expired.
     pub const AAD_TOKEN_EXPIRED: SubStatus = SubStatus(5006);
-    /// Last of 401/5003–5011.
+    /// 401/5011, the last of the codes for invalid Entra ID tokens.
     pub const AAD_TOKEN_LAST: SubStatus = SubStatus(5011);
 
     // 403
-    /// 403/3: this region does not take writes.
+    /// 403/3: this region does not accept writes.
     pub const WRITE_FORBIDDEN: SubStatus = SubStatus(3);
     /// 403/1008: the account is not, or no longer, in this region.
     pub const DATABASE_ACCOUNT_NOT_FOUND: SubStatus = SubStatus(1008);
     /// 403/1014: the logical partition is full.
     pub const PARTITION_KEY_QUOTA_EXCEEDED: SubStatus = SubStatus(1014);
-    /// 403/5300: the principal has no role that allows it.
+    /// 403/5300: no role of the principal allows the request.
     pub const RBAC_REQUEST_FORBIDDEN: SubStatus = SubStatus(5300);
     /// 403/5301, a sibling of [`SubStatus::RBAC_REQUEST_FORBIDDEN`].
     pub const RBAC_FORBIDDEN_5301: SubStatus = SubStatus(5301);
@@ -152,49 +152,49 @@ impl SubStatus {
     pub const RBAC_FORBIDDEN_5303: SubStatus = SubStatus(5303);
 
     // 404
-    /// 404/1002: this region has not yet seen what the session token asks for.
+    /// 404/1002: this region has not yet applied the writes that the session token requires.
     pub const READ_SESSION_NOT_AVAILABLE: SubStatus = SubStatus(1002);
-    /// 404/1003: the parent does not exist.
+    /// 404/1003: the parent resource does not exist.
     pub const OWNER_RESOURCE_NOT_FOUND: SubStatus = SubStatus(1003);
-    /// 404/1013: the container is still being made.
+    /// 404/1013: the container is still being created.
     pub const COLLECTION_CREATE_IN_PROGRESS: SubStatus = SubStatus(1013);
 
     // 408
-    /// 408/1900: the server ran out of time.
+    /// 408/1900: the request timed out on the server.
     pub const SERVER_TIMEOUT: SubStatus = SubStatus(1900);
 
     // 409
     /// 409/3301: another item has the same unique key.
     pub const UNIQUE_INDEX_VIOLATION: SubStatus = SubStatus(3301);
-    /// 409/3206: the operation conflicts with another one under way.
+    /// 409/3206: the operation conflicts with another one in progress.
     pub const CONFLICT_WITH_CONTROL_PLANE: SubStatus = SubStatus(3206);
-    /// 409/1006: the name is taken.
+    /// 409/1006: the name is already in use.
     pub const NAME_CONFLICT: SubStatus = SubStatus(1006);
 
     // 410
-    /// 410/1000: the name leads to another container now.
+    /// 410/1000: the name now belongs to another container.
     pub const NAME_CACHE_STALE: SubStatus = SubStatus(1000);
-    /// 410/1002: the range was split or merged away.
+    /// 410/1002: the partition key range no longer exists after a split or merge.
     pub const PARTITION_KEY_RANGE_GONE: SubStatus = SubStatus(1002);
     /// 410/1007: a split is about to complete.
     pub const COMPLETING_SPLIT: SubStatus = SubStatus(1007);
     /// 410/1008: a partition is about to move.
     pub const COMPLETING_PARTITION_MIGRATION: SubStatus = SubStatus(1008);
-    /// 410/1022: a lease was lost.
+    /// 410/1022: the lease was lost.
     pub const LEASE_NOT_FOUND: SubStatus = SubStatus(1022);
 
     // 412
-    /// 412/1110: the condition of a patch does not hold.
+    /// 412/1110: the condition of a patch is not satisfied.
     pub const PATCH_CONDITION_FALSE: SubStatus = SubStatus(1110);
 
     // 413
     /// 413/3401: the request is too large.
     pub const REQUEST_TOO_LARGE: SubStatus = SubStatus(3401);
-    /// 413/3402: the answer would be too large.
+    /// 413/3402: the response would be too large.
     pub const RESPONSE_TOO_LARGE: SubStatus = SubStatus(3402);
 
     // 429
-    /// 429/3200: the request units of this second are spent.
+    /// 429/3200: the provisioned throughput of this second is used up.
     pub const REQUEST_RATE_TOO_LARGE: SubStatus = SubStatus(3200);
     /// 429/3075: throttled for another reason than request units.
     pub const THROTTLED_3075: SubStatus = SubStatus(3075);
@@ -202,7 +202,7 @@ impl SubStatus {
     pub const THROTTLED_3084: SubStatus = SubStatus(3084);
     /// 429/3088: throttled for another reason than request units.
     pub const THROTTLED_3088: SubStatus = SubStatus(3088);
-    /// 429/3092: the system is short of something; another region may not be.
+    /// 429/3092: the region lacks system resources; another region may have them.
     pub const SYSTEM_RESOURCE_UNAVAILABLE: SubStatus = SubStatus(3092);
     /// 429/3201: throttled for another reason than request units.
     pub const THROTTLED_3201: SubStatus = SubStatus(3201);
@@ -210,35 +210,35 @@ impl SubStatus {
     pub const THROTTLED_3212: SubStatus = SubStatus(3212);
 
     // 449
-    /// 449/5350, first of three.
+    /// 449/5350, a code of the service without a documented name.
     pub const RETRY_WITH_5350: SubStatus = SubStatus(5350);
-    /// 449/5351.
+    /// 449/5351, a code of the service without a documented name.
     pub const RETRY_WITH_5351: SubStatus = SubStatus(5351);
-    /// 449/5352.
+    /// 449/5352, a code of the service without a documented name.
     pub const RETRY_WITH_5352: SubStatus = SubStatus(5352);
 
     // 503
     /// 503/1007: there are not enough partitions to bind.
     pub const INSUFFICIENT_BINDABLE_PARTITIONS: SubStatus = SubStatus(1007);
-    /// 503/1337.
+    /// 503/1337, a code of the service without a documented name.
     pub const SERVICE_UNAVAILABLE_1337: SubStatus = SubStatus(1337);
-    /// 503/1338.
+    /// 503/1338, a code of the service without a documented name.
     pub const SERVICE_UNAVAILABLE_1338: SubStatus = SubStatus(1338);
-    /// 503/9001.
+    /// 503/9001, a code of the service without a documented name.
     pub const SERVICE_UNAVAILABLE_9001: SubStatus = SubStatus(9001);
-    /// 503/9002.
+    /// 503/9002, a code of the service without a documented name.
     pub const SERVICE_UNAVAILABLE_9002: SubStatus = SubStatus(9002);
-    /// 503/9003.
+    /// 503/9003, a code of the service without a documented name.
     pub const SERVICE_UNAVAILABLE_9003: SubStatus = SubStatus(9003);
 
-    // Made by clients, recognised and never sent.
+    // Codes that clients make themselves and the service never sends.
     /// Python's own 404 when a container has no offer.
     pub const CLIENT_THROUGHPUT_OFFER_NOT_FOUND: SubStatus = SubStatus(10004);
     /// Python's own 503 when ranges leave gaps or overlap.
     pub const CLIENT_RANGES_INCONSISTENT: SubStatus = SubStatus(21015);
-    /// Rust's own 400 for a query feature it refuses.
+    /// Rust's own 400 for a query feature that it does not support.
     pub const CLIENT_QUERY_FEATURE_REFUSED: SubStatus = SubStatus(20113);
-    /// Rust's own 400 for a merge without a bound.
+    /// Rust's own 400 for a merge whose memory has no bound.
     pub const CLIENT_QUERY_NEEDS_LIMIT: SubStatus = SubStatus(20125);
     /// Rust's own 503 once 404/1002 was retried everywhere.
     pub const CLIENT_SESSION_RETRIES_EXHAUSTED: SubStatus = SubStatus(20310);
@@ -247,7 +247,7 @@ impl SubStatus {
     /// Rust's own 503 once 403/1008 was retried everywhere.
     pub const CLIENT_ACCOUNT_NOT_FOUND_EXHAUSTED: SubStatus = SubStatus(20312);
 
-    /// Whether there is nothing to add, so that the header stays away.
+    /// Whether there is no sub-status, so that the header is absent.
     pub fn is_none(self) -> bool {
         self == SubStatus::NONE
     }

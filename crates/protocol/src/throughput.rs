@@ -1,52 +1,52 @@
-//! Throughput, and the offers that carry it.
+//! Provisioned throughput, and the offers that describe it.
 //!
-//! In: the headers of a create, the body of an offer. Out: a checked [`Throughput`], an offer's
-//! body. How many partitions it takes, and who is over it, is the server's affair.
+//! Input: the headers of a create request, the body of an offer. Output: a validated [`Throughput`], the
+//! body of an offer. The number of partitions, and enforcing the throughput, is left to the server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::container::{DefinitionError, INVALID_INPUT};
+use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::SystemProperties;
 use crate::resource_id::OfferRid;
 
-/// The least manual throughput, and what a container has that asks for none.
+/// The least manual throughput, which is also the default of a container.
 pub const MANUAL_MIN: u32 = 400;
-/// Manual throughput comes in steps.
+/// The step of manual throughput.
 pub const MANUAL_STEP: u32 = 100;
-/// The least maximum of autoscale.
+/// The least maximum of autoscale throughput.
 pub const AUTOSCALE_MIN: u32 = 1000;
-/// Autoscale's maximum comes in steps.
+/// The step of the maximum of autoscale throughput.
 pub const AUTOSCALE_STEP: u32 = 1000;
-/// The most that can be asked for without a support ticket.
+/// The most throughput that can be provisioned without a support request.
 pub const THROUGHPUT_MAX: u32 = 1_000_000;
 
-/// Request units per second.
+/// Provisioned throughput, in request units per second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Throughput {
-    /// Always this many.
+    /// A constant throughput at all times.
     Manual(u32),
-    /// From a tenth of the maximum up to it.
+    /// A throughput that scales from a tenth of the maximum up to the maximum.
     Autoscale {
-        /// The maximum.
+        /// The maximum throughput, in request units per second.
         max: u32,
-        /// By how many percent the service may raise the maximum by itself.
+        /// By how many percent the service may raise the maximum automatically.
         increment_percent: Option<u32>,
     },
 }
 
 impl Throughput {
-    /// Always this many.
+    /// A constant throughput of `units`.
     pub fn manual(units: u32) -> Throughput {
         Throughput::Manual(units)
     }
 
-    /// From a tenth of `max` up to it, as it is needed.
+    /// A throughput that scales from a tenth of `max` up to `max`.
     pub fn autoscale(max: u32) -> Throughput {
         Throughput::Autoscale { max, increment_percent: None }
     }
 
-    /// What the headers of a create ask for; `None` when they ask for nothing.
+    /// The throughput that the headers of a create request ask for; `None` if they do not ask for one.
     pub fn from_headers(
         manual: Option<&str>,
         autopilot: Option<&str>,
@@ -73,7 +73,7 @@ impl Throughput {
         Ok(Some(throughput))
     }
 
-    /// Checks limits and steps.
+    /// Validates limits and steps.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         match *self {
             Throughput::Manual(units) => {
@@ -90,7 +90,7 @@ impl Throughput {
         }
     }
 
-    /// The most it ever gives.
+    /// The largest throughput it can reach.
     pub fn max(&self) -> u32 {
         match *self {
             Throughput::Manual(units) => units,
@@ -98,7 +98,7 @@ impl Throughput {
         }
     }
 
-    /// What an offer shows as `offerThroughput`: a tenth of autoscale's maximum.
+    /// The `offerThroughput` of an offer: the throughput, or a tenth of the autoscale maximum.
     pub fn offer_throughput(&self) -> u32 {
         match *self {
             Throughput::Manual(units) => units,
@@ -129,89 +129,89 @@ fn invalid(message: String) -> DefinitionError {
     DefinitionError { message }
 }
 
-/// An offer: the throughput of one database or container.
+/// An offer: the provisioned throughput of one database or container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
-    /// The `_self` of what it is for.
+    /// The `_self` link of the database or container.
     #[serde(default)]
     pub resource: String,
-    /// `Invalid`, for all but offers of old.
+    /// The type, which is `Invalid` for all but very old offers.
     #[serde(default)]
     pub offer_type: String,
-    /// The `_rid` of what it is for.
+    /// The `_rid` of the database or container.
     #[serde(default)]
     pub offer_resource_id: String,
-    /// `V2`.
+    /// The version of the format, which is `V2`.
     #[serde(default)]
     pub offer_version: String,
-    /// How much.
+    /// The throughput of the offer.
     pub content: OfferContent,
-    /// The same as `_rid`.
+    /// The id of the offer, which equals its `_rid`.
     #[serde(default)]
     pub id: String,
-    /// What the service adds to everything.
+    /// The system properties of the offer.
     #[serde(flatten)]
     pub system: SystemProperties,
 }
 
-/// What an offer offers.
+/// The throughput that an offer describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferContent {
-    /// Request units per second; of autoscale, a tenth of the maximum.
+    /// Request units per second; for autoscale a tenth of the maximum.
     #[serde(default)]
     pub offer_throughput: i64,
-    /// A switch of old.
+    /// A switch that no longer has an effect.
     #[serde(default, rename = "offerIsRUPerMinuteThroughputEnabled")]
     pub offer_is_ru_per_minute_throughput_enabled: bool,
-    /// What the minimum depends on.
+    /// The figures from which the minimum follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer_minimum_throughput_parameters: Option<MinimumThroughput>,
-    /// Present for autoscale.
+    /// The autoscale settings, if the throughput is autoscale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer_autopilot_settings: Option<AutopilotSettings>,
-    /// Present while a change is under way.
+    /// Present while a change of throughput is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_offer_replace_pending: Option<bool>,
-    /// Whatever else was said.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What the minimum throughput depends on.
+/// The figures from which the minimum throughput follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinimumThroughput {
-    /// The most there ever was.
+    /// The largest throughput ever provisioned.
     #[serde(rename = "maxThroughputEverProvisioned", default)]
     pub throughput_max_ever: i64,
-    /// The most that was ever stored.
+    /// The largest storage ever used, in KB.
     #[serde(rename = "maxConsumedStorageEverInKB", default)]
     pub storage_kb_max_ever: i64,
 }
 
-/// Autoscale, as headers and offers write it.
+/// Autoscale settings, as headers and offers write them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AutopilotSettings {
-    /// A number of old.
+    /// A number that no longer has an effect.
     pub tier: i64,
-    /// A number of old.
+    /// A number that no longer has an effect.
     pub maximum_tier_throughput: i64,
-    /// A switch of old.
+    /// A switch that no longer has an effect.
     pub auto_upgrade: bool,
-    /// The maximum.
+    /// The maximum throughput, in request units per second.
     pub max_throughput: i64,
-    /// Whether the service may raise it.
+    /// Whether the service may raise the maximum automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_upgrade_policy: Option<AutoUpgradePolicy>,
 }
 
-/// How the service may raise a maximum by itself.
+/// How the service may raise a maximum automatically.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AutoUpgradePolicy {
-    /// By how much.
+    /// By how much the maximum may be raised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_policy: Option<ThroughputPolicy>,
 }
@@ -220,7 +220,7 @@ pub struct AutoUpgradePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ThroughputPolicy {
-    /// In percent.
+    /// The increment, in percent.
     pub increment_percent: u32,
 }
 
@@ -256,7 +256,7 @@ impl Offer {
         }
     }
 
-    /// What the offer asks for, checked: the way to read the body of a replace.
+    /// The validated throughput of the offer, as a replace request asks for it.
     pub fn throughput(&self) -> Result<Throughput, DefinitionError> {
         let throughput = match &self.content.offer_autopilot_settings {
             Some(settings) => settings.throughput()?,
@@ -272,7 +272,7 @@ impl Offer {
 }
 
 impl OfferContent {
-    /// The content that offers `throughput`.
+    /// The content of an offer of `throughput`.
     pub fn new(throughput: &Throughput) -> OfferContent {
         let settings = match throughput {
             Throughput::Manual(_) => None,
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_autoscale_is_refused_with_what_was_asked_for() {
+    fn an_autoscale_maximum_below_the_minimum_is_rejected() {
         for max in [-200, 0, 500] {
             let settings = format!(r#"{{"maxThroughput":{max}}}"#);
             let message = Throughput::from_headers(None, Some(&settings)).expect_err("too little").message;
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn autoscale_shows_a_tenth_of_its_maximum() {
+    fn the_offer_throughput_of_autoscale_is_a_tenth_of_its_maximum() {
         let throughput = Throughput::Autoscale { max: 5000, increment_percent: Some(42) };
         let content = OfferContent::new(&throughput);
         assert_eq!(content.offer_throughput, 500);

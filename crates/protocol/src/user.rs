@@ -1,28 +1,28 @@
-//! Users and their permissions.
+//! Users and permissions of a database.
 //!
-//! In and out: bodies. What a permission's token allows is decided by the gateway.
+//! Input and output: bodies. What a resource token allows is decided by the server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::container::{DefinitionError, INVALID_INPUT};
+use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
 
-/// The shortest and longest life of a token, in seconds.
+/// The shortest and the longest lifetime of a resource token, in seconds.
 pub const TOKEN_SECONDS: std::ops::RangeInclusive<u32> = 10..=86_400;
-/// How long a token lives that does not say.
+/// The lifetime of a resource token if the request does not set one.
 pub const TOKEN_SECONDS_DEFAULT: u32 = 3600;
 
 /// The body that describes a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// The user's name.
+    /// The name of the user.
     #[serde(default)]
     pub id: String,
-    /// What the service adds to everything.
+    /// The system properties of the user.
     #[serde(flatten)]
     pub system: SystemProperties,
-    /// Where the permissions are.
+    /// The link to the feed of permissions.
     #[serde(rename = "_permissions", default)]
     pub permissions: String,
 }
@@ -33,34 +33,34 @@ impl User {
         User { id: id.to_owned(), system, permissions: "permissions/".to_owned() }
     }
 
-    /// Reads and checks the body of a create or replace.
+    /// Parses and validates the body of a create or replace request.
     pub fn parse(body: &[u8]) -> Result<User, DefinitionError> {
-        let user: User = serde_json::from_slice(body).map_err(misread)?;
+        let user: User = serde_json::from_slice(body).map_err(invalid_body)?;
         check_name(&user.id)?;
         Ok(user)
     }
 }
 
-/// What a permission allows.
+/// The operations that a permission allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PermissionMode {
-    /// Reads and queries.
+    /// Allows reads and queries.
     Read,
-    /// Everything.
+    /// Allows all operations on the resource.
     All,
 }
 
-/// The member `permissionMode`, given back as it was sent: Python writes `read`, JavaScript writes
-/// `Read`, and each compares the answer with its own word.
+/// The `permissionMode` property as it was sent: Python writes `read`, JavaScript writes `Read`, and each
+/// client compares the response with its own spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PermissionModeText {
-    word: String,
+    text: String,
     mode: PermissionMode,
 }
 
 impl PermissionModeText {
-    /// What the word means.
+    /// The mode that the text means.
     pub fn mode(&self) -> PermissionMode {
         self.mode
     }
@@ -69,19 +69,19 @@ impl PermissionModeText {
 impl TryFrom<String> for PermissionModeText {
     type Error = String;
 
-    fn try_from(word: String) -> Result<PermissionModeText, String> {
+    fn try_from(text: String) -> Result<PermissionModeText, String> {
         let mode = match () {
-            () if word.eq_ignore_ascii_case("read") => PermissionMode::Read,
-            () if word.eq_ignore_ascii_case("all") => PermissionMode::All,
-            () => return Err(format!("'{word}' is no permission mode, expected 'Read' or 'All'")),
+            () if text.eq_ignore_ascii_case("read") => PermissionMode::Read,
+            () if text.eq_ignore_ascii_case("all") => PermissionMode::All,
+            () => return Err(format!("'{text}' is no permission mode, expected 'Read' or 'All'")),
         };
-        Ok(PermissionModeText { word, mode })
+        Ok(PermissionModeText { text, mode })
     }
 }
 
 impl From<PermissionModeText> for String {
-    fn from(stated: PermissionModeText) -> String {
-        stated.word
+    fn from(value: PermissionModeText) -> String {
+        value.text
     }
 }
 
@@ -89,34 +89,34 @@ impl From<PermissionModeText> for String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permission {
-    /// The permission's name.
+    /// The name of the permission.
     #[serde(default)]
     pub id: String,
-    /// What it allows.
+    /// The operations that it allows.
     pub permission_mode: PermissionModeText,
-    /// On what: a link, by names or by ids.
+    /// The link of the resource, by names or by ids.
     pub resource: String,
-    /// On one logical partition only.
+    /// The logical partition to which it is restricted, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_partition_key: Option<Vec<Value>>,
-    /// What the service adds to everything.
+    /// The system properties of the permission.
     #[serde(flatten)]
     pub system: SystemProperties,
-    /// What the user sends in `authorization`, URL-encoded.
+    /// The resource token that the user sends in `authorization`, URL-encoded.
     #[serde(rename = "_token", default)]
     pub token: String,
 }
 
 impl Permission {
-    /// Reads and checks the body of a create or replace.
+    /// Parses and validates the body of a create or replace request.
     pub fn parse(body: &[u8]) -> Result<Permission, DefinitionError> {
-        let permission: Permission = serde_json::from_slice(body).map_err(misread)?;
+        let permission: Permission = serde_json::from_slice(body).map_err(invalid_body)?;
         check_name(&permission.id)?;
         Ok(permission)
     }
 }
 
-fn misread(error: serde_json::Error) -> DefinitionError {
+fn invalid_body(error: serde_json::Error) -> DefinitionError {
     DefinitionError { message: format!("{INVALID_INPUT}. {error}") }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_is_read_in_any_case_and_given_back_as_sent() {
+    fn a_permission_mode_is_read_in_any_case_and_returned_as_sent() {
         for (word, mode) in [
             ("Read", PermissionMode::Read),
             ("read", PermissionMode::Read),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_bodies_are_refused() {
+    fn invalid_bodies_are_rejected() {
         for body in [
             "",
             "{}",

@@ -125,7 +125,7 @@ impl QuerySchema {
     }
 }
 
-/// What one run of a query takes from the outside world.
+/// What one run of a query takes from the outside context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryContext {
     /// The current time, in ticks of 100 ns since the Unix epoch.

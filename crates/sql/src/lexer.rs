@@ -14,13 +14,13 @@ pub const QUERY_TEXT_BYTES_MAX: usize = 512 * 1024;
 
 /// A token and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Spanned {
+pub(crate) struct SpannedToken {
     pub(crate) token: Token,
     pub(crate) span: Span,
 }
 
 /// Splits `text` into tokens.
-pub(crate) fn tokenize(text: &str) -> Result<Vec<Spanned>, SqlError> {
+pub(crate) fn tokenize(text: &str) -> Result<Vec<SpannedToken>, SqlError> {
     if text.len() > QUERY_TEXT_BYTES_MAX {
         let message = format!(
             "the query text is {} bytes long; at most {QUERY_TEXT_BYTES_MAX} are allowed",
@@ -35,7 +35,7 @@ pub(crate) fn tokenize(text: &str) -> Result<Vec<Spanned>, SqlError> {
         let start = lexer.at;
         let token = lexer.token()?;
         let last = token.is_end();
-        tokens.push(Spanned { token, span: Span { start, end: lexer.at } });
+        tokens.push(SpannedToken { token, span: Span { start, end: lexer.at } });
         if last {
             return Ok(tokens);
         }

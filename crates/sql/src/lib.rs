@@ -25,17 +25,17 @@ mod work_budget;
 
 pub use access_path::{AccessPath, PartitionKeyFilter};
 pub use bind::check_computed_property;
+pub use bound::{InputOrder, RowOrigin};
 pub use context::{
     ComputedProperty, DistanceFunction, FullTextLanguage, GeometryKind, QueryContext, QuerySchema,
     VectorPolicy,
 };
 pub use error::SqlError;
-pub use execution::{
-    HashableValue, InputDemand, InputOrder, QueryExecution, RowOrigin, UnmergedRow, run_reference,
-};
+pub use evaluate::{InputDemand, UnmergedRow};
+pub use execution::{QueryExecution, run_reference};
 pub use lexer::QUERY_TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_query};
 pub use plan::{Feature, PlanError, SupportedFeatures};
 pub use statement::{PatchCondition, Statement};
 pub use token::Span;
-pub use value::{Number, Object, Value};
+pub use value::{HashableValue, Number, Object, Value};

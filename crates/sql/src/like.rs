@@ -18,12 +18,12 @@ pub(crate) enum LikePattern {
     /// `%text%`
     Contains(SmolStr),
     /// Everything else.
-    Pieces(Vec<Piece>),
+    Elements(Vec<PatternElement>),
 }
 
 /// One piece of a pattern.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum PatternElement {
     /// This character.
     Character(char),
     /// `_`
@@ -37,20 +37,25 @@ pub(crate) enum Piece {
 impl LikePattern {
     /// Compiles `pattern`.
     pub(crate) fn new(pattern: &str, escape: Option<char>) -> LikePattern {
-        let pieces = pieces(pattern, escape);
-        let literal = |pieces: &[Piece]| -> Option<SmolStr> {
-            pieces.iter().map(|piece| if let Piece::Character(c) = piece { Some(*c) } else { None }).collect()
+        let pieces = elements(pattern, escape);
+        let literal = |pieces: &[PatternElement]| -> Option<SmolStr> {
+            pieces
+                .iter()
+                .map(|piece| if let PatternElement::Character(c) = piece { Some(*c) } else { None })
+                .collect()
         };
         if let Some(text) = literal(&pieces) {
             return LikePattern::Exact(text);
         }
         let simple = match &pieces[..] {
-            [Piece::AnyRun, middle @ .., Piece::AnyRun] => literal(middle).map(LikePattern::Contains),
-            [Piece::AnyRun, rest @ ..] => literal(rest).map(LikePattern::Suffix),
-            [start @ .., Piece::AnyRun] => literal(start).map(LikePattern::Prefix),
+            [PatternElement::AnyRun, middle @ .., PatternElement::AnyRun] => {
+                literal(middle).map(LikePattern::Contains)
+            }
+            [PatternElement::AnyRun, rest @ ..] => literal(rest).map(LikePattern::Suffix),
+            [start @ .., PatternElement::AnyRun] => literal(start).map(LikePattern::Prefix),
             _ => None,
         };
-        simple.unwrap_or(LikePattern::Pieces(pieces))
+        simple.unwrap_or(LikePattern::Elements(pieces))
     }
 
     /// Whether all of `text` matches. Cost grows with text times pattern at worst.
@@ -60,14 +65,14 @@ impl LikePattern {
             LikePattern::Prefix(start) => text.starts_with(start.as_str()),
             LikePattern::Suffix(end) => text.ends_with(end.as_str()),
             LikePattern::Contains(middle) => text.contains(middle.as_str()),
-            LikePattern::Pieces(pieces) => matches_pieces(pieces, text),
+            LikePattern::Elements(pieces) => matches_pieces(pieces, text),
         }
     }
 
     /// How many pieces are tried at each place of a text: none for the shapes that need no walk.
-    pub(crate) fn pieces_len(&self) -> usize {
+    pub(crate) fn elements_len(&self) -> usize {
         match self {
-            LikePattern::Pieces(pieces) => pieces.len(),
+            LikePattern::Elements(pieces) => pieces.len(),
             _ => 0,
         }
     }
@@ -77,15 +82,15 @@ impl LikePattern {
         match self {
             LikePattern::Exact(text) | LikePattern::Prefix(text) => text.clone(),
             LikePattern::Suffix(_) | LikePattern::Contains(_) => SmolStr::default(),
-            LikePattern::Pieces(pieces) => pieces
+            LikePattern::Elements(pieces) => pieces
                 .iter()
-                .map_while(|piece| if let Piece::Character(c) = piece { Some(*c) } else { None })
+                .map_while(|piece| if let PatternElement::Character(c) = piece { Some(*c) } else { None })
                 .collect(),
         }
     }
 }
 
-fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
+fn elements(pattern: &str, escape: Option<char>) -> Vec<PatternElement> {
     let characters: Vec<char> = pattern.chars().collect();
     let mut pieces = Vec::with_capacity(characters.len());
     let mut at = 0;
@@ -94,15 +99,15 @@ fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
         pieces.push(match character {
             _ if Some(character) == escape && at < characters.len() => {
                 at += 1;
-                Piece::Character(characters[at - 1])
+                PatternElement::Character(characters[at - 1])
             }
-            '_' => Piece::AnyOne,
+            '_' => PatternElement::AnyOne,
             '%' => {
                 // Two runs in a row are one.
-                if pieces.last() == Some(&Piece::AnyRun) {
+                if pieces.last() == Some(&PatternElement::AnyRun) {
                     continue;
                 }
-                Piece::AnyRun
+                PatternElement::AnyRun
             }
             '[' => match class(&characters[at..], escape) {
                 Some((class, length)) => {
@@ -110,16 +115,16 @@ fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
                     class
                 }
                 // A bracket that is never closed is a character like any other.
-                None => Piece::Character('['),
+                None => PatternElement::Character('['),
             },
-            _ => Piece::Character(character),
+            _ => PatternElement::Character(character),
         });
     }
     pieces
 }
 
 /// The class after an opening bracket, and how many characters it takes, closing bracket included.
-fn class(characters: &[char], escape: Option<char>) -> Option<(Piece, usize)> {
+fn class(characters: &[char], escape: Option<char>) -> Option<(PatternElement, usize)> {
     let negated = characters.first() == Some(&'^');
     let mut at = usize::from(negated);
     let first = at;
@@ -128,7 +133,7 @@ fn class(characters: &[char], escape: Option<char>) -> Option<(Piece, usize)> {
         let mut low = *characters.get(at)?;
         // A closing bracket right at the start is a member: an empty class would be useless.
         if low == ']' && at > first {
-            return Some((Piece::Class { ranges, negated }, at + 1));
+            return Some((PatternElement::Class { ranges, negated }, at + 1));
         }
         if Some(low) == escape {
             at += 1;
@@ -145,24 +150,24 @@ fn class(characters: &[char], escape: Option<char>) -> Option<(Piece, usize)> {
     }
 }
 
-fn matches_one(piece: &Piece, character: char) -> bool {
+fn matches_one(piece: &PatternElement, character: char) -> bool {
     match piece {
-        Piece::Character(expected) => *expected == character,
-        Piece::AnyOne => true,
-        Piece::AnyRun => false,
-        Piece::Class { ranges, negated } => {
+        PatternElement::Character(expected) => *expected == character,
+        PatternElement::AnyOne => true,
+        PatternElement::AnyRun => false,
+        PatternElement::Class { ranges, negated } => {
             ranges.iter().any(|(low, high)| (*low..=*high).contains(&character)) != *negated
         }
     }
 }
 
 /// Tries the shortest run for each `%` and lengthens only the last one met: earlier ones cannot help.
-fn matches_pieces(pieces: &[Piece], text: &str) -> bool {
+fn matches_pieces(pieces: &[PatternElement], text: &str) -> bool {
     let mut rest = text.chars();
     let mut at = 0;
     let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
     loop {
-        if pieces.get(at) == Some(&Piece::AnyRun) {
+        if pieces.get(at) == Some(&PatternElement::AnyRun) {
             at += 1;
             retry = Some((at, rest.clone()));
             continue;

@@ -8,12 +8,11 @@ use smol_str::SmolStr;
 
 use crate::access_path::{AccessPath, PartitionKeyFilter};
 use crate::ast::{OrderBy, Query};
-use crate::bind::{Unbound, bind};
-use crate::bound::{Code, Origin, Pipeline};
+use crate::bind::{MissingParameter, bind};
+use crate::bound::{BoundExpression, InputOrder, Pipeline, PipelineInput, RowOrigin};
 use crate::context::{QueryContext, QuerySchema};
 use crate::error::{SqlError, code};
-use crate::evaluate::{Frame, World};
-use crate::execution::{self, InputOrder, RowOrigin};
+use crate::evaluate::{EvaluationContext, Frame};
 use crate::functions::aggregate::Aggregate;
 use crate::parser::{parse_condition, parse_query};
 use crate::value::Value;
@@ -35,7 +34,7 @@ impl Statement {
         parameters: &[(SmolStr, Value)],
         schema: &QuerySchema,
     ) -> Result<Statement, SqlError> {
-        Statement::with(text, parameters, schema, Unbound::Refuse)
+        Statement::with(text, parameters, schema, MissingParameter::Reject)
     }
 
     /// Like [`Statement::prepare`], for a statement that will only be planned: parameters outside
@@ -45,14 +44,14 @@ impl Statement {
         parameters: &[(SmolStr, Value)],
         schema: &QuerySchema,
     ) -> Result<Statement, SqlError> {
-        Statement::with(text, parameters, schema, Unbound::Defer)
+        Statement::with(text, parameters, schema, MissingParameter::Defer)
     }
 
     fn with(
         text: &str,
         parameters: &[(SmolStr, Value)],
         schema: &QuerySchema,
-        unbound: Unbound,
+        unbound: MissingParameter,
     ) -> Result<Statement, SqlError> {
         let query = parse_query(text)?;
         let pipeline = bind(&query, parameters, schema, unbound).map_err(|error| error.located_in(text))?;
@@ -92,9 +91,9 @@ impl Statement {
     /// Whether rows of several partitions have to be merged, and not just put one after the other.
     pub fn needs_merge(&self) -> bool {
         let merges = |pipeline: &Pipeline| pipeline.grouping.is_some() || pipeline.distinct;
-        let inner = match &self.pipeline.origin {
-            Origin::Rows(inner) => merges(inner),
-            Origin::Outer | Origin::Documents => false,
+        let inner = match &self.pipeline.input {
+            PipelineInput::Rows(inner) => merges(inner),
+            PipelineInput::Outer | PipelineInput::Documents => false,
         };
         inner
             || merges(&self.pipeline)
@@ -105,9 +104,9 @@ impl Statement {
 
     /// What each row is made of.
     pub fn row_origin(&self) -> RowOrigin {
-        match &self.pipeline.origin {
-            Origin::Outer => RowOrigin::AllDocuments,
-            Origin::Documents | Origin::Rows(_) => execution::row_origin(&self.pipeline),
+        match &self.pipeline.input {
+            PipelineInput::Outer => RowOrigin::AllDocuments,
+            PipelineInput::Documents | PipelineInput::Rows(_) => self.pipeline.row_origin(),
         }
     }
 
@@ -118,7 +117,7 @@ impl Statement {
 
     /// Whether rows come out while documents still go in.
     pub fn is_streaming(&self, order: InputOrder) -> bool {
-        execution::is_streaming(&self.pipeline, order)
+        self.pipeline.is_streaming(order)
     }
 
     /// Whether each row is a stored document, unchanged: `SELECT *` or `SELECT VALUE alias` over the
@@ -127,7 +126,7 @@ impl Statement {
         self.reads_documents_directly()
             && !self.pipeline.distinct
             && self.pipeline.grouping.is_none()
-            && matches!(self.pipeline.projection, Code::Source { up: 0 })
+            && matches!(self.pipeline.projection, BoundExpression::Source { up: 0 })
     }
 
     /// Whether the result depends only on how many documents WHERE accepts. They need not be looked
@@ -138,8 +137,8 @@ impl Statement {
             && grouping.single
             && grouping.aggregates.iter().all(|(aggregate, argument)| {
                 let always_defined = match argument {
-                    Code::Source { .. } => true,
-                    Code::Constant(value) => value.is_defined(),
+                    BoundExpression::Source { .. } => true,
+                    BoundExpression::Constant(value) => value.is_defined(),
                     _ => false,
                 };
                 *aggregate == Aggregate::Count && always_defined
@@ -148,7 +147,7 @@ impl Statement {
 
     /// One row per document: FROM names the container and nothing else.
     fn reads_documents_directly(&self) -> bool {
-        matches!(self.pipeline.origin, Origin::Documents) && self.pipeline.sources.is_empty()
+        matches!(self.pipeline.input, PipelineInput::Documents) && self.pipeline.sources.is_empty()
     }
 
     /// Rows that OFFSET skips.
@@ -170,7 +169,7 @@ impl Statement {
 /// A condition on one document: the `from c where …` of a patch.
 #[derive(Debug)]
 pub struct PatchCondition {
-    filter: Code,
+    filter: BoundExpression,
     schema: QuerySchema,
 }
 
@@ -179,8 +178,9 @@ impl PatchCondition {
     pub fn parse(text: &str) -> Result<PatchCondition, SqlError> {
         let query = parse_condition(text)?;
         let schema = QuerySchema::default();
-        let pipeline = bind(&query, &[], &schema, Unbound::Refuse).map_err(|error| error.located_in(text))?;
-        let whole = matches!(pipeline.origin, Origin::Documents) && pipeline.sources.is_empty();
+        let pipeline =
+            bind(&query, &[], &schema, MissingParameter::Reject).map_err(|error| error.located_in(text))?;
+        let whole = matches!(pipeline.input, PipelineInput::Documents) && pipeline.sources.is_empty();
         match pipeline.filter {
             Some(filter) if whole => Ok(PatchCondition { filter, schema }),
             _ => {
@@ -192,9 +192,9 @@ impl PatchCondition {
 
     /// Whether it holds for `document`. What cannot be evaluated does not hold.
     pub fn is_met_by(&self, document: &Value, context: &QueryContext) -> bool {
-        let world = World::new(*context, &self.schema);
-        let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &world);
-        holds && world.check().is_ok()
+        let context = EvaluationContext::new(*context, &self.schema);
+        let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &context);
+        holds && context.check().is_ok()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::value::Value;
 
 /// What a run may do before it has seen any document: a fraction of a second, and some hundred
 /// megabytes at the very worst.
-pub(crate) const EFFORT_MAX: u64 = 20_000_000;
+pub(crate) const WORK_UNITS_MAX: u64 = 20_000_000;
 
 /// What each document adds to that, so that a query over many documents may look at all of them.
 const EFFORT_PER_DOCUMENT: u64 = 200;
@@ -27,15 +27,15 @@ const GROUP_UNITS: u64 = 32;
 
 /// The effort of one run.
 #[derive(Debug)]
-pub(crate) struct Effort {
+pub(crate) struct WorkBudget {
     left: Cell<u64>,
     spent: Cell<u64>,
 }
 
-impl Effort {
+impl WorkBudget {
     /// The effort of a run that has done nothing.
-    pub(crate) fn new() -> Effort {
-        Effort { left: Cell::new(EFFORT_MAX), spent: Cell::new(0) }
+    pub(crate) fn new() -> WorkBudget {
+        WorkBudget { left: Cell::new(WORK_UNITS_MAX), spent: Cell::new(0) }
     }
 
     /// Notes `units` of work; says whether more may follow. Once it may not, it never may again.
@@ -65,7 +65,7 @@ impl Effort {
 
     /// Notes the work of handing `value` to a function or getting it from one: its text or its
     /// elements, not what they hold. `weight` says how much more than a look each of them takes.
-    pub(crate) fn spend_on_surface(&self, value: &Value, weight: u64) {
+    pub(crate) fn spend_on_scan(&self, value: &Value, weight: u64) {
         match value {
             Value::String(text) => self.spend(length_units(text.len()).saturating_mul(weight)),
             Value::Array(elements) => self.spend(count_units(elements.len()).saturating_mul(weight)),
@@ -89,7 +89,7 @@ impl Effort {
     }
 
     /// Notes the work of holding on to `value`: a place for it, and going through it later.
-    pub(crate) fn spend_on_kept(&self, value: &Value) -> bool {
+    pub(crate) fn spend_on_retained(&self, value: &Value) -> bool {
         self.spend(KEPT_UNITS) && self.spend_on(value)
     }
 
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn exhaustion_is_for_good() {
-        let effort = Effort::new();
-        assert!(effort.spend(EFFORT_MAX - 1));
+        let effort = WorkBudget::new();
+        assert!(effort.spend(WORK_UNITS_MAX - 1));
         effort.allow_document();
         assert!(effort.spend(EFFORT_PER_DOCUMENT));
         assert!(!effort.spend(1));
         effort.allow_document();
         assert!(effort.is_exhausted() && !effort.spend(0) && effort.check().is_err());
-        assert_eq!(effort.spent(), EFFORT_MAX + EFFORT_PER_DOCUMENT);
+        assert_eq!(effort.spent(), WORK_UNITS_MAX + EFFORT_PER_DOCUMENT);
     }
 
     #[test]
@@ -163,14 +163,14 @@ mod tests {
         for _ in 0..60 {
             value = Value::array([value.clone(), value]);
         }
-        assert!(!Effort::new().spend_on(&value));
+        assert!(!WorkBudget::new().spend_on(&value));
     }
 
     fn rows(text: &str, document: &str) -> Result<usize, &'static str> {
         let document = crate::value::parse(document.as_bytes()).unwrap();
         let statement = Statement::prepare(text, &[], &QuerySchema::default()).map_err(|error| error.code)?;
         let mut run = QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
-        run.limit_effort(1_000_000);
+        run.limit_work(1_000_000);
         run.push(&document).map_err(|error| error.code)?;
         run.finish().map(|rows| rows.len()).map_err(|error| error.code)
     }

@@ -1,6 +1,7 @@
-//! The account key.
+//! The account key and the HMAC-SHA256 signatures made with it.
 //!
-//! In: base64 text. Out: signatures over bytes. What the bytes are is `payload`'s affair.
+//! Input: the key as base64 text. Output: signatures of bytes. Which bytes are signed is decided in
+//! `payload`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,23 +13,23 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// The key every Cosmos DB emulator has, and every test suite expects. It protects nothing.
+/// The well-known key of every Cosmos DB emulator. It protects nothing.
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// An account key, ready to sign.
+/// An account key, ready for signing.
 ///
-/// Holds the hash with the key already mixed in, so that a signature costs only its own text.
+/// Holds the hash state after the key has been absorbed, so that signing costs only the text.
 #[derive(Clone)]
 pub struct AccountKey(Hmac<Sha256>);
 
-/// Text that is not a key.
+/// The error of a text that is not a base64 key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an account key is base64 text, and not empty")]
 pub struct AccountKeyError;
 
 impl AccountKey {
-    /// Reads a key as the portal shows it.
+    /// Reads a key as the Azure portal shows it.
     pub fn from_base64(text: &str) -> Result<AccountKey, AccountKeyError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|_| AccountKeyError)?;
         if bytes.is_empty() {
@@ -37,7 +38,7 @@ impl AccountKey {
         Hmac::new_from_slice(&bytes).map(AccountKey).map_err(|_| AccountKeyError)
     }
 
-    /// Signs bytes that are nobody else's business, such as a permission's token.
+    /// Signs any bytes, such as the content of a resource token.
     ///
     /// Cost: linear in the bytes, without an allocation.
     pub fn sign_bytes(&self, bytes: &[u8]) -> Signature {
@@ -55,17 +56,17 @@ impl FromStr for AccountKey {
     }
 }
 
-/// Never the key itself.
+/// Does not print the key.
 impl fmt::Debug for AccountKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
-/// Of a character that is not one of base64's; no sextet has this bit.
+/// The value in [`SEXTETS`] of a character outside the base64 alphabet; no sextet has this bit.
 const NO_SEXTET: u8 = 0x80;
 
-/// The six bits each character of base64 stands for.
+/// The six bits that each base64 character stands for.
 const SEXTETS: [u8; 256] = {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut sextets = [NO_SEXTET; 256];
@@ -77,22 +78,20 @@ const SEXTETS: [u8; 256] = {
     sextets
 };
 
-/// 256 bits that only someone with the key could have made. Comparing two takes the same time
-/// wherever they differ.
+/// A 256-bit HMAC. Comparing two takes the same time wherever they differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature([u8; 32]);
 
 impl Signature {
-    /// Reads base64; `None` for text of another length or alphabet.
+    /// Reads base64 text; `None` if the length or the alphabet is wrong.
     pub fn from_base64(text: &str) -> Option<Signature> {
         Signature::from_base64_bytes(text.as_bytes().try_into().ok()?)
     }
 
-    /// The same, for text that is already known to have the right length: 44 characters are 32 bytes
-    /// and no more.
+    /// Reads base64 text of 44 characters, which encode 32 bytes and one padding character.
     ///
-    /// Every request passes here, and a length that is known leaves little to decide: eleven times four
-    /// characters, the very last of which is padding.
+    /// By hand because every request passes here: with a known length, decoding is eleven groups of four
+    /// characters, which is faster than the general decoder.
     pub(super) fn from_base64_bytes(text: &[u8; 44]) -> Option<Signature> {
         let mut text = *text;
         if std::mem::replace(&mut text[43], b'A') != b'=' {
@@ -106,12 +105,12 @@ impl Signature {
             unknown |= a | b | c | d;
             *three = [a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d];
         }
-        // What is left over of the last character has to be nothing.
+        // The unused bits of the last character must be zero.
         let is_whole = unknown & NO_SEXTET == 0 && bytes[32] == 0;
         if is_whole { bytes.first_chunk().copied().map(Signature) } else { None }
     }
 
-    /// The form tokens carry.
+    /// The base64 form that tokens carry.
     pub fn to_base64(self) -> String {
         STANDARD.encode(self.0)
     }
@@ -120,7 +119,8 @@ impl Signature {
 impl PartialEq for Signature {
     fn eq(&self, other: &Signature) -> bool {
         let (own, others) = (self.0.as_chunks::<8>().0, other.0.as_chunks::<8>().0);
-        // All differences of all words, looked at once: where one is takes no time of its own.
+        // By hand: all words are combined before one comparison, so that the time does not depend on where
+        // they differ.
         let difference =
             |(one, two): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*two);
         own.iter().zip(others).map(difference).fold(0, |all, one| all | one).ct_eq(&0).into()
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_does_not_print_itself() {
+    fn debug_output_does_not_contain_the_key() {
         let key = AccountKey::from_base64(EMULATOR_KEY).expect("a key");
         assert_eq!(format!("{key:?}"), "Key(..)");
     }

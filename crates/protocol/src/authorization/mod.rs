@@ -1,13 +1,13 @@
-//! Who is asking: signatures and tokens.
+//! Authentication of requests: the `authorization` header, signatures and tokens.
 //!
-//! In: the `authorization` header, the parts of a request that are signed, a [`AccountKey`]. Out: a
-//! [`AuthorizationToken`] of one of three kinds, a signature, or whether one is right. Checking the date, and
-//! what a resource token or a principal may do, is left to the gateway: both need a clock or a
-//! catalog.
+//! Input: the header, the parts of a request that are signed, an [`AccountKey`]. Output: an
+//! [`AuthorizationToken`] of one of three kinds, a signature, or whether a signature is right. Checking the
+//! date, and the rights of a resource token or an Entra ID principal, is left to the server, which has a
+//! clock and a catalog.
 
-mod key; // the account key, and what it signs
-mod payload; // the five lines
-mod token; // the header's text
+mod key; // the account key and its signatures
+mod payload; // the string to sign
+mod token; // the header
 
 pub use key::{AccountKey, AccountKeyError, EMULATOR_KEY, Signature};
 pub use payload::{SignaturePayload, SignedTarget, sign, signed_targets, string_to_sign, verify};

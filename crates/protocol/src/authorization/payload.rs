@@ -1,7 +1,7 @@
-//! The five lines that are signed, and which five a request may have meant.
+//! The string to sign, and the variants of it that clients use for one request.
 //!
-//! In: verb, path and dates. Out: the text, its signature, or whether a signature fits. Clients
-//! differ in how they name a resource, so one path can be signed in several ways.
+//! Input: verb, path and dates. Output: the text, its signature, or whether a signature is right. Clients
+//! differ in how they name a resource, so that one path can be signed in several ways.
 
 use std::borrow::Cow;
 use std::{fmt, iter};
@@ -10,13 +10,13 @@ use super::key::{AccountKey, Signature};
 use crate::resource_id::DatabaseRid;
 use crate::resource_path::{ResourcePath, ResourceType};
 
-/// What is signed: five lines, of which three are in lower case. Its text form is the string to
-/// sign, which the answer to a wrong signature quotes.
+/// The string to sign: five lines, of which three are in lower case. `Display` writes it; the response to a
+/// wrong signature quotes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignaturePayload<'a> {
     /// The HTTP method, in any case.
     pub verb: &'a str,
-    /// What is addressed.
+    /// The resource type and the link that are signed.
     pub target: SignedTarget<'a>,
     /// The `x-ms-date` header; empty when there is none.
     pub x_date: &'a str,
@@ -24,27 +24,27 @@ pub struct SignaturePayload<'a> {
     pub date: &'a str,
 }
 
-/// The resource of a signature.
+/// The resource that a signature covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedTarget<'a> {
-    /// The word of its type, empty for the account.
+    /// The path segment of its type, such as `docs`; empty for the account.
     pub resource_type: &'a str,
-    /// Its link, by names in their own case, or its lower-cased `_rid`.
+    /// The link by names in their original case, or the lower-cased `_rid`.
     pub link: Cow<'a, str>,
 }
 
-/// Bytes of a payload that are signed from the stack: all but the longest ids.
+/// The longest payload that is assembled on the stack; only very long ids exceed it.
 const STACK_BYTES_MAX: usize = 512;
 
 impl SignaturePayload<'_> {
-    /// The signature of this text.
+    /// Signs the payload with the account key.
     ///
     /// Cost: linear in the text; only a text beyond `STACK_BYTES_MAX` is allocated.
     pub fn sign(&self, key: &AccountKey) -> Signature {
         let lines = self.lines();
         let length = lines.iter().map(|(line, _)| line.len() + 1).sum();
         let (mut stack, mut heap) = ([0; STACK_BYTES_MAX], Vec::new());
-        // One piece in one buffer: a hash fed line by line spends more on its own buffering.
+        // The text is assembled first: updating the hash line by line costs more in its own buffering.
         let text = match stack.get_mut(..length) {
             Some(text) => text,
             None => {
@@ -79,7 +79,7 @@ impl SignaturePayload<'_> {
     }
 }
 
-/// How a line is signed.
+/// Whether a line is signed in lower case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Lower,
@@ -111,10 +111,10 @@ pub fn sign(key: &AccountKey, verb: &str, resource_type: &str, link: &str, x_dat
     super::token::master_header(signature)
 }
 
-/// Every way in which some client signs this path, likeliest first.
+/// Every variant in which some client signs this path, the likeliest first.
 ///
-/// Cost: none for the first unless some id has escapes; nearly every request is settled by it, so the
-/// others are found out only when asked for.
+/// Cost: the first variant costs nothing unless an id has escapes. It is right for nearly every request, so
+/// the others are computed lazily.
 pub fn signed_targets<'a>(path: &ResourcePath<'a>) -> impl Iterator<Item = SignedTarget<'a>> {
     let kind = path.resource_type();
     let target = |resource_type, link| SignedTarget { resource_type, link };
@@ -126,14 +126,16 @@ pub fn signed_targets<'a>(path: &ResourcePath<'a>) -> impl Iterator<Item = Signe
     let escaped = iter::once_with(move || {
         path.raw().contains('%').then(|| target(kind.path_segment(), Cow::Borrowed(path.raw_link())))
     });
-    // An offer has no name, so its id is the first guess; elsewhere it is the second.
+    // Offers have no names, so the `_rid` is the likeliest link for them and the second likeliest for other
+    // resources.
     let is_offer = kind == ResourceType::Offer;
     let offer = iter::once_with(move || if is_offer { by_id() } else { None });
     let by_id = iter::once_with(move || if is_offer { None } else { by_id() });
     operation.chain(offer.chain(by_name).chain(by_id).chain(escaped).flatten())
 }
 
-/// The first of [`signed_targets`], without the others in tow: nearly every request is settled by it.
+/// The first of [`signed_targets`], computed without the others because it is right for nearly every
+/// request.
 pub(super) fn likeliest_target<'a>(path: &ResourcePath<'a>) -> SignedTarget<'a> {
     let kind = path.resource_type();
     match kind {
@@ -144,8 +146,8 @@ pub(super) fn likeliest_target<'a>(path: &ResourcePath<'a>) -> SignedTarget<'a> 
     }
 }
 
-/// The `_rid` that stands for the whole link where a path can be one of ids: the last one, in lower
-/// case. The client in Python judges by the database's segment alone, so that is what counts.
+/// The lower-cased `_rid` that some clients sign in place of the link when the path uses ids. The Python
+/// client decides by the database segment alone, and so does this function.
 fn signed_id(path: &ResourcePath<'_>) -> Option<String> {
     let is_offer = path.resource_type() == ResourceType::Offer;
     if !is_offer && path.database()?.parse::<DatabaseRid>().is_err() {
@@ -155,7 +157,7 @@ fn signed_id(path: &ResourcePath<'_>) -> Option<String> {
     Some(last.to_ascii_lowercase())
 }
 
-/// What is done to a container is signed as the container.
+/// The link of the container, which is what clients sign for operations on a container.
 fn signed_container(path: &ResourcePath<'_>) -> Option<String> {
     if path.resource_type() != ResourceType::Operation {
         return None;
@@ -163,11 +165,11 @@ fn signed_container(path: &ResourcePath<'_>) -> Option<String> {
     Some(format!("dbs/{}/colls/{}", path.database()?, path.container()?))
 }
 
-/// Whether `signature` is right for this request, read in any of the ways clients sign. The first
-/// payload comes back as an error, for the answer to quote.
+/// Whether `signature` is right for this request in any variant. Otherwise returns the first payload as the
+/// error, for the response to quote.
 ///
-/// Cost: one hash of the payload for a right signature, up to four for a wrong one. Signatures are
-/// compared in constant time.
+/// Cost: one hash for a right signature, up to four for a wrong one. Signatures are compared in constant
+/// time.
 pub fn verify<'a>(
     key: &AccountKey,
     signature: &Signature,

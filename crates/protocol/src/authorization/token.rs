@@ -1,7 +1,7 @@
-//! The text of the `authorization` header.
+//! Parsing and writing the `authorization` header.
 //!
-//! In: the header as any client encodes it. Out: a [`AuthorizationToken`]. Whether it is right is another
-//! question.
+//! Input: the header in the encoding of any client. Output: an [`AuthorizationToken`]. Verifying it is left
+//! to the caller.
 
 use std::borrow::Cow;
 
@@ -10,54 +10,54 @@ use thiserror::Error;
 
 use super::key::Signature;
 
-/// What the header carries.
+/// The token in the `authorization` header, by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorizationToken {
-    /// Signed with an account key.
+    /// A signature made with an account key.
     Master {
-        /// The signature.
+        /// The signature of the request.
         signature: Signature,
     },
-    /// Issued by Microsoft Entra ID.
+    /// A token issued by Microsoft Entra ID.
     Aad {
-        /// The JSON web token, as it came.
+        /// The JSON web token as it was sent.
         jwt: String,
     },
-    /// Issued with a permission.
+    /// A resource token, issued with a permission.
     Resource {
-        /// The whole token, decoded: the permission's `_token`.
+        /// The whole decoded token, which equals the permission's `_token`.
         token: String,
     },
 }
 
-/// Why a header is not a token.
+/// The error of a malformed `authorization` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AuthorizationTokenError {
-    /// It does not decode to text.
+    /// The header does not decode to text.
     #[error("the authorization token is not valid URL-encoded text")]
     NotText,
-    /// It lacks one of its three parts.
+    /// The type, the version or the signature is missing.
     #[error("the authorization token must have the parts type, ver and sig")]
     MissingPart,
-    /// A type nobody issues.
+    /// The token type is unknown.
     #[error("the authorization token's type is none of master, resource and aad")]
     UnknownType,
-    /// A version of a format unknown here.
+    /// The token version is unknown.
     #[error("the authorization token's version is not 1.0")]
     UnknownVersion,
-    /// The signature cannot be one.
+    /// The signature is not 256 bits in base64.
     #[error("the authorization token's signature is not the base64 form of 256 bits")]
     BadSignature,
-    /// The JSON web token cannot be one.
+    /// The JSON web token does not have three parts.
     #[error("the authorization token's signature is not a JSON web token of three parts")]
     BadJwt,
 }
 
 impl AuthorizationToken {
-    /// Reads the header. All encodings in use are taken: everything escaped, only what must be,
-    /// nothing at all.
+    /// Parses the header in any encoding in use: everything escaped, only the necessary characters, or
+    /// nothing.
     ///
-    /// Cost: linear; a signed request allocates only when its encoding is an unusual one.
+    /// Cost: linear; a signed request allocates only if its encoding is an unusual one.
     pub fn parse(header: &str) -> Result<AuthorizationToken, AuthorizationTokenError> {
         let header = header.trim();
         if let Some(signature) = usual_signature(header) {
@@ -65,7 +65,7 @@ impl AuthorizationToken {
         }
         let text = percent_decode_str(header).decode_utf8().map_err(|_| AuthorizationTokenError::NotText)?;
         let (mut kind, mut version, mut signature) = (None, None, None);
-        // The signature comes last and may contain what separates the others.
+        // The signature comes last and may contain the separator of the others.
         for part in text.splitn(3, '&') {
             let (name, value) = part.split_once('=').ok_or(AuthorizationTokenError::MissingPart)?;
             match name {
@@ -101,15 +101,15 @@ impl AuthorizationToken {
     }
 }
 
-/// What stands before the signature in nearly every request, in the spellings of the clients.
+/// The beginning of the header in nearly every request, as the clients write it.
 const USUAL_STARTS: [&str; 3] =
     ["type%3Dmaster%26ver%3D1.0%26sig%3D", "type%3dmaster%26ver%3d1.0%26sig%3d", "type=master&ver=1.0&sig="];
 
-/// The signature of a header that begins as usual and goes on with 44 characters of base64; `None`
-/// leaves anything else, right or wrong, to the whole grammar.
+/// The signature of a header that starts with one of [`USUAL_STARTS`] and continues with 44 base64
+/// characters. `None` leaves all other headers to the general parser.
 ///
-/// Every request passes here. Decoding the whole header and splitting it costs ten times as much as
-/// comparing its start and decoding the signature in place.
+/// By hand because every request passes here: decoding and splitting the whole header costs ten times as
+/// much as comparing its beginning and decoding the signature in place.
 fn usual_signature(header: &str) -> Option<Signature> {
     let mut rest = USUAL_STARTS.iter().find_map(|start| header.strip_prefix(start))?.as_bytes();
     let mut base64 = [0; 44];
@@ -140,22 +140,21 @@ fn hex_digit(digit: u8) -> Option<u8> {
     }
 }
 
-/// Some form decoders turn the `+` of base64 into a space.
+/// Restores the `+` of base64, which some form decoders turn into a space.
 fn plus_for_space(text: &str) -> Cow<'_, str> {
     if text.contains(' ') { Cow::Owned(text.replace(' ', "+")) } else { Cow::Borrowed(text) }
 }
 
-/// The header of a request signed with an account key.
+/// The `authorization` header of a request signed with an account key.
 ///
-/// Every request passes here, so it is put together by hand: of what base64 is made of, three characters
-/// need an escape.
+/// By hand because every request passes here: only three base64 characters need an escape.
 pub(super) fn master_header(signature: Signature) -> String {
     let base64 = signature.to_base64();
-    // Room for a signature half of which is escaped; more would be a rare one, and grows.
+    // Enough capacity for a signature of which half is escaped; a rare longer one grows the string.
     let mut header = String::with_capacity(USUAL_STARTS[0].len() + 2 * base64.len());
     header.push_str(USUAL_STARTS[0]);
     let mut rest = base64.as_str();
-    // Runs of plain characters: copying one is cheaper than looking at each of its characters twice.
+    // Whole runs of plain characters are copied, which is cheaper than handling each character.
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'+' | b'/' | b'=')) {
         let (plain, escaped) = rest.split_at(at);
         header.push_str(plain);

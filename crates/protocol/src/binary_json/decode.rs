@@ -1,7 +1,7 @@
-//! Binary to text.
+//! Decoder: Cosmos binary JSON to JSON text.
 //!
-//! In: bytes from anyone. Out: JSON text, or what is wrong and where. One pass, writing as it
-//! reads; no tree is built.
+//! Input: untrusted bytes. Output: JSON text, or the error and its position. Decoding is one pass that
+//! writes text directly, without an intermediate tree.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,69 +12,70 @@ use super::text::{Appender, write_string};
 use super::{NESTING_MAX, markers as mark, strings};
 use crate::number::write_double;
 
-/// Binary JSON that cannot be read.
+/// The error of binary JSON that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("binary JSON: {kind} at byte {position}")]
 pub struct BinaryJsonError {
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: BinaryJsonErrorKind,
-    /// Where.
+    /// The byte offset of the error.
     pub position: usize,
 }
 
-/// What can be wrong with binary JSON.
+/// The kinds of errors in binary JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BinaryJsonErrorKind {
-    /// It does not start as binary JSON does.
+    /// The body does not start with the marker of binary JSON.
     #[error("the first byte is not 80")]
     NotBinary,
-    /// It ends within a value.
+    /// The body ends within a value.
     #[error("a value goes on past the end")]
     Truncated,
-    /// There is more than one value.
+    /// The body has more than one value.
     #[error("something follows the value")]
     Trailing,
-    /// A marker that stands for nothing.
+    /// A type marker is unknown.
     #[error("unknown marker {0:02X}")]
     UnknownMarker(u8),
-    /// A name that is not a string, or a number type that is not one.
+    /// A type marker is not allowed at this position, such as a property name that is not a string.
     #[error("marker {0:02X} does not belong here")]
     MisplacedMarker(u8),
-    /// A container whose contents do not add up to its length or count.
+    /// The contents of an array or object do not fit its length or count.
     #[error("contents do not fit the length or count")]
     Mismatch,
-    /// A string that is not UTF-8, or not what its packing allows.
+    /// A string is not UTF-8, or not what its encoding allows.
     #[error("a string that is not text")]
     NotText,
-    /// A number JSON does not have.
+    /// A number is infinite or NaN.
     #[error("a number that is not finite")]
     NotFinite,
-    /// A string of a dictionary that was not sent along.
+    /// A string refers to a user dictionary, which is never sent.
     #[error("a string of an unknown dictionary")]
     UnknownDictionary,
-    /// A reference that leads to no string, or to another reference.
+    /// A string reference leads to no string, or to another reference.
     #[error("a reference to something else than a string")]
     BadReference,
-    /// More levels than [`NESTING_MAX`].
+    /// Arrays and objects nest deeper than [`NESTING_MAX`].
     #[error("too many levels of nesting")]
     TooDeep,
-    /// Few bytes that stand for too much text.
+    /// Repeated references make the text much larger than the body.
     #[error("too much text for so few bytes")]
     TooLong,
 }
 
 use BinaryJsonErrorKind as Bad;
 
-/// A body may always become this much text, however short it is.
+/// The output size that is always allowed, however short the input is.
 const TEXT_BYTES_FREE: usize = 4 * 1024 * 1024;
-/// And this many times its length. Escapes cost a factor of six, so only references reach it.
+/// The largest ratio of output to input above that size. Escapes cost a factor of six, so only string
+/// references can exceed it.
 const TEXT_FACTOR_MAX: usize = 16;
 
-/// Rewrites binary JSON as text.
+/// Converts binary JSON to text.
 ///
-/// Cost: linear in input plus output. The output is at most 16 times the input or 4 MiB, whichever
-/// is more; beyond that the input is refused.
+/// Cost: linear in input plus output. The output is limited to 16 times the input or 4 MiB, whichever is
+/// more.
 pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BinaryJsonError> {
     if !super::is_binary(body) {
         return Err(BinaryJsonError { kind: Bad::NotBinary, position: 0 });
@@ -96,13 +97,13 @@ pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BinaryJsonError> {
 struct Decoder<'a> {
     body: &'a [u8],
     at: usize,
-    /// Where the innermost container ends.
+    /// Where the innermost array or object ends.
     end: usize,
     out: Vec<u8>,
     out_max: usize,
 }
 
-/// What a container holds, one after the other.
+/// Whether the entries are elements of an array or members of an object.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Array,
@@ -164,7 +165,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A container of one entry, which needs neither length nor count.
+    /// An array or object with one entry, which is encoded without length and count.
     fn single(&mut self, shape: Shape, depth: usize) -> Result<(), BinaryJsonError> {
         self.open(shape);
         self.entry(shape, depth)?;
@@ -172,7 +173,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A container with a length; `form` counts from the first marker of its kind.
+    /// An array or object with a length; `form` counts from the first marker of its kind.
     fn container(&mut self, shape: Shape, form: u8, depth: usize) -> Result<(), BinaryJsonError> {
         let start = self.at;
         let width = [1, 2, 4][usize::from(form % 3)];
@@ -231,8 +232,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A string that was written before. It must have been, and not be a reference itself: chains
-    /// could be long, and circles endless.
+    /// A string reference. It must point backwards to a string that is not a reference itself: chains could
+    /// be long, and cycles endless.
     fn referenced(&mut self, target: usize, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         let marker = self.body.get(target).copied().filter(|_| (1..start).contains(&target));
         match marker {
@@ -247,7 +248,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Any string but a reference.
+    /// Any string that is not a reference.
     fn own_string(&mut self, marker: u8, start: usize) -> Result<Cow<'a, str>, BinaryJsonError> {
         match marker {
             mark::SYSTEM_STRING..=mark::SYSTEM_STRING_LAST => {
@@ -330,7 +331,7 @@ impl<'a> Decoder<'a> {
         text.map(Cow::Owned).ok_or_else(|| self.bad(Bad::NotText, start))
     }
 
-    /// A number of a type, without its marker.
+    /// A number whose type marker has been read.
     fn number(&mut self, kind: u8, start: usize) -> Result<(), BinaryJsonError> {
         match kind {
             mark::U8 => {
@@ -382,14 +383,14 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Numbers of one type: the type, a count, the numbers.
+    /// An array of numbers of one type: the type, the count, the numbers.
     fn numbers(&mut self, marker: u8, start: usize) -> Result<(), BinaryJsonError> {
         let kind = self.byte()?;
         let count = self.length(if marker == mark::NUMBERS_1 { 1 } else { 2 })?;
         self.number_array(kind, count, start)
     }
 
-    /// Arrays of those: their marker, the type, how long each is, how many there are.
+    /// An array of such arrays: their marker, the type, the length of each, the count.
     fn number_arrays(&mut self, marker: u8, start: usize) -> Result<(), BinaryJsonError> {
         let (width, inner) =
             if marker == mark::NUMBER_ARRAYS_1 { (1, mark::NUMBERS_1) } else { (2, mark::NUMBERS_2) };
@@ -436,13 +437,13 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
-    /// A little-endian number of one to four bytes.
+    /// A little-endian unsigned integer of one to four bytes.
     fn length(&mut self, width: usize) -> Result<usize, BinaryJsonError> {
         let bytes = self.take(width)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
     }
 
-    /// The next bytes, which must all belong to the innermost container.
+    /// The next bytes, which must all lie within the innermost array or object.
     fn take(&mut self, length: usize) -> Result<&'a [u8], BinaryJsonError> {
         let end = self.at.checked_add(length).filter(|end| *end <= self.end);
         match end {
@@ -460,7 +461,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A 16-bit float: one bit of sign, five of exponent, ten of fraction.
+/// Converts a 16-bit float: one sign bit, five exponent bits, ten fraction bits.
 fn half_to_double(bits: u16) -> f64 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let fraction = f64::from(bits & 0x03FF);

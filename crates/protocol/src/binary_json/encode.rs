@@ -1,7 +1,7 @@
-//! Text to binary.
+//! Encoder: JSON text to Cosmos binary JSON.
 //!
-//! In: JSON text. Out: the same value in the subset the Rust client writes: small numbers as their
-//! own markers, other whole numbers in eight bytes, strings and containers with their lengths.
+//! Input: JSON text. Output: binary JSON in the subset that the Rust client writes: small numbers as single
+//! markers, other integers in eight bytes, strings, arrays and objects with their lengths.
 
 use std::fmt;
 
@@ -9,10 +9,9 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::markers as mark;
 
-/// Rewrites JSON text as binary. Whole numbers beyond 64 bits become doubles, as JSON readers have
-/// them.
+/// Converts JSON text to binary. Integers beyond 64 bits become doubles, as in other JSON readers.
 ///
-/// Cost: linear, plus one move of each container's bytes once its length is known.
+/// Cost: linear, plus one move of the bytes of each array and object once its length is known.
 pub fn from_text(text: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let mut out = Vec::with_capacity(text.len() + 16);
     out.push(mark::FORMAT);
@@ -22,7 +21,7 @@ pub fn from_text(text: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     Ok(out)
 }
 
-/// Writes whatever it is shown.
+/// A serde visitor that writes each value as binary JSON.
 struct Encoder<'a>(&'a mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for Encoder<'_> {
@@ -117,7 +116,7 @@ impl<'de> Visitor<'de> for Encoder<'_> {
     }
 }
 
-/// Puts marker, length and count before what was written since `start`, in the narrowest width.
+/// Inserts marker, length and count before the bytes written since `start`, in the narrowest width.
 fn frame(out: &mut Vec<u8>, start: usize, count: usize, first_marker: u8) {
     let length = out.len() - start;
     let (form, width) = match length.max(count) {

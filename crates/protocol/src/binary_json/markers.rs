@@ -1,18 +1,18 @@
-//! The first byte of every value. Where only the first and the last of a family are named, those between
-//! follow in order of width.
+//! Type markers: the first byte of every value in Cosmos binary JSON. Where only the first and the last
+//! marker of a family are named, those between follow in order of width.
 
-/// The first byte of a body.
+/// The first byte of a binary JSON body.
 pub(super) const FORMAT: u8 = 0x80;
 
 /// The largest number that is its own marker.
 pub(super) const LITERAL_MAX: u8 = 0x1F;
-/// The first well-known string.
+/// The first marker of the system string dictionary.
 pub(super) const SYSTEM_STRING: u8 = 0x20;
-/// The last well-known string.
+/// The last marker of the system string dictionary.
 pub(super) const SYSTEM_STRING_LAST: u8 = 0x3F;
-/// The first string of a dictionary that is never sent along.
+/// The first marker of the user string dictionary, which is never sent.
 pub(super) const USER_STRING: u8 = 0x40;
-/// The last string of that dictionary.
+/// The last marker of the user string dictionary.
 pub(super) const USER_STRING_LAST: u8 = 0x67;
 
 pub(super) const BASE64_1: u8 = 0x71;
@@ -31,14 +31,14 @@ pub(super) const PACKED_6: u8 = 0x7D;
 pub(super) const PACKED_7_1: u8 = 0x7E;
 pub(super) const PACKED_7_2: u8 = 0x7F;
 
-/// A string whose length is the low six bits.
+/// The first marker of strings whose length is in its low six bits.
 pub(super) const SHORT_STRING: u8 = 0x80;
-/// The longest of those.
+/// The last marker of strings whose length is in its low six bits.
 pub(super) const SHORT_STRING_LAST: u8 = 0xBF;
 pub(super) const STRING_1: u8 = 0xC0;
 pub(super) const STRING_2: u8 = 0xC1;
 pub(super) const STRING_4: u8 = 0xC2;
-/// A string that was written before, by its place; one byte of it.
+/// A reference to an earlier string, by its offset in one byte.
 pub(super) const REFERENCE_1: u8 = 0xC3;
 pub(super) const REFERENCE_4: u8 = 0xC6;
 
@@ -68,28 +68,28 @@ pub(super) const BINARY_4: u8 = 0xDF;
 
 pub(super) const ARRAY_EMPTY: u8 = 0xE0;
 pub(super) const ARRAY_ONE: u8 = 0xE1;
-/// With a length.
+/// An array with a length of one byte.
 pub(super) const ARRAY_L1: u8 = 0xE2;
-/// With a length and a count.
+/// An array with a length and a count of one byte each.
 pub(super) const ARRAY_LC1: u8 = 0xE5;
 pub(super) const ARRAY_LC4: u8 = 0xE7;
 
 pub(super) const OBJECT_EMPTY: u8 = 0xE8;
 pub(super) const OBJECT_ONE: u8 = 0xE9;
-/// With a length.
+/// An object with a length of one byte.
 pub(super) const OBJECT_L1: u8 = 0xEA;
-/// With a length and a count.
+/// An object with a length and a count of one byte each.
 pub(super) const OBJECT_LC1: u8 = 0xED;
 pub(super) const OBJECT_LC4: u8 = 0xEF;
 
-/// Numbers of one type, without their markers.
+/// An array of numbers of one type, with a count of one byte.
 pub(super) const NUMBERS_1: u8 = 0xF0;
 pub(super) const NUMBERS_2: u8 = 0xF1;
-/// Arrays of those, all of one length.
+/// An array of number arrays that all have the same length.
 pub(super) const NUMBER_ARRAYS_1: u8 = 0xF2;
 pub(super) const NUMBER_ARRAYS_2: u8 = 0xF3;
 
-/// The well-known strings, in the order of their markers.
+/// The system string dictionary, in the order of the markers.
 pub(super) const SYSTEM_STRINGS: [&str; 32] = [
     "$s",
     "$t",

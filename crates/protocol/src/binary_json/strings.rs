@@ -1,19 +1,19 @@
-//! Strings that are not written as their bytes: packed, hexadecimal, base64, GUIDs.
+//! Encodings of strings in Cosmos binary JSON other than UTF-8: packed characters, hexadecimal, base64,
+//! GUIDs.
 //!
-//! In: the bytes behind a marker. Out: the string. All of them are ASCII once unpacked; a string
-//! that is not was made by nobody.
+//! Input: the bytes after a marker. Output: the string. A valid string of these encodings is ASCII.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-/// Characters of four bits.
+/// The digits of lower-case hexadecimal strings, four bits each.
 pub(super) const HEX_LOWER: &[u8; 16] = b"0123456789abcdef";
-/// The same in upper case.
+/// The digits of upper-case hexadecimal strings, four bits each.
 pub(super) const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
-/// What dates and times are made of.
+/// The characters of date and time strings, four bits each.
 pub(super) const DATE_TIME: &[u8; 16] = b" 0123456789:-.TZ";
 
-/// How many bytes `count` characters of `bits` each take.
+/// The number of bytes that `count` characters of `bits` bits take.
 pub(super) fn packed_length(count: usize, bits: usize) -> usize {
     (count * bits).div_ceil(8)
 }
@@ -41,12 +41,12 @@ pub(super) fn unpack(
     text.is_ascii().then(|| String::from_utf8(text).ok()).flatten()
 }
 
-/// A GUID written as a string: each byte holds two digits, the first one in its low half.
+/// A GUID encoded as a string: each byte holds two digits, the first one in its low half.
 pub(super) fn guid_string(bytes: &[u8; 16], digits: &[u8; 16]) -> String {
     hyphenated(bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]), digits)
 }
 
-/// A GUID that was a value of its own: the first three groups are little-endian numbers.
+/// A GUID encoded as a value: the first three groups are little-endian numbers.
 pub(super) fn guid_value(bytes: &[u8; 16]) -> String {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     hyphenated(ORDER.iter().flat_map(|&index| [bytes[index] >> 4, bytes[index] & 15]), HEX_LOWER)
@@ -63,18 +63,18 @@ fn hyphenated(nibbles: impl Iterator<Item = u8>, digits: &[u8; 16]) -> String {
     text
 }
 
-/// The shape of a base64 string: how many bytes it stands for and how it ends.
+/// The size of a base64 string: how many bytes it encodes and how it ends.
 #[derive(Clone, Copy)]
 pub(super) struct Base64Shape {
-    /// The bytes behind it.
+    /// The number of encoded bytes.
     pub(super) bytes: usize,
-    /// The characters it had.
+    /// The number of characters of the string.
     characters: usize,
 }
 
 impl Base64Shape {
-    /// `groups` of four characters, of which `padding` are `=`; above 2 it is the complement of how
-    /// many were left out.
+    /// The size of `groups` of four characters, of which `padding` are `=`; above 2 it is the complement of
+    /// the number of characters that were left out.
     pub(super) fn new(groups: usize, padding: u8) -> Option<Base64Shape> {
         let (missing, left_out) = if padding <= 2 { (padding, false) } else { (!padding, true) };
         if missing > 2 || (missing > 0 && groups == 0) {
@@ -87,7 +87,7 @@ impl Base64Shape {
         })
     }
 
-    /// The string it was.
+    /// The base64 string of `bytes`.
     pub(super) fn text(self, bytes: &[u8], url_safe: bool) -> String {
         let mut text = if url_safe { URL_SAFE.encode(bytes) } else { STANDARD.encode(bytes) };
         text.truncate(self.characters);
@@ -95,7 +95,7 @@ impl Base64Shape {
     }
 }
 
-/// A blob, which JSON can only show as base64.
+/// A binary value, which JSON text can only show as base64.
 pub(super) fn blob(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

@@ -1,10 +1,11 @@
-//! JSON text, appended to a buffer.
+//! Writing JSON strings to a byte buffer.
 
 use std::fmt;
 
-/// Appends a string with its quotes, escaping what JSON must not show.
+/// Appends a string with its quotes and escapes.
 ///
-/// Cost: linear; runs without escapes are copied whole.
+/// Cost: linear; runs without escapes are copied whole. By hand because this is the inner loop of decoding,
+/// and serde_json writes to `io::Write` only.
 pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
@@ -35,7 +36,7 @@ pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Lets formatted text be appended to bytes.
+/// Implements `fmt::Write` for a byte buffer.
 pub(super) struct Appender<'a>(pub(super) &'a mut Vec<u8>);
 
 impl fmt::Write for Appender<'_> {

@@ -1,59 +1,59 @@
-//! Text of a container: which properties are searched, and in which language.
+//! The full-text policy of a container: which properties are searched, and in which language.
 //!
-//! In and out: the `fullTextPolicy` member, checked against the full-text indexes. Searching is
-//! done by `sql`.
+//! Input and output: the `fullTextPolicy` property, validated together with the full-text indexes.
+//! Searching is done by the crate `sql`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
-/// Languages the service stems.
+/// The languages that the service can stem.
 pub const FULL_TEXT_LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];
 
-/// Which properties are text to be searched.
+/// The properties of a container that full-text search covers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FullTextPolicy {
-    /// For paths that do not name one.
+    /// The language of paths that do not name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_language: Option<String>,
-    /// One per property.
+    /// The full-text paths, one per property.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub full_text_paths: Vec<FullTextPath>,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A property that is text to be searched.
+/// A property that full-text search covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FullTextPath {
-    /// Where it is.
+    /// The path of the property in the item.
     pub path: String,
-    /// Its language, if not the default.
+    /// The language of the property, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl FullTextPolicy {
-    /// Whether nothing was said.
+    /// Whether the policy is empty.
     pub fn is_empty(&self) -> bool {
         *self == FullTextPolicy::default()
     }
 
-    /// The language of a path, as far as the policy names one.
+    /// The language of a path: its own, or the default one.
     pub fn language_of(&self, path: &str) -> Option<&str> {
         let own = self.full_text_paths.iter().find(|known| known.path == path);
         own.and_then(|known| known.language.as_deref()).or(self.default_language.as_deref())
     }
 
-    /// Checks the policy by itself.
+    /// Validates the languages and paths of the policy.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         self.default_language.as_deref().map_or(Ok(()), check_language)?;
         for FullTextPath { path, language, .. } in &self.full_text_paths {
@@ -65,7 +65,7 @@ impl FullTextPolicy {
         Ok(())
     }
 
-    /// Checks the full-text indexes against the policy.
+    /// Validates the full-text indexes against the policy.
     pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), DefinitionError> {
         for (position, index) in policy.full_text_indexes.iter().enumerate() {
             let Some(path) = &index.path else {

@@ -1,42 +1,42 @@
-//! A path of an indexing policy, such as `/a/?`, `/a/[]/b/*` or `/"a b"/c`.
+//! Paths of an indexing policy, such as `/a/?`, `/a/[]/b/*` or `/"a b"/c`.
 //!
-//! In: the policy's text. Out: steps and how the path ends. What a set of paths says about an
-//! item is decided in `indexing_rules`.
+//! Input: the text of the policy. Output: steps, and how the path ends. Combining several paths is done in
+//! `indexing_rules`.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A parsed path.
+/// A parsed path of an indexing policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexPath {
-    /// The way down, outermost first.
+    /// The steps from the root of the item, outermost first.
     pub steps: Vec<IndexStep>,
-    /// What is meant at the end of it.
+    /// Which values at the end of the steps are meant.
     pub end: IndexPathEnd,
 }
 
-/// One step down into an item.
+/// One step of a path into an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IndexStep {
-    /// Into a property.
+    /// The property of this name.
     Key(String),
-    /// Into any element of an array: `[]`.
+    /// Any element of an array, written `[]`.
     Element,
 }
 
-/// What a path means where it ends.
+/// Which values at the end of a path are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexPathEnd {
-    /// `/?`: the scalar there.
+    /// `/?`: the scalar at the path.
     Scalar,
-    /// `/*`: everything from there down.
+    /// `/*`: everything at and below the path.
     Subtree,
-    /// Neither, as in composite, vector and full-text indexes.
+    /// No ending, as in composite, vector and full-text indexes.
     Bare,
 }
 
-/// A path that cannot be indexed.
+/// The error of an invalid path in an indexing policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "The indexing path '{path}' could not be accepted, failed near position '{position}'. Please ensure that \
@@ -45,12 +45,12 @@ pub enum IndexPathEnd {
 pub struct IndexPathError {
     /// The path as it was written.
     pub path: String,
-    /// The byte where it stopped making sense.
+    /// The byte offset of the error.
     pub position: usize,
 }
 
 impl IndexPath {
-    /// Reads a path. `/` alone is read as everything.
+    /// Parses a path. `/` alone means everything.
     pub fn parse(text: &str) -> Result<IndexPath, IndexPathError> {
         let bad = |position| IndexPathError { path: text.to_owned(), position };
         if text == "/" {
@@ -81,7 +81,7 @@ impl IndexPath {
     }
 }
 
-/// The first step of `rest` and how many bytes it takes, or where it goes wrong.
+/// The first step of `rest` and its length in bytes, or the offset of the error.
 fn step(rest: &str) -> Result<(IndexStep, usize), usize> {
     if let Some(quote @ ('"' | '\'')) = rest.chars().next() {
         let inner = &rest[1..];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_path_says_where_it_went_wrong() {
+    fn an_invalid_path_names_the_offset_of_the_error() {
         for (text, position) in [
             ("", 0),
             ("a", 0),
@@ -185,7 +185,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in any::<String>(), like in "[/*?\\[\\]\"'a]{0,12}") {
+        fn any_text_parses_or_fails_without_panic(text in any::<String>(), like in "[/*?\\[\\]\"'a]{0,12}") {
             let _ = IndexPath::parse(&text);
             let _ = IndexPath::parse(&like);
         }

@@ -1,133 +1,133 @@
 //! The indexing policy of a container.
 //!
-//! In: what a client sent. Out: the complete policy the service would keep, or why it would not.
-//! Applying it is `indexing_rules`' and the store's affair.
+//! Input: the policy of a request. Output: the completed policy that the service stores, or its error.
+//! Applying it is done in `indexing_rules` and in the store.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
-use super::invalid::{DefinitionError, invalid};
+use crate::definition_error::{DefinitionError, invalid};
 
-/// What is indexed, and how.
+/// The indexing policy of a container: which paths are indexed, and with which kinds of index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IndexingPolicy {
-    /// Whether there is an index at all.
+    /// Whether items are indexed at all.
     pub indexing_mode: IndexingMode,
-    /// Whether items are indexed without being asked to; `None` until completed.
+    /// Whether items are indexed automatically; `None` until the policy is completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automatic: Option<bool>,
-    /// What is indexed.
+    /// The paths that are indexed.
     pub included_paths: Vec<IncludedPath>,
-    /// What is not.
+    /// The paths that are not indexed.
     pub excluded_paths: Vec<ExcludedPath>,
-    /// For ORDER BY over several properties.
+    /// The composite indexes, for ORDER BY with several properties.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub composite_indexes: Vec<Vec<CompositePath>>,
-    /// For GeoJSON.
+    /// The spatial indexes, for GeoJSON properties.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spatial_indexes: Vec<SpatialIndex>,
-    /// For vectors; checked together with the embedding policy.
+    /// The vector indexes; validated together with the vector embedding policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vector_indexes: Vec<VectorIndex>,
-    /// For text; checked together with the full-text policy.
+    /// The full-text indexes; validated together with the full-text policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub full_text_indexes: Vec<FullTextIndex>,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// Whether there is an index.
+/// Whether items are indexed at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IndexingMode {
-    /// Up to date with every write. `lazy`, which the service no longer offers, is read as this.
+    /// The index is updated with every write. `lazy`, which the service no longer offers, is read as this.
     #[default]
     Consistent,
-    /// None.
+    /// Items are not indexed.
     None,
 }
 
-/// A path that is indexed. Old definitions also list kinds of index (`indexes`), which are taken and
-/// forgotten: every path has the one kind there is today.
+/// A path that is indexed. The index kinds (`indexes`) of old definitions are accepted and dropped, since
+/// there is only one kind today.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncludedPath {
-    /// Such as `/*` or `/a/?`.
+    /// The path, such as `/*` or `/a/?`.
     pub path: String,
 }
 
 /// A path that is not indexed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedPath {
-    /// Such as `/a/*`.
+    /// The path, such as `/a/*`.
     pub path: String,
 }
 
 /// One property of a composite index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompositePath {
-    /// Without a wildcard.
+    /// The path of the property, without a wildcard.
     pub path: String,
-    /// Ascending unless said otherwise.
+    /// The direction, which defaults to ascending.
     #[serde(default)]
     pub order: CompositeOrder,
 }
 
-/// A direction.
+/// The direction of a property in a composite index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CompositeOrder {
-    /// Smallest first.
+    /// From the smallest value to the largest.
     #[default]
     Ascending,
-    /// Largest first.
+    /// From the largest value to the smallest.
     Descending,
 }
 
-/// A spatial index.
+/// An index on a GeoJSON property.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpatialIndex {
-    /// Where the GeoJSON is.
+    /// The path of the GeoJSON property.
     pub path: String,
-    /// `Point`, `LineString`, `Polygon`, `MultiPolygon`.
+    /// The geometry types: `Point`, `LineString`, `Polygon`, `MultiPolygon`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// For planar coordinates.
+    /// The bounding box, for planar coordinates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounding_box: Option<Value>,
 }
 
-/// A vector index.
+/// An index on a vector property.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VectorIndex {
-    /// Where the vector is.
+    /// The path of the vector property.
     pub path: String,
-    /// `flat`, `quantizedFlat` or `diskANN`.
+    /// The index type: `flat`, `quantizedFlat` or `diskANN`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// 1 to 512, and no more than there are dimensions.
+    /// The size of a quantized vector: 1 to 512 bytes, and at most the number of dimensions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization_byte_size: Option<i64>,
-    /// 25 to 500.
+    /// The size of the search list: 25 to 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indexing_search_list_size: Option<i64>,
-    /// At most one path.
+    /// The path of the shard key; at most one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_index_shard_key: Option<Vec<String>>,
-    /// Whatever else was said, such as `quantizerType`, kept as it was.
+    /// Further properties, such as `quantizerType`, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A full-text index.
+/// An index on a full-text property.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FullTextIndex {
-    /// Where the text is; its absence is refused with a message of its own.
+    /// The path of the property. The service has an error message of its own if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -136,7 +136,7 @@ const ROOT: &str = "/*";
 const ETAG: &str = "/\"_etag\"/?";
 
 impl IndexingPolicy {
-    /// The policy the service would keep: gaps filled, the root named, `_etag` excluded.
+    /// The policy that the service stores: with defaults, the root path, and `_etag` excluded.
     pub fn completed(mut self) -> Result<IndexingPolicy, DefinitionError> {
         if self.indexing_mode == IndexingMode::None {
             self.automatic.get_or_insert(false);
@@ -145,7 +145,7 @@ impl IndexingPolicy {
             self.check_special_indexes()?;
             return Ok(self);
         }
-        // Whatever was sent: an index that is kept is kept automatically.
+        // The service indexes automatically, whatever the request says.
         self.automatic = Some(true);
         let mut has_root = false;
         let mut has_etag = false;
@@ -176,7 +176,8 @@ impl IndexingPolicy {
         Ok(self)
     }
 
-    /// Checks that `next` leaves the vector indexes it names again as they are. Others may come and go.
+    /// Checks that `next` does not change the vector indexes that it repeats. Indexes may be added and
+    /// removed.
     pub(super) fn check_vector_indexes_stay(&self, next: &IndexingPolicy) -> Result<(), DefinitionError> {
         let changed = |new: &VectorIndex| {
             self.vector_indexes.iter().any(|old| {
@@ -223,7 +224,7 @@ impl IndexingPolicy {
     }
 }
 
-/// A word of a fixed set, read in any case and written in lower case.
+/// Serialises a fixed set of words, read in any case and written in lower case.
 macro_rules! word {
     ($kind:ty, $what:literal, $($read:literal => $value:path),+; $($write:path => $text:literal),+) => {
         impl Serialize for $kind {
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_make_no_sense_are_refused() {
+    fn invalid_policies_are_rejected() {
         for (sent, fragment) in [
             (r#"{"includedPaths":[{"path":"/a/?"}]}"#, "mandatory indexing path"),
             (r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}"#, "more than once"),

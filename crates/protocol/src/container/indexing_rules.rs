@@ -1,14 +1,14 @@
-//! What a policy says about each place in an item.
+//! The included and excluded paths of an indexing policy as a tree, for deciding what to index.
 //!
-//! In: a completed policy. Out: [`IndexingRules`], walked alongside an item. The item itself, and
-//! the index, are the store's.
+//! Input: a completed policy. Output: [`IndexingRules`], which the store walks together with an item.
+//! Building the index is left to the store.
 
 use std::collections::BTreeMap;
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
 use super::indexing_policy::{IndexingMode, IndexingPolicy};
 
-/// A policy's paths as a tree. Where two rules meet, the longer path wins, and `/?` over `/*`.
+/// The paths of a policy as a tree. Where two rules apply, the longer path wins, and `/?` wins over `/*`.
 #[derive(Clone, Debug, Default)]
 pub struct IndexingRules {
     root: Node,
@@ -16,7 +16,7 @@ pub struct IndexingRules {
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// Few, as a rule: to look for a name among them takes less than to hash it.
+    /// Children by property name. A tree because nodes have few children: a search is cheaper than a hash.
     keys: BTreeMap<String, Node>,
     element: Option<Box<Node>>,
     scalar: Option<bool>,
@@ -24,14 +24,14 @@ struct Node {
 }
 
 impl IndexingRules {
-    /// The rules of a policy whose paths have been checked; a path that cannot be read says
-    /// nothing. Cost: linear in the text of the policy.
+    /// Builds the tree of a validated policy; a path that cannot be parsed has no effect. Cost: linear in
+    /// the text of the policy.
     pub fn new(policy: &IndexingPolicy) -> IndexingRules {
         let mut rules = IndexingRules::default();
         if policy.indexing_mode == IndexingMode::None {
             return rules;
         }
-        // Excluded paths first: of two equal ones the included wins.
+        // Excluded paths come first, so that an included path overrides an equal excluded one.
         for path in &policy.excluded_paths {
             rules.add(&path.path, false);
         }
@@ -56,29 +56,29 @@ impl IndexingRules {
         }
     }
 
-    /// The item itself.
+    /// The node for the item itself.
     pub fn root(&self) -> IndexingNode<'_> {
         IndexingNode { node: Some(&self.root), inherited: self.root.subtree.unwrap_or(false) }
     }
 }
 
-/// A place in an item, as far as the rules can tell places apart.
+/// The rules that apply at one path of an item.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexingNode<'a> {
-    /// `None` where no rule goes on.
+    /// `None` if no rule mentions this path or a path below it.
     node: Option<&'a Node>,
-    /// What the last `/*` on the way down said.
+    /// Whether the nearest `/*` rule above this path includes it.
     inherited: bool,
 }
 
 impl<'a> IndexingNode<'a> {
-    /// One property down. Cost: one look-up, or none where no rule goes on.
+    /// The node for a property. Cost: one lookup, or none if no rule mentions a path below this one.
     #[must_use]
     pub fn property(self, name: &str) -> IndexingNode<'a> {
         self.down(self.node.and_then(|node| node.keys.get(name)))
     }
 
-    /// Into an array's elements.
+    /// The node for the elements of an array.
     #[must_use]
     pub fn element(self) -> IndexingNode<'a> {
         self.down(self.node.and_then(|node| node.element.as_deref()))
@@ -89,12 +89,12 @@ impl<'a> IndexingNode<'a> {
         IndexingNode { node, inherited }
     }
 
-    /// Whether a scalar found here is indexed.
+    /// Whether a scalar at this path is indexed.
     pub fn is_indexed(self) -> bool {
         self.node.and_then(|node| node.scalar).unwrap_or(self.inherited)
     }
 
-    /// Whether nothing from here down is indexed, so that it need not be looked at.
+    /// Whether nothing at or below this path is indexed, so that it can be skipped.
     pub fn is_all_excluded(self) -> bool {
         !self.inherited && self.node.is_none()
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_reaches_can_be_skipped() {
+    fn subtrees_without_included_paths_can_be_skipped() {
         let rules = rules(r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#);
         check(&rules, "/a", true);
         check(&rules, "/b", false);

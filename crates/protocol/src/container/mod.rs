@@ -1,21 +1,23 @@
-//! What a container is: its key, its index, its rules.
+//! The definition of a container: partition key, indexing policy, and the other policies.
 //!
-//! In: the body of a create or replace. Out: [`ContainerProperties`], checked and completed as the
-//! service would, or the message it would refuse with. Computed properties are SQL, which is
-//! checked where there is a parser.
+//! Input: the body of a create or replace request. Output: [`ContainerProperties`], validated and
+//! completed as the service does, or the message of its error. The queries of computed properties
+//! are validated by the crate that has a SQL parser.
 
-mod full_text; // what is searched
-mod index_path; // paths with wildcards
-mod indexing_policy; // what is indexed
-mod indexing_rules; // …place by place
-mod invalid; // why not
-mod partition_key; // which key, hashed how
-mod path; // paths without wildcards
-mod policies; // everything small
-mod properties; // all of it together
-mod unique_keys; // what must not repeat
-mod vectors; // what is near what
+mod full_text; // the full-text policy
+mod index_path; // paths of the indexing policy, with wildcards
+mod indexing_policy; // included and excluded paths, composite, spatial and vector indexes
+mod indexing_rules; // the policy's paths as a tree, for walking an item
+mod policies; // conflict resolution, TTL, computed properties, geospatial, change feed
+mod properties; // the whole definition
+mod unique_keys; // the unique key policy
+mod vectors; // the vector embedding policy
 
+pub use crate::definition_error::{DefinitionError, INVALID_INPUT};
+pub use crate::partition::{
+    KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
+    PartitionKeyKind, PartitionKeyPath, PartitionKeyPathError, PartitionKeyVersion,
+};
 pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy};
 pub use index_path::{IndexPath, IndexPathEnd, IndexPathError, IndexStep};
 pub use indexing_policy::{
@@ -23,12 +25,6 @@ pub use indexing_policy::{
     SpatialIndex, VectorIndex,
 };
 pub use indexing_rules::{IndexingNode, IndexingRules};
-pub use invalid::{DefinitionError, INVALID_INPUT};
-pub use partition_key::{
-    KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
-    PartitionKeyKind, PartitionKeyVersion,
-};
-pub use path::{PartitionKeyPath, PartitionKeyPathError};
 pub use policies::{
     COMPUTED_PROPERTIES_MAX, ChangeFeedPolicy, ComputedProperty, ConflictResolutionMode,
     ConflictResolutionPolicy, GeospatialConfig, GeospatialType, TTL_SECONDS_MAX, TimeToLive,

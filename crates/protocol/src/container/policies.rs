@@ -1,31 +1,32 @@
-//! The small policies of a container: conflicts, geometry, computed properties, time to live.
+//! The smaller policies of a container: conflict resolution, geospatial type, change feed retention,
+//! computed properties and time to live.
 //!
-//! In and out: members of a container's body.
+//! Input and output: properties of a container's body.
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
+use crate::definition_error::{DefinitionError, INVALID_INPUT, invalid};
 
-/// How two writes to one item in two regions are settled.
+/// How concurrent writes to one item in several regions are resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConflictResolutionPolicy {
-    /// Who decides.
+    /// How a conflict is resolved.
     pub mode: ConflictResolutionMode,
-    /// The number that decides; the larger one wins.
+    /// The path of the number that decides under last-writer-wins; the larger number wins.
     pub conflict_resolution_path: String,
-    /// The stored procedure that decides.
+    /// The stored procedure that decides in custom mode.
     pub conflict_resolution_procedure: String,
 }
 
-/// Who settles a conflict.
+/// How a conflict between regions is resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ConflictResolutionMode {
-    /// The larger number at a path.
+    /// Last writer wins: the larger number at a path.
     #[default]
     #[serde(alias = "lastWriterWins")]
     LastWriterWins,
-    /// A stored procedure, or whoever reads the conflicts feed.
+    /// Custom: a stored procedure, or a client that reads the conflicts feed.
     #[serde(alias = "custom")]
     Custom,
 }
@@ -40,47 +41,47 @@ impl Default for ConflictResolutionPolicy {
     }
 }
 
-/// What coordinates mean.
+/// How the spatial functions interpret coordinates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GeospatialConfig {
-    /// A sphere or a plane.
+    /// The surface: geography or geometry.
     #[serde(rename = "type")]
     pub kind: GeospatialType,
 }
 
-/// A sphere or a plane.
+/// The surface on which coordinates lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GeospatialType {
-    /// Degrees on the earth.
+    /// Longitude and latitude in degrees on the earth.
     #[default]
     Geography,
-    /// Units on a plane.
+    /// Units of a flat plane.
     Geometry,
 }
 
-/// How long the change feed remembers all versions and deletes.
+/// How long the change feed retains all versions and deletes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangeFeedPolicy {
-    /// In minutes.
+    /// The retention, in minutes.
     pub retention_duration: i64,
 }
 
-/// How many computed properties a container may have.
+/// The largest number of computed properties of a container.
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
 
-/// A property that is not stored but computed when a query asks for it.
+/// A property that is not stored but computed when a query reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComputedProperty {
-    /// What it is called.
+    /// The name of the property.
     pub name: String,
-    /// `SELECT VALUE … FROM c`; checked where there is a parser.
+    /// The query that computes it, `SELECT VALUE … FROM c`; validated by the crate that has a SQL parser.
     pub query: String,
 }
 
 impl ComputedProperty {
-    /// Checks everything but the queries.
+    /// Validates names and number of the properties, but not their queries.
     pub(super) fn validate_all(properties: &[ComputedProperty]) -> Result<(), DefinitionError> {
         let count = properties.len();
         if count > COMPUTED_PROPERTIES_MAX {
@@ -106,20 +107,20 @@ impl ComputedProperty {
     }
 }
 
-/// The longest life of an item, in seconds.
+/// The longest time to live of an item, in seconds.
 pub const TTL_SECONDS_MAX: i64 = 2_147_483_647;
 
-/// How long items live, by container or by item.
+/// How long items live, as set for a container or an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeToLive {
-    /// −1: for ever, unless an item says otherwise.
+    /// −1: items do not expire unless they have a time to live of their own.
     Forever,
-    /// This many seconds after the last write; at least one.
+    /// Items expire this many seconds after their last write; at least one.
     Seconds(u32),
 }
 
 impl TimeToLive {
-    /// Reads a `defaultTtl` or `ttl` member: −1 or a positive 32-bit number, nothing else.
+    /// Reads a `defaultTtl` or `ttl` property: −1 or a positive 32-bit number.
     pub fn from_seconds(seconds: i64) -> Result<TimeToLive, DefinitionError> {
         match seconds {
             -1 => Ok(TimeToLive::Forever),
@@ -131,7 +132,7 @@ impl TimeToLive {
         }
     }
 
-    /// The same for any JSON value: `null`, fractions and text are refused.
+    /// Reads a `defaultTtl` or `ttl` property of any JSON type; `null`, fractions and strings are errors.
     pub fn from_json(value: &serde_json::Value) -> Result<TimeToLive, DefinitionError> {
         let whole = value.as_i64().or_else(|| {
             let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_properties_need_names_of_their_own() {
+    fn computed_properties_need_unique_names() {
         let property =
             |name: &str| ComputedProperty { name: name.into(), query: "SELECT VALUE c.a FROM c".into() };
         let many = |count| (0..count).map(|number| property(&format!("p{number}"))).collect::<Vec<_>>();

@@ -1,67 +1,68 @@
-//! A container's definition as a whole.
+//! The whole definition of a container.
 //!
-//! In: a body. Out: the definition to keep, and the body to answer with.
+//! Input: the body of a create or replace request. Output: the definition to store, and the body of the
+//! response.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::full_text::FullTextPolicy;
 use super::indexing_policy::IndexingPolicy;
-use super::invalid::{DefinitionError, INVALID_INPUT, invalid};
-use super::partition_key::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
-use super::path::PartitionKeyPath;
 use super::policies::{
     ChangeFeedPolicy, ComputedProperty, ConflictResolutionPolicy, GeospatialConfig, TimeToLive,
 };
 use super::unique_keys::UniqueKeyPolicy;
 use super::vectors::VectorEmbeddingPolicy;
+use crate::definition_error::{DefinitionError, INVALID_INPUT, invalid};
+use crate::partition::PartitionKeyPath;
+use crate::partition::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use crate::resource::{SystemProperties, check_name};
 
-/// Everything a container's owner decides.
+/// All properties of a container that its owner sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerProperties {
-    /// The container's name.
+    /// The name of the container.
     pub id: String,
-    /// What is indexed.
+    /// Which paths are indexed.
     #[serde(default)]
     pub indexing_policy: IndexingPolicy,
-    /// Which key, hashed how.
+    /// The paths of the partition key and how it is hashed.
     #[serde(default = "system_key")]
     pub partition_key: PartitionKeyDefinition,
-    /// Absent: items do not expire, whatever they say. See [`ContainerProperties::time_to_live`].
+    /// The default time to live. If absent, items never expire. See [`ContainerProperties::time_to_live`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_ttl: Option<i64>,
-    /// The same for the analytical store; kept, not obeyed.
+    /// The time to live in the analytical store; stored, but without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analytical_storage_ttl: Option<i64>,
-    /// What must not repeat within a logical partition.
+    /// The values that must be unique within a logical partition.
     #[serde(default)]
     pub unique_key_policy: UniqueKeyPolicy,
-    /// How regions settle conflicts.
+    /// How conflicts between regions are resolved.
     #[serde(default)]
     pub conflict_resolution_policy: ConflictResolutionPolicy,
-    /// What coordinates mean.
+    /// How the spatial functions interpret coordinates.
     #[serde(default)]
     pub geospatial_config: GeospatialConfig,
-    /// Which properties are vectors.
+    /// Which properties are vector embeddings.
     #[serde(default, skip_serializing_if = "VectorEmbeddingPolicy::is_empty")]
     pub vector_embedding_policy: VectorEmbeddingPolicy,
-    /// Which properties are text to be searched.
+    /// Which properties full-text search covers.
     #[serde(default, skip_serializing_if = "FullTextPolicy::is_empty")]
     pub full_text_policy: FullTextPolicy,
-    /// Properties that queries see and items do not have.
+    /// Properties that queries can read although items do not store them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub computed_properties: Vec<ComputedProperty>,
-    /// How long all versions and deletes are remembered.
+    /// How long the change feed retains all versions and deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_feed_policy: Option<ChangeFeedPolicy>,
-    /// Whatever else was said, such as `clientEncryptionPolicy`, kept as it was.
+    /// Further properties, such as `clientEncryptionPolicy`, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// The key of a container made without one.
+/// The partition key of a container that was created without one.
 fn system_key() -> PartitionKeyDefinition {
     PartitionKeyDefinition {
         paths: vec![PartitionKeyPath::parse("/_partitionKey").expect("a valid path")],
@@ -72,7 +73,7 @@ fn system_key() -> PartitionKeyDefinition {
 }
 
 impl ContainerProperties {
-    /// A container of this name and key with every default, as `{"id","partitionKey"}` makes it.
+    /// A container with this name and partition key, and defaults for everything else.
     pub fn new(id: &str, partition_key: PartitionKeyDefinition) -> ContainerProperties {
         ContainerProperties {
             id: id.to_owned(),
@@ -91,28 +92,28 @@ impl ContainerProperties {
         }
     }
 
-    /// Reads, completes and checks the body of a create or replace. System properties in it are
-    /// ignored; a member that is `null` counts as absent, except for times to live.
+    /// Parses, completes and validates the body of a create or replace request. System properties are
+    /// ignored; a `null` property counts as absent, except for times to live.
     pub fn parse(body: &[u8]) -> Result<ContainerProperties, DefinitionError> {
-        let misread = |error: serde_json::Error| invalid(format!("{INVALID_INPUT}. {error}"));
-        let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(misread)?;
+        let invalid_body = |error: serde_json::Error| invalid(format!("{INVALID_INPUT}. {error}"));
+        let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(invalid_body)?;
         if let Some(ttl) = members.get("defaultTtl") {
             TimeToLive::from_json(ttl)?;
         }
         members.retain(|name, value| !name.starts_with('_') && !value.is_null());
         if let Some(Value::Number(ttl)) = members.get_mut("defaultTtl") {
-            // 60.0 was found to be whole above.
+            // The validation above found that 60.0 is whole.
             if let Some(whole) = ttl.as_f64() {
                 *ttl = (whole as i64).into();
             }
         }
         members.entry("id").or_insert_with(|| Value::String(String::new()));
         let properties: ContainerProperties =
-            serde_json::from_value(Value::Object(members)).map_err(misread)?;
+            serde_json::from_value(Value::Object(members)).map_err(invalid_body)?;
         properties.completed()
     }
 
-    /// Fills the gaps and checks the whole.
+    /// Fills in defaults and validates the whole definition.
     fn completed(mut self) -> Result<ContainerProperties, DefinitionError> {
         check_name(&self.id)?;
         self.partition_key.validate().map_err(invalid)?;
@@ -126,15 +127,15 @@ impl ContainerProperties {
         Ok(self)
     }
 
-    /// What a replace of `self` by `next` keeps: the name and the key must stay; so must unique
-    /// keys and embeddings, which may be left out.
+    /// The definition after a replace request. Name and partition key must not change. Neither may unique
+    /// keys and vector embeddings, which the request may omit.
     pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, DefinitionError> {
         if next.id != self.id {
             return Err(invalid("Replacing the id of a container is not allowed."));
         }
         let (old, new) = (&self.partition_key, &next.partition_key);
         let raised = old.version() == PartitionKeyVersion::V1 && new.version() == PartitionKeyVersion::V2;
-        // A key that was left out reads as the system key; a version that was left out as 1.
+        // An omitted partition key reads as the system key, and an omitted version as 1.
         if !new.system_key && (old.paths != new.paths || old.kind != new.kind || raised) {
             return Err(invalid("Document collection partition key cannot be changed."));
         }
@@ -155,19 +156,19 @@ impl ContainerProperties {
         })
     }
 
-    /// How long items live that do not say so themselves; `None` when they never expire.
+    /// The time to live of items that have none of their own; `None` if items never expire.
     pub fn time_to_live(&self) -> Option<TimeToLive> {
         self.default_ttl.and_then(|seconds| TimeToLive::from_seconds(seconds).ok())
     }
 }
 
-/// The body that describes a container: its definition, then what the service adds.
+/// The body that describes a container: its definition and its system properties.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContainerBody<'a> {
-    /// What its owner decided.
+    /// The definition of the container.
     #[serde(flatten)]
     pub properties: &'a ContainerProperties,
-    /// What the service adds to everything.
+    /// The system properties of the container.
     #[serde(flatten)]
     pub system: SystemProperties,
     #[serde(rename = "_docs")]
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_without_version_or_key_is_an_old_one() {
+    fn a_definition_without_version_means_version_1_and_without_key_the_system_key() {
         assert_eq!(
             parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).partition_key.version(),
             PartitionKeyVersion::V1
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_kept() {
+    fn unknown_properties_are_kept() {
         let sent = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"clientEncryptionPolicy":{"includedPaths":[]},"materializedViewDefinition":{"x":1},"analyticalStorageTtl":-1,"changeFeedPolicy":{"retentionDuration":10},"defaultTtl":60,"computedProperties":[{"name":"lower","query":"SELECT VALUE LOWER(c.n) FROM c"}]}"#;
         let properties = parse(sent);
         let kept = serde_json::to_value(&properties).expect("plain data");
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_definitions_are_refused_with_the_services_words() {
+    fn invalid_definitions_are_rejected_with_the_services_messages() {
         for (body, fragment) in [
             ("", INVALID_INPUT),
             ("[]", INVALID_INPUT),
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replace_leaves_each_vector_index_as_it_was_made() {
+    fn a_replace_must_not_change_vector_indexes() {
         let with = |indexes: &str| {
             parse(&format!(
                 r#"{{"id":"c","partitionKey":{{"paths":["/pk"]}},"indexingPolicy":{{"vectorIndexes":[{indexes}]}},"vectorEmbeddingPolicy":{{"vectorEmbeddings":[

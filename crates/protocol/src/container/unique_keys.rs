@@ -1,39 +1,40 @@
-//! Unique keys of a container.
+//! The unique key policy of a container.
 //!
-//! In and out: the `uniqueKeyPolicy` member. Enforcing it is the store's affair.
+//! Input and output: the `uniqueKeyPolicy` property. Enforcing it is left to the store.
 
 use serde::{Deserialize, Serialize};
 
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
-/// How many unique keys a container may have.
+/// The largest number of unique keys of a container.
 pub const UNIQUE_KEYS_MAX: usize = 10;
-/// How many paths one of them may have.
+/// The largest number of paths of a unique key.
 pub const UNIQUE_KEY_PATHS_MAX: usize = 16;
 
-/// What must be unique within a logical partition. Cannot change once the container exists.
+/// The values that must be unique within a logical partition. The policy cannot change once the container
+/// exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UniqueKeyPolicy {
-    /// Each holds by itself.
+    /// The unique keys, each of which must hold.
     pub unique_keys: Vec<UniqueKey>,
 }
 
-/// Paths whose values together must be unique. A missing value counts like null.
+/// Paths whose combined values must be unique. A missing value counts as null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UniqueKey {
-    /// At least one.
+    /// The paths of the key; at least one.
     pub paths: Vec<PartitionKeyPath>,
 }
 
 impl UniqueKeyPolicy {
-    /// Whether there is nothing to enforce.
+    /// Whether there are no unique keys.
     pub fn is_empty(&self) -> bool {
         self.unique_keys.is_empty()
     }
 
-    /// Checks how many keys and paths there are.
+    /// Validates the number of keys and paths.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         let count = self.unique_keys.len();
         if count > UNIQUE_KEYS_MAX {

@@ -1,26 +1,27 @@
-//! Vectors of a container: which properties hold them, and how far apart two of them are.
+//! The vector embedding policy of a container: which properties are vectors, and how distances are
+//! measured.
 //!
-//! In and out: the `vectorEmbeddingPolicy` member, checked against the vector indexes. Distances
-//! themselves are computed by `sql`.
+//! Input and output: the `vectorEmbeddingPolicy` property, validated together with the vector indexes.
+//! Distances are computed by the crate `sql`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::indexing_policy::{IndexingPolicy, VectorIndex};
-use super::invalid::{DefinitionError, invalid};
-use super::path::PartitionKeyPath;
+use crate::definition_error::{DefinitionError, invalid};
+use crate::partition::PartitionKeyPath;
 
-/// The most dimensions a vector may have.
+/// The largest number of dimensions of a vector.
 pub const VECTOR_DIMENSIONS_MAX: i64 = 4096;
 const QUANTIZATION_BYTES_MAX: i64 = 512;
 
-/// Which properties are vectors. Cannot change once the container exists.
+/// The properties of a container that are vectors. The policy cannot change once the container exists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VectorEmbeddingPolicy {
-    /// One per property.
+    /// The vector embeddings, one per property.
     pub vector_embeddings: Vec<VectorEmbedding>,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -29,33 +30,33 @@ pub struct VectorEmbeddingPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VectorEmbedding {
-    /// Where it is.
+    /// The path of the property in the item.
     pub path: String,
-    /// `float32`, `float16`, `int8` or `uint8`.
+    /// The element type: `float32`, `float16`, `int8` or `uint8`.
     pub data_type: String,
-    /// How long it is.
+    /// The number of dimensions.
     pub dimensions: i64,
-    /// `cosine`, `dotproduct` or `euclidean`; see [`VectorEmbedding::distance`].
+    /// The name of the distance function; see [`VectorEmbedding::distance`].
     pub distance_function: String,
-    /// Whatever else was said, kept as it was.
+    /// Further properties, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// How far apart two vectors are.
+/// How the similarity of two vectors is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DistanceFunction {
-    /// Similarity by angle; larger is closer.
+    /// Cosine similarity; larger is closer.
     #[default]
     Cosine,
-    /// Similarity by angle and length; larger is closer.
+    /// Dot product; larger is closer.
     DotProduct,
-    /// Distance; smaller is closer.
+    /// Euclidean distance; smaller is closer.
     Euclidean,
 }
 
 impl DistanceFunction {
-    /// The function a word stands for, in any case.
+    /// The function of this name, in any case.
     pub fn from_name(word: &str) -> Option<DistanceFunction> {
         [
             ("cosine", DistanceFunction::Cosine),
@@ -68,7 +69,7 @@ impl DistanceFunction {
 }
 
 impl VectorEmbedding {
-    /// The distance function, of a policy that was checked.
+    /// The distance function of a validated policy.
     pub fn distance(&self) -> DistanceFunction {
         DistanceFunction::from_name(&self.distance_function).unwrap_or_default()
     }
@@ -80,7 +81,7 @@ impl VectorEmbeddingPolicy {
         self.vector_embeddings.is_empty() && self.other.is_empty()
     }
 
-    /// Checks the policy by itself.
+    /// Validates the embeddings of the policy.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         for (index, embedding) in self.vector_embeddings.iter().enumerate() {
             let VectorEmbedding { path, data_type, dimensions, distance_function, .. } = embedding;
@@ -117,7 +118,7 @@ impl VectorEmbeddingPolicy {
         Ok(())
     }
 
-    /// Checks the vector indexes against the policy.
+    /// Validates the vector indexes against the policy.
     pub fn validate_indexes(&self, policy: &IndexingPolicy) -> Result<(), DefinitionError> {
         policy.vector_indexes.iter().try_for_each(|index| self.validate_index(index))
     }
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedding_policy_is_checked_word_by_word() {
+    fn embedding_policies_are_validated() {
         for (policy, expected) in [
             (embedding("float32", 256, "euclidean"), None),
             (embedding("float16", 4096, "Cosine"), None),

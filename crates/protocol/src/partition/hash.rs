@@ -1,9 +1,9 @@
-//! MurmurHash3: the 32-bit x86 and the 128-bit x64 variant, seed 0, fed in pieces.
+//! MurmurHash3 with seed 0: the 32-bit x86 and the 128-bit x64 variant, incremental.
 //!
-//! In: bytes, in as many pieces as is convenient, so that nobody has to join them first. Out: a
-//! number. Cost: linear in the bytes, without an allocation.
+//! By hand because a partition key is hashed on every request: its components are written one after another
+//! without joining them, and nothing is allocated. Cost: linear in the bytes.
 
-/// The 32-bit variant.
+/// The 32-bit x86 variant of MurmurHash3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Murmur32 {
     hash: u32,
@@ -61,7 +61,7 @@ impl Murmur32 {
     }
 }
 
-/// The 128-bit variant.
+/// The 128-bit x64 variant of MurmurHash3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Murmur128 {
     h1: u64,
@@ -113,12 +113,12 @@ impl Murmur128 {
         k.wrapping_mul(Murmur128::C2).rotate_left(33).wrapping_mul(Murmur128::C1)
     }
 
-    /// The second half above the first: printed big-endian, it is the order the service prints in.
+    /// The hash, with the second half in the upper bits: written big-endian, it is in the service's order.
     pub(super) fn finish(mut self) -> u128 {
         let held = self.length % 16;
         self.tail[held..].fill(0);
         let (k1, k2) = halves(self.tail);
-        // An empty half mixes to zero, so it needs no test of its own.
+        // An empty half mixes to zero, so it needs no special case.
         let mut h1 = self.h1 ^ Murmur128::mix1(k1) ^ self.length as u64;
         let mut h2 = self.h2 ^ Murmur128::mix2(k2) ^ self.length as u64;
         h1 = h1.wrapping_add(h2);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_services_raw_hashes_come_out() {
+    fn hashes_equal_those_of_the_service() {
         for (v1_bytes, v1, v2_bytes, v2) in [
             (&b"\x00"[..], 0x514E_28B7, &b"\x00"[..], 0x51622DAA78F835834610ABE56EFF5CB5),
             (b"\x01", 0xE45A_D1AB, b"\x01", 0x778867E4430E67857ACE5C908374FE16),
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hashes_to_nothing() {
+    fn the_empty_input_hashes_to_zero() {
         assert_eq!(hash32(b""), 0);
         assert_eq!(hash128(b""), 0);
     }
 
     proptest! {
         #[test]
-        fn pieces_hash_like_the_whole(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8)) {
+        fn incremental_hashing_equals_hashing_at_once(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8)) {
             let whole = pieces.concat();
             let (mut small, mut large) = (Murmur32::default(), Murmur128::default());
             for piece in &pieces {

@@ -1,7 +1,7 @@
-//! A partition key as the `x-ms-documentdb-partitionkey` header writes it.
+//! The `x-ms-documentdb-partitionkey` header: a partition key as a JSON array.
 //!
-//! In: header text. Out: the key, or that it is the empty one. Whether a key has enough components
-//! is a question for the container's definition.
+//! Input: the text of the header. Output: the partition key, or that it is empty. Whether it has all
+//! components is decided by the container's definition.
 
 use std::fmt::Write;
 
@@ -10,30 +10,29 @@ use thiserror::Error;
 use super::key::{PartitionKey, PartitionKeyComponent};
 use crate::number::write_double;
 
-/// What the header says.
+/// The content of the partition key header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionKeyHeader {
-    /// `[]`: no filter for a query, the only key of a container made without one.
+    /// `[]`: a query without a partition key, or the only key of a container created without one.
     Empty,
-    /// Anything else; possibly a prefix of the container's key.
+    /// A partition key, possibly only a prefix of one.
     Key(PartitionKey),
 }
 
-/// A header that is not a partition key.
+/// The error of a header that is not a partition key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("partition key header: expected {expected} at byte {position}")]
 pub struct PartitionKeyError {
-    /// What would have fitted.
+    /// What the parser expected.
     pub expected: &'static str,
-    /// Where it was missing.
+    /// The byte offset at which it was missing.
     pub position: usize,
 }
 
 impl PartitionKey {
-    /// Reads the header.
+    /// Parses the header.
     ///
-    /// Cost: one pass; allocates the list and the strings in it, nothing else unless a string has
-    /// escapes.
+    /// Cost: one pass; allocates the list and its strings, and nothing else unless a string has escapes.
     pub fn parse_header(text: &str) -> Result<PartitionKeyHeader, PartitionKeyError> {
         let components = Cursor { text, at: 0 }.array()?;
         if components.is_empty() {
@@ -42,9 +41,9 @@ impl PartitionKey {
         Ok(PartitionKeyHeader::Key(PartitionKey::new(components)))
     }
 
-    /// Writes the header in ASCII, as any HTTP library takes it.
+    /// Writes the header in ASCII, which every HTTP library accepts.
     ///
-    /// A number that JSON cannot write (no client can send one) becomes `null`.
+    /// A number that JSON cannot represent (no client can send one) becomes `null`.
     pub fn to_header(&self) -> String {
         let mut out = String::with_capacity(16);
         out.push('[');
@@ -121,9 +120,9 @@ impl Cursor<'_> {
                 self.at += 1;
                 if self.take(b'}') { Ok(PartitionKeyComponent::Undefined) } else { self.expected("'}'") }
             }
-            _ if self.take_word("null") => Ok(PartitionKeyComponent::Null),
-            _ if self.take_word("true") => Ok(PartitionKeyComponent::Bool(true)),
-            _ if self.take_word("false") => Ok(PartitionKeyComponent::Bool(false)),
+            _ if self.take_literal("null") => Ok(PartitionKeyComponent::Null),
+            _ if self.take_literal("true") => Ok(PartitionKeyComponent::Bool(true)),
+            _ if self.take_literal("false") => Ok(PartitionKeyComponent::Bool(false)),
             _ => self.expected("a string, number, boolean, null or {}"),
         }
     }
@@ -147,7 +146,7 @@ impl Cursor<'_> {
             }
         }
         let value = if escaped {
-            // Escapes are rare enough to leave them to the JSON library, quotes included.
+            // Escapes are rare, so strings that have them are parsed by serde_json, quotes included.
             match serde_json::from_str(&self.text[start - 1..=end]) {
                 Ok(value) => value,
                 Err(_) => return self.expected("a string with valid escapes"),
@@ -190,7 +189,7 @@ impl Cursor<'_> {
         found
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    fn take_literal(&mut self, word: &str) -> bool {
         let found = self.text[self.at..].starts_with(word);
         if found {
             self.at += word.len();
@@ -203,7 +202,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Rust reads a few spellings that JSON does not have: `1.`, `.5`, `01`.
+/// Whether a text is a JSON number: Rust also parses `1.`, `.5` and `01`, which JSON does not allow.
 fn is_json_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     match digits {
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_says_what_was_missing_and_where() {
+    fn malformed_headers_name_what_was_expected_and_where() {
         for (text, position) in [
             ("", 0),
             ("abc", 0),
@@ -332,7 +331,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in "\\PC{0,30}", json in r#"[\[\]{}",\\u0-9a-f.eE+ -]{0,20}"#) {
+        fn any_text_parses_or_fails_without_panic(text in "\\PC{0,30}", json in r#"[\[\]{}",\\u0-9a-f.eE+ -]{0,20}"#) {
             let _ = PartitionKey::parse_header(&text);
             let read = PartitionKey::parse_header(&json);
             // Whatever is read here is JSON for everyone else.

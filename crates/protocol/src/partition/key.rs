@@ -1,23 +1,22 @@
 //! Partition key values.
 //!
-//! In and out: the components a key is made of, outermost level first. Their text form is in
-//! `header`, their place on the ring in `effective`. Taking them out of an item is left to
-//! whoever has the item.
+//! Input and output: the components of a partition key, outermost level first. Their text form is in
+//! `header`, their effective partition key in `effective`. Reading them from an item is left to the caller.
 
 use std::hash::{Hash, Hasher};
 
-/// One level of a partition key.
+/// The value of one level of a partition key.
 #[derive(Clone, Debug)]
 pub enum PartitionKeyComponent {
-    /// The item has no such property, or an object or array in its place.
+    /// The item has no such property, or it is an object or an array.
     Undefined,
-    /// JSON `null`.
+    /// The JSON value `null`.
     Null,
-    /// A boolean.
+    /// A JSON boolean value.
     Bool(bool),
-    /// Every number is a double: `1` and `1.0` are one key, `0` and `-0` are two.
+    /// A number as a double: `1` and `1.0` are one key, `0` and `-0` are two.
     Number(f64),
-    /// A string.
+    /// A JSON string value.
     String(String),
 }
 
@@ -27,7 +26,7 @@ impl PartialEq for PartitionKeyComponent {
         match (self, other) {
             (Undefined, Undefined) | (Null, Null) => true,
             (Bool(left), Bool(right)) => left == right,
-            // By bits, because keys are told apart by their hash and the hash sees bits.
+            // By bits, because keys differ when their hashes do, and the hash covers the bits.
             (Number(left), Number(right)) => left.to_bits() == right.to_bits(),
             (String(left), String(right)) => left == right,
             (Undefined | Null | Bool(_) | Number(_) | String(_), _) => false,
@@ -92,7 +91,7 @@ impl From<&String> for PartitionKeyComponent {
 }
 
 impl From<&serde_json::Value> for PartitionKeyComponent {
-    /// What a value found at a partition key path counts as.
+    /// The component for a value found at a partition key path.
     fn from(value: &serde_json::Value) -> PartitionKeyComponent {
         use serde_json::Value;
         match value {
@@ -107,17 +106,17 @@ impl From<&serde_json::Value> for PartitionKeyComponent {
     }
 }
 
-/// A partition key: one component, or one per level of a hierarchical key, or fewer for a prefix.
+/// A partition key: one component, one per level of a hierarchical key, or fewer for a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionKey(Vec<PartitionKeyComponent>);
 
 impl PartitionKey {
-    /// A key of these components, outermost level first.
+    /// A partition key of these components, outermost level first.
     pub fn new(components: Vec<PartitionKeyComponent>) -> PartitionKey {
         PartitionKey(components)
     }
 
-    /// A key of one component.
+    /// A partition key of one component.
     pub fn single(component: impl Into<PartitionKeyComponent>) -> PartitionKey {
         PartitionKey(vec![component.into()])
     }
@@ -127,12 +126,12 @@ impl PartitionKey {
         &self.0
     }
 
-    /// The components themselves.
+    /// Takes the components out of the key.
     pub fn into_components(self) -> Vec<PartitionKeyComponent> {
         self.0
     }
 
-    /// Whether `self` says the same as `other` as far as it goes.
+    /// Whether the components of `self` are the first components of `other`.
     pub fn is_prefix_of(&self, other: &PartitionKey) -> bool {
         other.0.starts_with(&self.0)
     }
@@ -161,7 +160,7 @@ where
     A: Into<PartitionKeyComponent>,
     B: Into<PartitionKeyComponent>,
 {
-    /// The two levels of a hierarchical key.
+    /// A hierarchical partition key of two levels.
     fn from((outer, inner): (A, B)) -> PartitionKey {
         PartitionKey(vec![outer.into(), inner.into()])
     }
@@ -173,7 +172,7 @@ where
     B: Into<PartitionKeyComponent>,
     C: Into<PartitionKeyComponent>,
 {
-    /// The three levels of a hierarchical key.
+    /// A hierarchical partition key of three levels.
     fn from((outer, middle, inner): (A, B, C)) -> PartitionKey {
         PartitionKey(vec![outer.into(), middle.into(), inner.into()])
     }
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn types_never_meet() {
+    fn values_of_different_types_are_different_keys() {
         let all = [
             PartitionKeyComponent::Undefined,
             PartitionKeyComponent::Null,

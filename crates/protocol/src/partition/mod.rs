@@ -1,18 +1,25 @@
-//! From a key to a place on the ring.
+//! Partition keys, their effective partition keys (EPKs), and ranges of the EPK space.
 //!
-//! An item's [`PartitionKey`] is hashed by its container's definition to an
+//! An item's [`PartitionKey`] is hashed by its container's [`PartitionKeyDefinition`] to an
 //! [`EffectivePartitionKey`]; a physical partition owns an [`EpkRange`] of those. Everything here
 //! is a pure function of its arguments.
 
-mod effective; // key → position
+mod definition; // the partition key definition of a container
+mod effective; // partition key → effective partition key
 mod hash; // MurmurHash3
-mod header; // key ↔ header text
-mod key; // the values
-mod range; // stretches of the ring
-mod split; // cutting them
+mod header; // partition key ↔ header text
+mod key; // partition key values
+mod path; // paths of partition keys
+mod range; // ranges of the EPK space
+mod split; // where to split a range
 
+pub use definition::{
+    KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
+    PartitionKeyKind, PartitionKeyVersion,
+};
 pub use effective::{EffectivePartitionKey, EffectivePartitionKeyError, effective_key, prefix_range};
 pub use header::{PartitionKeyError, PartitionKeyHeader};
 pub use key::{PartitionKey, PartitionKeyComponent};
+pub use path::{PartitionKeyPath, PartitionKeyPathError};
 pub use range::EpkRange;
 pub use split::{even_split, split_point};

@@ -1,26 +1,26 @@
-//! Stretches of the ring.
+//! Ranges of the EPK space.
 //!
-//! In and out: half-open ranges of effective keys. Which partition owns which is left to whoever
-//! keeps the partitions.
+//! Input and output: half-open ranges of effective partition keys. Which partition owns which range is left
+//! to the caller.
 
 use std::fmt;
 
 use super::effective::EffectivePartitionKey;
 
-/// The keys from `min` up to, not including, `max`.
+/// A half-open range of effective partition keys: from `min` up to, but not including, `max`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpkRange {
-    /// The first key inside.
+    /// The smallest key inside the range.
     pub min: EffectivePartitionKey,
-    /// The first key above.
+    /// The smallest key above the range.
     pub max: EffectivePartitionKey,
 }
 
 impl EpkRange {
-    /// The whole ring.
+    /// The range of the whole EPK space.
     pub const FULL: EpkRange = EpkRange { min: EffectivePartitionKey::MIN, max: EffectivePartitionKey::MAX };
 
-    /// The keys from `min` up to, not including, `max`.
+    /// The range from `min` up to, but not including, `max`.
     pub fn new(min: EffectivePartitionKey, max: EffectivePartitionKey) -> EpkRange {
         EpkRange { min, max }
     }
@@ -31,27 +31,27 @@ impl EpkRange {
         EpkRange { min: key, max }
     }
 
-    /// Whether no key is inside.
+    /// Whether the range holds no key.
     pub fn is_empty(&self) -> bool {
         self.min >= self.max
     }
 
-    /// Whether `key` is inside.
+    /// Whether the range holds `key`.
     pub fn contains(&self, key: &EffectivePartitionKey) -> bool {
         *key >= self.min && *key < self.max
     }
 
-    /// Whether all of `other` is inside.
+    /// Whether the range holds all of `other`.
     pub fn covers(&self, other: &EpkRange) -> bool {
         self.min <= other.min && other.max <= self.max
     }
 
-    /// Whether some key is in both.
+    /// Whether the ranges have a key in common.
     pub fn overlaps(&self, other: &EpkRange) -> bool {
         (&self.min).max(&other.min) < (&self.max).min(&other.max)
     }
 
-    /// The keys in both, if there are any.
+    /// The keys that both ranges hold, if there are any.
     pub fn intersect(&self, other: &EpkRange) -> Option<EpkRange> {
         let (min, max) = ((&self.min).max(&other.min), (&self.max).min(&other.max));
         (min < max).then(|| EpkRange { min: min.clone(), max: max.clone() })

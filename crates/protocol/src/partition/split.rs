@@ -1,17 +1,17 @@
-//! Cutting the ring into stretches of equal weight.
+//! Splitting the EPK space into ranges of equal size.
 //!
-//! In: a key definition, for the shape of its positions, and a range. Out: the boundaries the
-//! service would choose.
+//! Input: a partition key definition, which determines the form of its effective partition keys, and a
+//! range. Output: the boundaries that the service would choose.
 
+use super::definition::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use super::effective::{EffectivePartitionKey, HASH_V2_MAX, encode_number};
 use super::range::EpkRange;
-use crate::container::{PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 
-/// `count` ranges (at least one) that cover the ring and get about the same number of keys each.
+/// `count` ranges (at least one) that cover the EPK space and receive about the same number of keys each.
 pub fn even_split(definition: &PartitionKeyDefinition, count: usize) -> Vec<EpkRange> {
     let count = count.max(1) as u128;
     let level_max = level_max(definition);
-    // i * max / count, without the product that would not fit.
+    // i * max / count, without the product, which could overflow.
     let boundary = |i: u128| level_max / count * i + level_max % count * i / count;
     let mut min = EffectivePartitionKey::MIN;
     let mut ranges = Vec::with_capacity(count as usize);
@@ -24,10 +24,9 @@ pub fn even_split(definition: &PartitionKeyDefinition, count: usize) -> Vec<EpkR
     ranges
 }
 
-/// The middle of a range, or `None` when nothing is left to halve.
+/// The middle of a range, or `None` if the range cannot be split.
 ///
-/// A range that has shrunk to one first-level value of a hierarchical key is halved at the next
-/// level.
+/// A range that covers a single first-level value of a hierarchical key is split at the next level.
 pub fn split_point(definition: &PartitionKeyDefinition, range: &EpkRange) -> Option<EffectivePartitionKey> {
     let level_max = level_max(definition);
     if is_flat_v1(definition) {
@@ -40,7 +39,7 @@ pub fn split_point(definition: &PartitionKeyDefinition, range: &EpkRange) -> Opt
     let mut max = Some(range.max.as_bytes());
     for level in 0..definition.paths.len() {
         let low = level_value(range.min.as_bytes(), level);
-        // Once min and max have parted, the rest of this level is open upwards.
+        // Once min and max differ, the rest of this level has no upper bound.
         let high = max.map_or(level_max + 1, |bytes| level_value(bytes, level).min(level_max));
         let middle = low + high.saturating_sub(low) / 2;
         if middle > low {
@@ -58,7 +57,7 @@ fn is_flat_v1(definition: &PartitionKeyDefinition) -> bool {
     definition.version() == PartitionKeyVersion::V1 && definition.kind != PartitionKeyKind::MultiHash
 }
 
-/// The largest hash at one level.
+/// The largest hash of one level.
 fn level_max(definition: &PartitionKeyDefinition) -> u128 {
     if is_flat_v1(definition) { u128::from(u32::MAX) } else { HASH_V2_MAX }
 }
@@ -73,7 +72,7 @@ fn position(definition: &PartitionKeyDefinition, prefix: &[u8], hash: u128) -> E
     EffectivePartitionKey::from_bytes(&bytes)
 }
 
-/// The 16 bytes of one level as a number; what is missing counts as zeros.
+/// The 16 bytes of one level as a number; missing bytes count as zeros.
 fn level_value(bytes: &[u8], level: usize) -> u128 {
     let mut value = [0; 16];
     let part = bytes.get(level * 16..).unwrap_or_default();
@@ -82,7 +81,7 @@ fn level_value(bytes: &[u8], level: usize) -> u128 {
     u128::from_be_bytes(value)
 }
 
-/// The hash at the start of a version 1 position; `None` at the ends of the ring.
+/// The hash at the start of a version 1 EPK; `None` for the ends of the EPK space.
 fn decode_v1_number(bytes: &[u8]) -> Option<u128> {
     let (&[mark, first], groups) = bytes.split_first_chunk::<2>()?;
     if mark != 0x05 {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_is_cut_where_the_service_cuts_it() {
+    fn the_epk_space_is_split_where_the_service_splits_it() {
         check(&v2(), 0, &[]);
         check(&v2(), 1, &[]);
         check(&v2(), 2, &["1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"]);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn halving_the_ring_is_splitting_it_in_two() {
+    fn the_split_point_of_the_full_range_is_the_boundary_of_two_ranges() {
         for definition in [v1(), v2(), two_levels()] {
             let middle = split_point(&definition, &EpkRange::FULL).expect("a middle");
             assert_eq!(middle, even_split(&definition, 2)[0].max);
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_first_level_value_is_halved_at_the_second() {
+    fn a_single_first_level_value_is_split_at_the_second_level() {
         let tenant = "3A5381E1114EB8D3FCC90795045B49B7";
         let range = EpkRange::new(key(tenant), key(&format!("{tenant}FF")));
         let expected = format!("{tenant}1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_values_leave_nothing_to_halve() {
+    fn adjacent_values_cannot_be_split() {
         let range =
             EpkRange::new(key("00000000000000000000000000000001"), key("00000000000000000000000000000002"));
         assert_eq!(split_point(&v2(), &range), None);
@@ -200,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn halving_again_and_again_keeps_making_ranges(choices in prop::collection::vec(any::<bool>(), 1..30)) {
+        fn thirty_successive_splits_find_a_split_point(choices in prop::collection::vec(any::<bool>(), 1..30)) {
             for definition in [v1(), v2(), two_levels()] {
                 let mut range = EpkRange::FULL;
                 for upper in &choices {

@@ -1,9 +1,9 @@
-//! Queries on the wire: the text with its parameters, and the plan a gateway answers with.
+//! Queries in requests and responses: the query text with its parameters, and the query plan.
 //!
-//! In and out: bodies. Making a plan and obeying it is `sql`'s and the client's affair.
+//! Input and output: bodies. Making a plan is done by the crate `sql`, executing it by the client.
 
-mod plan;
-mod spec;
+mod plan; // the query plan
+mod spec; // query text and parameters
 
 pub use plan::{
     AggregateKind, DCountInfo, DistinctType, HybridSearchQueryInfo, ORDER_BY_FILTER, QueryInfo, QueryPlan,

@@ -1,35 +1,34 @@
-//! The plan of a query: what each partition runs, and what the client does with the rows.
+//! The query plan: what each partition executes, and how the client merges the rows.
 //!
-//! In and out: the answer to a plan request, member by member in the order the service writes
-//! them.
+//! Input and output: the response to a query plan request, with its properties in the service's order.
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::partition::{EffectivePartitionKey, EpkRange};
 
-/// Where clients put `true` or a resume predicate into a rewritten ORDER BY query.
+/// The placeholder in a rewritten ORDER BY query that clients replace by `true` or a resume filter.
 pub const ORDER_BY_FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
 
-/// A plan.
+/// The response to a query plan request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueryPlan {
-    /// Always 2.
+    /// The version of the plan format, which is always 2.
     pub partitioned_query_execution_info_version: u32,
-    /// How to run and merge; absent for hybrid search.
+    /// How to execute the query and merge its rows; absent for hybrid search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_info: Option<QueryInfo>,
-    /// How to run and fuse the parts of a hybrid search.
+    /// How to execute and fuse the component queries of a hybrid search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hybrid_search_query_info: Option<HybridSearchQueryInfo>,
-    /// Where to run; sorted, not overlapping.
+    /// The EPK ranges to query; sorted and disjoint.
     #[serde(default)]
     pub query_ranges: Vec<QueryRange>,
 }
 
 impl QueryPlan {
-    /// A plan of one query.
+    /// The plan of a query that is not a hybrid search.
     pub fn new(query_info: QueryInfo, query_ranges: Vec<QueryRange>) -> QueryPlan {
         QueryPlan {
             partitioned_query_execution_info_version: 2,
@@ -39,7 +38,7 @@ impl QueryPlan {
         }
     }
 
-    /// A plan of a hybrid search.
+    /// The plan of a hybrid search query.
     pub fn hybrid(info: HybridSearchQueryInfo, query_ranges: Vec<QueryRange>) -> QueryPlan {
         QueryPlan {
             partitioned_query_execution_info_version: 2,
@@ -50,64 +49,64 @@ impl QueryPlan {
     }
 }
 
-/// How the rows of the partitions become the rows of the answer.
+/// How the rows of the partitions are merged into the rows of the query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct QueryInfo {
-    /// Whether equal rows are to be dropped.
+    /// Whether the client removes duplicate rows.
     pub distinct_type: DistinctType,
-    /// TOP; `null` when the clause is absent, never 0.
+    /// The count of TOP; `null` without the clause.
     pub top: Option<u64>,
-    /// OFFSET; `null` when the clause is absent.
+    /// The count of OFFSET; `null` without the clause.
     pub offset: Option<u64>,
-    /// LIMIT; `null` when the clause is absent.
+    /// The count of LIMIT; `null` without the clause.
     pub limit: Option<u64>,
-    /// GROUP BY, as canonical text.
+    /// The GROUP BY expressions, as canonical text.
     pub group_by_expressions: Vec<String>,
-    /// Names of the projected members when rows are grouped or aggregated.
+    /// The names of the projected properties, if rows are grouped or aggregated.
     pub group_by_aliases: Vec<String>,
-    /// ORDER BY directions.
+    /// The directions of ORDER BY.
     pub order_by: Vec<SortOrder>,
-    /// ORDER BY expressions, as canonical text.
+    /// The ORDER BY expressions, as canonical text.
     pub order_by_expressions: Vec<String>,
-    /// The aggregate of `SELECT VALUE`; always an array.
+    /// The aggregate of a `SELECT VALUE` query; always an array.
     pub aggregates: Vec<AggregateKind>,
     /// Whether the projection is `SELECT VALUE`.
     pub has_select_value: bool,
-    /// What to send to the partitions; empty for the original text.
+    /// The query to send to the partitions; empty if it is the original text.
     #[serde(deserialize_with = "text_or_null")]
     pub rewritten_query: String,
-    /// What each projected member is, in the order of the projection.
+    /// The aggregate of each projected property, in the order of the projection.
     #[serde(serialize_with = "write_aliases", deserialize_with = "read_aliases")]
     pub group_by_alias_to_aggregate_type: Vec<(String, Option<AggregateKind>)>,
-    /// Set when distinct rows are only counted.
+    /// Present if the query only counts distinct rows.
     pub d_count_info: Option<DCountInfo>,
-    /// Whether rows come in an order that no index gives.
+    /// Whether rows are ordered by a score, for which no index exists.
     pub has_non_streaming_order_by: bool,
 }
 
-/// Whether equal rows are to be dropped.
+/// Whether the client removes duplicate rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DistinctType {
-    /// They are not.
+    /// Duplicate rows are kept.
     #[default]
     None,
-    /// Wherever they are.
+    /// Duplicate rows are removed; they may come in any order.
     Unordered,
-    /// They follow each other.
+    /// Duplicate rows are removed; they are adjacent.
     Ordered,
 }
 
 /// A direction of ORDER BY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SortOrder {
-    /// Smallest first.
+    /// From the smallest value to the largest.
     Ascending,
-    /// Largest first.
+    /// From the largest value to the smallest.
     Descending,
 }
 
-/// An aggregate, by its word on the wire.
+/// An aggregate function, by its name in plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum AggregateKind {
@@ -121,68 +120,68 @@ pub enum AggregateKind {
     MakeSet,
 }
 
-/// A count of distinct rows.
+/// A query that counts distinct rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DCountInfo {
-    /// The name of the count in the answer.
+    /// The name of the count in the result.
     pub d_count_alias: String,
 }
 
-/// The parts of a hybrid search.
+/// The component queries of a hybrid search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HybridSearchQueryInfo {
-    /// Asks every partition for counts that scores depend on.
+    /// The query that collects the statistics on which scores depend from every partition.
     pub global_statistics_query: String,
-    /// One query per score.
+    /// The component queries, one per score.
     pub component_query_infos: Vec<QueryInfo>,
-    /// The same without what is projected.
+    /// The component queries without the projection.
     pub component_without_payload_query_infos: Vec<QueryInfo>,
-    /// What is projected, by id.
+    /// The query that projects the results, by item id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projection_query_info: Option<QueryInfo>,
-    /// How much each score counts.
+    /// The weight of each score.
     pub component_weights: Vec<f64>,
-    /// OFFSET.
+    /// The count of OFFSET, if there is one.
     pub skip: Option<u64>,
-    /// LIMIT or TOP.
+    /// The count of LIMIT or TOP, if there is one.
     pub take: Option<u64>,
-    /// Whether the statistics are needed at all.
+    /// Whether scores depend on the statistics.
     pub requires_global_statistics: bool,
 }
 
-/// A stretch of the ring, with either end inside or out.
+/// A range of the EPK space in which each end may be inclusive or exclusive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueryRange {
-    /// The lower end.
+    /// The lower end of the range.
     pub min: EffectivePartitionKey,
-    /// The upper end.
+    /// The upper end of the range.
     pub max: EffectivePartitionKey,
-    /// Whether the lower end is inside.
+    /// Whether the range includes its lower end.
     pub is_min_inclusive: bool,
-    /// Whether the upper end is inside.
+    /// Whether the range includes its upper end.
     pub is_max_inclusive: bool,
 }
 
 impl QueryRange {
-    /// The whole ring.
+    /// The range of the whole EPK space.
     pub fn full() -> QueryRange {
         QueryRange::from(EpkRange::FULL)
     }
 
-    /// One logical partition.
+    /// The range of one logical partition.
     pub fn point(key: EffectivePartitionKey) -> QueryRange {
         QueryRange { min: key.clone(), max: key, is_min_inclusive: true, is_max_inclusive: true }
     }
 
-    /// What a query is sent to that nothing can match: the start of the ring, where no key is.
+    /// The range of a query that cannot match: the start of the EPK space, which holds no key.
     pub fn empty() -> QueryRange {
         QueryRange::point(EffectivePartitionKey::MIN)
     }
 
-    /// The same keys as a half-open range.
+    /// The half-open range that holds the same keys.
     pub fn to_epk_range(&self) -> EpkRange {
         let above = |key: &EffectivePartitionKey| EpkRange::point(key.clone()).max;
         EpkRange {

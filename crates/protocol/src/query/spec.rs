@@ -1,7 +1,7 @@
-//! The body of a query.
+//! The body of a query request: SQL text and parameters.
 //!
-//! In: JSON. Out: the text and the parameters, borrowed from it where possible. Values stay
-//! unread: whoever runs the query has its own type for them.
+//! Input: JSON. Output: the text and the parameters, borrowed from the body where possible. Parameter
+//! values are not parsed: the caller has a value type of its own.
 
 use std::borrow::Cow;
 
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-/// The longest SQL text.
+/// The largest SQL text, in bytes.
 pub const SQL_BYTES_MAX: usize = 512 * 1024;
 
-/// A query and its parameters.
+/// The SQL text of a query and its parameters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QuerySpec<'a> {
-    /// The SQL text.
+    /// The SQL text of the query.
     #[serde(borrow)]
     pub query: Cow<'a, str>,
-    /// What it is run with.
+    /// The parameters of the query.
     #[serde(borrow, default, deserialize_with = "list_or_null")]
     pub parameters: Vec<QueryParameter<'a>>,
 }
 
-/// A parameter.
+/// A query parameter and its value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QueryParameter<'a> {
-    /// As it was sent: usually, not always, with its `@`. See [`QueryParameter::bare_name`].
+    /// The name as it was sent, usually with its `@`. See [`QueryParameter::bare_name`].
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// Any JSON, unread; `null` when it is missing.
+    /// The value as JSON text; `null` if it is missing.
     #[serde(borrow, default = "null")]
     pub value: &'a RawValue,
 }
@@ -41,19 +41,19 @@ impl QueryParameter<'_> {
     }
 }
 
-/// A body that is not a query.
+/// The error of a body that is not a query.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QuerySpecError {
-    /// It has another shape.
+    /// The body is not a JSON object with a query.
     #[error("the query body must be a JSON object with `query` and, if need be, `parameters`: {0}")]
     Malformed(String),
-    /// Its text is too long.
+    /// The SQL text is too long.
     #[error("the SQL text has {0} bytes and may have 524288")]
     TooLong(usize),
 }
 
 impl<'a> QuerySpec<'a> {
-    /// Reads the body of a query.
+    /// Parses the body of a query request.
     ///
     /// Cost: one pass; allocates the list, and the text only if it has escapes.
     pub fn parse(body: &'a [u8]) -> Result<QuerySpec<'a>, QuerySpecError> {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_query_is_refused() {
+    fn bodies_that_are_not_queries_are_rejected() {
         for body in [
             "",
             "{}",

@@ -6,7 +6,7 @@
 use super::refine::{comparison, one_of, outside, within};
 use super::{AccessPath, DocPath, DocStep, Filter, Predicate, call};
 use crate::ast::{Direction, SubqueryKind, UnaryOperator};
-use crate::bound::{Code, OrderCode, Origin, Pipeline, SourceCode, Step};
+use crate::bound::{BoundExpression, BoundSource, BoundStep, Pipeline, PipelineInput, SortKey};
 use crate::like::LikePattern;
 use crate::value::{Value, ValueKind};
 
@@ -54,48 +54,50 @@ fn split(parts: impl IntoIterator<Item = Approximation>) -> (Vec<Filter>, bool) 
     (filters, exact)
 }
 
-/// A place in the document and whether it is the only one meant: an index into an array becomes
+/// A target in the document and whether it is the only one meant: an index into an array becomes
 /// "some element".
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct BoundPath {
     pub(super) path: DocPath,
     pub(super) exact: bool,
 }
 
-impl Place {
-    fn extended(&self, steps: &[Step]) -> Place {
-        steps.iter().fold(self.clone(), |place, step| match step {
-            Step::Name(name) => Place { path: place.path.then(DocStep::Key(name.clone())), ..place },
-            Step::Index(_) => Place { path: place.path.then(DocStep::Element), exact: false },
+impl BoundPath {
+    fn extended(&self, steps: &[BoundStep]) -> BoundPath {
+        steps.iter().fold(self.clone(), |target, step| match step {
+            BoundStep::Name(name) => {
+                BoundPath { path: target.path.then(DocStep::Key(name.clone())), ..target }
+            }
+            BoundStep::Index(_) => BoundPath { path: target.path.then(DocStep::Element), exact: false },
         })
     }
 
-    pub(super) fn element(&self) -> Place {
-        Place { path: self.path.then(DocStep::Element), exact: self.exact }
+    pub(super) fn element(&self) -> BoundPath {
+        BoundPath { path: self.path.then(DocStep::Element), exact: self.exact }
     }
 
-    /// `test` at this place.
+    /// `test` at this target.
     pub(super) fn test(&self, test: Predicate) -> Approximation {
-        Approximation { filter: Filter::test(self.path.clone(), test), exact: self.exact }
+        Approximation { filter: Filter::predicate(self.path.clone(), test), exact: self.exact }
     }
 
-    /// `test` at this place, which says less than the expression does.
-    pub(super) fn loosely(&self, test: Predicate) -> Approximation {
-        Approximation::loose(Filter::test(self.path.clone(), test))
+    /// `test` at this target, which says less than the expression does.
+    pub(super) fn test_loosely(&self, test: Predicate) -> Approximation {
+        Approximation::loose(Filter::predicate(self.path.clone(), test))
     }
 }
 
-/// The place each frame is bound to, outermost first; `None` for what is no part of the document.
-pub(super) type Places = Vec<Option<Place>>;
+/// The target each frame is bound to, outermost first; `None` for what is no part of the document.
+pub(super) type BoundPaths = Vec<Option<BoundPath>>;
 
-pub(super) fn access(pipeline: &Pipeline) -> AccessPath {
-    let (filter, exact) = match &pipeline.origin {
-        Origin::Rows(inner) => (access(inner).filter, false),
-        Origin::Outer | Origin::Documents => {
-            let documents = matches!(pipeline.origin, Origin::Documents);
-            let root = Place { path: DocPath::default(), exact: true };
-            let mut places: Places = if documents { vec![Some(root)] } else { Vec::new() };
-            let found = rows(pipeline, &mut places);
+pub(super) fn analyze(pipeline: &Pipeline) -> AccessPath {
+    let (filter, exact) = match &pipeline.input {
+        PipelineInput::Rows(inner) => (analyze(inner).filter, false),
+        PipelineInput::Outer | PipelineInput::Documents => {
+            let documents = matches!(pipeline.input, PipelineInput::Documents);
+            let root = BoundPath { path: DocPath::default(), exact: true };
+            let mut frame_paths: BoundPaths = if documents { vec![Some(root)] } else { Vec::new() };
+            let found = rows(pipeline, &mut frame_paths);
             // With sources of its own a query has rows, not documents, to decide about.
             (found.filter, found.exact && documents && pipeline.sources.is_empty())
         }
@@ -105,9 +107,9 @@ pub(super) fn access(pipeline: &Pipeline) -> AccessPath {
 }
 
 /// The document path an ORDER BY key is.
-fn order_path(pipeline: &Pipeline, key: &OrderCode) -> Option<(DocPath, Direction)> {
-    let documents = matches!(pipeline.origin, Origin::Documents) && pipeline.grouping.is_none();
-    let Code::Path { up, steps } = &key.key else { return None };
+fn order_path(pipeline: &Pipeline, key: &SortKey) -> Option<(DocPath, Direction)> {
+    let documents = matches!(pipeline.input, PipelineInput::Documents) && pipeline.grouping.is_none();
+    let BoundExpression::Path { up, steps } = &key.key else { return None };
     // The document is the outermost frame, below all joined sources.
     if !documents || *up != pipeline.sources.len() {
         return None;
@@ -115,162 +117,175 @@ fn order_path(pipeline: &Pipeline, key: &OrderCode) -> Option<(DocPath, Directio
     let steps: Option<Vec<DocStep>> = steps
         .iter()
         .map(|step| match step {
-            Step::Name(name) => Some(DocStep::Key(name.clone())),
-            Step::Index(_) => None,
+            BoundStep::Name(name) => Some(DocStep::Key(name.clone())),
+            BoundStep::Index(_) => None,
         })
         .collect();
     Some((DocPath(steps?), key.direction))
 }
 
-/// For which documents a query has a row. Leaves the places of its sources in `places`.
-fn rows(pipeline: &Pipeline, places: &mut Places) -> Approximation {
+/// For which documents a query has a row. Leaves the frame_paths of its sources in `frame_paths`.
+fn rows(pipeline: &Pipeline, frame_paths: &mut BoundPaths) -> Approximation {
     let mut parts = Vec::new();
     for source in &pipeline.sources {
-        let (place, part) = match source {
-            SourceCode::One(code) => {
-                let place = bound_place(code, places);
-                let part = place.as_ref().map(|place| place.test(Predicate::Defined));
-                (place, part)
+        let (target, part) = match source {
+            BoundSource::Value(expression) => {
+                let target = path_or_document(expression, frame_paths);
+                let part = target.as_ref().map(|target| target.test(Predicate::Defined));
+                (target, part)
             }
-            SourceCode::Each(code) => {
-                let place = bound_place(code, places).map(|place| place.element());
-                let part = place.as_ref().map(|place| place.test(Predicate::Defined));
-                (place, part)
+            BoundSource::Elements(expression) => {
+                let target = path_or_document(expression, frame_paths).map(|target| target.element());
+                let part = target.as_ref().map(|target| target.test(Predicate::Defined));
+                (target, part)
             }
-            SourceCode::Rows(inner) => subquery_rows(inner, places),
-            SourceCode::EachOfRows(inner) => {
-                let (place, part) = subquery_rows(inner, places);
-                (place.map(|place| place.element()), part)
+            BoundSource::Rows(inner) => subquery_rows(inner, frame_paths),
+            BoundSource::RowElements(inner) => {
+                let (target, part) = subquery_rows(inner, frame_paths);
+                (target.map(|target| target.element()), part)
             }
         };
         // The document itself is always there.
-        let is_document = place.as_ref().is_some_and(|place| place.path.0.is_empty());
+        let is_document = target.as_ref().is_some_and(|target| target.path.0.is_empty());
         if !is_document {
             parts.push(part.unwrap_or_else(Approximation::unknown));
         }
-        places.push(place);
+        frame_paths.push(target);
     }
     if let Some(filter) = &pipeline.filter {
-        parts.push(when(filter, true, places));
+        parts.push(when(filter, true, frame_paths));
     }
     Approximation::all_of(parts)
 }
 
-/// A source is only as good as the query it comes from: the place its rows are at, and what has to
+/// A source is only as good as the query it comes from: the target its rows are at, and what has to
 /// hold for there to be any.
-fn subquery_rows(inner: &Pipeline, places: &Places) -> (Option<Place>, Option<Approximation>) {
+fn subquery_rows(inner: &Pipeline, frame_paths: &BoundPaths) -> (Option<BoundPath>, Option<Approximation>) {
     if inner.grouping.is_some() {
         return (None, None);
     }
-    let mut inner_places = places.clone();
+    let mut inner_places = frame_paths.clone();
     let part = Approximation::loose(rows(inner, &mut inner_places).filter);
-    (bound_place(&inner.projection, &inner_places), Some(part))
+    (path_or_document(&inner.projection, &inner_places), Some(part))
 }
 
-/// The place an expression reads, if it is a path into a document. No index knows whole documents.
-pub(super) fn place_of(code: &Code, places: &Places) -> Option<Place> {
-    bound_place(code, places).filter(|place| !place.path.0.is_empty())
+/// The target an expression reads, if it is a path into a document. No index knows whole documents.
+pub(super) fn path_of(expression: &BoundExpression, frame_paths: &BoundPaths) -> Option<BoundPath> {
+    path_or_document(expression, frame_paths).filter(|target| !target.path.0.is_empty())
 }
 
-/// The place an expression reads, the whole document included.
-fn bound_place(code: &Code, places: &Places) -> Option<Place> {
-    let bound = |up: usize| places.iter().rev().nth(up).cloned().flatten();
-    match code {
-        Code::Source { up } => bound(*up),
-        Code::Path { up, steps } => bound(*up).map(|place| place.extended(steps)),
+/// The target an expression reads, the whole document included.
+fn path_or_document(expression: &BoundExpression, frame_paths: &BoundPaths) -> Option<BoundPath> {
+    let bound = |up: usize| frame_paths.iter().rev().nth(up).cloned().flatten();
+    match expression {
+        BoundExpression::Source { up } => bound(*up),
+        BoundExpression::Path { up, steps } => bound(*up).map(|target| target.extended(steps)),
         _ => None,
     }
 }
 
-/// For which documents `code` is exactly `wanted`.
-pub(super) fn when(code: &Code, wanted: bool, places: &Places) -> Approximation {
-    let each = |codes: &[Code]| codes.iter().map(|code| when(code, wanted, places)).collect::<Vec<_>>();
-    match code {
-        Code::Constant(Value::Bool(value)) if *value == wanted => Approximation::exact(Filter::All),
-        Code::Constant(_) => Approximation::exact(Filter::Nothing),
-        Code::Source { .. } | Code::Path { .. } => match place_of(code, places) {
-            Some(place) => place.test(Predicate::Equals(Value::Bool(wanted))),
-            None => Approximation::unknown(),
-        },
-        Code::Unary { operator: UnaryOperator::Not, operand } => when(operand, !wanted, places),
-        // A chain is decided by one operand in one direction and by all of them in the other.
-        Code::And(codes) if wanted => Approximation::all_of(each(codes)),
-        Code::Or(codes) if !wanted => Approximation::all_of(each(codes)),
-        Code::And(codes) | Code::Or(codes) => Approximation::any_of(each(codes)),
-        Code::Binary { operator, left, right } => comparison(*operator, (left, right), wanted, places),
-        Code::InConstants { needle, haystack, negated } => match place_of(needle, places) {
-            Some(place) if *negated != wanted => one_of(&place, haystack.values()),
-            Some(place) => place.loosely(Predicate::Defined),
-            None => Approximation::unknown(),
-        },
-        Code::In { needle, .. } => defined(&[needle], places),
-        Code::Between { operands, negated } => {
-            match (place_of(&operands[0], places), &operands[1], &operands[2]) {
-                (Some(place), Code::Constant(low), Code::Constant(high)) => {
-                    if *negated == wanted {
-                        outside(&place, low, high)
-                    } else {
-                        within(&place, low, high)
-                    }
-                }
-                _ => defined(&[&operands[0]], places),
+/// For which documents `expression` is exactly `wanted`.
+pub(super) fn when(expression: &BoundExpression, wanted: bool, frame_paths: &BoundPaths) -> Approximation {
+    let each = |expressions: &[BoundExpression]| {
+        expressions.iter().map(|expression| when(expression, wanted, frame_paths)).collect::<Vec<_>>()
+    };
+    match expression {
+        BoundExpression::Constant(Value::Bool(value)) if *value == wanted => {
+            Approximation::exact(Filter::All)
+        }
+        BoundExpression::Constant(_) => Approximation::exact(Filter::Nothing),
+        BoundExpression::Source { .. } | BoundExpression::Path { .. } => {
+            match path_of(expression, frame_paths) {
+                Some(target) => target.test(Predicate::Equals(Value::Bool(wanted))),
+                None => Approximation::unknown(),
             }
         }
-        Code::LikeConstant { value, pattern, negated } => match place_of(value, places) {
-            Some(place) if *negated != wanted => like(&place, pattern),
-            Some(place) => place.loosely(Predicate::of_kind(ValueKind::String)),
+        BoundExpression::Unary { operator: UnaryOperator::Not, operand } => {
+            when(operand, !wanted, frame_paths)
+        }
+        // A chain is decided by one operand in one direction and by all of them in the other.
+        BoundExpression::And(expressions) if wanted => Approximation::all_of(each(expressions)),
+        BoundExpression::Or(expressions) if !wanted => Approximation::all_of(each(expressions)),
+        BoundExpression::And(expressions) | BoundExpression::Or(expressions) => {
+            Approximation::any_of(each(expressions))
+        }
+        BoundExpression::Binary { operator, left, right } => {
+            comparison(*operator, (left, right), wanted, frame_paths)
+        }
+        BoundExpression::InConstants { needle, haystack, negated } => match path_of(needle, frame_paths) {
+            Some(target) if *negated != wanted => one_of(&target, haystack.values()),
+            Some(target) => target.test_loosely(Predicate::Defined),
             None => Approximation::unknown(),
         },
-        Code::Like { value, .. } => match place_of(value, places) {
-            Some(place) => place.loosely(Predicate::of_kind(ValueKind::String)),
+        BoundExpression::In { needle, .. } => defined(&[needle], frame_paths),
+        BoundExpression::Between { operands, negated } => {
+            match (path_of(&operands[0], frame_paths), &operands[1], &operands[2]) {
+                (Some(target), BoundExpression::Constant(low), BoundExpression::Constant(high)) => {
+                    if *negated == wanted { outside(&target, low, high) } else { within(&target, low, high) }
+                }
+                _ => defined(&[&operands[0]], frame_paths),
+            }
+        }
+        BoundExpression::LikeConstant { value, pattern, negated } => match path_of(value, frame_paths) {
+            Some(target) if *negated != wanted => like(&target, pattern),
+            Some(target) => target.test_loosely(Predicate::of_kind(ValueKind::String)),
             None => Approximation::unknown(),
         },
-        Code::Call { function, arguments } => call::when(function.name, arguments, wanted, places),
-        Code::Subquery { form: SubqueryKind::Exists, pipeline, .. } if wanted => exists(pipeline, places),
+        BoundExpression::Like { value, .. } => match path_of(value, frame_paths) {
+            Some(target) => target.test_loosely(Predicate::of_kind(ValueKind::String)),
+            None => Approximation::unknown(),
+        },
+        BoundExpression::Call { function, arguments } => {
+            call::when(function.name, arguments, wanted, frame_paths)
+        }
+        BoundExpression::Subquery { form: SubqueryKind::Exists, pipeline, .. } if wanted => {
+            exists(pipeline, frame_paths)
+        }
         _ => Approximation::unknown(),
     }
 }
 
-/// Each of `codes` has to be defined for the expression to be true or false.
-pub(super) fn defined(codes: &[&Code], places: &Places) -> Approximation {
-    let places = codes.iter().filter_map(|code| place_of(code, places));
-    let filters: Vec<Filter> = places.map(|place| Filter::test(place.path, Predicate::Defined)).collect();
+/// Each of `expressions` has to be defined for the expression to be true or false.
+pub(super) fn defined(expressions: &[&BoundExpression], frame_paths: &BoundPaths) -> Approximation {
+    let frame_paths = expressions.iter().filter_map(|expression| path_of(expression, frame_paths));
+    let filters: Vec<Filter> =
+        frame_paths.map(|target| Filter::predicate(target.path, Predicate::Defined)).collect();
     Approximation::loose(Filter::and(filters))
 }
 
-fn like(place: &Place, pattern: &LikePattern) -> Approximation {
+fn like(target: &BoundPath, pattern: &LikePattern) -> Approximation {
     match pattern {
-        LikePattern::Exact(text) => place.test(Predicate::Equals(Value::String(text.clone()))),
-        LikePattern::Prefix(prefix) => place.test(Predicate::Prefix(prefix.clone())),
-        LikePattern::Suffix(_) | LikePattern::Contains(_) | LikePattern::Pieces(_) => {
-            place.loosely(Predicate::Prefix(pattern.literal_prefix()))
+        LikePattern::Exact(text) => target.test(Predicate::Equals(Value::String(text.clone()))),
+        LikePattern::Prefix(prefix) => target.test(Predicate::Prefix(prefix.clone())),
+        LikePattern::Suffix(_) | LikePattern::Contains(_) | LikePattern::Elements(_) => {
+            target.test_loosely(Predicate::Prefix(pattern.literal_prefix()))
         }
     }
 }
 
 /// EXISTS over the elements of an array asks for an element that passes. That is exact for one test,
 /// or one of several; two tests might be passed by two different elements.
-fn exists(pipeline: &Pipeline, places: &Places) -> Approximation {
+fn exists(pipeline: &Pipeline, frame_paths: &BoundPaths) -> Approximation {
     if pipeline.grouping.is_some() {
         return Approximation::unknown();
     }
-    let mut places = places.clone();
-    let outer = places.len();
-    let found = rows(pipeline, &mut places);
-    let element = match (&pipeline.sources[..], places.get(outer)) {
-        ([SourceCode::Each(_)], Some(Some(element))) => element,
+    let mut frame_paths = frame_paths.clone();
+    let outer = frame_paths.len();
+    let found = rows(pipeline, &mut frame_paths);
+    let element = match (&pipeline.sources[..], frame_paths.get(outer)) {
+        ([BoundSource::Elements(_)], Some(Some(element))) => element,
         _ => return Approximation::loose(found.filter),
     };
     let returns_something = match &pipeline.projection {
-        Code::Source { up: 0 } | Code::Object(_) => true,
-        Code::Constant(value) => value.is_defined(),
+        BoundExpression::Source { up: 0 } | BoundExpression::Object(_) => true,
+        BoundExpression::Constant(value) => value.is_defined(),
         _ => false,
     };
     let of_element = |filter: &Filter| match filter {
         Filter::Predicate { path, .. } => path.starts_with(&element.path),
         _ => false,
     };
-    let condition = pipeline.filter.as_ref().map(|filter| when(filter, true, &places));
+    let condition = pipeline.filter.as_ref().map(|filter| when(filter, true, &frame_paths));
     let separable = match condition.as_ref().map(|condition| &condition.filter) {
         None => true,
         Some(test @ Filter::Predicate { .. }) => of_element(test),

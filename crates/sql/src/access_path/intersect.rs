@@ -6,22 +6,22 @@ use super::Predicate;
 use crate::value::{Value, compare};
 
 /// The test that a single value passes exactly when it passes both.
-pub(super) fn both(left: &Predicate, right: &Predicate) -> Both {
+pub(super) fn intersect(left: &Predicate, right: &Predicate) -> Intersection {
     match (left, right) {
-        (Predicate::Defined, other) | (other, Predicate::Defined) => Both::One(other.clone()),
+        (Predicate::Defined, other) | (other, Predicate::Defined) => Intersection::One(other.clone()),
         (Predicate::Equals(value), other) | (other, Predicate::Equals(value)) => {
             if other.accepts(value) {
-                Both::One(Predicate::Equals(value.clone()))
+                Intersection::One(Predicate::Equals(value.clone()))
             } else {
-                Both::Nothing
+                Intersection::Nothing
             }
         }
         (Predicate::Prefix(left), Predicate::Prefix(right)) => {
             let (shorter, longer) = if left.len() <= right.len() { (left, right) } else { (right, left) };
             if longer.starts_with(shorter.as_str()) {
-                Both::One(Predicate::Prefix(longer.clone()))
+                Intersection::One(Predicate::Prefix(longer.clone()))
             } else {
-                Both::Nothing
+                Intersection::Nothing
             }
         }
         (
@@ -31,20 +31,22 @@ pub(super) fn both(left: &Predicate, right: &Predicate) -> Both {
             let low = tighter(low_left, low_right, true);
             let high = tighter(high_left, high_right, false);
             match (low, high) {
-                (Some(low), Some(high)) if fits(&low, &high) => Both::One(Predicate::Range { low, high }),
+                (Some(low), Some(high)) if fits(&low, &high) => {
+                    Intersection::One(Predicate::Range { low, high })
+                }
                 // Two types, or two ranges that do not meet.
-                _ => Both::Nothing,
+                _ => Intersection::Nothing,
             }
         }
         (Predicate::Prefix(_), Predicate::Range { .. }) | (Predicate::Range { .. }, Predicate::Prefix(_)) => {
-            Both::Separate
+            Intersection::Separate
         }
     }
 }
 
 /// What two tests amount to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Both {
+pub(super) enum Intersection {
     /// This one.
     One(Predicate),
     /// Nothing passes.

@@ -7,7 +7,7 @@
 mod analyze;
 mod call;
 mod intersect;
-mod key_filter;
+mod partition_key_filter;
 mod path;
 mod refine;
 
@@ -16,7 +16,7 @@ use std::ops::Bound;
 
 use smol_str::SmolStr;
 
-pub use key_filter::PartitionKeyFilter;
+pub use partition_key_filter::PartitionKeyFilter;
 pub use path::{DocPath, DocStep};
 
 use crate::ast::Direction;
@@ -77,13 +77,13 @@ pub enum Predicate {
 impl AccessPath {
     /// What the compiled query allows.
     pub(crate) fn of(pipeline: &Pipeline) -> AccessPath {
-        analyze::access(pipeline)
+        analyze::analyze(pipeline)
     }
 }
 
 impl Filter {
     /// Passes `test` at `path`.
-    pub(crate) fn test(path: DocPath, test: Predicate) -> Filter {
+    pub(crate) fn predicate(path: DocPath, test: Predicate) -> Filter {
         Filter::Predicate { path, predicate: test }
     }
 
@@ -158,13 +158,13 @@ fn combine(parts: &mut Vec<Filter>) -> bool {
                 (
                     Filter::Predicate { path: left, predicate: first },
                     Filter::Predicate { path: right, predicate: second },
-                ) if left == right && !left.has_element() => intersect::both(first, second),
-                _ => intersect::Both::Separate,
+                ) if left == right && !left.has_element() => intersect::intersect(first, second),
+                _ => intersect::Intersection::Separate,
             };
             match both {
-                intersect::Both::Nothing => return false,
-                intersect::Both::Separate => other += 1,
-                intersect::Both::One(combined) => {
+                intersect::Intersection::Nothing => return false,
+                intersect::Intersection::Separate => other += 1,
+                intersect::Intersection::One(combined) => {
                     if let Filter::Predicate { predicate: test, .. } = &mut parts[at] {
                         *test = combined;
                     }
@@ -269,13 +269,13 @@ impl fmt::Display for Predicate {
                 f.write_str("in ")?;
                 match low {
                     Bound::Unbounded => f.write_str("(..")?,
-                    Bound::Included(low) => write!(f, "[{}..", shown(low))?,
-                    Bound::Excluded(low) => write!(f, "({}..", shown(low))?,
+                    Bound::Included(low) => write!(f, "[{}..", display_value(low))?,
+                    Bound::Excluded(low) => write!(f, "({}..", display_value(low))?,
                 }
                 match high {
                     Bound::Unbounded => f.write_str(")"),
-                    Bound::Included(high) => write!(f, "{}]", shown(high)),
-                    Bound::Excluded(high) => write!(f, "{})", shown(high)),
+                    Bound::Included(high) => write!(f, "{}]", display_value(high)),
+                    Bound::Excluded(high) => write!(f, "{})", display_value(high)),
                 }
             }
         }
@@ -283,7 +283,7 @@ impl fmt::Display for Predicate {
 }
 
 /// Infinities have no JSON form.
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
         other => other.to_string(),

@@ -2,33 +2,35 @@
 
 use std::ops::Bound;
 
-use super::analyze::{Approximation, Place, Places, defined, place_of, when};
+use super::analyze::{Approximation, BoundPath, BoundPaths, defined, path_of, when};
 use super::{Filter, Predicate};
 use crate::ast::BinaryOperator;
-use crate::bound::Code;
+use crate::bound::BoundExpression;
 use crate::value::{Value, ValueKind, compare};
 
 /// For which documents `left operator right` is exactly `wanted`.
 pub(super) fn comparison(
     operator: BinaryOperator,
-    (left, right): (&Code, &Code),
+    (left, right): (&BoundExpression, &BoundExpression),
     wanted: bool,
-    places: &Places,
+    frame_paths: &BoundPaths,
 ) -> Approximation {
     let operator = if wanted { operator } else { opposite(operator) };
     let Some(operator) = is_comparison(operator).then_some(operator) else { return Approximation::unknown() };
-    match (place_of(left, places), right, left, place_of(right, places)) {
-        (Some(place), Code::Constant(constant), ..) => against(&place, operator, constant),
-        (.., Code::Constant(constant), Some(place)) => against(&place, mirrored(operator), constant),
-        // `condition = true` says what the condition says.
-        (None, Code::Constant(Value::Bool(value)), ..) if operator == BinaryOperator::Equal => {
-            when(left, *value, places)
+    match (path_of(left, frame_paths), right, left, path_of(right, frame_paths)) {
+        (Some(target), BoundExpression::Constant(constant), ..) => against(&target, operator, constant),
+        (.., BoundExpression::Constant(constant), Some(target)) => {
+            against(&target, mirrored(operator), constant)
         }
-        (.., Code::Constant(Value::Bool(value)), None) if operator == BinaryOperator::Equal => {
-            when(right, *value, places)
+        // `condition = true` says what the condition says.
+        (None, BoundExpression::Constant(Value::Bool(value)), ..) if operator == BinaryOperator::Equal => {
+            when(left, *value, frame_paths)
+        }
+        (.., BoundExpression::Constant(Value::Bool(value)), None) if operator == BinaryOperator::Equal => {
+            when(right, *value, frame_paths)
         }
         // Both sides have to be there to be compared.
-        _ => defined(&[left, right], places),
+        _ => defined(&[left, right], frame_paths),
     }
 }
 
@@ -78,14 +80,14 @@ fn is_nan(value: &Value) -> bool {
     value.as_f64().is_some_and(f64::is_nan)
 }
 
-/// `place operator constant`
-fn against(place: &Place, operator: BinaryOperator, constant: &Value) -> Approximation {
-    let bound = |low: Bound<Value>, high: Bound<Value>| range(place, low, high);
+/// `target operator constant`
+fn against(target: &BoundPath, operator: BinaryOperator, constant: &Value) -> Approximation {
+    let bound = |low: Bound<Value>, high: Bound<Value>| range(target, low, high);
     let value = || constant.clone();
     match operator {
         _ if !constant.is_defined() => Approximation::exact(Filter::Nothing),
-        BinaryOperator::NotEqual => place.loosely(Predicate::Defined),
-        BinaryOperator::Equal => equals(place, constant),
+        BinaryOperator::NotEqual => target.test_loosely(Predicate::Defined),
+        BinaryOperator::Equal => equals(target, constant),
         // Arrays, objects and NaN have no order.
         _ if !is_scalar(constant) => Approximation::exact(Filter::Nothing),
         BinaryOperator::Less => bound(Bound::Unbounded, Bound::Excluded(value())),
@@ -96,18 +98,18 @@ fn against(place: &Place, operator: BinaryOperator, constant: &Value) -> Approxi
     }
 }
 
-fn equals(place: &Place, constant: &Value) -> Approximation {
+fn equals(target: &BoundPath, constant: &Value) -> Approximation {
     if is_nan(constant) || !constant.is_defined() {
         Approximation::exact(Filter::Nothing)
     } else if is_scalar(constant) {
-        place.test(Predicate::Equals(constant.clone()))
+        target.test(Predicate::Equals(constant.clone()))
     } else {
-        place.loosely(Predicate::Defined)
+        target.test_loosely(Predicate::Defined)
     }
 }
 
 /// A range of one type; nothing when it is empty.
-fn range(place: &Place, low: Bound<Value>, high: Bound<Value>) -> Approximation {
+fn range(target: &BoundPath, low: Bound<Value>, high: Bound<Value>) -> Approximation {
     let ends = |bound: &Bound<Value>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => Some(value.clone()),
         Bound::Unbounded => None,
@@ -119,34 +121,34 @@ fn range(place: &Place, low: Bound<Value>, high: Bound<Value>) -> Approximation 
             return Approximation::exact(Filter::Nothing);
         }
         if order.is_eq() {
-            return place.test(Predicate::Equals(lowest));
+            return target.test(Predicate::Equals(lowest));
         }
     }
     // There is only one null.
     match (&low, &high) {
         (Bound::Included(Value::Null), _) | (_, Bound::Included(Value::Null)) => {
-            return place.test(Predicate::Equals(Value::Null));
+            return target.test(Predicate::Equals(Value::Null));
         }
         (Bound::Excluded(Value::Null), _) | (_, Bound::Excluded(Value::Null)) => {
             return Approximation::exact(Filter::Nothing);
         }
         _ => {}
     }
-    place.test(Predicate::Range { low, high })
+    target.test(Predicate::Range { low, high })
 }
 
 /// BETWEEN two constants.
-pub(super) fn within(place: &Place, low: &Value, high: &Value) -> Approximation {
+pub(super) fn within(target: &BoundPath, low: &Value, high: &Value) -> Approximation {
     if !is_scalar(low) || !is_scalar(high) {
         return Approximation::exact(Filter::Nothing);
     }
-    range(place, Bound::Included(low.clone()), Bound::Included(high.clone()))
+    range(target, Bound::Included(low.clone()), Bound::Included(high.clone()))
 }
 
 /// NOT BETWEEN: one of the two comparisons is false, whatever the other is.
-pub(super) fn outside(place: &Place, low: &Value, high: &Value) -> Approximation {
+pub(super) fn outside(target: &BoundPath, low: &Value, high: &Value) -> Approximation {
     let side = |constant: &Value, operator| match is_scalar(constant) {
-        true => against(place, operator, constant),
+        true => against(target, operator, constant),
         false => Approximation::exact(Filter::Nothing),
     };
     let (below, above) = (side(low, BinaryOperator::Less), side(high, BinaryOperator::Greater));
@@ -154,12 +156,12 @@ pub(super) fn outside(place: &Place, low: &Value, high: &Value) -> Approximation
 }
 
 /// IN a list of constants.
-pub(super) fn one_of(place: &Place, constants: &[Value]) -> Approximation {
+pub(super) fn one_of(target: &BoundPath, constants: &[Value]) -> Approximation {
     let mut exact = true;
     let filters: Vec<Filter> = constants
         .iter()
         .map(|constant| {
-            let found = equals(place, constant);
+            let found = equals(target, constant);
             exact &= found.exact;
             found.filter
         })

@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::Binder;
 use crate::ast::{Expression, ExpressionKind};
-use crate::bound::Code;
+use crate::bound::BoundExpression;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::token::Span;
@@ -31,7 +31,7 @@ impl Binder<'_> {
         (name, aggregate): (&SmolStr, Aggregate),
         arguments: &[Expression],
         span: Span,
-    ) -> Result<Code, SqlError> {
+    ) -> Result<BoundExpression, SqlError> {
         let [argument] = arguments else {
             let message = format!("The {} function requires 1 argument(s).", name.to_ascii_uppercase());
             return Err(SqlError::new(code::ARGUMENT_COUNT, span, message));
@@ -52,7 +52,7 @@ impl Binder<'_> {
         let known =
             group.aggregates.iter().position(|(known, over, _)| *known == aggregate && over == argument);
         if let Some(index) = known {
-            return Ok(Code::Aggregate { up, index });
+            return Ok(BoundExpression::Aggregate { up, index });
         }
         let inside = self.scopes.enter_rows(at);
         let bound = self.expression(argument);
@@ -60,6 +60,6 @@ impl Binder<'_> {
         let bound = bound?;
         let group = self.scopes.group_scope(at).expect("the group of the query being bound is in view");
         group.aggregates.push((aggregate, argument.clone(), bound));
-        Ok(Code::Aggregate { up, index: group.aggregates.len() - 1 })
+        Ok(BoundExpression::Aggregate { up, index: group.aggregates.len() - 1 })
     }
 }

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::Binder;
 use super::vector::VECTOR_SCORE;
 use crate::ast::Expression;
-use crate::bound::Code;
+use crate::bound::BoundExpression;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::functions::{self, Family, Function};
@@ -17,7 +17,7 @@ impl Binder<'_> {
         (name, user_defined): (&SmolStr, bool),
         arguments: &[Expression],
         span: Span,
-    ) -> Result<Code, SqlError> {
+    ) -> Result<BoundExpression, SqlError> {
         if user_defined {
             let message = format!("user-defined functions are not supported: 'udf.{name}'");
             return Err(SqlError::new(code::UNSUPPORTED, span, message));
@@ -38,7 +38,7 @@ impl Binder<'_> {
         if function.family == Family::Vector {
             self.complete_vector_options(&mut arguments);
         }
-        Ok(self.folded(Code::Call { function, arguments: arguments.into() }))
+        Ok(self.folded(BoundExpression::Call { function, arguments: arguments.into() }))
     }
 }
 

@@ -3,10 +3,10 @@
 use smol_str::SmolStr;
 
 use super::Binder;
-use super::query::Place;
-use super::scope::Found;
+use super::query::QueryPosition;
+use super::scope::Resolution;
 use crate::ast::{Expression, ExpressionKind, LogicalOperator, print_expression};
-use crate::bound::{Code, Constants, Step};
+use crate::bound::{BoundExpression, BoundStep, ConstantSet};
 use crate::error::{SqlError, code};
 use crate::evaluate::Frame;
 use crate::like::LikePattern;
@@ -14,7 +14,7 @@ use crate::token::Span;
 use crate::value::Value;
 
 impl Binder<'_> {
-    pub(super) fn expression(&mut self, expression: &Expression) -> Result<Code, SqlError> {
+    pub(super) fn expression(&mut self, expression: &Expression) -> Result<BoundExpression, SqlError> {
         self.any_expression(expression).map_err(|error| match expression.kind() {
             // The whole path says more than the name it starts with.
             ExpressionKind::Member { .. } if error.code == code::NEITHER_GROUPED_NOR_AGGREGATED => {
@@ -24,13 +24,13 @@ impl Binder<'_> {
         })
     }
 
-    fn any_expression(&mut self, expression: &Expression) -> Result<Code, SqlError> {
+    fn any_expression(&mut self, expression: &Expression) -> Result<BoundExpression, SqlError> {
         if let Some(key) = self.scopes.group_key(expression) {
             return Ok(key);
         }
         let span = expression.span();
         let bound = match expression.kind() {
-            ExpressionKind::Literal(value) => return Ok(Code::Constant(value.clone())),
+            ExpressionKind::Literal(value) => return Ok(BoundExpression::Constant(value.clone())),
             ExpressionKind::Parameter(name) => return self.bind_parameter(name, span),
             ExpressionKind::Name(name) => return self.name(name, span),
             ExpressionKind::Member { base, name, .. } => return self.member(base, name),
@@ -40,86 +40,92 @@ impl Binder<'_> {
             }
             ExpressionKind::Subquery { form, query } => {
                 self.check_subquery(query)?;
-                let pipeline = Box::new(self.query(query, Place::Nested)?);
-                return Ok(Code::Subquery { form: *form, pipeline, span });
+                let pipeline = Box::new(self.query(query, QueryPosition::Nested)?);
+                return Ok(BoundExpression::Subquery { form: *form, pipeline, span });
             }
-            ExpressionKind::Array(elements) => Code::Array(self.all(elements)?),
-            ExpressionKind::Object(members) => Code::Object(
+            ExpressionKind::Array(elements) => BoundExpression::Array(self.all(elements)?),
+            ExpressionKind::Object(members) => BoundExpression::Object(
                 members
                     .iter()
                     .map(|(name, value)| Ok((name.clone(), self.expression(value)?)))
                     .collect::<Result<_, SqlError>>()?,
             ),
             ExpressionKind::Unary { operator, operand } => {
-                Code::Unary { operator: *operator, operand: self.boxed(operand)? }
+                BoundExpression::Unary { operator: *operator, operand: self.boxed(operand)? }
             }
-            ExpressionKind::Binary { operator, left, right } => {
-                Code::Binary { operator: *operator, left: self.boxed(left)?, right: self.boxed(right)? }
-            }
+            ExpressionKind::Binary { operator, left, right } => BoundExpression::Binary {
+                operator: *operator,
+                left: self.boxed(left)?,
+                right: self.boxed(right)?,
+            },
             ExpressionKind::Logical { operator, operands } => {
                 let operands = self.all(operands)?;
                 match operator {
-                    LogicalOperator::And => Code::And(operands),
-                    LogicalOperator::Or => Code::Or(operands),
+                    LogicalOperator::And => BoundExpression::And(operands),
+                    LogicalOperator::Or => BoundExpression::Or(operands),
                 }
             }
             ExpressionKind::Conditional { condition, then, otherwise } => {
                 let parts =
                     [self.expression(condition)?, self.expression(then)?, self.expression(otherwise)?];
-                Code::Conditional(Box::new(parts))
+                BoundExpression::Conditional(Box::new(parts))
             }
             ExpressionKind::In { needle, haystack, negated } => {
                 self.membership(needle, haystack, *negated)?
             }
             ExpressionKind::Between { value, low, high, negated } => {
                 let operands = [self.expression(value)?, self.expression(low)?, self.expression(high)?];
-                Code::Between { operands: Box::new(operands), negated: *negated }
+                BoundExpression::Between { operands: Box::new(operands), negated: *negated }
             }
             ExpressionKind::Like { value, pattern, escape, negated } => {
                 let (value, pattern) = (self.boxed(value)?, self.boxed(pattern)?);
                 match pattern.as_constant() {
-                    Some(Value::String(text)) => Code::LikeConstant {
+                    Some(Value::String(text)) => BoundExpression::LikeConstant {
                         value,
                         pattern: LikePattern::new(text, *escape),
                         negated: *negated,
                     },
-                    _ => Code::Like { value, pattern, escape: *escape, negated: *negated },
+                    _ => BoundExpression::Like { value, pattern, escape: *escape, negated: *negated },
                 }
             }
         };
         Ok(self.folded(bound))
     }
 
-    fn boxed(&mut self, expression: &Expression) -> Result<Box<Code>, SqlError> {
+    fn boxed(&mut self, expression: &Expression) -> Result<Box<BoundExpression>, SqlError> {
         self.expression(expression).map(Box::new)
     }
 
-    pub(super) fn all(&mut self, expressions: &[Expression]) -> Result<Box<[Code]>, SqlError> {
+    pub(super) fn all(&mut self, expressions: &[Expression]) -> Result<Box<[BoundExpression]>, SqlError> {
         expressions.iter().map(|expression| self.expression(expression)).collect()
     }
 
     /// A constant in place of code that would give the same value for every row of every run.
-    pub(super) fn folded(&self, code: Code) -> Code {
+    pub(super) fn folded(&self, code: BoundExpression) -> BoundExpression {
         let varies = code.any(&|part| match part {
-            Code::Source { .. }
-            | Code::Path { .. }
-            | Code::Subquery { .. }
-            | Code::GroupKey { .. }
-            | Code::Aggregate { .. }
-            | Code::Failure(_) => true,
-            Code::Call { function, .. } => !function.is_pure(),
+            BoundExpression::Source { .. }
+            | BoundExpression::Path { .. }
+            | BoundExpression::Subquery { .. }
+            | BoundExpression::GroupKey { .. }
+            | BoundExpression::Aggregate { .. }
+            | BoundExpression::Failure(_) => true,
+            BoundExpression::Call { function, .. } => !function.is_pure(),
             _ => false,
         });
-        if varies { code } else { Code::Constant(code.evaluate(&Frame::ROOT, &self.world).into_owned()) }
+        if varies {
+            code
+        } else {
+            BoundExpression::Constant(code.evaluate(&Frame::ROOT, &self.context).into_owned())
+        }
     }
 
-    fn name(&mut self, name: &SmolStr, span: Span) -> Result<Code, SqlError> {
+    fn name(&mut self, name: &SmolStr, span: Span) -> Result<BoundExpression, SqlError> {
         match self.scopes.find(name) {
-            Found::Source { up, .. } => Ok(Code::Source { up }),
-            Found::Grouped => Err(not_grouped(name, span)),
-            Found::Nothing => match name.as_str() {
-                "NaN" => Ok(Code::Constant(Value::from(f64::NAN))),
-                "Infinity" => Ok(Code::Constant(Value::from(f64::INFINITY))),
+            Resolution::Source { up, .. } => Ok(BoundExpression::Source { up }),
+            Resolution::Grouped => Err(not_grouped(name, span)),
+            Resolution::Unknown => match name.as_str() {
+                "NaN" => Ok(BoundExpression::Constant(Value::from(f64::NAN))),
+                "Infinity" => Ok(BoundExpression::Constant(Value::from(f64::INFINITY))),
                 _ => {
                     let message = format!("Identifier '{name}' could not be resolved.");
                     Err(SqlError::new(code::UNKNOWN_NAME, span, message))
@@ -128,15 +134,15 @@ impl Binder<'_> {
         }
     }
 
-    fn member(&mut self, base: &Expression, name: &SmolStr) -> Result<Code, SqlError> {
+    fn member(&mut self, base: &Expression, name: &SmolStr) -> Result<BoundExpression, SqlError> {
         if let Some(computed) = self.computed_property(base, name)? {
             return Ok(computed);
         }
         let base = self.expression(base)?;
-        Ok(self.step(base, Step::Name(name.clone())))
+        Ok(self.step(base, BoundStep::Name(name.clone())))
     }
 
-    fn index(&mut self, base: &Expression, index: &Expression) -> Result<Code, SqlError> {
+    fn index(&mut self, base: &Expression, index: &Expression) -> Result<BoundExpression, SqlError> {
         let index = self.expression(index)?;
         match index.as_constant() {
             Some(Value::String(name)) => {
@@ -146,36 +152,42 @@ impl Binder<'_> {
             Some(Value::Number(number)) if number.as_i64().is_some_and(|index| index >= 0) => {
                 let at = number.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
                 let base = self.expression(base)?;
-                Ok(self.step(base, Step::Index(at)))
+                Ok(self.step(base, BoundStep::Index(at)))
             }
             _ => {
                 let base = self.boxed(base)?;
-                Ok(self.folded(Code::Index { base, index: Box::new(index) }))
+                Ok(self.folded(BoundExpression::Index { base, index: Box::new(index) }))
             }
         }
     }
 
     /// One more step on a path, or into any other value.
-    fn step(&self, base: Code, step: Step) -> Code {
+    fn step(&self, base: BoundExpression, step: BoundStep) -> BoundExpression {
         match (base, step) {
-            (Code::Source { up }, step) => Code::Path { up, steps: vec![step] },
-            (Code::Path { up, mut steps }, step) => {
+            (BoundExpression::Source { up }, step) => BoundExpression::Path { up, steps: vec![step] },
+            (BoundExpression::Path { up, mut steps }, step) => {
                 steps.push(step);
-                Code::Path { up, steps }
+                BoundExpression::Path { up, steps }
             }
-            (base, Step::Name(name)) => self.folded(Code::Member { base: Box::new(base), name }),
-            (base, Step::Index(index)) => {
-                let index = Code::Constant(Value::from(i64::try_from(index).unwrap_or(i64::MAX)));
-                self.folded(Code::Index { base: Box::new(base), index: Box::new(index) })
+            (base, BoundStep::Name(name)) => {
+                self.folded(BoundExpression::Member { base: Box::new(base), name })
+            }
+            (base, BoundStep::Index(index)) => {
+                let index = BoundExpression::Constant(Value::from(i64::try_from(index).unwrap_or(i64::MAX)));
+                self.folded(BoundExpression::Index { base: Box::new(base), index: Box::new(index) })
             }
         }
     }
 
     /// `c.name` where `c` is a whole document and `name` is computed from it. A computed property
     /// sees stored properties only, so that two of them cannot refer to each other for ever.
-    fn computed_property(&mut self, base: &Expression, name: &SmolStr) -> Result<Option<Code>, SqlError> {
+    fn computed_property(
+        &mut self,
+        base: &Expression,
+        name: &SmolStr,
+    ) -> Result<Option<BoundExpression>, SqlError> {
         let ExpressionKind::Name(alias) = base.kind() else { return Ok(None) };
-        let Found::Source { up, is_document: true } = self.scopes.find(alias) else { return Ok(None) };
+        let Resolution::Source { up, is_document: true } = self.scopes.find(alias) else { return Ok(None) };
         let Some(at) = self.computed.iter().position(|computed| computed.name == *name) else {
             return Ok(None);
         };
@@ -193,14 +205,18 @@ impl Binder<'_> {
         needle: &Expression,
         haystack: &[Expression],
         negated: bool,
-    ) -> Result<Code, SqlError> {
+    ) -> Result<BoundExpression, SqlError> {
         let needle = self.boxed(needle)?;
         let haystack = self.all(haystack)?;
         if haystack.iter().all(|straw| straw.as_constant().is_some()) {
-            let constants = haystack.iter().filter_map(Code::as_constant).cloned().collect();
-            return Ok(Code::InConstants { needle, haystack: Constants::new(constants), negated });
+            let constants = haystack.iter().filter_map(BoundExpression::as_constant).cloned().collect();
+            return Ok(BoundExpression::InConstants {
+                needle,
+                haystack: ConstantSet::new(constants),
+                negated,
+            });
         }
-        Ok(Code::In { needle, haystack, negated })
+        Ok(BoundExpression::In { needle, haystack, negated })
     }
 }
 

@@ -15,21 +15,21 @@ mod vector;
 use smol_str::SmolStr;
 
 use crate::ast::{Collection, Expression, OrderBy, Query, Selection};
-use crate::bound::{Code, Pipeline};
+use crate::bound::{BoundExpression, Pipeline};
 use crate::context::{ComputedProperty, QueryContext, QuerySchema};
 use crate::error::{SqlError, code};
-use crate::evaluate::World;
+use crate::evaluate::EvaluationContext;
 use crate::parser::parse_query;
 use crate::token::Span;
 use crate::value::Value;
-use query::Place;
+use query::QueryPosition;
 use scope::Scopes;
 
 /// What to do about a parameter the request does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unbound {
+pub(crate) enum MissingParameter {
     /// Refuse the query.
-    Refuse,
+    Reject,
     /// Let the query be planned; running it fails.
     Defer,
 }
@@ -39,12 +39,12 @@ pub(crate) fn bind(
     query: &Query,
     parameters: &[(SmolStr, Value)],
     schema: &QuerySchema,
-    unbound: Unbound,
+    unbound: MissingParameter,
 ) -> Result<Pipeline, SqlError> {
     let mut binder = Binder::new(parameters, schema, unbound)?;
-    let pipeline = binder.query(query, Place::Top)?;
+    let pipeline = binder.query(query, QueryPosition::Top)?;
     // Constant parts are evaluated here, and may be as greedy as any others.
-    binder.world.effort().check()?;
+    binder.context.budget().check()?;
     Ok(pipeline)
 }
 
@@ -52,9 +52,9 @@ pub(crate) fn bind(
 struct Binder<'a> {
     parameters: &'a [(SmolStr, Value)],
     schema: &'a QuerySchema,
-    unbound: Unbound,
+    unbound: MissingParameter,
     /// Evaluates constant parts.
-    world: World<'a>,
+    context: EvaluationContext<'a>,
     computed: Vec<Computed>,
     scopes: Scopes,
 }
@@ -71,11 +71,11 @@ impl<'a> Binder<'a> {
     fn new(
         parameters: &'a [(SmolStr, Value)],
         schema: &'a QuerySchema,
-        unbound: Unbound,
+        unbound: MissingParameter,
     ) -> Result<Binder<'a>, SqlError> {
         let computed = schema.computed_properties.iter().map(parse_computed).collect::<Result<_, _>>()?;
-        let world = World::new(QueryContext::default(), schema);
-        Ok(Binder { parameters, schema, unbound, world, computed, scopes: Scopes::default() })
+        let context = EvaluationContext::new(QueryContext::default(), schema);
+        Ok(Binder { parameters, schema, unbound, context, computed, scopes: Scopes::default() })
     }
 
     /// The value of a parameter; names are compared with and without the `@`.
@@ -90,11 +90,13 @@ impl<'a> Binder<'a> {
     }
 
     /// A parameter as an expression.
-    fn bind_parameter(&self, name: &str, span: Span) -> Result<Code, SqlError> {
+    fn bind_parameter(&self, name: &str, span: Span) -> Result<BoundExpression, SqlError> {
         match (self.parameter(name), self.unbound) {
-            (Some(value), _) => Ok(Code::Constant(value.clone())),
-            (None, Unbound::Refuse) => Err(self.unbound_parameter(name, span)),
-            (None, Unbound::Defer) => Ok(Code::Failure(Box::new(self.unbound_parameter(name, span)))),
+            (Some(value), _) => Ok(BoundExpression::Constant(value.clone())),
+            (None, MissingParameter::Reject) => Err(self.unbound_parameter(name, span)),
+            (None, MissingParameter::Defer) => {
+                Ok(BoundExpression::Failure(Box::new(self.unbound_parameter(name, span))))
+            }
         }
     }
 }
@@ -109,7 +111,7 @@ pub fn check_computed_property(property: &ComputedProperty) -> Result<(), SqlErr
     }
     let parsed = parse_computed(property)?;
     let schema = QuerySchema::default();
-    let mut binder = Binder::new(&[], &schema, Unbound::Refuse)?;
+    let mut binder = Binder::new(&[], &schema, MissingParameter::Reject)?;
     binder.scopes.push_document(Some(parsed.alias.clone()));
     binder.expression(&parsed.value).map(drop).map_err(|error| error.located_in(&property.query))
 }

@@ -8,23 +8,23 @@ use super::vector::is_distance;
 use crate::ast::{
     Direction, OrderBy, OrderByItem, Query, RowCount, RowCountKind, SelectItem, Selection, item_names,
 };
-use crate::bound::{Code, Grouping, OrderCode, Pipeline};
+use crate::bound::{BoundExpression, Grouping, Pipeline, SortKey};
 use crate::error::{SqlError, code};
 use crate::value::Value;
 
 /// Where a query stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum QueryPosition {
     /// On its own.
     Top,
     /// In the FROM clause of a query over the container, as its first source: it sees the container.
-    FromTop,
+    FirstSource,
     /// Inside an expression or a JOIN: it sees the row around it.
     Nested,
 }
 
 impl Binder<'_> {
-    pub(super) fn query(&mut self, query: &Query, place: Place) -> Result<Pipeline, SqlError> {
+    pub(super) fn query(&mut self, query: &Query, place: QueryPosition) -> Result<Pipeline, SqlError> {
         let base = self.scopes.len();
         let group_around = self.scopes.group_at.take();
         let (origin, sources) = self.sources(query, place)?;
@@ -59,7 +59,7 @@ impl Binder<'_> {
         self.scopes.group_at = group_around;
         let (top, window) = (self.top(query)?, self.window(query)?);
         Ok(Pipeline {
-            origin,
+            input: origin,
             sources,
             filter,
             grouping,
@@ -89,7 +89,7 @@ impl Binder<'_> {
         }
     }
 
-    fn selection(&mut self, query: &Query, grouped: bool) -> Result<Code, SqlError> {
+    fn selection(&mut self, query: &Query, grouped: bool) -> Result<BoundExpression, SqlError> {
         match &query.selection {
             Selection::Star => {
                 if grouped {
@@ -100,16 +100,16 @@ impl Binder<'_> {
                     let message = "'SELECT *' is only valid with a single input set";
                     return Err(SqlError::new(code::STAR_NEEDS_ONE_SOURCE, query.span, message));
                 }
-                Ok(Code::Source { up: 0 })
+                Ok(BoundExpression::Source { up: 0 })
             }
             Selection::Value(value) => self.expression(value),
             Selection::List(items) => self.select_list(items),
         }
     }
 
-    fn select_list(&mut self, items: &[SelectItem]) -> Result<Code, SqlError> {
+    fn select_list(&mut self, items: &[SelectItem]) -> Result<BoundExpression, SqlError> {
         let names = item_names(items);
-        let mut members: Vec<(SmolStr, Code)> = Vec::with_capacity(items.len());
+        let mut members: Vec<(SmolStr, BoundExpression)> = Vec::with_capacity(items.len());
         for (name, item) in names.into_iter().zip(items) {
             if members.iter().any(|(taken, _)| *taken == name) {
                 let message =
@@ -118,10 +118,10 @@ impl Binder<'_> {
             }
             members.push((name, self.expression(&item.expression)?));
         }
-        Ok(self.folded(Code::Object(members.into())))
+        Ok(self.folded(BoundExpression::Object(members.into())))
     }
 
-    fn order_key(&mut self, key: &OrderByItem) -> Result<OrderCode, SqlError> {
+    fn order_key(&mut self, key: &OrderByItem) -> Result<SortKey, SqlError> {
         let code = self.expression(&key.expression)?;
         if key.direction.is_some() && is_distance(&key.expression) {
             let message =
@@ -131,7 +131,7 @@ impl Binder<'_> {
         // Distances know which end is near; everything else starts with the smallest.
         let implied = || self.nearest_first(&code).unwrap_or(Direction::Ascending);
         let direction = key.direction.unwrap_or_else(implied);
-        Ok(OrderCode { key: code, direction })
+        Ok(SortKey { key: code, direction })
     }
 
     fn top(&self, query: &Query) -> Result<Option<u64>, SqlError> {

@@ -3,7 +3,7 @@
 use super::Binder;
 use super::call::{check_count, find};
 use crate::ast::{Direction, Expression, ExpressionKind, Query};
-use crate::bound::{Code, Rank, RankComponent};
+use crate::bound::{BoundExpression, Rank, RankComponent};
 use crate::error::{SqlError, code};
 use crate::functions::{Family, Function};
 use crate::value::Value;
@@ -82,7 +82,7 @@ impl Binder<'_> {
                 return refuse("FullTextScore takes a path and its search terms");
             };
             let path = self.expression(path)?;
-            if !matches!(path, Code::Path { .. }) {
+            if !matches!(path, BoundExpression::Path { .. }) {
                 return refuse("the first argument of FullTextScore must be a property path");
             }
             return Ok(RankComponent::Text { path, terms: self.terms(terms)? });
@@ -95,12 +95,12 @@ impl Binder<'_> {
     }
 
     /// Search terms: strings, or arrays of strings.
-    fn terms(&mut self, terms: &[Expression]) -> Result<Vec<Code>, SqlError> {
+    fn terms(&mut self, terms: &[Expression]) -> Result<Vec<BoundExpression>, SqlError> {
         let mut bound = Vec::with_capacity(terms.len());
         for term in terms {
             match self.expression(term)? {
-                Code::Constant(Value::Array(several)) => {
-                    bound.extend(several.iter().cloned().map(Code::Constant))
+                BoundExpression::Constant(Value::Array(several)) => {
+                    bound.extend(several.iter().cloned().map(BoundExpression::Constant))
                 }
                 single => bound.push(single),
             }

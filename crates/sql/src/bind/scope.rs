@@ -5,27 +5,27 @@
 use smol_str::SmolStr;
 
 use crate::ast::{Expression, ExpressionKind};
-use crate::bound::Code;
+use crate::bound::BoundExpression;
 use crate::functions::aggregate::Aggregate;
 
 /// The frames in view.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    entries: Vec<Entry>,
+    entries: Vec<ScopeEntry>,
     /// Where the group of the query being bound is; `None` while binding what sees single rows.
     pub(super) group_at: Option<usize>,
 }
 
 /// One frame.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ScopeEntry {
     pub(super) name: Option<SmolStr>,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ScopeEntryKind,
 }
 
 /// What a frame will hold.
 #[derive(Debug)]
-pub(super) enum EntryKind {
+pub(super) enum ScopeEntryKind {
     /// A whole document of the container, with its computed properties.
     Document,
     /// Anything else.
@@ -40,19 +40,19 @@ pub(super) struct GroupScope {
     /// The GROUP BY expressions.
     pub(super) keys: Vec<Expression>,
     /// The frames of the rows.
-    rows: Vec<Entry>,
+    rows: Vec<ScopeEntry>,
     /// The aggregates asked for so far.
-    pub(super) aggregates: Vec<(Aggregate, Expression, Code)>,
+    pub(super) aggregates: Vec<(Aggregate, Expression, BoundExpression)>,
 }
 
 /// What a name stands for.
-pub(super) enum Found {
+pub(super) enum Resolution {
     /// A source, this many frames up, and whether it is a whole document.
     Source { up: usize, is_document: bool },
     /// A source of rows that have since been grouped.
     Grouped,
     /// Nothing.
-    Nothing,
+    Unknown,
 }
 
 impl Scopes {
@@ -61,11 +61,11 @@ impl Scopes {
     }
 
     pub(super) fn push_document(&mut self, name: Option<SmolStr>) {
-        self.entries.push(Entry { name, kind: EntryKind::Document });
+        self.entries.push(ScopeEntry { name, kind: ScopeEntryKind::Document });
     }
 
     pub(super) fn push_value(&mut self, name: Option<SmolStr>) {
-        self.entries.push(Entry { name, kind: EntryKind::Value });
+        self.entries.push(ScopeEntry { name, kind: ScopeEntryKind::Value });
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
@@ -77,43 +77,43 @@ impl Scopes {
         self.entries[base..].iter().any(|entry| entry.name.as_deref() == Some(name))
     }
 
-    pub(super) fn find(&self, name: &str) -> Found {
+    pub(super) fn find(&self, name: &str) -> Resolution {
         for (up, entry) in self.entries.iter().rev().enumerate() {
             match &entry.kind {
-                EntryKind::Group(group) => {
+                ScopeEntryKind::Group(group) => {
                     let grouped = group.rows.iter().any(|row| row.name.as_deref() == Some(name));
                     if grouped {
-                        return Found::Grouped;
+                        return Resolution::Grouped;
                     }
                 }
                 kind if entry.name.as_deref() == Some(name) => {
-                    return Found::Source { up, is_document: matches!(kind, EntryKind::Document) };
+                    return Resolution::Source { up, is_document: matches!(kind, ScopeEntryKind::Document) };
                 }
                 _ => {}
             }
         }
-        Found::Nothing
+        Resolution::Unknown
     }
 
     /// Whether the frame `up` from the innermost holds a whole document.
     pub(super) fn is_document(&self, up: usize) -> bool {
-        self.entries.iter().rev().nth(up).is_some_and(|entry| matches!(entry.kind, EntryKind::Document))
+        self.entries.iter().rev().nth(up).is_some_and(|entry| matches!(entry.kind, ScopeEntryKind::Document))
     }
 
     /// From here on the frames from `base` are seen as a group with these keys.
     pub(super) fn group(&mut self, base: usize, keys: Vec<Expression>) {
         let rows = self.entries.split_off(base);
         let group = GroupScope { keys, rows, aggregates: Vec::new() };
-        self.entries.push(Entry { name: None, kind: EntryKind::Group(Box::new(group)) });
+        self.entries.push(ScopeEntry { name: None, kind: ScopeEntryKind::Group(Box::new(group)) });
         self.group_at = Some(base);
     }
 
     /// Ends what [`Scopes::group`] began and returns the aggregates.
-    pub(super) fn ungroup(&mut self, base: usize) -> Vec<(Aggregate, Code)> {
+    pub(super) fn ungroup(&mut self, base: usize) -> Vec<(Aggregate, BoundExpression)> {
         self.group_at = None;
         let entry = self.entries.drain(base..).next();
         match entry.map(|entry| entry.kind) {
-            Some(EntryKind::Group(group)) => {
+            Some(ScopeEntryKind::Group(group)) => {
                 group.aggregates.into_iter().map(|(aggregate, _, code)| (aggregate, code)).collect()
             }
             _ => Vec::new(),
@@ -123,16 +123,16 @@ impl Scopes {
     /// The group at `at`.
     pub(super) fn group_scope(&mut self, at: usize) -> Option<&mut GroupScope> {
         match &mut self.entries.get_mut(at)?.kind {
-            EntryKind::Group(group) => Some(group),
+            ScopeEntryKind::Group(group) => Some(group),
             _ => None,
         }
     }
 
     /// Swaps the group at `at` (and everything inside it) with the rows behind it, so that an
     /// aggregate's argument can be bound; [`Scopes::leave_rows`] swaps back.
-    pub(super) fn enter_rows(&mut self, at: usize) -> Vec<Entry> {
+    pub(super) fn enter_rows(&mut self, at: usize) -> Vec<ScopeEntry> {
         let mut inside = self.entries.split_off(at);
-        if let Some(EntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
+        if let Some(ScopeEntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
             self.entries.append(&mut group.rows);
         }
         self.group_at = None;
@@ -140,9 +140,9 @@ impl Scopes {
     }
 
     /// See [`Scopes::enter_rows`].
-    pub(super) fn leave_rows(&mut self, at: usize, mut inside: Vec<Entry>) {
+    pub(super) fn leave_rows(&mut self, at: usize, mut inside: Vec<ScopeEntry>) {
         let rows = self.entries.split_off(at);
-        if let Some(EntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
+        if let Some(ScopeEntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
             group.rows = rows;
         }
         self.entries.append(&mut inside);
@@ -150,16 +150,16 @@ impl Scopes {
     }
 
     /// The GROUP BY key that `expression` is, as code.
-    pub(super) fn group_key(&self, expression: &Expression) -> Option<Code> {
+    pub(super) fn group_key(&self, expression: &Expression) -> Option<BoundExpression> {
         for (up, entry) in self.entries.iter().rev().enumerate() {
-            let EntryKind::Group(group) = &entry.kind else { continue };
+            let ScopeEntryKind::Group(group) = &entry.kind else { continue };
             let Some(index) = group.keys.iter().position(|key| key == expression) else { continue };
             // Inside a subquery a closer source of the same name hides the grouped one.
             let closer = &self.entries[self.entries.len() - up..];
             let hidden =
                 closer.iter().any(|entry| entry.name.as_ref().is_some_and(|name| mentions(expression, name)));
             if !hidden {
-                return Some(Code::GroupKey { up, index });
+                return Some(BoundExpression::GroupKey { up, index });
             }
         }
         None
@@ -167,15 +167,17 @@ impl Scopes {
 
     /// Replaces the frame `up` from the innermost, and hides all others, so that a computed
     /// property sees its document and nothing else.
-    pub(super) fn enter_computed(&mut self, up: usize, alias: &SmolStr) -> Vec<Entry> {
+    pub(super) fn enter_computed(&mut self, up: usize, alias: &SmolStr) -> Vec<ScopeEntry> {
         let count = self.entries.len();
-        let seen = (0..count)
-            .map(|at| Entry { name: (count - 1 - at == up).then(|| alias.clone()), kind: EntryKind::Value });
+        let seen = (0..count).map(|at| ScopeEntry {
+            name: (count - 1 - at == up).then(|| alias.clone()),
+            kind: ScopeEntryKind::Value,
+        });
         std::mem::replace(&mut self.entries, seen.collect())
     }
 
     /// See [`Scopes::enter_computed`].
-    pub(super) fn leave_computed(&mut self, entries: Vec<Entry>) {
+    pub(super) fn leave_computed(&mut self, entries: Vec<ScopeEntry>) {
         self.entries = entries;
     }
 }

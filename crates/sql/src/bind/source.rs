@@ -1,9 +1,9 @@
 //! FROM and JOIN: which frames a query's rows have.
 
 use super::Binder;
-use super::query::Place;
+use super::query::QueryPosition;
 use crate::ast::{Collection, Expression, ExpressionKind, MemberNotation, PathStep, Query, Source};
-use crate::bound::{Code, Origin, SourceCode};
+use crate::bound::{BoundExpression, BoundSource, PipelineInput};
 use crate::error::{SqlError, code};
 use crate::token::Span;
 use crate::value::Value;
@@ -13,17 +13,19 @@ impl Binder<'_> {
     pub(super) fn sources(
         &mut self,
         query: &Query,
-        place: Place,
-    ) -> Result<(Origin, Vec<SourceCode>), SqlError> {
+        place: QueryPosition,
+    ) -> Result<(PipelineInput, Vec<BoundSource>), SqlError> {
         let base = self.scopes.len();
-        let Some((first, joined)) = query.from.split_first() else { return Ok((Origin::Outer, Vec::new())) };
+        let Some((first, joined)) = query.from.split_first() else {
+            return Ok((PipelineInput::Outer, Vec::new()));
+        };
         let mut sources = Vec::new();
         let origin = match place {
-            Place::Nested => {
+            QueryPosition::Nested => {
                 sources.push(self.dependent(first, base)?);
-                Origin::Outer
+                PipelineInput::Outer
             }
-            Place::Top | Place::FromTop => self.container(first, &mut sources)?,
+            QueryPosition::Top | QueryPosition::FirstSource => self.container(first, &mut sources)?,
         };
         for source in joined {
             sources.push(self.dependent(source, base)?);
@@ -32,12 +34,16 @@ impl Binder<'_> {
     }
 
     /// The first source of a query over the container. The name it starts with is arbitrary.
-    fn container(&mut self, source: &Source, sources: &mut Vec<SourceCode>) -> Result<Origin, SqlError> {
+    fn container(
+        &mut self,
+        source: &Source,
+        sources: &mut Vec<BoundSource>,
+    ) -> Result<PipelineInput, SqlError> {
         let name = source.name().cloned();
         match &source.collection {
             Collection::Path { steps, .. } if steps.is_empty() && !source.iterate => {
                 self.scopes.push_document(name);
-                Ok(Origin::Documents)
+                Ok(PipelineInput::Documents)
             }
             Collection::Path { root, steps } => {
                 self.scopes.push_document(Some(root.clone()));
@@ -45,25 +51,29 @@ impl Binder<'_> {
                 // The container itself cannot be named once a part of it has been chosen.
                 self.scopes.truncate(self.scopes.len() - 1);
                 self.scopes.push_document(None);
-                sources.push(if source.iterate { SourceCode::Each(path) } else { SourceCode::One(path) });
+                sources.push(if source.iterate {
+                    BoundSource::Elements(path)
+                } else {
+                    BoundSource::Value(path)
+                });
                 self.scopes.push_value(name);
-                Ok(Origin::Documents)
+                Ok(PipelineInput::Documents)
             }
             Collection::Subquery(query) => {
                 self.check_subquery(query)?;
-                let rows = self.query(query, Place::FromTop)?;
+                let rows = self.query(query, QueryPosition::FirstSource)?;
                 if source.iterate {
                     self.scopes.push_value(None);
-                    sources.push(SourceCode::Each(Code::Source { up: 0 }));
+                    sources.push(BoundSource::Elements(BoundExpression::Source { up: 0 }));
                 }
                 self.scopes.push_value(name);
-                Ok(Origin::Rows(Box::new(rows)))
+                Ok(PipelineInput::Rows(Box::new(rows)))
             }
         }
     }
 
     /// A source that starts from a name in view, or from a subquery.
-    fn dependent(&mut self, source: &Source, base: usize) -> Result<SourceCode, SqlError> {
+    fn dependent(&mut self, source: &Source, base: usize) -> Result<BoundSource, SqlError> {
         let name = source.name().cloned();
         if let Some(name) = &name
             && self.scopes.is_taken(base, name)
@@ -74,20 +84,20 @@ impl Binder<'_> {
         match &source.collection {
             Collection::Path { root, steps } => {
                 let path = self.expression(&path_expression(root, steps, source.span))?;
-                let is_document =
-                    !source.iterate && matches!(path, Code::Source { up } if self.scopes.is_document(up));
+                let is_document = !source.iterate
+                    && matches!(path, BoundExpression::Source { up } if self.scopes.is_document(up));
                 if is_document {
                     self.scopes.push_document(name);
                 } else {
                     self.scopes.push_value(name);
                 }
-                Ok(if source.iterate { SourceCode::Each(path) } else { SourceCode::One(path) })
+                Ok(if source.iterate { BoundSource::Elements(path) } else { BoundSource::Value(path) })
             }
             Collection::Subquery(query) => {
                 self.check_subquery(query)?;
-                let rows = Box::new(self.query(query, Place::Nested)?);
+                let rows = Box::new(self.query(query, QueryPosition::Nested)?);
                 self.scopes.push_value(name);
-                Ok(if source.iterate { SourceCode::EachOfRows(rows) } else { SourceCode::Rows(rows) })
+                Ok(if source.iterate { BoundSource::RowElements(rows) } else { BoundSource::Rows(rows) })
             }
         }
     }

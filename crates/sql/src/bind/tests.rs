@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn projection(text: &str) -> Code {
+fn projection(text: &str) -> BoundExpression {
     let schema = QuerySchema::default();
     let query = parse_query(text).unwrap();
-    bind(&query, &[("p".into(), Value::from("x%"))], &schema, Unbound::Refuse).unwrap().projection
+    bind(&query, &[("p".into(), Value::from("x%"))], &schema, MissingParameter::Reject).unwrap().projection
 }
 
 #[test]
@@ -26,9 +26,9 @@ fn constant_parts_are_computed_once() {
 
 #[test]
 fn constant_patterns_lists_and_paths_have_their_own_code() {
-    assert!(matches!(projection("SELECT VALUE c.a LIKE @p FROM c"), Code::LikeConstant { .. }));
-    assert!(matches!(projection("SELECT VALUE c.a IN (1, 'x') FROM c"), Code::InConstants { .. }));
-    let Code::Path { up: 0, steps } = projection("SELECT VALUE c.a[0]['b'] FROM c") else {
+    assert!(matches!(projection("SELECT VALUE c.a LIKE @p FROM c"), BoundExpression::LikeConstant { .. }));
+    assert!(matches!(projection("SELECT VALUE c.a IN (1, 'x') FROM c"), BoundExpression::InConstants { .. }));
+    let BoundExpression::Path { up: 0, steps } = projection("SELECT VALUE c.a[0]['b'] FROM c") else {
         panic!("not a path")
     };
     assert_eq!(steps.len(), 3);
@@ -38,7 +38,7 @@ fn constant_patterns_lists_and_paths_have_their_own_code() {
 fn the_same_aggregate_is_computed_once() {
     let schema = QuerySchema::default();
     let query = parse_query("SELECT VALUE [MIN(c.x), {m: MIN(c['x']), n: COUNT(c.x)}] FROM c").unwrap();
-    let pipeline = bind(&query, &[], &schema, Unbound::Refuse).unwrap();
+    let pipeline = bind(&query, &[], &schema, MissingParameter::Reject).unwrap();
     assert_eq!(pipeline.grouping.unwrap().aggregates.len(), 2);
 }
 
@@ -46,10 +46,10 @@ fn the_same_aggregate_is_computed_once() {
 fn an_unbound_parameter_can_be_planned_but_not_counted() {
     let schema = QuerySchema::default();
     let filter = parse_query("SELECT * FROM c WHERE c.a = @a").unwrap();
-    assert_eq!(bind(&filter, &[], &schema, Unbound::Refuse).unwrap_err().code, "SC2002");
-    assert!(bind(&filter, &[], &schema, Unbound::Defer).is_ok());
+    assert_eq!(bind(&filter, &[], &schema, MissingParameter::Reject).unwrap_err().code, "SC2002");
+    assert!(bind(&filter, &[], &schema, MissingParameter::Defer).is_ok());
     let top = parse_query("SELECT TOP @n * FROM c").unwrap();
-    assert_eq!(bind(&top, &[], &schema, Unbound::Defer).unwrap_err().code, "SC2002");
+    assert_eq!(bind(&top, &[], &schema, MissingParameter::Defer).unwrap_err().code, "SC2002");
 }
 
 #[test]

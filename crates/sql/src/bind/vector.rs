@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::Binder;
 use crate::ast::{Direction, Expression, ExpressionKind, UnaryOperator};
-use crate::bound::{Code, Step};
+use crate::bound::{BoundExpression, BoundStep};
 use crate::context::DistanceFunction;
 use crate::error::SqlError;
 use crate::functions::Family;
@@ -30,25 +30,27 @@ pub(super) fn is_distance(expression: &Expression) -> bool {
 impl Binder<'_> {
     /// Writes the distance function into the options, unless the call chooses one itself: the one of
     /// the path's policy, else the one all policies agree on, else the default.
-    pub(super) fn complete_vector_options(&self, arguments: &mut Vec<Code>) {
+    pub(super) fn complete_vector_options(&self, arguments: &mut Vec<BoundExpression>) {
         let name = match self.policy(arguments).or_else(|| self.common_policy()).unwrap_or_default() {
             DistanceFunction::Cosine => "cosine",
             DistanceFunction::DotProduct => "dotproduct",
             DistanceFunction::Euclidean => "euclidean",
         };
         let with_name = |options: Vec<(SmolStr, Value)>| {
-            Code::Constant(Value::object(
+            BoundExpression::Constant(Value::object(
                 options.into_iter().chain([(SmolStr::new(DISTANCE_FUNCTION), Value::from(name))]),
             ))
         };
         match arguments.get(OPTIONS_AT) {
             None => {
                 if arguments.len() == OPTIONS_AT - 1 {
-                    arguments.push(Code::Constant(Value::Bool(false)));
+                    arguments.push(BoundExpression::Constant(Value::Bool(false)));
                 }
                 arguments.push(with_name(Vec::new()));
             }
-            Some(Code::Constant(Value::Object(options))) if options.get(DISTANCE_FUNCTION).is_none() => {
+            Some(BoundExpression::Constant(Value::Object(options)))
+                if options.get(DISTANCE_FUNCTION).is_none() =>
+            {
                 let members = options.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 arguments[OPTIONS_AT] = with_name(members);
             }
@@ -62,14 +64,14 @@ impl Binder<'_> {
     }
 
     /// The distance function that the container's policy gives one of the two vectors.
-    fn policy(&self, arguments: &[Code]) -> Option<DistanceFunction> {
+    fn policy(&self, arguments: &[BoundExpression]) -> Option<DistanceFunction> {
         arguments.iter().take(2).find_map(|argument| match argument {
-            Code::Path { up, steps } if self.scopes.is_document(*up) => {
+            BoundExpression::Path { up, steps } if self.scopes.is_document(*up) => {
                 let path: Option<String> = steps
                     .iter()
                     .map(|step| match step {
-                        Step::Name(name) => Some(format!("/{name}")),
-                        Step::Index(_) => None,
+                        BoundStep::Name(name) => Some(format!("/{name}")),
+                        BoundStep::Index(_) => None,
                     })
                     .collect();
                 self.schema.distance_function(&path?)
@@ -79,26 +81,31 @@ impl Binder<'_> {
     }
 
     /// See [`VECTOR_SCORE`].
-    pub(super) fn vector_score(&mut self, arguments: &[Expression], span: Span) -> Result<Code, SqlError> {
+    pub(super) fn vector_score(
+        &mut self,
+        arguments: &[Expression],
+        span: Span,
+    ) -> Result<BoundExpression, SqlError> {
         let distance = self.call((&SmolStr::new_static(VECTOR_DISTANCE), false), arguments, span)?;
         let operator = match self.nearest_first(&distance) {
             Some(Direction::Ascending) => UnaryOperator::Minus,
             _ => UnaryOperator::Plus,
         };
-        Ok(Code::Unary { operator, operand: Box::new(distance) })
+        Ok(BoundExpression::Unary { operator, operand: Box::new(distance) })
     }
 
     /// The direction that puts the nearest vector first, when `code` is a distance or a score.
-    pub(super) fn nearest_first(&self, code: &Code) -> Option<Direction> {
-        if let Code::Unary { operator: UnaryOperator::Plus | UnaryOperator::Minus, operand } = code {
+    pub(super) fn nearest_first(&self, code: &BoundExpression) -> Option<Direction> {
+        if let BoundExpression::Unary { operator: UnaryOperator::Plus | UnaryOperator::Minus, operand } = code
+        {
             return self.nearest_first(operand).map(|_| Direction::Descending);
         }
-        let Code::Call { function, arguments } = code else { return None };
+        let BoundExpression::Call { function, arguments } = code else { return None };
         if function.family != Family::Vector {
             return None;
         }
         let chosen = match arguments.get(OPTIONS_AT) {
-            Some(Code::Constant(options)) => {
+            Some(BoundExpression::Constant(options)) => {
                 options.member(DISTANCE_FUNCTION).as_str().and_then(DistanceFunction::from_name)
             }
             _ => None,

@@ -2,23 +2,27 @@
 //!
 //! Values that already exist (a member of a document, a constant) are borrowed, so that filtering a
 //! row allocates nothing. An expression never stops a run half way: something that has no value is
-//! undefined, and the few things that are errors leave a note in [`World`], which the run reads
+//! undefined, and the few things that are errors leave a note in [`EvaluationContext`], which the run reads
 //! between rows.
 
-mod operators;
+mod operators; // arithmetic, comparison and logic
+mod pipeline; // queries over rows
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
+pub use pipeline::{InputDemand, UnmergedRow};
+pub(crate) use pipeline::{PipelineState, Ranking, for_each_row, project_row};
+
 use crate::ast::{BinaryOperator, UnaryOperator};
-use crate::bound::{Code, Step};
+use crate::bound::{BoundExpression, BoundStep};
 use crate::context::{QueryContext, QuerySchema};
 use crate::error::SqlError;
-use crate::execution::subquery_value;
-use crate::functions::{Environment, Function};
+use crate::functions::{Function, FunctionContext};
 use crate::like::LikePattern;
 use crate::value::{Value, deep_equal};
-use crate::work_budget::Effort;
+use crate::work_budget::WorkBudget;
+use pipeline::subquery_value;
 
 /// What names stand for while a row is evaluated: one link per source, innermost first.
 #[derive(Clone, Copy, Debug)]
@@ -71,16 +75,16 @@ impl<'a> Frame<'a> {
 
 /// Everything besides the row that evaluation may use.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct EvaluationContext<'a> {
     /// For built-in functions.
-    pub(crate) functions: Environment<'a>,
+    pub(crate) functions: FunctionContext<'a>,
     failure: RefCell<Option<Box<SqlError>>>,
 }
 
-impl<'a> World<'a> {
-    /// The world of one run.
-    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> World<'a> {
-        World { functions: Environment::new(context, schema), failure: RefCell::new(None) }
+impl<'a> EvaluationContext<'a> {
+    /// The context of one run.
+    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> EvaluationContext<'a> {
+        EvaluationContext { functions: FunctionContext::new(context, schema), failure: RefCell::new(None) }
     }
 
     /// Notes that the run cannot succeed. The first note stays.
@@ -92,87 +96,95 @@ impl<'a> World<'a> {
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         match &*self.failure.borrow() {
             Some(error) => Err((**error).clone()),
-            None => self.effort().check(),
+            None => self.budget().check(),
         }
     }
 
     /// What the run has done and may still do.
-    pub(crate) fn effort(&self) -> &Effort {
-        &self.functions.effort
+    pub(crate) fn budget(&self) -> &WorkBudget {
+        &self.functions.budget
     }
 }
 
-impl Code {
+impl BoundExpression {
     /// The value for one row.
-    pub(crate) fn evaluate<'a>(&'a self, frame: &'a Frame<'a>, world: &World<'_>) -> Cow<'a, Value> {
+    pub(crate) fn evaluate<'a>(
+        &'a self,
+        frame: &'a Frame<'a>,
+        context: &EvaluationContext<'_>,
+    ) -> Cow<'a, Value> {
         match self {
-            Code::Constant(value) => Cow::Borrowed(value),
-            Code::Source { up } => Cow::Borrowed(frame.value(*up)),
-            Code::Path { up, steps } => Cow::Borrowed(walk(frame.value(*up), steps)),
-            Code::Member { base, name } => match base.evaluate(frame, world) {
+            BoundExpression::Constant(value) => Cow::Borrowed(value),
+            BoundExpression::Source { up } => Cow::Borrowed(frame.value(*up)),
+            BoundExpression::Path { up, steps } => Cow::Borrowed(walk(frame.value(*up), steps)),
+            BoundExpression::Member { base, name } => match base.evaluate(frame, context) {
                 Cow::Borrowed(base) => Cow::Borrowed(base.member(name)),
                 Cow::Owned(base) => Cow::Owned(base.member(name).clone()),
             },
-            Code::Index { base, index } => {
-                let index = index.evaluate(frame, world);
-                match base.evaluate(frame, world) {
+            BoundExpression::Index { base, index } => {
+                let index = index.evaluate(frame, context);
+                match base.evaluate(frame, context) {
                     Cow::Borrowed(base) => Cow::Borrowed(operators::index(base, &index)),
                     Cow::Owned(base) => Cow::Owned(operators::index(&base, &index).clone()),
                 }
             }
-            Code::GroupKey { up, index } => match frame.binding(*up) {
+            BoundExpression::GroupKey { up, index } => match frame.binding(*up) {
                 Binding::Group { keys, .. } => Cow::Borrowed(&keys[*index]),
                 _ => Cow::Owned(Value::Undefined),
             },
-            Code::Aggregate { up, index } => match frame.binding(*up) {
+            BoundExpression::Aggregate { up, index } => match frame.binding(*up) {
                 Binding::Group { aggregates, .. } => Cow::Borrowed(&aggregates[*index]),
                 _ => Cow::Owned(Value::Undefined),
             },
-            Code::Binary { operator: BinaryOperator::Coalesce, left, right } => {
-                let left = left.evaluate(frame, world);
-                if left.is_defined() { left } else { right.evaluate(frame, world) }
+            BoundExpression::Binary { operator: BinaryOperator::Coalesce, left, right } => {
+                let left = left.evaluate(frame, context);
+                if left.is_defined() { left } else { right.evaluate(frame, context) }
             }
-            Code::Conditional(parts) => {
+            BoundExpression::Conditional(parts) => {
                 let [condition, then, otherwise] = &**parts;
-                let chosen = if condition.is_true(frame, world) { then } else { otherwise };
-                chosen.evaluate(frame, world)
+                let chosen = if condition.is_true(frame, context) { then } else { otherwise };
+                chosen.evaluate(frame, context)
             }
-            computed => Cow::Owned(computed.compute(frame, world)),
+            computed => Cow::Owned(computed.compute(frame, context)),
         }
     }
 
     /// Whether the value is exactly `true`.
-    pub(crate) fn is_true(&self, frame: &Frame<'_>, world: &World<'_>) -> bool {
-        self.evaluate(frame, world).is_true()
+    pub(crate) fn is_true(&self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> bool {
+        self.evaluate(frame, context).is_true()
     }
 
     /// How many parts are evaluated to get the value, at least one.
     fn width(&self) -> u64 {
         let parts = match self {
-            Code::Array(parts) | Code::And(parts) | Code::Or(parts) => parts.len(),
+            BoundExpression::Array(parts) | BoundExpression::And(parts) | BoundExpression::Or(parts) => {
+                parts.len()
+            }
             // A member is stored under its name, and takes twice the room.
-            Code::Object(members) => 4 + 2 * members.len(),
-            Code::In { haystack, .. } => haystack.len(),
-            Code::Call { arguments, .. } => arguments.len(),
+            BoundExpression::Object(members) => 4 + 2 * members.len(),
+            BoundExpression::In { haystack, .. } => haystack.len(),
+            BoundExpression::Call { arguments, .. } => arguments.len(),
             _ => 0,
         };
         1 + parts as u64
     }
 
     /// The value for one row, of expressions that make a new one.
-    fn compute(&self, frame: &Frame<'_>, world: &World<'_>) -> Value {
-        if !world.effort().spend(self.width()) {
+    fn compute(&self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> Value {
+        if !context.budget().spend(self.width()) {
             return Value::Undefined;
         }
         match self {
-            Code::Array(elements) => {
-                Value::array(elements.iter().map(|element| element.evaluate(frame, world).into_owned()))
+            BoundExpression::Array(elements) => {
+                Value::array(elements.iter().map(|element| element.evaluate(frame, context).into_owned()))
             }
-            Code::Object(members) => Value::object(
-                members.iter().map(|(name, value)| (name.clone(), value.evaluate(frame, world).into_owned())),
+            BoundExpression::Object(members) => Value::object(
+                members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.evaluate(frame, context).into_owned())),
             ),
-            Code::Unary { operator, operand } => {
-                let operand = operand.evaluate(frame, world);
+            BoundExpression::Unary { operator, operand } => {
+                let operand = operand.evaluate(frame, context);
                 match operator {
                     UnaryOperator::Not => operators::not(&operand),
                     UnaryOperator::Plus => operators::plus(&operand),
@@ -180,41 +192,41 @@ impl Code {
                     UnaryOperator::Complement => operators::complement(&operand),
                 }
             }
-            Code::Binary { operator, left, right } => {
-                let (left, right) = (left.evaluate(frame, world), right.evaluate(frame, world));
-                world.effort().spend_on_operands(&left, &right);
+            BoundExpression::Binary { operator, left, right } => {
+                let (left, right) = (left.evaluate(frame, context), right.evaluate(frame, context));
+                context.budget().spend_on_operands(&left, &right);
                 operators::binary(*operator, &left, &right)
             }
-            Code::And(operands) => logical(operands, false, frame, world),
-            Code::Or(operands) => logical(operands, true, frame, world),
-            Code::In { needle, haystack, negated } => {
-                let needle = needle.evaluate(frame, world);
+            BoundExpression::And(operands) => logical(operands, false, frame, context),
+            BoundExpression::Or(operands) => logical(operands, true, frame, context),
+            BoundExpression::In { needle, haystack, negated } => {
+                let needle = needle.evaluate(frame, context);
                 if !needle.is_defined() {
                     return Value::Undefined;
                 }
-                let found = haystack.iter().any(|straw| deep_equal(&needle, &straw.evaluate(frame, world)));
+                let found = haystack.iter().any(|straw| deep_equal(&needle, &straw.evaluate(frame, context)));
                 Value::Bool(found != *negated)
             }
-            Code::InConstants { needle, haystack, negated } => {
-                let needle = needle.evaluate(frame, world);
+            BoundExpression::InConstants { needle, haystack, negated } => {
+                let needle = needle.evaluate(frame, context);
                 if !needle.is_defined() {
                     return Value::Undefined;
                 }
                 Value::Bool(haystack.contains(&needle) != *negated)
             }
-            Code::Between { operands, negated } => {
+            BoundExpression::Between { operands, negated } => {
                 let [value, low, high] = &**operands;
-                let value = value.evaluate(frame, world);
+                let value = value.evaluate(frame, context);
                 let inside = operators::and(
-                    &operators::binary(BinaryOperator::GreaterOrEqual, &value, &low.evaluate(frame, world)),
-                    &operators::binary(BinaryOperator::LessOrEqual, &value, &high.evaluate(frame, world)),
+                    &operators::binary(BinaryOperator::GreaterOrEqual, &value, &low.evaluate(frame, context)),
+                    &operators::binary(BinaryOperator::LessOrEqual, &value, &high.evaluate(frame, context)),
                 );
                 if *negated { operators::not(&inside) } else { inside }
             }
-            Code::Like { value, pattern, escape, negated } => {
-                match (&*value.evaluate(frame, world), &*pattern.evaluate(frame, world)) {
+            BoundExpression::Like { value, pattern, escape, negated } => {
+                match (&*value.evaluate(frame, context), &*pattern.evaluate(frame, context)) {
                     (Value::String(text), Value::String(pattern)) => {
-                        if !world.effort().spend(like_units(text, pattern.len())) {
+                        if !context.budget().spend(like_units(text, pattern.len())) {
                             return Value::Undefined;
                         }
                         Value::Bool(LikePattern::new(pattern, *escape).matches(text) != *negated)
@@ -222,19 +234,23 @@ impl Code {
                     _ => Value::Undefined,
                 }
             }
-            Code::LikeConstant { value, pattern, negated } => match &*value.evaluate(frame, world) {
-                Value::String(text) => {
-                    if !world.effort().spend(like_units(text, pattern.pieces_len())) {
-                        return Value::Undefined;
+            BoundExpression::LikeConstant { value, pattern, negated } => {
+                match &*value.evaluate(frame, context) {
+                    Value::String(text) => {
+                        if !context.budget().spend(like_units(text, pattern.elements_len())) {
+                            return Value::Undefined;
+                        }
+                        Value::Bool(pattern.matches(text) != *negated)
                     }
-                    Value::Bool(pattern.matches(text) != *negated)
+                    _ => Value::Undefined,
                 }
-                _ => Value::Undefined,
-            },
-            Code::Call { function, arguments } => call(function, arguments, frame, world),
-            Code::Subquery { form, pipeline, span } => subquery_value(*form, (pipeline, *span), frame, world),
-            Code::Failure(error) => {
-                world.fail((**error).clone());
+            }
+            BoundExpression::Call { function, arguments } => call(function, arguments, frame, context),
+            BoundExpression::Subquery { form, pipeline, span } => {
+                subquery_value(*form, (pipeline, *span), frame, context)
+            }
+            BoundExpression::Failure(error) => {
+                context.fail((**error).clone());
                 Value::Undefined
             }
             borrowed => unreachable!("{borrowed:?} borrows its value"),
@@ -247,19 +263,24 @@ fn like_units(text: &str, pieces: usize) -> u64 {
     (text.len() as u64).saturating_mul(1 + pieces as u64) / 64
 }
 
-fn walk<'a>(value: &'a Value, steps: &[Step]) -> &'a Value {
+fn walk<'a>(value: &'a Value, steps: &[BoundStep]) -> &'a Value {
     steps.iter().fold(value, |value, step| match step {
-        Step::Name(name) => value.member(name),
-        Step::Index(index) => value.element(*index),
+        BoundStep::Name(name) => value.member(name),
+        BoundStep::Index(index) => value.element(*index),
     })
 }
 
 /// A chain that `decisive` decides: `false` for AND, `true` for OR. Otherwise undefined if any
 /// operand is not a boolean.
-fn logical(operands: &[Code], decisive: bool, frame: &Frame<'_>, world: &World<'_>) -> Value {
+fn logical(
+    operands: &[BoundExpression],
+    decisive: bool,
+    frame: &Frame<'_>,
+    context: &EvaluationContext<'_>,
+) -> Value {
     let mut all_booleans = true;
     for operand in operands {
-        match &*operand.evaluate(frame, world) {
+        match &*operand.evaluate(frame, context) {
             Value::Bool(value) if *value == decisive => return Value::Bool(decisive),
             Value::Bool(_) => {}
             _ => all_booleans = false,
@@ -269,21 +290,26 @@ fn logical(operands: &[Code], decisive: bool, frame: &Frame<'_>, world: &World<'
 }
 
 /// Most functions take one to three arguments: those need no vector.
-fn call(function: &Function, arguments: &[Code], frame: &Frame<'_>, world: &World<'_>) -> Value {
-    let value = |code: &Code| {
-        let value = code.evaluate(frame, world).into_owned();
-        world.effort().spend_on_surface(&value, function.weight());
+fn call(
+    function: &Function,
+    arguments: &[BoundExpression],
+    frame: &Frame<'_>,
+    context: &EvaluationContext<'_>,
+) -> Value {
+    let value = |expression: &BoundExpression| {
+        let value = expression.evaluate(frame, context).into_owned();
+        context.budget().spend_on_scan(&value, function.weight());
         value
     };
     let result = match arguments {
-        [] => (function.call)(&[], &world.functions),
-        [first] => (function.call)(&[value(first)], &world.functions),
-        [first, second] => (function.call)(&[value(first), value(second)], &world.functions),
+        [] => (function.call)(&[], &context.functions),
+        [first] => (function.call)(&[value(first)], &context.functions),
+        [first, second] => (function.call)(&[value(first), value(second)], &context.functions),
         [first, second, third] => {
-            (function.call)(&[value(first), value(second), value(third)], &world.functions)
+            (function.call)(&[value(first), value(second), value(third)], &context.functions)
         }
-        many => (function.call)(&many.iter().map(value).collect::<Vec<_>>(), &world.functions),
+        many => (function.call)(&many.iter().map(value).collect::<Vec<_>>(), &context.functions),
     };
-    world.effort().spend_on_surface(&result, 1);
+    context.budget().spend_on_scan(&result, 1);
     result
 }

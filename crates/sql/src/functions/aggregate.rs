@@ -65,7 +65,7 @@ impl Aggregate {
 /// An aggregate under way.
 #[derive(Debug)]
 pub(crate) enum Accumulator {
-    /// See [`Aggregate::RowCount`].
+    /// See [`Aggregate::Count`].
     Count(i64),
     /// See [`Aggregate::CountIf`].
     CountIf(i64),
@@ -90,7 +90,7 @@ pub(crate) enum Accumulator {
 
 impl Accumulator {
     /// Whether it holds on to what is pushed, rather than to a number.
-    pub(crate) fn keeps_values(&self) -> bool {
+    pub(crate) fn retains_values(&self) -> bool {
         matches!(self, Accumulator::MakeList(_) | Accumulator::MakeSet { .. })
     }
 

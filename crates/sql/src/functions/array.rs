@@ -2,7 +2,7 @@
 
 use super::aggregate::{Extreme, Total};
 use super::argument::{ELEMENTS_MAX, optional_bool, or_undefined, whole};
-use super::{Call, Environment, Family, Function, at_least, between, exactly};
+use super::{Call, Family, Function, FunctionContext, at_least, between, exactly};
 use crate::value::{Value, deep_equal};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -24,7 +24,7 @@ const fn unary(name: &'static str, call: Call) -> Function {
 }
 
 /// `ARRAY_CONCAT(a, b, …)`
-fn concat(args: &[Value], _: &Environment<'_>) -> Value {
+fn concat(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let mut count: usize = 0;
     for arg in args {
         let Value::Array(elements) = arg else { return Value::Undefined };
@@ -41,7 +41,7 @@ fn concat(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `ARRAY_CONTAINS(a, x[, partial])`: partially, an element need only have the members of `x`.
-fn contains(args: &[Value], _: &Environment<'_>) -> Value {
+fn contains(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::Array(elements), wanted, ..] = args else { return Value::Undefined };
     let Some(partial) = optional_bool(args, 2, false).filter(|_| wanted.is_defined()) else {
         return Value::Undefined;
@@ -79,7 +79,7 @@ fn contains_terms(args: &[Value], decisive: bool) -> Value {
 }
 
 /// `ARRAY_LENGTH(a)`
-fn length(args: &[Value], _: &Environment<'_>) -> Value {
+fn length(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::Array(elements)] => or_undefined(i64::try_from(elements.len()).ok()),
         _ => Value::Undefined,
@@ -87,7 +87,7 @@ fn length(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `ARRAY_SLICE(a, start[, count])`: a negative start counts from the end.
-fn slice(args: &[Value], _: &Environment<'_>) -> Value {
+fn slice(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [array @ Value::Array(elements), start, ..] = args else { return Value::Undefined };
     let count = match args.get(2) {
         None => Some(i64::MAX),
@@ -120,7 +120,7 @@ fn extreme(args: &[Value], wins: fn(std::cmp::Ordering) -> bool) -> Value {
 }
 
 /// `ARRAY_MEDIAN(a)`: the mean of the two in the middle when there is no one.
-fn median(args: &[Value], _: &Environment<'_>) -> Value {
+fn median(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::Array(elements)] = args else { return Value::Undefined };
     let Some(mut numbers) = elements.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() else {
         return Value::Undefined;

@@ -9,21 +9,17 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rust_stemmers::{Algorithm, Stemmer};
+use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use super::argument::or_undefined;
-use super::{Environment, Family, Function, at_least, exactly};
+use super::{Family, Function, FunctionContext, at_least, exactly};
 use crate::context::FullTextLanguage;
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    exactly("FULLTEXTCONTAINS", 2, Family::FullText, |args, environment| contains(args, environment, true)),
-    at_least("FULLTEXTCONTAINSALL", 2, Family::FullText, |args, environment| {
-        contains(args, environment, true)
-    }),
-    at_least("FULLTEXTCONTAINSANY", 2, Family::FullText, |args, environment| {
-        contains(args, environment, false)
-    }),
+    exactly("FULLTEXTCONTAINS", 2, Family::FullText, |args, context| contains(args, context, true)),
+    at_least("FULLTEXTCONTAINSALL", 2, Family::FullText, |args, context| contains(args, context, true)),
+    at_least("FULLTEXTCONTAINSANY", 2, Family::FullText, |args, context| contains(args, context, false)),
     at_least("FULLTEXTSCORE", 2, Family::Rank, |_, _| Value::Undefined),
     at_least("RRF", 2, Family::Rank, |_, _| Value::Undefined),
     exactly("_FULLTEXTSCORE", 5, Family::FullText, score),
@@ -54,12 +50,12 @@ impl Term {
 }
 
 /// `FULLTEXTCONTAINSALL(text, t1, …)`, or `…ANY` when not `all`.
-fn contains(args: &[Value], environment: &Environment<'_>, all: bool) -> Value {
+fn contains(args: &[Value], context: &FunctionContext<'_>, all: bool) -> Value {
     let Some((Value::String(text), terms)) = args.split_first() else { return Value::Undefined };
-    let Some(terms) = terms_of(terms, environment) else { return Value::Undefined };
+    let Some(terms) = terms_of(terms, context) else { return Value::Undefined };
     let mut found = vec![false; terms.len()];
     let mut missing = terms.len();
-    let decided = for_each_hit(text, &terms, environment.schema.full_text_language, |at| {
+    let decided = for_each_hit(text, &terms, context.schema.full_text_language, |at| {
         if !std::mem::replace(&mut found[at], true) {
             missing -= 1;
         }
@@ -68,18 +64,18 @@ fn contains(args: &[Value], environment: &Environment<'_>, all: bool) -> Value {
     Value::Bool(decided.is_break())
 }
 
-fn terms_of(values: &[Value], environment: &Environment<'_>) -> Option<Vec<Arc<Term>>> {
+fn terms_of(values: &[Value], context: &FunctionContext<'_>) -> Option<Vec<Arc<Term>>> {
     values
         .iter()
         .map(|value| match value {
-            Value::String(text) => Some(environment.term(text)),
+            Value::String(text) => Some(context.term(text)),
             _ => None,
         })
         .collect()
 }
 
 /// `_FULLTEXTWORDCOUNT(text)`
-fn word_count(args: &[Value], _: &Environment<'_>) -> Value {
+fn word_count(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => or_undefined(i64::try_from(words(text).count()).ok()),
         _ => Value::Undefined,
@@ -88,13 +84,13 @@ fn word_count(args: &[Value], _: &Environment<'_>) -> Value {
 
 /// `_FULLTEXTSCORE(text, [t1, …], items, words, [itemsWith1, …])`: how well the text answers the
 /// terms, given how many items there are, how many words they have, and how many have each term.
-fn score(args: &[Value], environment: &Environment<'_>) -> Value {
+fn score(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::Array(terms), items, words_total, Value::Array(items_with)] = args
     else {
         return Value::Undefined;
     };
     let (Some(items), Some(words_total), Some(terms)) =
-        (items.as_f64(), words_total.as_f64(), terms_of(terms, environment))
+        (items.as_f64(), words_total.as_f64(), terms_of(terms, context))
     else {
         return Value::Undefined;
     };
@@ -105,7 +101,7 @@ fn score(args: &[Value], environment: &Environment<'_>) -> Value {
         return Value::Undefined;
     }
     let mut hits = vec![0_u32; terms.len()];
-    let _ = for_each_hit(text, &terms, environment.schema.full_text_language, |at| {
+    let _ = for_each_hit(text, &terms, context.schema.full_text_language, |at| {
         hits[at] += 1;
         ControlFlow::Continue(())
     });
@@ -186,7 +182,7 @@ fn for_each_hit(
 #[cfg(test)]
 mod tests {
     use super::super::tests::{call, check, value};
-    use super::super::{Environment, find};
+    use super::super::{FunctionContext, find};
     use crate::context::{FullTextLanguage, QueryContext, QuerySchema};
 
     const TEXT: &str = r#""The runner was running; two mountain bikes, and a red bicycle stood by.""#;
@@ -228,8 +224,8 @@ mod tests {
     fn endings_are_those_of_the_containers_language() {
         let search = |language, text: &str, term: &str| {
             let schema = QuerySchema { full_text_language: language, ..QuerySchema::default() };
-            let environment = Environment::new(QueryContext::default(), &schema);
-            (find("FULLTEXTCONTAINS").unwrap().call)(&[value(text), value(term)], &environment).is_true()
+            let context = FunctionContext::new(QueryContext::default(), &schema);
+            (find("FULLTEXTCONTAINS").unwrap().call)(&[value(text), value(term)], &context).is_true()
         };
         assert!(search(FullTextLanguage::German, r#""Die Häuser""#, r#""haus""#));
         assert!(!search(FullTextLanguage::English, r#""Die Häuser""#, r#""haus""#));

@@ -5,7 +5,7 @@
 
 use std::f64::consts::PI;
 
-use super::{Call, Environment, Family, Function, between, exactly};
+use super::{Call, Family, Function, FunctionContext, between, exactly};
 use crate::value::{Number, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     exactly("PI", 0, Family::Math, |_, _| Value::from(PI)),
     exactly("POWER", 2, Family::Math, |args, _| of_two(args, f64::powf)),
     unary("RADIANS", |args, _| of_one(args, |angle| angle * (PI / 180.0))),
-    exactly("RAND", 0, Family::Random, |_, environment| Value::from(environment.random())),
+    exactly("RAND", 0, Family::Random, |_, context| Value::from(context.random())),
     // Half goes away from zero.
     unary("ROUND", |args, _| rounded(args, f64::round, Some)),
     unary("SIGN", |args, _| of_one(args, sign)),
@@ -76,7 +76,7 @@ fn sign(number: f64) -> f64 {
 }
 
 /// `LOG(x[, base])`; natural without a base.
-fn log(args: &[Value], _: &Environment<'_>) -> Value {
+fn log(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [_] => of_one(args, f64::ln),
         _ => of_two(args, |argument, base| {
@@ -93,7 +93,7 @@ fn log(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `NUMBERBIN(x[, size])`: the multiple of `size` at or below `x` (at or above it for a negative size).
-fn number_bin(args: &[Value], _: &Environment<'_>) -> Value {
+fn number_bin(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let (argument, size) = match args {
         [Value::Number(argument)] => (argument.as_f64(), 1.0),
         [Value::Number(argument), Value::Number(size)] => (argument.as_f64(), size.as_f64()),

@@ -1,6 +1,6 @@
 //! The built-in functions: one table, one file per family.
 //!
-//! In: argument values and an [`Environment`]. Out: a value, undefined when the arguments do not
+//! In: argument values and an [`FunctionContext`]. Out: a value, undefined when the arguments do not
 //! fit; a function never fails and never panics, whatever it is given. Whether the number of
 //! arguments fits is the binder's question, answered from [`Function::min_args`] and
 //! [`Function::max_args`]. Aggregates see many rows and are accumulators in [`aggregate`], outside
@@ -10,9 +10,9 @@ pub(crate) mod aggregate;
 mod argument;
 mod array;
 mod conditional;
+mod context;
 mod date_time;
 pub(crate) mod distinct;
-mod environment;
 mod full_text;
 mod integer;
 mod math;
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub(crate) use argument::{TEXT_BYTES_MAX, fits_as_json};
-pub(crate) use environment::Environment;
+pub(crate) use context::FunctionContext;
 
 use crate::value::Value;
 
@@ -47,7 +47,7 @@ pub(crate) struct Function {
 }
 
 /// How every function is called.
-pub(crate) type Call = fn(&[Value], &Environment<'_>) -> Value;
+pub(crate) type Call = fn(&[Value], &FunctionContext<'_>) -> Value;
 
 /// What a function is about, where a caller treats families differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use protocol::resource_id::ItemRid;
 
 use super::argument::{or_undefined, whole};
-use super::{Environment, Family, Function, at_least, between, exactly};
+use super::{Family, Function, FunctionContext, at_least, between, exactly};
 use crate::value::{SmolStr, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// `CHOOSE(i, x1, …)`: counts from 1.
-fn choose(args: &[Value], _: &Environment<'_>) -> Value {
+fn choose(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((index, choices)) = args.split_first() else { return Value::Undefined };
     whole(index)
         .and_then(|index| usize::try_from(index).ok()?.checked_sub(1))
@@ -22,7 +22,7 @@ fn choose(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `OBJECTTOARRAY(o[, nameOfName[, nameOfValue]])`: one element for each member.
-fn object_to_array(args: &[Value], _: &Environment<'_>) -> Value {
+fn object_to_array(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((Value::Object(members), names)) = args.split_first() else { return Value::Undefined };
     let name = |at: usize, default: &'static str| match names.get(at) {
         None => Some(SmolStr::new_static(default)),
@@ -36,7 +36,7 @@ fn object_to_array(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `DOCUMENTID(item)`: the item's number in its container, which its `_rid` carries.
-fn document_id(args: &[Value], _: &Environment<'_>) -> Value {
+fn document_id(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let rid = args.first().and_then(|item| item.member("_rid").as_str());
     let ordinal = rid.and_then(|rid| rid.parse::<ItemRid>().ok()).map(|rid| rid.ordinal);
     or_undefined(ordinal.and_then(|ordinal| i64::try_from(ordinal).ok()))

@@ -2,7 +2,7 @@
 
 use super::argument::{ELEMENTS_MAX, two_arrays};
 use super::distinct::DistinctValues;
-use super::{Call, Environment, Family, Function, exactly};
+use super::{Call, Family, Function, FunctionContext, exactly};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -17,7 +17,7 @@ const fn binary(name: &'static str, call: Call) -> Function {
 }
 
 /// `SETDIFFERENCE(a, b)`: what only `a` has, in the order of `a`.
-fn difference(args: &[Value], _: &Environment<'_>) -> Value {
+fn difference(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     // What is in the set of the other side is no longer new.
     let mut seen: DistinctValues = right.iter().collect();
@@ -25,7 +25,7 @@ fn difference(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `SETEQUAL(a, b)`
-fn equal(args: &[Value], _: &Environment<'_>) -> Value {
+fn equal(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     let (in_left, in_right): (DistinctValues, DistinctValues) =
         (left.iter().collect(), right.iter().collect());
@@ -35,7 +35,7 @@ fn equal(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `SETINTERSECT(a, b)`: what both have, in the order of `b`.
-fn intersect(args: &[Value], _: &Environment<'_>) -> Value {
+fn intersect(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     let in_left: DistinctValues = left.iter().collect();
     let mut seen = DistinctValues::default();
@@ -43,7 +43,7 @@ fn intersect(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `SETUNION(a, b)`: what either has, first `a`, then `b`.
-fn union(args: &[Value], _: &Environment<'_>) -> Value {
+fn union(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     if left.len().saturating_add(right.len()) > ELEMENTS_MAX {
         return Value::Undefined;

@@ -4,7 +4,7 @@
 //! options. Without that, the container's policies decide if they agree, and cosine otherwise.
 
 use super::argument::or_undefined;
-use super::{Environment, Family, Function, between};
+use super::{Family, Function, FunctionContext, between};
 use crate::context::{DistanceFunction, QuerySchema};
 use crate::value::Value;
 
@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Function] =
 
 /// `VECTORDISTANCE(v1, v2[, bruteForce[, options]])`: every search here is exact, so of the options
 /// only the distance function matters.
-fn vector_distance(args: &[Value], environment: &Environment<'_>) -> Value {
+fn vector_distance(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::Array(left), Value::Array(right), rest @ ..] = args else { return Value::Undefined };
     let options = match rest {
         [] | [Value::Bool(_)] => None,
@@ -21,7 +21,7 @@ fn vector_distance(args: &[Value], environment: &Environment<'_>) -> Value {
         _ => return Value::Undefined,
     };
     let function = match options.and_then(|options| options.get("distanceFunction")) {
-        None => Some(default_function(environment.schema)),
+        None => Some(default_function(context.schema)),
         Some(name) => name.as_str().and_then(DistanceFunction::from_name),
     };
     or_undefined(function.and_then(|function| distance(left, right, function)))
@@ -92,8 +92,8 @@ mod tests {
         let policy = |distance| VectorPolicy { path: "/v".to_owned(), distance };
         let dot_product = |policies| {
             let schema = QuerySchema { vector_policies: policies, ..QuerySchema::default() };
-            let environment = Environment::new(QueryContext::default(), &schema);
-            vector_distance(&[value("[1,2]"), value("[3,4]")], &environment) == Value::from(11)
+            let context = FunctionContext::new(QueryContext::default(), &schema);
+            vector_distance(&[value("[1,2]"), value("[3,4]")], &context) == Value::from(11)
         };
         assert!(dot_product(vec![policy(DistanceFunction::DotProduct)]));
         assert!(!dot_product(vec![policy(DistanceFunction::DotProduct), policy(DistanceFunction::Cosine)]));

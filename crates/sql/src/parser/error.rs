@@ -1,9 +1,9 @@
 //! Where the text leaves the grammar, what was found, and what would have fit.
 
-use super::Cursor;
+use super::Parser;
 use crate::error::{SqlError, code};
 
-impl Cursor {
+impl Parser {
     /// An error at the current token that lists everything looked for there.
     pub(super) fn unexpected(&self) -> SqlError {
         let mut message = format!("Syntax error, incorrect syntax near {}.", self.token());

@@ -4,7 +4,7 @@
 //! they are closed, so that neither nests the parser's own calls. How tight an operator binds is in
 //! one table: the constants below and [`infix`]; a higher power binds tighter.
 
-use super::{Cursor, within_depth};
+use super::{Parser, within_depth};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, LogicalOperator, UnaryOperator};
 use crate::error::{SqlError, code};
 use crate::token::{Span, Symbol, Token};
@@ -97,7 +97,7 @@ struct Stack {
 }
 
 /// What follows an operand.
-enum Next {
+enum AfterOperand {
     /// Another operand.
     Operand,
     /// Another operator: the last one is complete.
@@ -106,9 +106,9 @@ enum Next {
     End,
 }
 
-impl Cursor {
+impl Parser {
     pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
-        self.nested(Cursor::operations)
+        self.nested(Parser::operations)
     }
 
     /// One or more expressions between commas.
@@ -130,9 +130,9 @@ impl Cursor {
             stack.operands.push(operand);
             loop {
                 match self.operator(&mut stack)? {
-                    Next::Operand => break,
-                    Next::Operator => {}
-                    Next::End => {
+                    AfterOperand::Operand => break,
+                    AfterOperand::Operator => {}
+                    AfterOperand::End => {
                         self.reduce(&mut stack, |_| true)?;
                         return Ok(stack.operands.pop().expect("an expression leaves its value"));
                     }
@@ -162,13 +162,13 @@ impl Cursor {
     }
 
     /// Takes the operator after an operand, if there is one.
-    fn operator(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+    fn operator(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         if let Token::Symbol(symbol) = self.token() {
             let Some((operator, power)) = infix(*symbol) else { return self.punctuation(stack) };
             self.reduce(stack, |waiting| waiting.power() >= power)?;
             stack.pending.push(Pending::Infix(operator, power));
             self.advance();
-            return Ok(Next::Operand);
+            return Ok(AfterOperand::Operand);
         }
         let Token::Word(_) = self.token() else { return Ok(self.no_operator()) };
         if self.is_keyword("AND") {
@@ -177,7 +177,7 @@ impl Cursor {
             self.reduce(stack, |waiting| waiting.power() >= OR_POWER)?;
             stack.pending.push(Pending::Logical(LogicalOperator::Or));
             self.advance();
-            Ok(Next::Operand)
+            Ok(AfterOperand::Operand)
         } else if self.is_keyword("ESCAPE") {
             self.escape(stack)
         } else {
@@ -186,13 +186,13 @@ impl Cursor {
     }
 
     /// `?`, `:` and `)`, as far as they belong to this expression.
-    fn punctuation(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+    fn punctuation(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         match self.token() {
             Token::Symbol(Symbol::Question) => {
                 self.reduce(stack, |waiting| waiting.power() > CONDITIONAL_POWER)?;
                 stack.pending.push(Pending::Then);
                 self.advance();
-                Ok(Next::Operand)
+                Ok(AfterOperand::Operand)
             }
             Token::Symbol(Symbol::Colon) => {
                 self.reduce(stack, |waiting| waiting.power() > BARRIER)?;
@@ -201,7 +201,7 @@ impl Cursor {
                 };
                 *waiting = Pending::Otherwise;
                 self.advance();
-                Ok(Next::Operand)
+                Ok(AfterOperand::Operand)
             }
             Token::Symbol(Symbol::CloseParenthesis) => {
                 self.reduce(stack, |waiting| waiting.power() > BARRIER)?;
@@ -211,18 +211,18 @@ impl Cursor {
                 let inner = stack.operands.pop().expect("a parenthesis holds an expression");
                 let operand = self.postfix(inner)?;
                 stack.operands.push(operand);
-                Ok(Next::Operator)
+                Ok(AfterOperand::Operator)
             }
             _ => Ok(self.no_operator()),
         }
     }
 
-    fn no_operator(&mut self) -> Next {
-        self.would_fit("an operator");
-        Next::End
+    fn no_operator(&mut self) -> AfterOperand {
+        self.note_expected("an operator");
+        AfterOperand::End
     }
 
-    fn and(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+    fn and(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         let waiting_between = |waiting: &Pending| matches!(waiting, Pending::BetweenLow { .. });
         let inside = stack.pending.iter().rev().take_while(|waiting| waiting.power() > BARRIER);
         if inside.into_iter().any(waiting_between) {
@@ -236,11 +236,11 @@ impl Cursor {
             stack.pending.push(Pending::Logical(LogicalOperator::And));
         }
         self.advance();
-        Ok(Next::Operand)
+        Ok(AfterOperand::Operand)
     }
 
     /// `[NOT] IN (…)`, `[NOT] BETWEEN`, `[NOT] LIKE`
-    fn membership(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+    fn membership(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         let negated = self.is_keyword("NOT");
         let ahead = usize::from(negated);
         let is = |keyword| self.is_keyword_after(ahead, keyword);
@@ -258,18 +258,18 @@ impl Cursor {
             let span = needle.span().to(self.span_before());
             let kind = ExpressionKind::In { needle, haystack, negated };
             stack.operands.push(within_depth(Expression::new(kind, span))?);
-            return Ok(Next::Operator);
+            return Ok(AfterOperand::Operator);
         }
         stack.pending.push(if is_between {
             Pending::BetweenLow { negated }
         } else {
             Pending::Like { negated, escape: None }
         });
-        Ok(Next::Operand)
+        Ok(AfterOperand::Operand)
     }
 
     /// The ESCAPE after a LIKE pattern.
-    fn escape(&mut self, stack: &mut Stack) -> Result<Next, SqlError> {
+    fn escape(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         self.reduce(stack, |waiting| waiting.power() > MEMBERSHIP_POWER)?;
         let Some(Pending::Like { escape: escape @ None, .. }) = stack.pending.last_mut() else {
             return Err(self.unexpected());
@@ -281,7 +281,7 @@ impl Cursor {
                 characters.next().filter(|_| characters.next().is_none())
             }
             _ => {
-                self.would_fit("a string");
+                self.note_expected("a string");
                 return Err(self.unexpected());
             }
         };
@@ -291,7 +291,7 @@ impl Cursor {
         };
         *escape = Some(character);
         self.advance();
-        Ok(Next::Operator)
+        Ok(AfterOperand::Operator)
     }
 
     /// Completes waiting operators, the last one first, while `ready` says so.
@@ -301,11 +301,11 @@ impl Cursor {
             let last = operand();
             let reduced = match operator {
                 Pending::Parenthesis => {
-                    self.would_fit(Symbol::CloseParenthesis.quoted());
+                    self.note_expected(Symbol::CloseParenthesis.quoted());
                     return Err(self.unexpected());
                 }
                 Pending::Then => {
-                    self.would_fit(Symbol::Colon.quoted());
+                    self.note_expected(Symbol::Colon.quoted());
                     return Err(self.unexpected());
                 }
                 Pending::Otherwise => {
@@ -323,7 +323,7 @@ impl Cursor {
                 }
                 Pending::Logical(operator) => Expression::chain(operator, operand(), last),
                 Pending::BetweenLow { .. } => {
-                    self.would_fit("AND");
+                    self.note_expected("AND");
                     return Err(self.unexpected());
                 }
                 Pending::BetweenHigh { negated } => {

@@ -1,6 +1,6 @@
 //! `FROM a [AS] b JOIN c IN b.d`.
 
-use super::Cursor;
+use super::Parser;
 use crate::ast::{Collection, PathStep, Source};
 use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token};
@@ -8,7 +8,7 @@ use crate::token::{Symbol, Token};
 /// How many JOINs the service accepts.
 const JOINS_MAX: usize = 10;
 
-impl Cursor {
+impl Parser {
     /// What follows FROM.
     pub(super) fn sources(&mut self) -> Result<Vec<Source>, SqlError> {
         let mut sources = vec![self.source()?];
@@ -42,7 +42,7 @@ impl Cursor {
 
     fn collection(&mut self) -> Result<Collection, SqlError> {
         if self.eat(Symbol::OpenParenthesis) {
-            let query = self.nested(Cursor::query)?;
+            let query = self.nested(Parser::query)?;
             self.expect(Symbol::CloseParenthesis)?;
             return Ok(Collection::Subquery(Box::new(query)));
         }
@@ -74,8 +74,8 @@ impl Cursor {
                 Ok(step)
             }
             None => {
-                self.would_fit("a string");
-                self.would_fit("a whole number");
+                self.note_expected("a string");
+                self.note_expected("a whole number");
                 Err(self.unexpected())
             }
         }

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 
 use crate::ast::{Expression, Query};
 use crate::error::{SqlError, code};
-use crate::lexer::{Spanned, tokenize};
+use crate::lexer::{SpannedToken, tokenize};
 use crate::token::{Span, Symbol, Token, is_reserved};
 
 /// How deep the operations of a query may nest: `a + b + c` is two levels deep.
@@ -29,7 +29,7 @@ pub const NESTING_MAX: u16 = 64;
 /// Reads a whole query.
 pub fn parse_query(text: &str) -> Result<Query, SqlError> {
     let parse = || {
-        let mut cursor = Cursor::new(text)?;
+        let mut cursor = Parser::new(text)?;
         let query = cursor.query()?;
         cursor.expect_end()?;
         Ok(query)
@@ -40,7 +40,7 @@ pub fn parse_query(text: &str) -> Result<Query, SqlError> {
 /// Reads `from c where …`, the form of a patch condition: the source's name and the condition.
 pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
     let parse = || {
-        let mut cursor = Cursor::new(text)?;
+        let mut cursor = Parser::new(text)?;
         let query = cursor.condition()?;
         cursor.expect_end()?;
         Ok(query)
@@ -49,16 +49,16 @@ pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
 }
 
 /// Where the parser is, and what it has looked for since the last token it took.
-struct Cursor {
-    tokens: Vec<Spanned>,
+struct Parser {
+    tokens: Vec<SpannedToken>,
     at: usize,
     nesting: u16,
     expected: Vec<&'static str>,
 }
 
-impl Cursor {
-    fn new(text: &str) -> Result<Cursor, SqlError> {
-        Ok(Cursor { tokens: tokenize(text)?, at: 0, nesting: 0, expected: Vec::new() })
+impl Parser {
+    fn new(text: &str) -> Result<Parser, SqlError> {
+        Ok(Parser { tokens: tokenize(text)?, at: 0, nesting: 0, expected: Vec::new() })
     }
 
     fn token(&self) -> &Token {
@@ -85,7 +85,7 @@ impl Cursor {
         self.expected.clear();
     }
 
-    fn would_fit(&mut self, what: &'static str) {
+    fn note_expected(&mut self, what: &'static str) {
         if !self.expected.contains(&what) {
             self.expected.push(what);
         }
@@ -104,7 +104,7 @@ impl Cursor {
         if found {
             self.advance();
         } else {
-            self.would_fit(keyword);
+            self.note_expected(keyword);
         }
         found
     }
@@ -122,7 +122,7 @@ impl Cursor {
         if found {
             self.advance();
         } else {
-            self.would_fit(symbol.quoted());
+            self.note_expected(symbol.quoted());
         }
         found
     }
@@ -135,7 +135,7 @@ impl Cursor {
         if self.token().is_end() {
             return Ok(());
         }
-        self.would_fit("the end of the query");
+        self.note_expected("the end of the query");
         Err(self.unexpected())
     }
 
@@ -148,7 +148,7 @@ impl Cursor {
                 Ok(word)
             }
             _ => {
-                self.would_fit(what);
+                self.note_expected(what);
                 Err(self.unexpected())
             }
         }
@@ -163,7 +163,7 @@ impl Cursor {
                 Some(word)
             }
             _ => {
-                self.would_fit(what);
+                self.note_expected(what);
                 None
             }
         }
@@ -177,7 +177,7 @@ impl Cursor {
     }
 
     /// Runs `parse` one level deeper.
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Cursor) -> Result<T, SqlError>) -> Result<T, SqlError> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Parser) -> Result<T, SqlError>) -> Result<T, SqlError> {
         if self.nesting >= NESTING_MAX {
             return Err(too_deep(self.span()));
         }

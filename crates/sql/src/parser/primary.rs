@@ -1,12 +1,12 @@
 //! Operands: literals, names, paths, calls, constructors and subqueries.
 
-use super::{Cursor, within_depth};
+use super::{Parser, within_depth};
 use crate::ast::{Expression, ExpressionKind, FunctionName, MemberNotation, SubqueryKind};
 use crate::error::SqlError;
 use crate::token::{Span, Symbol, Token, is_reserved};
 use crate::value::Value;
 
-impl Cursor {
+impl Parser {
     /// The `.name` and `[index]` after an operand.
     pub(super) fn postfix(&mut self, mut base: Expression) -> Result<Expression, SqlError> {
         loop {
@@ -48,7 +48,7 @@ impl Cursor {
     }
 
     fn no_operand(&mut self) -> SqlError {
-        self.would_fit("an expression");
+        self.note_expected("an expression");
         self.unexpected()
     }
 
@@ -56,7 +56,7 @@ impl Cursor {
     fn subquery(&mut self, form: SubqueryKind) -> Result<Expression, SqlError> {
         let start = self.span();
         self.expect(Symbol::OpenParenthesis)?;
-        let query = Box::new(self.nested(Cursor::query)?);
+        let query = Box::new(self.nested(Parser::query)?);
         self.expect(Symbol::CloseParenthesis)?;
         let kind = ExpressionKind::Subquery { form, query };
         within_depth(Expression::new(kind, start.to(self.span_before())))
@@ -79,7 +79,7 @@ impl Cursor {
                 let name = match self.token() {
                     Token::String(name) | Token::Word(name) => name.clone(),
                     _ => {
-                        self.would_fit("a property name");
+                        self.note_expected("a property name");
                         return Err(self.unexpected());
                     }
                 };

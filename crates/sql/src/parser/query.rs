@@ -1,6 +1,6 @@
 //! The clauses of a query, in order.
 
-use super::Cursor;
+use super::Parser;
 use crate::ast::{
     Direction, OffsetLimit, OrderBy, OrderByItem, Query, RowCount, RowCountKind, SelectItem, Selection,
 };
@@ -8,7 +8,7 @@ use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token, is_reserved};
 use crate::value::Value;
 
-impl Cursor {
+impl Parser {
     pub(super) fn query(&mut self) -> Result<Query, SqlError> {
         let start = self.span();
         self.expect_keyword("SELECT")?;
@@ -90,8 +90,8 @@ impl Cursor {
             Token::Number(number) => RowCountKind::Literal(Value::Number(*number)),
             Token::Parameter(name) => RowCountKind::Parameter(name.clone()),
             _ => {
-                self.would_fit("a number");
-                self.would_fit("a parameter");
+                self.note_expected("a number");
+                self.note_expected("a parameter");
                 return Err(self.unexpected());
             }
         };

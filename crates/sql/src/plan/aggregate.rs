@@ -3,7 +3,7 @@
 use protocol::query::{AggregateKind, QueryInfo};
 
 use super::items;
-use super::rewrite::Text;
+use super::rewrite::RewrittenQuery;
 use crate::ast::{
     Expression, ExpressionKind, Query, Selection, item_names, print_expression, print_items_as_object,
 };
@@ -46,7 +46,7 @@ pub(super) fn complete(info: &mut QueryInfo, query: &Query) -> Result<(), SqlErr
         (true, false) => format!("{payload} AS payload"),
         (false, _) => format!("{} AS groupByItems, {payload} AS payload", items(query.group_by.iter())),
     };
-    let text = Text::over(query).with_selection(selection).filtered_by(query.filter.as_ref());
+    let text = RewrittenQuery::over(query).with_selection(selection).filtered_by(query.filter.as_ref());
     info.rewritten_query = text.grouped_by(&query.group_by).to_string();
     Ok(())
 }

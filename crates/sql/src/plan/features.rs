@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::ast::Selection;
-use crate::bound::{Code, Pipeline};
+use crate::bound::{BoundExpression, Pipeline};
 use crate::functions::Family;
 use crate::functions::aggregate::Aggregate;
 use crate::statement::Statement;
@@ -69,13 +69,13 @@ impl SupportedFeatures {
     }
 
     /// Whether a client has it.
-    pub fn has(&self, feature: Feature) -> bool {
+    pub fn contains(&self, feature: Feature) -> bool {
         self.0.contains(&feature)
     }
 
     /// Those of `needed` that a client lacks.
     pub(super) fn missing(&self, needed: &[Feature]) -> Vec<Feature> {
-        needed.iter().copied().filter(|feature| !self.has(*feature)).collect()
+        needed.iter().copied().filter(|feature| !self.contains(*feature)).collect()
     }
 }
 
@@ -122,8 +122,8 @@ fn aggregates(pipeline: &Pipeline) -> Vec<Aggregate> {
 }
 
 /// Whether an ORDER BY key is a distance or a relevance, which no index keeps in order.
-pub(super) fn is_computed_score(key: &Code) -> bool {
+pub(super) fn is_computed_score(key: &BoundExpression) -> bool {
     key.any(&|code| {
-        matches!(code, Code::Call { function, .. } if matches!(function.family, Family::Vector | Family::FullText))
+        matches!(code, BoundExpression::Call { function, .. } if matches!(function.family, Family::Vector | Family::FullText))
     })
 }

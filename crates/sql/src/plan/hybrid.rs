@@ -3,7 +3,7 @@
 use protocol::query::{HybridSearchQueryInfo, QueryInfo, SortOrder};
 
 use super::order_by::{payload, root_alias};
-use super::rewrite::Text;
+use super::rewrite::RewrittenQuery;
 use crate::ast::{Expression, ExpressionKind, print_expression};
 use crate::bound::RankComponent;
 use crate::error::{SqlError, code};
@@ -57,7 +57,7 @@ pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSea
     };
     let needs_statistics = !statistics.is_empty();
     let statistics: Vec<String> = statistics.into_iter().map(|Statistics(text)| text).collect();
-    let statistics_query = Text::over(query).with_selection(format!(
+    let statistics_query = RewrittenQuery::over(query).with_selection(format!(
         "COUNT(1) AS documentCount, [{}] AS fullTextStatistics",
         statistics.join(", ")
     ));
@@ -141,7 +141,7 @@ fn component_info(statement: &Statement, scores: &[Score], at: usize) -> QueryIn
         payload(query),
         all.join(", ")
     );
-    let mut text = Text::over(query)
+    let mut text = RewrittenQuery::over(query)
         .with_selection(selection)
         .filtered_by(query.filter.as_ref())
         .resumable()

@@ -20,10 +20,10 @@ use protocol::query::{DistinctType, QueryInfo, QueryPlan, SortOrder};
 pub use features::{Feature, SupportedFeatures};
 
 use crate::ast::{Direction, ExpressionKind, OrderBy, Selection, print_expression};
-use crate::bound::Origin;
+use crate::bound::PipelineInput;
 use crate::error::{SqlError, code};
 use crate::statement::Statement;
-use rewrite::Text;
+use rewrite::RewrittenQuery;
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,8 +115,8 @@ fn info(statement: &Statement) -> Result<QueryInfo, SqlError> {
 /// A query in FROM that groups or tells apart rows sees one partition only; its rows cannot be merged
 /// by anything a client does.
 fn check_source(statement: &Statement) -> Result<(), SqlError> {
-    match &statement.pipeline().origin {
-        Origin::Rows(inner) if inner.grouping.is_some() || inner.distinct => {
+    match &statement.pipeline().input {
+        PipelineInput::Rows(inner) if inner.grouping.is_some() || inner.distinct => {
             let message = "a subquery in FROM with GROUP BY, DISTINCT or an aggregate cannot be merged across partitions";
             Err(SqlError::new(code::UNSUPPORTED, statement.query().span, message))
         }
@@ -144,10 +144,12 @@ fn distinct_type(statement: &Statement) -> DistinctType {
 fn rewritten_window(statement: &Statement) -> String {
     let (query, pipeline) = (statement.query(), statement.pipeline());
     if query.distinct && !query.from.is_empty() && (pipeline.top.is_some() || pipeline.window.is_some()) {
-        return Text::of(query).without_top().without_window().to_string();
+        return RewrittenQuery::of(query).without_top().without_window().to_string();
     }
     match pipeline.window {
-        Some((offset, limit)) => Text::of(query).with_window(offset.saturating_add(limit)).to_string(),
+        Some((offset, limit)) => {
+            RewrittenQuery::of(query).with_window(offset.saturating_add(limit)).to_string()
+        }
         None => String::new(),
     }
 }

@@ -3,7 +3,7 @@
 use protocol::query::QueryInfo;
 
 use super::features::is_computed_score;
-use super::rewrite::Text;
+use super::rewrite::RewrittenQuery;
 use super::{items, sort_order};
 use crate::ast::{
     Direction, Expression, ExpressionKind, OrderByItem, Query, Selection, print_expression,
@@ -38,7 +38,7 @@ pub(super) fn complete(
         items(keys.iter().map(|key| &key.expression)),
         payload(query)
     );
-    let mut text = Text::over(query)
+    let mut text = RewrittenQuery::over(query)
         .with_selection(selection)
         .filtered_by(query.filter.as_ref())
         .resumable()

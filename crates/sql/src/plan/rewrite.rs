@@ -8,7 +8,7 @@ use crate::ast::{Expression, OrderBy, Query, Selection, print_expression, print_
 
 /// A query being rewritten, clause by clause; clauses are separated by newlines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Text {
+pub(super) struct RewrittenQuery {
     distinct: bool,
     top: Option<String>,
     selection: String,
@@ -19,9 +19,9 @@ pub(super) struct Text {
     window: Option<String>,
 }
 
-impl Text {
+impl RewrittenQuery {
     /// The query as it was written, in canonical form.
-    pub(super) fn of(query: &Query) -> Text {
+    pub(super) fn of(query: &Query) -> RewrittenQuery {
         // Everything but the selection and the sources is printed clause by clause.
         let bare = Query {
             distinct: false,
@@ -34,7 +34,7 @@ impl Text {
             ..query.clone()
         };
         let selection = print_query(&bare);
-        Text {
+        RewrittenQuery {
             distinct: query.distinct,
             top: query.top.as_ref().map(crate::ast::print_row_count),
             selection: selection.strip_prefix("SELECT ").unwrap_or(&selection).to_owned(),
@@ -47,74 +47,74 @@ impl Text {
                     crate::ast::print_row_count(limit)
                 )
             }),
-            ..Text::over(query)
+            ..RewrittenQuery::over(query)
         }
     }
 
     /// The sources of a query and nothing else.
-    pub(super) fn over(query: &Query) -> Text {
+    pub(super) fn over(query: &Query) -> RewrittenQuery {
         let from = (!query.from.is_empty()).then(|| print_sources(&query.from));
-        Text { from, ..Text::default() }
+        RewrittenQuery { from, ..RewrittenQuery::default() }
     }
 
-    pub(super) fn without_top(self) -> Text {
-        Text { top: None, ..self }
+    pub(super) fn without_top(self) -> RewrittenQuery {
+        RewrittenQuery { top: None, ..self }
     }
 
-    pub(super) fn with_top(self, top: Option<u64>) -> Text {
-        Text { top: top.map(|top| top.to_string()), ..self }
+    pub(super) fn with_top(self, top: Option<u64>) -> RewrittenQuery {
+        RewrittenQuery { top: top.map(|top| top.to_string()), ..self }
     }
 
-    pub(super) fn without_window(self) -> Text {
-        Text { window: None, ..self }
+    pub(super) fn without_window(self) -> RewrittenQuery {
+        RewrittenQuery { window: None, ..self }
     }
 
     /// `OFFSET 0 LIMIT rows`
-    pub(super) fn with_window(self, rows: u64) -> Text {
-        Text { window: Some(format!("OFFSET 0 LIMIT {rows}")), ..self }
+    pub(super) fn with_window(self, rows: u64) -> RewrittenQuery {
+        RewrittenQuery { window: Some(format!("OFFSET 0 LIMIT {rows}")), ..self }
     }
 
-    pub(super) fn with_selection(self, selection: String) -> Text {
-        Text { selection, ..self }
+    pub(super) fn with_selection(self, selection: String) -> RewrittenQuery {
+        RewrittenQuery { selection, ..self }
     }
 
     /// The query's own filter.
-    pub(super) fn filtered_by(self, filter: Option<&Expression>) -> Text {
-        Text { filter: filter.map(print_expression), ..self }
+    pub(super) fn filtered_by(self, filter: Option<&Expression>) -> RewrittenQuery {
+        RewrittenQuery { filter: filter.map(print_expression), ..self }
     }
 
     /// Leaves a place in the filter where a client can put a condition to resume from.
-    pub(super) fn resumable(self) -> Text {
+    pub(super) fn resumable(self) -> RewrittenQuery {
         let filter = match self.filter {
             None => format!("({ORDER_BY_FILTER})"),
             Some(filter) => format!("({filter} AND ({ORDER_BY_FILTER}))"),
         };
-        Text { filter: Some(filter), ..self }
+        RewrittenQuery { filter: Some(filter), ..self }
     }
 
     /// Keeps only rows with a value: a payload is a member, and an undefined member would not drop
     /// the row as an undefined VALUE does.
-    pub(super) fn keeping_defined(self, selection: &Selection) -> Text {
+    pub(super) fn keeping_defined(self, selection: &Selection) -> RewrittenQuery {
         let Selection::Value(value) = selection else { return self };
         let defined = format!("IS_DEFINED({})", print_expression(value));
         let filter = match self.filter {
             None => defined,
             Some(filter) => format!("({filter} AND {defined})"),
         };
-        Text { filter: Some(filter), ..self }
+        RewrittenQuery { filter: Some(filter), ..self }
     }
 
-    pub(super) fn grouped_by(self, keys: &[Expression]) -> Text {
+    pub(super) fn grouped_by(self, keys: &[Expression]) -> RewrittenQuery {
         let printed: Vec<String> = keys.iter().map(print_expression).collect();
-        Text { group_by: (!keys.is_empty()).then(|| printed.join(", ")), ..self }
+        RewrittenQuery { group_by: (!keys.is_empty()).then(|| printed.join(", ")), ..self }
     }
 
-    pub(super) fn ordered_by(self, order: String) -> Text {
-        Text { order_by: Some(order), ..self }
+    pub(super) fn ordered_by(self, order: String) -> RewrittenQuery {
+        RewrittenQuery { order_by: Some(order), ..self }
     }
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for RewrittenQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SELECT ")?;
         if self.distinct {

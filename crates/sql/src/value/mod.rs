@@ -5,6 +5,7 @@
 //! the order-preserving byte form used by indexes in `order_key`.
 
 mod compare;
+mod hashable;
 mod json;
 mod number;
 mod order_key;
@@ -13,6 +14,7 @@ mod read;
 use std::sync::Arc;
 
 pub use compare::{compare, compare_strings, deep_equal, total_order};
+pub use hashable::HashableValue;
 pub use json::{JsonError, NESTING_MAX, parse, parse_checking_canonical, write_json, write_json_string};
 pub use number::Number;
 pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};

@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         if self.compact {
-            let mut rest = Same { expected: written };
+            let mut rest = MatchingWriter { expected: written };
             self.compact = write!(rest, "{number}").is_ok() && rest.expected.is_empty();
         }
         Some(number)
@@ -226,11 +226,11 @@ impl<'a> Reader<'a> {
 }
 
 /// Takes text as long as it is the expected one.
-struct Same<'a> {
+struct MatchingWriter<'a> {
     expected: &'a str,
 }
 
-impl std::fmt::Write for Same<'_> {
+impl std::fmt::Write for MatchingWriter<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.expected = self.expected.strip_prefix(text).ok_or(std::fmt::Error)?;
         Ok(())

@@ -1,7 +1,7 @@
-//! A key's position on the ring.
+//! The effective partition key (EPK) of a partition key.
 //!
-//! In: a container's key definition and a key. Out: bytes that compare like the service's. Hash
-//! and range are neighbours; which partition owns a position is decided elsewhere.
+//! Input: a container's partition key definition and a partition key. Output: bytes that equal and compare
+//! like those of the service.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use super::definition::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 use super::hash::{Murmur32, Murmur128};
 use super::key::{PartitionKey, PartitionKeyComponent};
 use super::range::EpkRange;
-use crate::container::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
 
-/// A position on the ring: bytes in lexicographic order.
+/// An effective partition key: bytes in lexicographic order.
 ///
-/// Up to 22 bytes (every version 2 key of one level) live in the value itself; longer ones are
-/// shared. A clone copies 24 bytes or counts one reference.
+/// Up to 22 bytes (every version 2 key of one level) are stored inline; longer ones are shared. A clone
+/// copies 24 bytes or increments a reference count.
 #[derive(Clone)]
 pub struct EffectivePartitionKey(Bytes);
 
@@ -32,18 +32,18 @@ enum Bytes {
 }
 
 impl EffectivePartitionKey {
-    /// Where the ring starts.
+    /// The start of the EPK space.
     pub const MIN: EffectivePartitionKey =
         EffectivePartitionKey(Bytes::Inline { length: 0, bytes: [0; INLINE_MAX] });
 
-    /// Where the ring ends: above every key.
+    /// The end of the EPK space, above every key.
     pub const MAX: EffectivePartitionKey = {
         let mut bytes = [0; INLINE_MAX];
         bytes[0] = 0xFF;
         EffectivePartitionKey(Bytes::Inline { length: 1, bytes })
     };
 
-    /// The position these bytes name.
+    /// The effective partition key with these bytes.
     pub fn from_bytes(bytes: &[u8]) -> EffectivePartitionKey {
         if bytes.len() <= INLINE_MAX {
             let mut inline = [0; INLINE_MAX];
@@ -54,7 +54,7 @@ impl EffectivePartitionKey {
         }
     }
 
-    /// The bytes that are compared.
+    /// The bytes, in comparison order.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Bytes::Inline { length, bytes } => &bytes[..usize::from(*length)],
@@ -62,8 +62,7 @@ impl EffectivePartitionKey {
         }
     }
 
-    /// The form of headers and ranges: upper-case hex, `""` for [`Self::MIN`], `"FF"` for
-    /// [`Self::MAX`].
+    /// The form of headers and ranges: upper-case hex, `""` for [`Self::MIN`], `"FF"` for [`Self::MAX`].
     pub fn to_hex(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
         let bytes = self.as_bytes();
@@ -75,7 +74,7 @@ impl EffectivePartitionKey {
         hex
     }
 
-    /// Reads hex of either case.
+    /// Parses hexadecimal digits of either case.
     pub fn from_hex(hex: &str) -> Result<EffectivePartitionKey, EffectivePartitionKeyError> {
         let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
         let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
@@ -93,8 +92,8 @@ impl EffectivePartitionKey {
         bytes.map(|bytes| EffectivePartitionKey(Bytes::Shared(bytes))).ok_or(EffectivePartitionKeyError)
     }
 
-    /// This position with one more byte: directly above it when the byte is 0, above everything
-    /// that starts with it when the byte is `FF`.
+    /// This key with one more byte. With byte 0 it is the next key; with byte `FF` it is above every key
+    /// that starts with this one.
     #[must_use]
     pub(super) fn followed_by(&self, byte: u8) -> EffectivePartitionKey {
         let bytes = self.as_bytes();
@@ -105,20 +104,20 @@ impl EffectivePartitionKey {
     }
 }
 
-/// Text that is not a whole number of hex bytes.
+/// The error of a text that is not an even number of hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an effective partition key is an even number of hexadecimal digits")]
 pub struct EffectivePartitionKeyError;
 
-/// Where `key` is in a container with this definition. A key that is shorter than the definition
-/// gives the first position of its prefix.
+/// The effective partition key of `key` in a container with this definition. A prefix of a hierarchical key
+/// gives the first EPK of its range.
 ///
 /// Cost: linear in the key's bytes; no allocation for a version 2 key of one level.
 pub fn effective_key(definition: &PartitionKeyDefinition, key: &PartitionKey) -> EffectivePartitionKey {
     use {PartitionKeyKind as Kind, PartitionKeyVersion as Version};
     let components = key.components();
     match (definition.kind, definition.version()) {
-        // Nothing said: the start of the ring.
+        // No component: the start of the EPK space.
         _ if components.is_empty() => EffectivePartitionKey::MIN,
         (Kind::Hash, Version::V2) => EffectivePartitionKey::from_bytes(&hash_v2(components)),
         (Kind::MultiHash, _) => {
@@ -142,8 +141,8 @@ pub fn effective_key(definition: &PartitionKeyDefinition, key: &PartitionKey) ->
     }
 }
 
-/// The stretch of the ring where everything under `prefix` is: one position for a complete key,
-/// everything below a shorter one of a hierarchical container, the whole ring for an empty one.
+/// The EPK range of all keys that start with `prefix`: one EPK for a complete key, a range for a prefix of
+/// a hierarchical key, the whole EPK space for an empty one.
 pub fn prefix_range(definition: &PartitionKeyDefinition, prefix: &PartitionKey) -> EpkRange {
     if prefix.components().is_empty() {
         return EpkRange::FULL;
@@ -158,7 +157,7 @@ pub fn prefix_range(definition: &PartitionKeyDefinition, prefix: &PartitionKey) 
     }
 }
 
-/// The largest value of a level of a version 2 key: two bits are always clear.
+/// The largest hash of a level in version 2, whose upper two bits are always clear.
 pub(super) const HASH_V2_MAX: u128 = u128::MAX >> 2;
 
 fn hash_v2(components: &[PartitionKeyComponent]) -> [u8; 16] {
@@ -216,8 +215,8 @@ fn number_to_hash(value: f64) -> [u8; 9] {
     bytes
 }
 
-/// The part of a string that version 1 looks at: 100 UTF-16 code units. A character of two units
-/// that would be torn apart is replaced, hence the second piece.
+/// The part of a string that version 1 hashes: 100 UTF-16 code units. A character of two units that would
+/// be cut in half becomes a replacement character, which is the second string.
 fn cut_v1(text: &str) -> (&str, &'static str) {
     const UNITS_MAX: usize = 100;
     if text.len() <= UNITS_MAX {
@@ -246,8 +245,8 @@ fn encode_components(components: &[PartitionKeyComponent], out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that compare as the numbers do: bits put in order, one whole byte, then seven bits at a
-/// time with the lowest bit telling whether more follow.
+/// Encodes a number as bytes that compare as the numbers do: the ordered bits, first one whole byte, then
+/// seven bits at a time with the lowest bit telling whether more follow.
 pub(super) fn encode_number(value: f64, out: &mut Vec<u8>) {
     let bits = value.to_bits();
     let sign = 1 << 63;

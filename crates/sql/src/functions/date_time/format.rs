@@ -1,16 +1,16 @@
-//! DATETIMEFORMAT: a moment after a pattern.
+//! DATETIMEFORMAT: a date_time after a pattern.
 
 use smol_str::{SmolStr, SmolStrBuilder, format_smolstr};
 
-use super::moment::Moment;
+use super::calendar::DateTime;
 
-/// Writes `moment` after `pattern`; `None` for a pattern with an unknown run of letters.
+/// Writes `date_time` after `pattern`; `None` for a pattern with an unknown run of letters.
 ///
 /// Runs of `y`, `M`, `d`, `H`, `m` and `s` are numbers: one letter without leading zeros, two with.
 /// `f` writes as many digits of the fraction as there are letters, `F` the same without trailing
 /// zeros. A backslash takes the next character as it is, and so are all others taken.
-pub(super) fn format(moment: Moment, pattern: &str) -> Option<SmolStr> {
-    let fields = moment.fields();
+pub(super) fn format(date_time: DateTime, pattern: &str) -> Option<SmolStr> {
+    let fields = date_time.fields();
     let mut text = SmolStrBuilder::new();
     let mut rest = pattern.chars();
     while let Some(letter) = rest.next() {

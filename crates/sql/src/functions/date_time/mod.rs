@@ -1,19 +1,19 @@
 //! Functions of dates and times.
 //!
-//! A date is ISO 8601 text in UTC; `text` reads and writes it, `moment` knows the calendar, `part`
+//! A date is ISO 8601 text in UTC; `text` reads and writes it, `date_time` knows the calendar, `part`
 //! the units from years to nanoseconds, `format` the patterns. The current time comes from the
-//! environment: it stands still during a run, so the `…STATIC` functions equal their twins.
+//! context: it stands still during a run, so the `…STATIC` functions equal their twins.
 
+mod calendar;
 mod format;
-mod moment;
 mod part;
 pub(super) mod text;
 
-use moment::{Fields, Moment};
-use part::Part;
+use calendar::{DateTime, DateTimeFields};
+use part::DateTimePart;
 
 use super::argument::{or_undefined, whole};
-use super::{Call, Environment, Family, Function, between, exactly};
+use super::{Call, Family, Function, FunctionContext, between, exactly};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -24,22 +24,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     of("DATETIMEFORMAT", 2, formatted),
     between("DATETIMEFROMPARTS", (3, 7), Family::DateTime, from_parts),
     of("DATETIMEPART", 2, part_of),
-    of("DATETIMETOTICKS", 1, |args, _| or_undefined(single(args).map(Moment::ticks))),
+    of("DATETIMETOTICKS", 1, |args, _| or_undefined(single(args).map(DateTime::ticks))),
     of("DATETIMETOTIMESTAMP", 1, |args, _| or_undefined(single(args).map(timestamp))),
-    of("DAY", 1, |args, _| or_undefined(single(args).map(|moment| Part::Day.of(moment)))),
+    of("DAY", 1, |args, _| or_undefined(single(args).map(|date_time| DateTimePart::Day.of(date_time)))),
     clock("GETCURRENTDATETIME", current),
     clock("GETCURRENTDATETIMESTATIC", current),
-    clock("GETCURRENTTICKS", |_, environment| Value::from(environment.now)),
-    clock("GETCURRENTTICKSSTATIC", |_, environment| Value::from(environment.now)),
-    clock("GETCURRENTTIMESTAMP", |_, environment| or_undefined(now(environment).map(timestamp))),
-    clock("GETCURRENTTIMESTAMPSTATIC", |_, environment| or_undefined(now(environment).map(timestamp))),
-    of("MONTH", 1, |args, _| or_undefined(single(args).map(|moment| Part::Month.of(moment)))),
+    clock("GETCURRENTTICKS", |_, context| Value::from(context.now)),
+    clock("GETCURRENTTICKSSTATIC", |_, context| Value::from(context.now)),
+    clock("GETCURRENTTIMESTAMP", |_, context| or_undefined(now(context).map(timestamp))),
+    clock("GETCURRENTTIMESTAMPSTATIC", |_, context| or_undefined(now(context).map(timestamp))),
+    of("MONTH", 1, |args, _| or_undefined(single(args).map(|date_time| DateTimePart::Month.of(date_time)))),
     between("NOW", (0, 2), Family::Clock, now_plus),
     of("TICKSTODATETIME", 1, |args, _| {
-        text_of(args.first().and_then(Value::as_i64).and_then(Moment::from_ticks))
+        text_of(args.first().and_then(Value::as_i64).and_then(DateTime::from_ticks))
     }),
     of("TIMESTAMPTODATETIME", 1, from_timestamp),
-    of("YEAR", 1, |args, _| or_undefined(single(args).map(|moment| Part::Year.of(moment)))),
+    of("YEAR", 1, |args, _| or_undefined(single(args).map(|date_time| DateTimePart::Year.of(date_time)))),
 ];
 
 /// Ticks of one millisecond.
@@ -53,73 +53,74 @@ const fn clock(name: &'static str, call: Call) -> Function {
     exactly(name, 0, Family::Clock, call)
 }
 
-fn moment_of(value: &Value) -> Option<Moment> {
+fn date_time_of(value: &Value) -> Option<DateTime> {
     value.as_str().and_then(text::parse)
 }
 
-fn part_named(value: &Value) -> Option<Part> {
-    value.as_str().and_then(Part::from_name)
+fn part_named(value: &Value) -> Option<DateTimePart> {
+    value.as_str().and_then(DateTimePart::from_name)
 }
 
 /// The one argument, as a date.
-fn single(args: &[Value]) -> Option<Moment> {
+fn single(args: &[Value]) -> Option<DateTime> {
     match args {
-        [date] => moment_of(date),
+        [date] => date_time_of(date),
         _ => None,
     }
 }
 
-fn text_of(moment: Option<Moment>) -> Value {
-    or_undefined(moment.map(text::format))
+fn text_of(date_time: Option<DateTime>) -> Value {
+    or_undefined(date_time.map(text::format))
 }
 
-fn now(environment: &Environment<'_>) -> Option<Moment> {
-    Moment::from_ticks(environment.now)
+fn now(context: &FunctionContext<'_>) -> Option<DateTime> {
+    DateTime::from_ticks(context.now)
 }
 
 /// Whole milliseconds since the epoch.
-fn timestamp(moment: Moment) -> i64 {
-    moment.ticks().div_euclid(TICKS_PER_MILLISECOND)
+fn timestamp(date_time: DateTime) -> i64 {
+    date_time.ticks().div_euclid(TICKS_PER_MILLISECOND)
 }
 
 /// `GETCURRENTDATETIME()`
-fn current(_: &[Value], environment: &Environment<'_>) -> Value {
-    text_of(now(environment))
+fn current(_: &[Value], context: &FunctionContext<'_>) -> Value {
+    text_of(now(context))
 }
 
 /// `NOW([part, n])`
-fn now_plus(args: &[Value], environment: &Environment<'_>) -> Value {
+fn now_plus(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
-        [] => current(args, environment),
-        [part, count] => text_of(shifted(part, whole(count), now(environment))),
+        [] => current(args, context),
+        [part, count] => text_of(shifted(part, whole(count), now(context))),
         _ => Value::Undefined,
     }
 }
 
 /// `AGO(part, n)`
-fn ago(args: &[Value], environment: &Environment<'_>) -> Value {
+fn ago(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
-        [part, count] => text_of(shifted(part, whole(count).and_then(i64::checked_neg), now(environment))),
+        [part, count] => text_of(shifted(part, whole(count).and_then(i64::checked_neg), now(context))),
         _ => Value::Undefined,
     }
 }
 
 /// `DATETIMEADD(part, n, date)`
-fn add(args: &[Value], _: &Environment<'_>) -> Value {
+fn add(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
-        [part, count, date] => text_of(shifted(part, whole(count), moment_of(date))),
+        [part, count, date] => text_of(shifted(part, whole(count), date_time_of(date))),
         _ => Value::Undefined,
     }
 }
 
-fn shifted(part: &Value, count: Option<i64>, moment: Option<Moment>) -> Option<Moment> {
-    part_named(part)?.add(moment?, count?)
+fn shifted(part: &Value, count: Option<i64>, date_time: Option<DateTime>) -> Option<DateTime> {
+    part_named(part)?.add(date_time?, count?)
 }
 
 /// `DATETIMEDIFF(part, start, end)`
-fn diff(args: &[Value], _: &Environment<'_>) -> Value {
+fn diff(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [part, start, end] = args else { return Value::Undefined };
-    let (Some(part), Some(start), Some(end)) = (part_named(part), moment_of(start), moment_of(end)) else {
+    let (Some(part), Some(start), Some(end)) = (part_named(part), date_time_of(start), date_time_of(end))
+    else {
         return Value::Undefined;
     };
     let boundaries = part.boundaries(start, end);
@@ -127,35 +128,36 @@ fn diff(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `DATETIMEPART(part, date)`
-fn part_of(args: &[Value], _: &Environment<'_>) -> Value {
+fn part_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [part, date] => {
-            or_undefined(part_named(part).zip(moment_of(date)).map(|(part, moment)| part.of(moment)))
+            or_undefined(part_named(part).zip(date_time_of(date)).map(|(part, date_time)| part.of(date_time)))
         }
         _ => Value::Undefined,
     }
 }
 
-/// `DATETIMEBIN(date, part[, size[, origin]])`
-fn bin(args: &[Value], _: &Environment<'_>) -> Value {
+/// `DATETIMEBIN(date, part[, size[, input]])`
+fn bin(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [date, part, ..] = args else { return Value::Undefined };
     let size = args.get(2).map_or(Some(1), whole).filter(|size| *size > 0);
-    let origin = args.get(3).map_or(Some(Moment::EPOCH), moment_of).filter(|origin| is_binnable(*origin));
-    let (Some(part), Some(moment), Some(size), Some(origin)) =
-        (part_named(part), moment_of(date), size, origin)
+    let origin =
+        args.get(3).map_or(Some(DateTime::EPOCH), date_time_of).filter(|origin| is_binnable(*origin));
+    let (Some(part), Some(date_time), Some(size), Some(origin)) =
+        (part_named(part), date_time_of(date), size, origin)
     else {
         return Value::Undefined;
     };
-    text_of(part.bin(moment, size, origin))
+    text_of(part.bin(date_time, size, origin))
 }
 
 /// Bins start no earlier than 1601, when the Windows epoch does.
-fn is_binnable(origin: Moment) -> bool {
-    Part::Year.of(origin) >= 1601
+fn is_binnable(origin: DateTime) -> bool {
+    DateTimePart::Year.of(origin) >= 1601
 }
 
 /// `DATETIMEFROMPARTS(year, month, day[, hour[, minute[, second[, ticks]]]])`
-fn from_parts(args: &[Value], _: &Environment<'_>) -> Value {
+fn from_parts(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let mut parts = [0; 7];
     if args.len() > parts.len() {
         return Value::Undefined;
@@ -167,23 +169,23 @@ fn from_parts(args: &[Value], _: &Environment<'_>) -> Value {
         }
     }
     let [year, month, day, hour, minute, second, fraction] = parts;
-    text_of(Moment::from_fields(Fields { year, month, day, hour, minute, second, fraction }))
+    text_of(DateTime::from_fields(DateTimeFields { year, month, day, hour, minute, second, fraction }))
 }
 
 /// `DATETIMEFORMAT(date, pattern)`
-fn formatted(args: &[Value], _: &Environment<'_>) -> Value {
+fn formatted(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [date, Value::String(pattern)] => {
-            or_undefined(moment_of(date).and_then(|moment| format::format(moment, pattern)))
+            or_undefined(date_time_of(date).and_then(|date_time| format::format(date_time, pattern)))
         }
         _ => Value::Undefined,
     }
 }
 
 /// `TIMESTAMPTODATETIME(milliseconds)`
-fn from_timestamp(args: &[Value], _: &Environment<'_>) -> Value {
+fn from_timestamp(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let milliseconds = args.first().and_then(Value::as_i64);
-    text_of(milliseconds.and_then(|ms| ms.checked_mul(TICKS_PER_MILLISECOND)).and_then(Moment::from_ticks))
+    text_of(milliseconds.and_then(|ms| ms.checked_mul(TICKS_PER_MILLISECOND)).and_then(DateTime::from_ticks))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Years to nanoseconds: adding them, counting them, rounding to them.
 
-use super::moment::{Moment, TICKS_PER_DAY, TICKS_PER_SECOND};
+use super::calendar::{DateTime, TICKS_PER_DAY, TICKS_PER_SECOND};
 
 /// A part of a date or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DateTimePart {
     Year,
     Month,
     Day,
@@ -27,33 +27,33 @@ enum Length {
 /// Nanoseconds of one tick.
 const TICK: i128 = 100;
 
-impl Part {
+impl DateTimePart {
     /// Reads one of the names of a part, in any case.
-    pub(super) fn from_name(name: &str) -> Option<Part> {
-        const NAMES: &[(&str, Part)] = &[
-            ("year", Part::Year),
-            ("yyyy", Part::Year),
-            ("yy", Part::Year),
-            ("month", Part::Month),
-            ("mm", Part::Month),
-            ("m", Part::Month),
-            ("day", Part::Day),
-            ("dd", Part::Day),
-            ("d", Part::Day),
-            ("hour", Part::Hour),
-            ("hh", Part::Hour),
-            ("minute", Part::Minute),
-            ("mi", Part::Minute),
-            ("n", Part::Minute),
-            ("second", Part::Second),
-            ("ss", Part::Second),
-            ("s", Part::Second),
-            ("millisecond", Part::Millisecond),
-            ("ms", Part::Millisecond),
-            ("microsecond", Part::Microsecond),
-            ("mcs", Part::Microsecond),
-            ("nanosecond", Part::Nanosecond),
-            ("ns", Part::Nanosecond),
+    pub(super) fn from_name(name: &str) -> Option<DateTimePart> {
+        const NAMES: &[(&str, DateTimePart)] = &[
+            ("year", DateTimePart::Year),
+            ("yyyy", DateTimePart::Year),
+            ("yy", DateTimePart::Year),
+            ("month", DateTimePart::Month),
+            ("mm", DateTimePart::Month),
+            ("m", DateTimePart::Month),
+            ("day", DateTimePart::Day),
+            ("dd", DateTimePart::Day),
+            ("d", DateTimePart::Day),
+            ("hour", DateTimePart::Hour),
+            ("hh", DateTimePart::Hour),
+            ("minute", DateTimePart::Minute),
+            ("mi", DateTimePart::Minute),
+            ("n", DateTimePart::Minute),
+            ("second", DateTimePart::Second),
+            ("ss", DateTimePart::Second),
+            ("s", DateTimePart::Second),
+            ("millisecond", DateTimePart::Millisecond),
+            ("ms", DateTimePart::Millisecond),
+            ("microsecond", DateTimePart::Microsecond),
+            ("mcs", DateTimePart::Microsecond),
+            ("nanosecond", DateTimePart::Nanosecond),
+            ("ns", DateTimePart::Nanosecond),
         ];
         let known = NAMES.iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name));
         known.map(|(_, part)| *part)
@@ -62,75 +62,79 @@ impl Part {
     fn length(self) -> Length {
         let second = i128::from(TICKS_PER_SECOND) * TICK;
         match self {
-            Part::Year => Length::Months(12),
-            Part::Month => Length::Months(1),
-            Part::Day => Length::Nanoseconds(i128::from(TICKS_PER_DAY) * TICK),
-            Part::Hour => Length::Nanoseconds(3600 * second),
-            Part::Minute => Length::Nanoseconds(60 * second),
-            Part::Second => Length::Nanoseconds(second),
-            Part::Millisecond => Length::Nanoseconds(1_000_000),
-            Part::Microsecond => Length::Nanoseconds(1_000),
-            Part::Nanosecond => Length::Nanoseconds(1),
+            DateTimePart::Year => Length::Months(12),
+            DateTimePart::Month => Length::Months(1),
+            DateTimePart::Day => Length::Nanoseconds(i128::from(TICKS_PER_DAY) * TICK),
+            DateTimePart::Hour => Length::Nanoseconds(3600 * second),
+            DateTimePart::Minute => Length::Nanoseconds(60 * second),
+            DateTimePart::Second => Length::Nanoseconds(second),
+            DateTimePart::Millisecond => Length::Nanoseconds(1_000_000),
+            DateTimePart::Microsecond => Length::Nanoseconds(1_000),
+            DateTimePart::Nanosecond => Length::Nanoseconds(1),
         }
     }
 
-    /// The value of this part of `moment`. Parts of a second give the whole fraction in that unit.
-    pub(super) fn of(self, moment: Moment) -> i64 {
-        let fields = moment.fields();
+    /// The value of this part of `date_time`. Parts of a second give the whole fraction in that unit.
+    pub(super) fn of(self, date_time: DateTime) -> i64 {
+        let fields = date_time.fields();
         match self {
-            Part::Year => fields.year,
-            Part::Month => fields.month,
-            Part::Day => fields.day,
-            Part::Hour => fields.hour,
-            Part::Minute => fields.minute,
-            Part::Second => fields.second,
-            Part::Millisecond => fields.fraction / 10_000,
-            Part::Microsecond => fields.fraction / 10,
-            Part::Nanosecond => fields.fraction * 100,
+            DateTimePart::Year => fields.year,
+            DateTimePart::Month => fields.month,
+            DateTimePart::Day => fields.day,
+            DateTimePart::Hour => fields.hour,
+            DateTimePart::Minute => fields.minute,
+            DateTimePart::Second => fields.second,
+            DateTimePart::Millisecond => fields.fraction / 10_000,
+            DateTimePart::Microsecond => fields.fraction / 10,
+            DateTimePart::Nanosecond => fields.fraction * 100,
         }
     }
 
-    /// `count` parts after `moment`, if the calendar has it.
-    pub(super) fn add(self, moment: Moment, count: i64) -> Option<Moment> {
+    /// `count` parts after `date_time`, if the calendar has it.
+    pub(super) fn add(self, date_time: DateTime, count: i64) -> Option<DateTime> {
         match self.length() {
-            Length::Months(months) => moment.add_months(count.checked_mul(months)?),
+            Length::Months(months) => date_time.add_months(count.checked_mul(months)?),
             Length::Nanoseconds(length) => {
-                Moment::from_wide_ticks(i128::from(moment.ticks()) + i128::from(count) * length / TICK)
+                DateTime::from_wide_ticks(i128::from(date_time.ticks()) + i128::from(count) * length / TICK)
             }
         }
     }
 
-    /// How many boundaries of this part lie between two moments; negative when `end` is earlier.
-    pub(super) fn boundaries(self, start: Moment, end: Moment) -> i128 {
-        let index = |moment: Moment| match self.length() {
-            Length::Months(months) => i128::from(month_of(moment).div_euclid(months)),
-            Length::Nanoseconds(length) => (i128::from(moment.ticks()) * TICK).div_euclid(length),
+    /// How many boundaries of this part lie between two dates; negative when `end` is earlier.
+    pub(super) fn boundaries(self, start: DateTime, end: DateTime) -> i128 {
+        let index = |date_time: DateTime| match self.length() {
+            Length::Months(months) => i128::from(month_of(date_time).div_euclid(months)),
+            Length::Nanoseconds(length) => (i128::from(date_time.ticks()) * TICK).div_euclid(length),
         };
         index(end) - index(start)
     }
 
-    /// The start of the bin of `size` parts, counted from `origin`, in which `moment` lies.
-    pub(super) fn bin(self, moment: Moment, size: i64, origin: Moment) -> Option<Moment> {
+    /// The start of the bin of `size` parts, counted from `input`, in which `date_time` lies.
+    pub(super) fn bin(self, date_time: DateTime, size: i64, origin: DateTime) -> Option<DateTime> {
         match self.length() {
             Length::Months(months) => {
                 let size = size.checked_mul(months)?;
-                let bins = (month_of(moment) - month_of(origin)).div_euclid(size);
+                let bins = (month_of(date_time) - month_of(origin)).div_euclid(size);
                 let start = origin.add_months(bins.checked_mul(size)?)?;
-                // Later in the month than the moment: the bin before.
-                if start <= moment { Some(start) } else { origin.add_months((bins - 1).checked_mul(size)?) }
+                // Later in the month than the date_time: the bin before.
+                if start <= date_time {
+                    Some(start)
+                } else {
+                    origin.add_months((bins - 1).checked_mul(size)?)
+                }
             }
             Length::Nanoseconds(length) => {
                 let size = length * i128::from(size);
-                let since = (i128::from(moment.ticks()) - i128::from(origin.ticks())) * TICK;
+                let since = (i128::from(date_time.ticks()) - i128::from(origin.ticks())) * TICK;
                 let start = since.div_euclid(size) * size;
-                Moment::from_wide_ticks(i128::from(origin.ticks()) + start.div_euclid(TICK))
+                DateTime::from_wide_ticks(i128::from(origin.ticks()) + start.div_euclid(TICK))
             }
         }
     }
 }
 
 /// Months since the year 0.
-fn month_of(moment: Moment) -> i64 {
-    let fields = moment.fields();
+fn month_of(date_time: DateTime) -> i64 {
+    let fields = date_time.fields();
     fields.year * 12 + fields.month - 1
 }

@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::moment::{Fields, Moment, TICKS_PER_SECOND};
+use super::calendar::{DateTime, DateTimeFields, TICKS_PER_SECOND};
 
 /// Digits of a second's fraction: one tick is the last.
 const FRACTION_DIGITS_MAX: usize = 7;
@@ -14,7 +14,7 @@ pub(in super::super) fn is_date_time(text: &str) -> bool {
 
 /// Reads `YYYY-MM-DD`, then optionally a space or `T` and `hh:mm:ss` with a fraction of one to seven
 /// digits, then optionally `Z`.
-pub(super) fn parse(text: &str) -> Option<Moment> {
+pub(super) fn parse(text: &str) -> Option<DateTime> {
     let mut rest = Digits(text.as_bytes());
     let year = rest.number(4)?;
     rest.skip(b'-')?;
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Option<Moment> {
     if !rest.0.is_empty() {
         return None;
     }
-    Moment::from_fields(Fields { year, month, day, hour, minute, second, fraction })
+    DateTime::from_fields(DateTimeFields { year, month, day, hour, minute, second, fraction })
 }
 
 /// What is left of a date being read.
@@ -70,8 +70,8 @@ impl Digits<'_> {
 }
 
 /// Writes `YYYY-MM-DDThh:mm:ss.fffffffZ`.
-pub(super) fn format(moment: Moment) -> SmolStr {
-    let fields = moment.fields();
+pub(super) fn format(date_time: DateTime) -> SmolStr {
+    let fields = date_time.fields();
     let mut text = *b"0000-00-00T00:00:00.0000000Z";
     let mut put = |at: std::ops::Range<usize>, mut number: i64| {
         for digit in text[at].iter_mut().rev() {

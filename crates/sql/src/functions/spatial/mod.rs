@@ -17,21 +17,19 @@ use shape::Shape;
 use surface::Surface;
 
 use super::argument::or_undefined;
-use super::{Call, Environment, Family, Function, exactly};
+use super::{Call, Family, Function, FunctionContext, exactly};
 use crate::context::GeometryKind;
 use crate::value::{Object, SmolStr, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     of("ST_AREA", 1, area),
     of("ST_DISTANCE", 2, distance),
-    of("ST_INTERSECTS", 2, |args, environment| {
-        relation(args, environment, |shape, point| shape.covers(point), relate::intersects)
+    of("ST_INTERSECTS", 2, |args, context| {
+        relation(args, context, |shape, point| shape.covers(point), relate::intersects)
     }),
     of("ST_ISVALID", 1, is_valid),
     of("ST_ISVALIDDETAILED", 1, is_valid_detailed),
-    of("ST_WITHIN", 2, |args, environment| {
-        relation(args, environment, relate::holds_point, relate::is_within)
-    }),
+    of("ST_WITHIN", 2, |args, context| relation(args, context, relate::holds_point, relate::is_within)),
 ];
 
 const fn of(name: &'static str, args: usize, call: Call) -> Function {
@@ -45,24 +43,24 @@ const PAIRS_MAX: usize = 50_000_000;
 enum Operand {
     /// By far the most frequent, and needs no preparation.
     Point(Position),
-    Other(Arc<Prepared>),
+    Other(Arc<PreparedGeometry>),
 }
 
 /// A geometry and its layouts, kept from row to row.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedGeometry {
     geometry: Geometry,
     /// Its natural layout; on the globe, `None` when it is too large for one.
     natural: Option<Shape>,
     flat: OnceLock<Shape>,
 }
 
-impl Prepared {
+impl PreparedGeometry {
     /// Reads and lays out `object`, if it is valid.
-    pub(super) fn new(object: &Object, kind: GeometryKind) -> Option<Prepared> {
+    pub(super) fn new(object: &Object, kind: GeometryKind) -> Option<PreparedGeometry> {
         let geometry = geojson::read(object, kind).ok()?;
         let natural = Shape::new(&geometry, surface_of(kind));
-        Some(Prepared { geometry, natural, flat: OnceLock::new() })
+        Some(PreparedGeometry { geometry, natural, flat: OnceLock::new() })
     }
 
     fn flat(&self) -> &Shape {
@@ -79,24 +77,24 @@ fn surface_of(kind: GeometryKind) -> Surface {
     }
 }
 
-fn operand(value: &Value, environment: &Environment<'_>) -> Option<Operand> {
+fn operand(value: &Value, context: &FunctionContext<'_>) -> Option<Operand> {
     let Value::Object(object) = value else { return None };
-    match geojson::read_point(object, environment.schema.geometry) {
+    match geojson::read_point(object, context.schema.geometry) {
         Some(position) => Some(Operand::Point(position)),
-        None => environment.prepared_geometry(object).map(Operand::Other),
+        None => context.prepared_geometry(object).map(Operand::Other),
     }
 }
 
-fn two_operands(args: &[Value], environment: &Environment<'_>) -> Option<(Operand, Operand)> {
+fn two_operands(args: &[Value], context: &FunctionContext<'_>) -> Option<(Operand, Operand)> {
     let [first, second] = args else { return None };
-    Some((operand(first, environment)?, operand(second, environment)?))
+    Some((operand(first, context)?, operand(second, context)?))
 }
 
 /// Asks `ask` about both operands, laid out on one surface.
 fn on_one_surface<T>(
     a: &Operand,
     b: &Operand,
-    environment: &Environment<'_>,
+    context: &FunctionContext<'_>,
     ask: impl FnOnce(&Shape, &Shape) -> T,
 ) -> Option<T> {
     fn natural(operand: &Operand) -> Option<Option<&Shape>> {
@@ -106,7 +104,7 @@ fn on_one_surface<T>(
         }
     }
     let (surface, a_shape, b_shape) = match (natural(a), natural(b)) {
-        (Some(a_shape), Some(b_shape)) => (surface_of(environment.schema.geometry), a_shape, b_shape),
+        (Some(a_shape), Some(b_shape)) => (surface_of(context.schema.geometry), a_shape, b_shape),
         _ => (Surface::Plane, flat(a), flat(b)),
     };
     let (a_point, b_point);
@@ -125,7 +123,7 @@ fn on_one_surface<T>(
         }
     };
     let pairs = a_shape.size.saturating_mul(b_shape.size);
-    environment.effort.spend(pairs as u64 / 8);
+    context.budget.spend(pairs as u64 / 8);
     (pairs <= PAIRS_MAX).then(|| ask(a_shape, b_shape))
 }
 
@@ -146,54 +144,54 @@ fn point_shape(operand: &Operand, surface: Surface) -> Option<Shape> {
 /// A question about a pair, with a shorter way for a point and a shape.
 fn relation(
     args: &[Value],
-    environment: &Environment<'_>,
+    context: &FunctionContext<'_>,
     of_point: fn(&Shape, surface::Vector) -> bool,
     of_shapes: fn(&Shape, &Shape) -> bool,
 ) -> Value {
-    let Some((a, b)) = two_operands(args, environment) else { return Value::Undefined };
+    let Some((a, b)) = two_operands(args, context) else { return Value::Undefined };
     if let (Operand::Point(position), Operand::Other(prepared)) = (&a, &b) {
         let shape = prepared.natural.as_ref().unwrap_or_else(|| prepared.flat());
         return Value::Bool(of_point(shape, shape.surface.vector(*position)));
     }
-    or_undefined(on_one_surface(&a, &b, environment, of_shapes))
+    or_undefined(on_one_surface(&a, &b, context, of_shapes))
 }
 
 /// `ST_DISTANCE(a, b)`
-fn distance(args: &[Value], environment: &Environment<'_>) -> Value {
-    let kind = environment.schema.geometry;
-    match two_operands(args, environment) {
+fn distance(args: &[Value], context: &FunctionContext<'_>) -> Value {
+    let kind = context.schema.geometry;
+    match two_operands(args, context) {
         Some((Operand::Point(a), Operand::Point(b))) => {
             Value::from(measure::between_points(a, b, surface_of(kind)))
         }
-        Some((a, b)) => or_undefined(on_one_surface(&a, &b, environment, measure::between_shapes).flatten()),
+        Some((a, b)) => or_undefined(on_one_surface(&a, &b, context, measure::between_shapes).flatten()),
         None => Value::Undefined,
     }
 }
 
 /// `ST_AREA(g)`: 0 for points and lines.
-fn area(args: &[Value], environment: &Environment<'_>) -> Value {
+fn area(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [argument] = args else { return Value::Undefined };
-    match operand(argument, environment) {
+    match operand(argument, context) {
         Some(Operand::Point(_)) => Value::from(0),
         Some(Operand::Other(prepared)) => {
-            Value::from(measure::area(&prepared.geometry, surface_of(environment.schema.geometry)))
+            Value::from(measure::area(&prepared.geometry, surface_of(context.schema.geometry)))
         }
         None => Value::Undefined,
     }
 }
 
 /// `ST_ISVALID(g)`
-fn is_valid(args: &[Value], environment: &Environment<'_>) -> Value {
+fn is_valid(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
-        [Value::Object(object)] => Value::Bool(geojson::read(object, environment.schema.geometry).is_ok()),
+        [Value::Object(object)] => Value::Bool(geojson::read(object, context.schema.geometry).is_ok()),
         _ => Value::Undefined,
     }
 }
 
 /// `ST_ISVALIDDETAILED(g)`
-fn is_valid_detailed(args: &[Value], environment: &Environment<'_>) -> Value {
+fn is_valid_detailed(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::Object(object)] = args else { return Value::Undefined };
-    let verdict = geojson::read(object, environment.schema.geometry);
+    let verdict = geojson::read(object, context.schema.geometry);
     let valid = (SmolStr::new_static("valid"), Value::Bool(verdict.is_ok()));
     match verdict {
         Ok(_) => Value::object([valid]),

@@ -1,11 +1,11 @@
 use super::super::tests::{check, show, value};
-use super::super::{Environment, find};
+use super::super::{FunctionContext, find};
 use crate::context::{GeometryKind, QueryContext, QuerySchema};
 
 fn call(name: &str, args: &[&str], geometry: GeometryKind) -> String {
     let args: Vec<_> = args.iter().map(|text| value(text)).collect();
     let schema = QuerySchema { geometry, ..QuerySchema::default() };
-    show(&(find(name).unwrap().call)(&args, &Environment::new(QueryContext::default(), &schema)))
+    show(&(find(name).unwrap().call)(&args, &FunctionContext::new(QueryContext::default(), &schema)))
 }
 
 fn on_globe(name: &str, args: &[&str]) -> String {
@@ -187,10 +187,10 @@ fn the_globe_has_no_seam() {
 
 #[test]
 fn polygons_too_large_for_half_a_globe_are_read_off_a_flat_map() {
-    let world = polygon(&[[-180.0, -90.0], [180.0, -90.0], [180.0, 90.0], [-180.0, 90.0]]);
-    assert_eq!(on_globe("ST_WITHIN", &[&point(10.0, 50.0), &world]), "true");
-    assert_eq!(on_globe("ST_INTERSECTS", &[&polygon(&square(1.0, 1.0, 2.0)), &world]), "true");
-    assert_eq!(on_globe("ST_DISTANCE", &[&point(10.0, 50.0), &world]), "0");
+    let context = polygon(&[[-180.0, -90.0], [180.0, -90.0], [180.0, 90.0], [-180.0, 90.0]]);
+    assert_eq!(on_globe("ST_WITHIN", &[&point(10.0, 50.0), &context]), "true");
+    assert_eq!(on_globe("ST_INTERSECTS", &[&polygon(&square(1.0, 1.0, 2.0)), &context]), "true");
+    assert_eq!(on_globe("ST_DISTANCE", &[&point(10.0, 50.0), &context]), "0");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use super::super::argument::TEXT_BYTES_MAX;
 use super::utf16;
 use crate::value::Value;
@@ -11,12 +11,12 @@ use crate::value::Value;
 const REPLICATE_UNITS_MAX: usize = 10_000;
 
 /// `CONCAT(s1, s2, …)`
-pub(super) fn concat(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn concat(args: &[Value], _: &FunctionContext<'_>) -> Value {
     joined(args, "")
 }
 
 /// `STRINGJOIN(array, separator)`
-pub(super) fn string_join(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_join(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::Array(parts), Value::String(separator)] => joined(parts, separator),
         _ => Value::Undefined,
@@ -44,7 +44,7 @@ fn joined(parts: &[Value], separator: &str) -> Value {
 }
 
 /// `REPLACE(s, find, with)`: every occurrence; an empty `find` occurs nowhere.
-pub(super) fn replace(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn replace(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::String(find), Value::String(with)] = args else {
         return Value::Undefined;
     };
@@ -70,7 +70,7 @@ pub(super) fn replace(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `REPLICATE(s, n)`
-pub(super) fn replicate(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn replicate(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::Number(count)] = args else { return Value::Undefined };
     let count = count.as_f64();
     if !count.is_finite() || count < 0.0 {
@@ -88,7 +88,7 @@ pub(super) fn replicate(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `REVERSE(s)`: character by character, so that none outside the basic plane breaks.
-pub(super) fn reverse(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn reverse(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => Value::String(text.chars().rev().collect()),
         _ => Value::Undefined,
@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn results_that_would_not_fit_are_undefined() {
         let schema = QuerySchema::default();
-        let environment = Environment::new(QueryContext::default(), &schema);
+        let context = FunctionContext::new(QueryContext::default(), &schema);
         let half = Value::from("x".repeat(TEXT_BYTES_MAX / 2 + 1).as_str());
-        assert!(!concat(&[half.clone(), half.clone()], &environment).is_defined());
-        assert!(!replace(&[half.clone(), value("\"x\""), value("\"xy\"")], &environment).is_defined());
-        assert!(replace(&[half, value("\"x\""), value("\"y\"")], &environment).is_defined());
+        assert!(!concat(&[half.clone(), half.clone()], &context).is_defined());
+        assert!(!replace(&[half.clone(), value("\"x\""), value("\"xy\"")], &context).is_defined());
+        assert!(replace(&[half, value("\"x\""), value("\"y\"")], &context).is_defined());
     }
 }

@@ -4,16 +4,16 @@
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use crate::value::Value;
 
 /// `LOWER(s)`
-pub(super) fn lower(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn lower(args: &[Value], _: &FunctionContext<'_>) -> Value {
     mapped(args, lower_of)
 }
 
 /// `UPPER(s)`
-pub(super) fn upper(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn upper(args: &[Value], _: &FunctionContext<'_>) -> Value {
     mapped(args, upper_of)
 }
 

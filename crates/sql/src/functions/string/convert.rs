@@ -2,32 +2,32 @@
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use super::super::argument::{TEXT_BYTES_MAX, fits_as_json, or_undefined};
 use crate::value::{Number, Value, ValueKind, parse, write_json};
 
 /// `STRINGTOARRAY(s)`
-pub(super) fn string_to_array(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_to_array(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Array)
 }
 
 /// `STRINGTOOBJECT(s)`
-pub(super) fn string_to_object(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_to_object(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Object)
 }
 
 /// `STRINGTOBOOLEAN(s)`
-pub(super) fn string_to_boolean(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_to_boolean(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Bool)
 }
 
 /// `STRINGTONULL(s)`
-pub(super) fn string_to_null(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_to_null(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Null)
 }
 
 /// `STRINGTONUMBER(s)`
-pub(super) fn string_to_number(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_to_number(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Number)
 }
 
@@ -42,7 +42,7 @@ fn parsed(args: &[Value], kind: ValueKind) -> Value {
 }
 
 /// `TOSTRING(x)`: strings stay as they are, everything else is its JSON text.
-pub(super) fn to_string(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn to_string(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [text @ Value::String(_)] => text.clone(),
         [Value::Null] => Value::from("null"),

@@ -2,13 +2,13 @@
 
 use smol_str::SmolStr;
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use super::super::argument::{ELEMENTS_MAX, or_undefined, two_strings, whole};
 use super::utf16;
 use crate::value::Value;
 
 /// `LEFT(s, n)`
-pub(super) fn left(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn left(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text), count] => or_undefined(whole(count).map(|count| part(text, 0, count))),
         _ => Value::Undefined,
@@ -16,7 +16,7 @@ pub(super) fn left(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `RIGHT(s, n)`
-pub(super) fn right(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn right(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), count] = args else { return Value::Undefined };
     let Some(count) = whole(count) else { return Value::Undefined };
     let length = utf16::length(text);
@@ -25,7 +25,7 @@ pub(super) fn right(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `SUBSTRING(s, start, length)`: empty when either number is negative.
-pub(super) fn substring(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn substring(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text), start, length] => {
             or_undefined(whole(start).zip(whole(length)).map(|(start, length)| part(text, start, length)))
@@ -42,22 +42,22 @@ fn part(text: &SmolStr, start: i64, length: i64) -> SmolStr {
 }
 
 /// `SUBSTRINGBEFORE(s, delimiter)`: what comes before the first delimiter; empty without one.
-pub(super) fn substring_before(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn substring_before(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.split_once(delimiter).map(|(before, _)| before))
 }
 
 /// `SUBSTRINGAFTER(s, delimiter)`: what comes after the first delimiter; empty without one.
-pub(super) fn substring_after(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn substring_after(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.split_once(delimiter).map(|(_, after)| after))
 }
 
 /// `LASTSUBSTRINGBEFORE(s, delimiter)`: what comes before the last delimiter; empty without one.
-pub(super) fn last_substring_before(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn last_substring_before(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.rsplit_once(delimiter).map(|(before, _)| before))
 }
 
 /// `LASTSUBSTRINGAFTER(s, delimiter)`: what comes after the last delimiter; empty without one.
-pub(super) fn last_substring_after(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn last_substring_after(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.rsplit_once(delimiter).map(|(_, after)| after))
 }
 
@@ -66,17 +66,17 @@ fn piece(args: &[Value], cut: for<'t> fn(&'t str, &str) -> Option<&'t str>) -> V
 }
 
 /// `LTRIM(s[, characters])`
-pub(super) fn ltrim(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn ltrim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_start_matches(drop))
 }
 
 /// `RTRIM(s[, characters])`
-pub(super) fn rtrim(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn rtrim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_end_matches(drop))
 }
 
 /// `TRIM(s[, characters])`
-pub(super) fn trim(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn trim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_matches(drop))
 }
 
@@ -91,7 +91,7 @@ fn trimmed(args: &[Value], cut: for<'t> fn(&'t str, &dyn Fn(char) -> bool) -> &'
 }
 
 /// `STRINGSPLIT(s, separator)`: an empty separator separates nothing.
-pub(super) fn string_split(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_split(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match two_strings(args) {
         None => Value::Undefined,
         Some((text, "")) => Value::array([Value::from(text)]),

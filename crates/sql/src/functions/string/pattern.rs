@@ -2,7 +2,7 @@
 
 use regex::{Regex, RegexBuilder, bytes};
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use super::super::argument::or_undefined;
 use crate::value::Value;
 
@@ -10,7 +10,7 @@ use crate::value::Value;
 const COMPILED_BYTES_MAX: usize = 1024 * 1024;
 
 /// `REGEXMATCH(s, pattern[, modifiers])`: undefined for a pattern or a modifier that is not known.
-pub(super) fn regex_match(args: &[Value], environment: &Environment<'_>) -> Value {
+pub(super) fn regex_match(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let (text, pattern, modifiers) = match args {
         [Value::String(text), Value::String(pattern)] => (text, pattern, ""),
         [Value::String(text), Value::String(pattern), Value::String(modifiers)] => {
@@ -18,7 +18,7 @@ pub(super) fn regex_match(args: &[Value], environment: &Environment<'_>) -> Valu
         }
         _ => return Value::Undefined,
     };
-    or_undefined(environment.matches_regex(text, (pattern, modifiers), compile))
+    or_undefined(context.matches_regex(text, (pattern, modifiers), compile))
 }
 
 /// A compiled expression.

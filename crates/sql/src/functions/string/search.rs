@@ -1,17 +1,17 @@
 //! Finding text in text.
 
-use super::super::Environment;
+use super::super::FunctionContext;
 use super::super::argument::{leading_strings, optional_bool, or_undefined, whole};
 use super::{case, utf16};
 use crate::value::Value;
 
 /// `CONTAINS(s, t[, ignoreCase])`
-pub(super) fn contains(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn contains(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, contains_exactly, case::contains)
 }
 
 /// `STARTSWITH(s, t[, ignoreCase])`
-pub(super) fn starts_with(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn starts_with(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(
         args,
         |text, prefix| text.starts_with(prefix),
@@ -20,22 +20,22 @@ pub(super) fn starts_with(args: &[Value], _: &Environment<'_>) -> Value {
 }
 
 /// `ENDSWITH(s, t[, ignoreCase])`
-pub(super) fn ends_with(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn ends_with(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, |text, suffix| text.ends_with(suffix), case::ends_with)
 }
 
 /// `STRINGEQUALS(s, t[, ignoreCase])`
-pub(super) fn string_equals(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn string_equals(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, |left, right| left == right, case::equal)
 }
 
-type Test = fn(&str, &str) -> bool;
+type StringPredicate = fn(&str, &str) -> bool;
 
 fn contains_exactly(text: &str, term: &str) -> bool {
     text.contains(term)
 }
 
-fn test(args: &[Value], exact: Test, ignoring_case: Test) -> Value {
+fn test(args: &[Value], exact: StringPredicate, ignoring_case: StringPredicate) -> Value {
     match (leading_strings(args), optional_bool(args, 2, false)) {
         (Some((text, term)), Some(ignore)) => {
             Value::Bool(if ignore { ignoring_case } else { exact }(text, term))
@@ -45,28 +45,28 @@ fn test(args: &[Value], exact: Test, ignoring_case: Test) -> Value {
 }
 
 /// `CONTAINS_ANY_CI(s, t1, …)`
-pub(super) fn contains_any_ci(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn contains_any_ci(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, case::contains, true)
 }
 
 /// `CONTAINS_ANY_CS(s, t1, …)`
-pub(super) fn contains_any_cs(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn contains_any_cs(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, contains_exactly, true)
 }
 
 /// `CONTAINS_ALL_CI(s, t1, …)`
-pub(super) fn contains_all_ci(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn contains_all_ci(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, case::contains, false)
 }
 
 /// `CONTAINS_ALL_CS(s, t1, …)`
-pub(super) fn contains_all_cs(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn contains_all_cs(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, contains_exactly, false)
 }
 
 /// A chain of OR (`decisive` true) or AND (`decisive` false) over the terms, in which a term that is
 /// no string is undefined: the decisive answer wins, then undefined, then its opposite.
-fn first_that(args: &[Value], found: Test, decisive: bool) -> Value {
+fn first_that(args: &[Value], found: StringPredicate, decisive: bool) -> Value {
     let Some((Value::String(text), terms)) = args.split_first() else { return Value::Undefined };
     let mut met_undefined = false;
     for term in terms {
@@ -80,7 +80,7 @@ fn first_that(args: &[Value], found: Test, decisive: bool) -> Value {
 }
 
 /// `INDEX_OF(s, t[, start])`: the first position of `t` at or after `start`, -1 without one.
-pub(super) fn index_of(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn index_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((text, term)) = leading_strings(args) else { return Value::Undefined };
     let from = match args.get(2).map(whole) {
         None => 0,
@@ -98,7 +98,7 @@ pub(super) fn index_of(args: &[Value], _: &Environment<'_>) -> Value {
 
 /// `LASTINDEXOF(s, t[, start])`: the last position of `t` that ends at or before the character at
 /// `start`, -1 without one.
-pub(super) fn last_index_of(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn last_index_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((text, term)) = leading_strings(args) else { return Value::Undefined };
     let to = match args.get(2).map(whole) {
         None => text.len(),

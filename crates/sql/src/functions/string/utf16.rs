@@ -4,11 +4,11 @@
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::super::{Environment, argument::or_undefined};
+use super::super::{FunctionContext, argument::or_undefined};
 use crate::value::Value;
 
 /// `LENGTH(s)`
-pub(super) fn length_of(args: &[Value], _: &Environment<'_>) -> Value {
+pub(super) fn length_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => or_undefined(i64::try_from(length(text)).ok()),
         _ => Value::Undefined,
@@ -26,22 +26,22 @@ pub(super) fn unit_of(text: &str, byte: usize) -> usize {
 }
 
 /// Where unit `unit` is in `text`; past the end, the end.
-pub(super) fn byte_of(text: &str, unit: usize) -> Place {
+pub(super) fn byte_of(text: &str, unit: usize) -> BytePosition {
     if text.is_ascii() {
-        return Place { byte: unit.min(text.len()), splits_pair: false };
+        return BytePosition { byte: unit.min(text.len()), splits_pair: false };
     }
     let mut units = 0;
     for (byte, character) in text.char_indices() {
         if units >= unit {
-            return Place { byte, splits_pair: units > unit };
+            return BytePosition { byte, splits_pair: units > unit };
         }
         units += character.len_utf16();
     }
-    Place { byte: text.len(), splits_pair: units > unit }
+    BytePosition { byte: text.len(), splits_pair: units > unit }
 }
 
 /// A unit, in bytes.
-pub(super) struct Place {
+pub(super) struct BytePosition {
     /// Where the unit begins, or where the character that it ends begins anew.
     pub(super) byte: usize,
     /// The unit is the second half of a character outside the basic plane.

@@ -10,13 +10,13 @@ pub(super) const TICKS_PER_DAY: i64 = 86_400 * TICKS_PER_SECOND;
 /// 1970-01-01 as a Julian day.
 const EPOCH_JULIAN_DAY: i64 = 2_440_588;
 
-/// A moment from the year 1 to the year 9999, in ticks of 100 ns since the Unix epoch.
+/// A date_time from the year 1 to the year 9999, in ticks of 100 ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(i64);
+pub(super) struct DateTime(i64);
 
-/// A moment, field by field.
+/// A date_time, field by field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(super) struct DateTimeFields {
     /// 1 to 9999.
     pub(super) year: i64,
     /// 1 to 12.
@@ -33,22 +33,22 @@ pub(super) struct Fields {
     pub(super) fraction: i64,
 }
 
-impl Moment {
+impl DateTime {
     /// 1970-01-01T00:00:00Z
-    pub(super) const EPOCH: Moment = Moment(0);
+    pub(super) const EPOCH: DateTime = DateTime(0);
     /// 0001-01-01T00:00:00Z
     const FIRST: i64 = -719_162 * TICKS_PER_DAY;
     /// 9999-12-31T23:59:59.9999999Z
     const LAST: i64 = 2_932_897 * TICKS_PER_DAY - 1;
 
-    /// The moment `ticks` after the epoch, if the calendar has it.
-    pub(super) fn from_ticks(ticks: i64) -> Option<Moment> {
-        (Self::FIRST..=Self::LAST).contains(&ticks).then_some(Moment(ticks))
+    /// The date_time `ticks` after the epoch, if the calendar has it.
+    pub(super) fn from_ticks(ticks: i64) -> Option<DateTime> {
+        (Self::FIRST..=Self::LAST).contains(&ticks).then_some(DateTime(ticks))
     }
 
-    /// Like [`Moment::from_ticks`], for what may be far outside.
-    pub(super) fn from_wide_ticks(ticks: i128) -> Option<Moment> {
-        i64::try_from(ticks).ok().and_then(Moment::from_ticks)
+    /// Like [`DateTime::from_ticks`], for what may be far outside.
+    pub(super) fn from_wide_ticks(ticks: i128) -> Option<DateTime> {
+        i64::try_from(ticks).ok().and_then(DateTime::from_ticks)
     }
 
     /// Ticks since the epoch.
@@ -56,9 +56,9 @@ impl Moment {
         self.0
     }
 
-    /// The moment of these fields, if they name one.
-    pub(super) fn from_fields(fields: Fields) -> Option<Moment> {
-        let Fields { year, month, day, hour, minute, second, fraction } = fields;
+    /// The date_time of these fields, if they name one.
+    pub(super) fn from_fields(fields: DateTimeFields) -> Option<DateTime> {
+        let DateTimeFields { year, month, day, hour, minute, second, fraction } = fields;
         let in_range = (1..=9999).contains(&year)
             && (0..24).contains(&hour)
             && (0..60).contains(&minute)
@@ -72,16 +72,16 @@ impl Moment {
             Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?).ok()?;
         let days = i64::from(date.to_julian_day()) - EPOCH_JULIAN_DAY;
         let seconds = (hour * 60 + minute) * 60 + second;
-        Moment::from_ticks(days * TICKS_PER_DAY + seconds * TICKS_PER_SECOND + fraction)
+        DateTime::from_ticks(days * TICKS_PER_DAY + seconds * TICKS_PER_SECOND + fraction)
     }
 
     /// Its place in the calendar.
-    pub(super) fn fields(self) -> Fields {
+    pub(super) fn fields(self) -> DateTimeFields {
         let (days, ticks) = (self.0.div_euclid(TICKS_PER_DAY), self.0.rem_euclid(TICKS_PER_DAY));
         let julian_day = i32::try_from(days + EPOCH_JULIAN_DAY).expect("days of the years 1 to 9999 are few");
         let date = Date::from_julian_day(julian_day).expect("the calendar has the years 1 to 9999");
         let seconds = ticks / TICKS_PER_SECOND;
-        Fields {
+        DateTimeFields {
             year: i64::from(date.year()),
             month: i64::from(u8::from(date.month())),
             day: i64::from(date.day()),
@@ -93,7 +93,7 @@ impl Moment {
     }
 
     /// `months` later, on the same day or, where the month is shorter, on its last day.
-    pub(super) fn add_months(self, months: i64) -> Option<Moment> {
+    pub(super) fn add_months(self, months: i64) -> Option<DateTime> {
         let fields = self.fields();
         let month = (fields.year * 12 + fields.month - 1).checked_add(months)?;
         let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
@@ -101,7 +101,7 @@ impl Moment {
             return None;
         }
         let days = Month::try_from(u8::try_from(month).ok()?).ok()?.length(i32::try_from(year).ok()?);
-        Moment::from_fields(Fields { year, month, day: fields.day.min(i64::from(days)), ..fields })
+        DateTime::from_fields(DateTimeFields { year, month, day: fields.day.min(i64::from(days)), ..fields })
     }
 }
 
@@ -112,23 +112,32 @@ mod tests {
 
     #[test]
     fn the_range_is_the_years_one_to_9999() {
-        let day = |year, month, day| Fields { year, month, day, hour: 0, minute: 0, second: 0, fraction: 0 };
-        assert_eq!(Moment::from_fields(day(1, 1, 1)), Some(Moment(Moment::FIRST)));
-        assert_eq!(Moment::from_fields(day(1970, 1, 1)), Some(Moment::EPOCH));
-        let last = Fields { hour: 23, minute: 59, second: 59, fraction: 9_999_999, ..day(9999, 12, 31) };
-        assert_eq!(Moment::from_fields(last), Some(Moment(Moment::LAST)));
-        assert_eq!(Moment(Moment::LAST).fields(), last);
-        assert_eq!(Moment::from_ticks(Moment::LAST + 1), None);
-        assert_eq!(Moment::from_ticks(Moment::FIRST - 1), None);
+        let day = |year, month, day| DateTimeFields {
+            year,
+            month,
+            day,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            fraction: 0,
+        };
+        assert_eq!(DateTime::from_fields(day(1, 1, 1)), Some(DateTime(DateTime::FIRST)));
+        assert_eq!(DateTime::from_fields(day(1970, 1, 1)), Some(DateTime::EPOCH));
+        let last =
+            DateTimeFields { hour: 23, minute: 59, second: 59, fraction: 9_999_999, ..day(9999, 12, 31) };
+        assert_eq!(DateTime::from_fields(last), Some(DateTime(DateTime::LAST)));
+        assert_eq!(DateTime(DateTime::LAST).fields(), last);
+        assert_eq!(DateTime::from_ticks(DateTime::LAST + 1), None);
+        assert_eq!(DateTime::from_ticks(DateTime::FIRST - 1), None);
         for wrong in [day(2021, 2, 29), day(0, 1, 1), day(2021, 13, 1), day(2021, 4, 31), day(2021, 1, 0)] {
-            assert_eq!(Moment::from_fields(wrong), None, "{wrong:?}");
+            assert_eq!(DateTime::from_fields(wrong), None, "{wrong:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn fields_and_ticks_are_the_same_moment(ticks in Moment::FIRST..=Moment::LAST) {
-            prop_assert_eq!(Moment::from_fields(Moment(ticks).fields()), Some(Moment(ticks)));
+        fn fields_and_ticks_are_the_same_moment(ticks in DateTime::FIRST..=DateTime::LAST) {
+            prop_assert_eq!(DateTime::from_fields(DateTime(ticks).fields()), Some(DateTime(ticks)));
         }
     }
 }

@@ -1,43 +1,42 @@
-//! The partition key of a container: which properties, hashed how.
+//! The partition key definition of a container: its paths, and how values are hashed.
 //!
-//! In and out: the `partitionKey` member of a container. Hashing a value is left to
-//! [`crate::partition`].
+//! Input and output: the `partitionKey` property of a container. Hashing is done in `effective`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use super::key::PartitionKey;
 use super::path::{PartitionKeyPath, PartitionKeyPathError};
-use crate::partition::PartitionKey;
 
-/// How many levels a hierarchical key may have.
+/// The largest number of levels of a hierarchical partition key.
 pub const PARTITION_KEY_PATHS_MAX: usize = 3;
 
-/// Where an item's partition key is found and how it is hashed.
+/// The paths of a container's partition key, and how it is hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartitionKeyDefinition {
-    /// One path, or up to three for a hierarchical key.
+    /// One path, or up to three for a hierarchical partition key.
     pub paths: Vec<PartitionKeyPath>,
-    /// Missing means [`PartitionKeyKind::Hash`].
+    /// How the components are hashed; [`PartitionKeyKind::Hash`] if missing.
     #[serde(default)]
     pub kind: PartitionKeyKind,
-    /// As its owner stated it, and given back so; see [`PartitionKeyDefinition::version`] for what
-    /// is meant.
+    /// The version as the owner wrote it, and as responses repeat it. See
+    /// [`PartitionKeyDefinition::version`] for the effective version.
     #[serde(default, rename = "version", skip_serializing_if = "Option::is_none")]
     pub stated_version: Option<PartitionKeyVersion>,
-    /// Set for containers made without a key.
+    /// Whether the container was created without a partition key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_key: bool,
 }
 
 impl PartitionKeyDefinition {
-    /// The key of nearly every container: one path, hashed with version 2.
+    /// One path hashed with version 2, which is the definition of nearly every container.
     pub fn hash(path: &str) -> Result<PartitionKeyDefinition, PartitionKeyPathError> {
         let paths = vec![PartitionKeyPath::parse(path)?];
         Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::Hash))
     }
 
-    /// A hierarchical key.
+    /// The definition of a hierarchical partition key, hashed with version 2.
     pub fn multi_hash(paths: &[&str]) -> Result<PartitionKeyDefinition, PartitionKeyPathError> {
         let paths = paths.iter().map(|path| PartitionKeyPath::parse(path)).collect::<Result<_, _>>()?;
         Ok(PartitionKeyDefinition::newest(paths, PartitionKeyKind::MultiHash))
@@ -48,7 +47,7 @@ impl PartitionKeyDefinition {
         PartitionKeyDefinition { paths, kind, stated_version, system_key: false }
     }
 
-    /// Which hash: a definition that does not say means the first.
+    /// The version of the hash; a definition without one means version 1.
     pub fn version(&self) -> PartitionKeyVersion {
         self.stated_version.unwrap_or_default()
     }
@@ -62,7 +61,7 @@ impl PartitionKeyDefinition {
         }
     }
 
-    /// Checks what the type does not: number of paths, and that the kind fits the version.
+    /// Validates the number of paths, and that the kind fits the version.
     pub fn validate(&self) -> Result<(), PartitionKeyDefinitionError> {
         use PartitionKeyDefinitionError::{DuplicatePath, MultiHashNeedsVersion2, NoPaths, TooManyPaths};
         let count = self.paths.len();
@@ -88,25 +87,25 @@ impl PartitionKeyDefinition {
     }
 }
 
-/// How a key becomes a place on the ring.
+/// How a partition key becomes an effective partition key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PartitionKeyKind {
-    /// All components hashed together.
+    /// All components are hashed together.
     #[default]
     Hash,
-    /// Each component hashed by itself, so that a prefix names a stretch of the ring.
+    /// Each component is hashed by itself, so that a prefix of the key covers an EPK range.
     MultiHash,
-    /// Not hashed; of old containers.
+    /// The value itself, not hashed; only in old containers.
     Range,
 }
 
-/// Which hash.
+/// The version of the hash function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PartitionKeyVersion {
-    /// 32 bits of hash, then the value; only the first 100 characters of a string count.
+    /// Version 1: a 32-bit hash followed by the value. Only the first 100 characters of a string count.
     #[default]
     V1,
-    /// 126 bits of hash.
+    /// Version 2: a 126-bit hash.
     V2,
 }
 
@@ -131,35 +130,35 @@ impl<'de> Deserialize<'de> for PartitionKeyVersion {
     }
 }
 
-/// How much of a container's key a given key says.
+/// Whether a partition key has all components of its container's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCompleteness {
-    /// Every level: one logical partition.
+    /// All components: the key of one logical partition.
     Complete,
-    /// The first levels only: good for queries and feeds.
+    /// Only the first components, which queries and feeds accept.
     Prefix,
     /// More components than the container has paths.
     TooLong,
 }
 
-/// Why a definition cannot be used.
+/// The error of an invalid partition key definition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PartitionKeyDefinitionError {
-    /// There is nothing to hash.
+    /// The definition has no paths.
     #[error("The partition key definition must have at least one path.")]
     NoPaths,
-    /// More levels than the kind allows.
+    /// The definition has more paths than its kind allows.
     #[error("Too many partition key paths ({count}) specified. A maximum of {max} is allowed.")]
     TooManyPaths {
-        /// How many there are.
+        /// The number of paths.
         count: usize,
-        /// How many there may be.
+        /// The largest number of paths.
         max: usize,
     },
-    /// Hierarchical keys exist only with the newer hash.
+    /// Hierarchical partition keys require version 2.
     #[error("A partition key of kind 'MultiHash' requires version 2.")]
     MultiHashNeedsVersion2,
-    /// Two levels are the same property.
+    /// Two paths are equal.
     #[error("The partition key path '{0}' is specified more than once.")]
     DuplicatePath(String),
 }
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_cannot_be_read_are_refused() {
+    fn malformed_definitions_are_rejected() {
         for json in [
             r#"{"paths":"/pk"}"#,
             r#"{"paths":["pk"]}"#,

@@ -1,7 +1,6 @@
-//! A property path such as `/a/b` or `/"a b"/c`, taken apart.
+//! A path of a partition key definition, such as `/a/b` or `/"a b"/c`.
 //!
-//! In: the text of a container definition. Out: the names to follow into an item. Following them
-//! is left to whoever has the item.
+//! Input: the text of a container's definition. Output: the property names to follow into an item.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +8,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// A path into an item, parsed once and followed on every write.
+/// A parsed path into an item.
 ///
-/// Two paths are equal when they lead to the same place, however they are quoted.
+/// Two paths are equal if they have the same segments, regardless of quotes.
 #[derive(Clone)]
 pub struct PartitionKeyPath {
     text: String,
@@ -19,8 +18,8 @@ pub struct PartitionKeyPath {
 }
 
 impl PartitionKeyPath {
-    /// Takes a path apart. A quoted segment keeps its inner characters as they are; an unquoted
-    /// one may hold letters, digits, spaces and `_ - $ .`.
+    /// Parses a path. A quoted segment may hold any characters; an unquoted one may hold letters, digits,
+    /// spaces and `_ - $ .`.
     pub fn parse(text: &str) -> Result<PartitionKeyPath, PartitionKeyPathError> {
         let bad = |position| PartitionKeyPathError { path: text.to_owned(), position };
         let mut segments = Vec::new();
@@ -44,7 +43,7 @@ impl PartitionKeyPath {
         Ok(PartitionKeyPath { text: text.to_owned(), segments })
     }
 
-    /// The names to follow, outermost first; at least one.
+    /// The property names to follow, outermost first; at least one.
     pub fn segments(&self) -> &[String] {
         &self.segments
     }
@@ -54,14 +53,14 @@ impl PartitionKeyPath {
         &self.text
     }
 
-    /// Whether this path leads to `other` or to something around it.
+    /// Whether this path leads to `other` or to an ancestor of it.
     pub fn is_prefix_of(&self, other: &PartitionKeyPath) -> bool {
         other.segments.starts_with(&self.segments)
     }
 }
 
-/// What is between the quotes, and the length with them. A backslash keeps a quote inside and
-/// stays itself, as the clients do it: the key they extract has to be the one extracted here.
+/// The text between the quotes, and its length with them. A backslash keeps a quote inside and remains part
+/// of the name, as in the clients: both sides must extract the same key.
 fn quoted_segment(rest: &str, quote: char) -> Option<(&str, usize)> {
     let inner = &rest[1..];
     let mut from = 0;
@@ -84,7 +83,7 @@ fn plain_segment(rest: &str) -> Result<(&str, usize), usize> {
     }
 }
 
-/// A path that cannot be a partition key path.
+/// The error of an invalid partition key path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "The partition key component definition path '{path}' could not be accepted, failed near position \
@@ -94,7 +93,7 @@ fn plain_segment(rest: &str) -> Result<(&str, usize), usize> {
 pub struct PartitionKeyPathError {
     /// The path as it was written.
     pub path: String,
-    /// The byte where it stopped making sense.
+    /// The byte offset of the error.
     pub position: usize,
 }
 
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_fall_into_segments() {
+    fn paths_are_split_into_segments() {
         check("/pk", &["pk"]);
         check("/a/b", &["a", "b"]);
         check("/_partitionKey", &["_partitionKey"]);
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_path_says_where_it_went_wrong() {
+    fn an_invalid_path_names_the_offset_of_the_error() {
         for (text, position) in [
             ("", 0),
             ("pk", 0),
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_does_not_make_another_path() {
+    fn paths_that_differ_in_quotes_are_equal() {
         assert_eq!(PartitionKeyPath::parse("/a/b"), PartitionKeyPath::parse(r#"/"a"/b"#));
         let outer = PartitionKeyPath::parse("/a").expect("a good path");
         let inner = PartitionKeyPath::parse("/a/b").expect("a good path");

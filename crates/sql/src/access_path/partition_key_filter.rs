@@ -23,7 +23,7 @@ pub enum PartitionKeyFilter {
 }
 
 /// What is known about each level of the key; the first levels matter most.
-type Known = Vec<Option<PartitionKeyComponent>>;
+type KeyComponents = Vec<Option<PartitionKeyComponent>>;
 
 impl PartitionKeyFilter {
     /// The keys that `filter` leaves possible in a container with this key.
@@ -56,7 +56,7 @@ impl PartitionKeyFilter {
 }
 
 /// The ways to satisfy `filter`, in terms of the key; `None` when there are too many to follow.
-fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<Known>> {
+fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<KeyComponents>> {
     let unknown = || vec![vec![None; levels.len()]];
     match filter {
         Filter::All => Some(unknown()),
@@ -101,7 +101,7 @@ fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<Known>> {
 }
 
 /// Both at once, unless they contradict each other.
-fn merged(left: &Known, right: &Known) -> Option<Known> {
+fn merged(left: &KeyComponents, right: &KeyComponents) -> Option<KeyComponents> {
     left.iter()
         .zip(right)
         .map(|pair| match pair {

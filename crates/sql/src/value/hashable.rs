@@ -1,17 +1,22 @@
-//! Values as keys: equal when the language says so.
+//! JSON values as keys of hash maps: equal when SQL says that they are equal.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use crate::value::{Value, total_order};
+use super::{Value, total_order};
 
 /// A value compared structurally: numbers by value, member order ignored, undefined equal to itself.
 #[derive(Clone, Debug)]
-pub struct HashableValue(pub(super) Value);
+pub struct HashableValue(Value);
 
 impl HashableValue {
-    /// The value as a key.
+    /// Wraps a value for use as the key of a hash map or set.
     pub fn new(value: Value) -> HashableValue {
         HashableValue(value)
+    }
+
+    /// The value that was wrapped.
+    pub fn value(&self) -> &Value {
+        &self.0
     }
 }
 
@@ -58,8 +63,8 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use super::*;
-    use crate::value::parse;
     use std::collections::HashSet;
 
     #[test]

@@ -1,19 +1,19 @@
-//! Why a definition is refused.
+//! The error of an invalid resource definition, with the message of the service.
 
 use thiserror::Error;
 
-/// A definition the service would answer with 400, and what it would say.
+/// An invalid definition, which the service rejects with status 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct DefinitionError {
-    /// For the error body.
+    /// The message of the response body.
     pub message: String,
 }
 
-/// The opening of messages about input that does not even have the right shape.
+/// How messages about malformed input begin.
 pub const INVALID_INPUT: &str = "One of the specified inputs is invalid";
 
-/// A refusal with this message.
+/// The error with this message.
 pub(crate) fn invalid(message: impl ToString) -> DefinitionError {
     DefinitionError { message: message.to_string() }
 }

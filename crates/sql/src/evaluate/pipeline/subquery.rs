@@ -1,11 +1,10 @@
 //! Queries inside expressions and sources.
 
-use super::stage::Stage;
-use super::{InputDemand, rows};
+use super::super::{EvaluationContext, Frame};
+use super::{InputDemand, PipelineState, rows};
 use crate::ast::SubqueryKind;
 use crate::bound::Pipeline;
 use crate::error::{SqlError, code};
-use crate::evaluate::{Frame, World};
 use crate::token::Span;
 use crate::value::Value;
 
@@ -13,27 +12,27 @@ use crate::value::Value;
 pub(super) fn for_each_output(
     pipeline: &Pipeline,
     frame: &Frame<'_>,
-    world: &World<'_>,
+    context: &EvaluationContext<'_>,
     visit: &mut dyn FnMut(Value) -> InputDemand,
 ) -> InputDemand {
     if pipeline.grouping.is_none() && !pipeline.distinct {
         // Rows come out as they are found: nothing needs to be collected.
-        return rows::for_each_row(&pipeline.sources, frame, world, &mut |row| {
-            if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, world)) {
+        return rows::for_each_row(&pipeline.sources, frame, context, &mut |row| {
+            if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, context)) {
                 return InputDemand::More;
             }
-            let output = pipeline.projection.evaluate(row, world);
+            let output = pipeline.projection.evaluate(row, context);
             if !output.is_defined() {
                 return InputDemand::More;
             }
             let output = output.into_owned();
-            world.effort().spend_on_kept(&output);
+            context.budget().spend_on_retained(&output);
             visit(output)
         });
     }
-    let mut stage = Stage::new(pipeline, false);
-    stage.feed(frame, world);
-    stage.finish(frame, world);
+    let mut stage = PipelineState::new(pipeline, false);
+    stage.push(frame, context);
+    stage.finish(frame, context);
     for row in stage.drain() {
         if visit(row) == InputDemand::Enough {
             return InputDemand::Enough;
@@ -47,10 +46,10 @@ pub(crate) fn subquery_value(
     form: SubqueryKind,
     (pipeline, span): (&Pipeline, Span),
     frame: &Frame<'_>,
-    world: &World<'_>,
+    context: &EvaluationContext<'_>,
 ) -> Value {
     let each = |visit: &mut dyn FnMut(Value) -> InputDemand| {
-        for_each_output(pipeline, frame, world, visit);
+        for_each_output(pipeline, frame, context, visit);
     };
     match form {
         SubqueryKind::Exists => {
@@ -99,7 +98,7 @@ pub(crate) fn subquery_value(
                 if only.is_defined() {
                     let message =
                         "a scalar subquery returned more than one row; use ARRAY(…), FIRST(…) or EXISTS(…)";
-                    world.fail(SqlError::new(code::SCALAR_SUBQUERY_ROWS, span, message));
+                    context.fail(SqlError::new(code::SCALAR_SUBQUERY_ROWS, span, message));
                     return InputDemand::Enough;
                 }
                 only = row;

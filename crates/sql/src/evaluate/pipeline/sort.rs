@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::identity::HashableValue;
 use crate::ast::Direction;
-use crate::bound::OrderCode;
-use crate::value::{Value, total_order};
+use crate::bound::SortKey;
+use crate::value::{HashableValue, Value, total_order};
 
 /// Rows waiting to be sorted. When only the first `bound` can matter, at most twice as many are kept.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(super) struct Sorter {
     /// Once more rows than `bound` were seen: keys that a new row must precede to matter.
     worst: Option<Vec<Value>>,
     /// With DISTINCT: where the best row of each value is.
-    places: Option<HashMap<HashableValue, usize>>,
+    row_indexes: Option<HashMap<HashableValue, usize>>,
 }
 
 #[derive(Debug)]
@@ -31,7 +30,7 @@ struct SortRow {
 
 impl Sorter {
     /// Sorts by `order`; only the first `bound` rows will be asked for.
-    pub(super) fn new(order: &[OrderCode], bound: Option<usize>, distinct: bool) -> Sorter {
+    pub(super) fn new(order: &[SortKey], bound: Option<usize>, distinct: bool) -> Sorter {
         Sorter {
             directions: order.iter().map(|key| key.direction).collect(),
             // Equal rows collapse, so with DISTINCT any number of rows may be needed for the first n.
@@ -39,7 +38,7 @@ impl Sorter {
             rows: Vec::new(),
             next_sequence: 0,
             worst: None,
-            places: distinct.then(HashMap::new),
+            row_indexes: distinct.then(HashMap::new),
         }
     }
 
@@ -51,8 +50,8 @@ impl Sorter {
         let Some(row) = row() else { return };
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        if let Some(places) = &mut self.places {
-            match places.get(&HashableValue(row.clone())) {
+        if let Some(places) = &mut self.row_indexes {
+            match places.get(&HashableValue::new(row.clone())) {
                 Some(&at) => {
                     if compare_keys(&self.directions, &keys, &self.rows[at].keys).is_lt() {
                         self.rows[at] = SortRow { keys, sequence, row };
@@ -60,16 +59,16 @@ impl Sorter {
                     return;
                 }
                 None => {
-                    places.insert(HashableValue(row.clone()), self.rows.len());
+                    places.insert(HashableValue::new(row.clone()), self.rows.len());
                 }
             }
         }
         self.rows.push(SortRow { keys, sequence, row });
-        self.forget_hopeless();
+        self.drop_rows_beyond_bound();
     }
 
     /// Drops what cannot be among the first `bound`. Each row is looked at a constant number of times.
-    fn forget_hopeless(&mut self) {
+    fn drop_rows_beyond_bound(&mut self) {
         let Some(bound) = self.bound else { return };
         if bound == 0 {
             self.rows.clear();
@@ -109,12 +108,14 @@ fn compare_keys(directions: &[Direction], left: &[Value], right: &[Value]) -> Or
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::Code;
+    use crate::bound::BoundExpression;
     use proptest::prelude::*;
 
-    fn order(directions: &[Direction]) -> Vec<OrderCode> {
-        let key =
-            |direction: &Direction| OrderCode { key: Code::Constant(Value::Null), direction: *direction };
+    fn order(directions: &[Direction]) -> Vec<SortKey> {
+        let key = |direction: &Direction| SortKey {
+            key: BoundExpression::Constant(Value::Null),
+            direction: *direction,
+        };
         directions.iter().map(key).collect()
     }
 

@@ -1,61 +1,53 @@
 //! What functions may use besides their arguments.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
 use super::full_text::Term;
-use super::spatial::Prepared;
+use super::spatial::PreparedGeometry;
 use super::string::Pattern;
 use crate::context::{QueryContext, QuerySchema};
 use crate::value::Object;
-use crate::work_budget::Effort;
+use crate::work_budget::WorkBudget;
 
 /// The surroundings of one run of a query. Lives as long as the run and is used by one thread.
 #[derive(Debug)]
-pub(crate) struct Environment<'a> {
+pub(crate) struct FunctionContext<'a> {
     /// The current time, in ticks of 100 ns since the Unix epoch.
     pub(crate) now: i64,
     /// The container the query runs on.
     pub(crate) schema: &'a QuerySchema,
     /// How much the run has done and may still do.
-    pub(crate) effort: Effort,
-    random: Cell<u64>,
+    pub(crate) budget: WorkBudget,
+    rng: RefCell<fastrand::Rng>,
     /// By pattern and modifiers; `None` when the pattern does not compile, which is worth
     /// remembering as well.
-    regexes: Recent<(SmolStr, SmolStr), Option<Pattern>>,
+    regexes: RecentCache<(SmolStr, SmolStr), Option<Pattern>>,
     /// By the identity of the object, which the entry keeps alive.
-    geometries: Recent<Arc<Object>, Option<Arc<Prepared>>>,
+    geometries: RecentCache<Arc<Object>, Option<Arc<PreparedGeometry>>>,
     /// By the text searched for.
-    terms: Recent<SmolStr, Arc<Term>>,
+    terms: RecentCache<SmolStr, Arc<Term>>,
 }
 
-impl<'a> Environment<'a> {
+impl<'a> FunctionContext<'a> {
     /// The surroundings of a run in `context` on a container of `schema`.
-    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> Environment<'a> {
-        Environment {
+    pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> FunctionContext<'a> {
+        FunctionContext {
             now: context.now,
             schema,
-            effort: Effort::new(),
-            random: Cell::new(context.random_seed),
-            regexes: Recent::default(),
-            geometries: Recent::default(),
-            terms: Recent::default(),
+            budget: WorkBudget::new(),
+            rng: RefCell::new(fastrand::Rng::with_seed(context.random_seed)),
+            regexes: RecentCache::default(),
+            geometries: RecentCache::default(),
+            terms: RecentCache::default(),
         }
     }
 
     /// The next random number, in `0.0..1.0`.
     pub(super) fn random(&self) -> f64 {
-        // SplitMix64: one addition of state, three rounds of mixing.
-        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.random.set(state);
-        let mut bits = state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        // The upper 53 bits fill a double's mantissa evenly.
-        (bits >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.borrow_mut().f64()
     }
 
     /// Whether `text` matches a pattern, compiled by `compile` the first time it is seen.
@@ -71,17 +63,17 @@ impl<'a> Environment<'a> {
             || ((pattern.into(), modifiers.into()), compile(pattern, modifiers)),
             |pattern| {
                 let pattern = pattern.as_ref()?;
-                self.effort.spend(pattern.units(text)).then(|| pattern.regex.is_match(text))
+                self.budget.spend(pattern.units(text)).then(|| pattern.regex.is_match(text))
             },
         )
     }
 
     /// `object` as a geometry, read and laid out the first time it is seen; `None` when it is none.
-    pub(super) fn prepared_geometry(&self, object: &Arc<Object>) -> Option<Arc<Prepared>> {
+    pub(super) fn prepared_geometry(&self, object: &Arc<Object>) -> Option<Arc<PreparedGeometry>> {
         self.geometries.with(
             |known| Arc::ptr_eq(known, object),
             || {
-                let prepared = Prepared::new(object, self.schema.geometry);
+                let prepared = PreparedGeometry::new(object, self.schema.geometry);
                 (Arc::clone(object), prepared.map(Arc::new))
             },
             Clone::clone,
@@ -104,15 +96,15 @@ const RECENT_MAX: usize = 16;
 
 /// A few results worth keeping from row to row, the latest used in front.
 #[derive(Debug)]
-struct Recent<K, V>(RefCell<Vec<(K, V)>>);
+struct RecentCache<K, V>(RefCell<Vec<(K, V)>>);
 
-impl<K, V> Default for Recent<K, V> {
-    fn default() -> Recent<K, V> {
-        Recent(RefCell::new(Vec::new()))
+impl<K, V> Default for RecentCache<K, V> {
+    fn default() -> RecentCache<K, V> {
+        RecentCache(RefCell::new(Vec::new()))
     }
 }
 
-impl<K, V> Recent<K, V> {
+impl<K, V> RecentCache<K, V> {
     /// Hands `answer` the value whose key `is_wanted`, which `make` provides when there is none yet.
     fn with<T>(
         &self,
@@ -140,9 +132,9 @@ mod tests {
     fn random_numbers_follow_the_seed_and_stay_below_one() {
         let schema = QuerySchema::default();
         let draw = |seed| {
-            let environment =
-                Environment::new(QueryContext { random_seed: seed, ..QueryContext::default() }, &schema);
-            (0..1000).map(|_| environment.random()).collect::<Vec<_>>()
+            let context =
+                FunctionContext::new(QueryContext { random_seed: seed, ..QueryContext::default() }, &schema);
+            (0..1000).map(|_| context.random()).collect::<Vec<_>>()
         };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
@@ -153,8 +145,8 @@ mod tests {
 
     #[test]
     fn what_was_used_lately_is_kept_and_the_rest_is_bounded() {
-        let recent = Recent::default();
-        let made = Cell::new(0);
+        let recent = RecentCache::default();
+        let made = std::cell::Cell::new(0);
         let ask = |wanted: usize| {
             recent.with(
                 |key| *key == wanted,
@@ -176,6 +168,6 @@ mod tests {
     #[test]
     fn a_run_may_move_between_threads() {
         fn assert_send<T: Send>() {}
-        assert_send::<Environment<'_>>();
+        assert_send::<FunctionContext<'_>>();
     }
 }

@@ -1,36 +1,58 @@
-//! One query's path from rows to output: keep, group, project, tell apart, sort, cut.
+//! Execution of one compiled query over its input rows: filter, group, project, deduplicate, sort,
+//! and limit.
+//!
+//! A [`PipelineState`] takes one input row at a time. Subqueries run through the same code, called
+//! from the evaluation of expressions.
+
+mod group; // GROUP BY and aggregates
+mod rank; // ORDER BY RANK
+mod rows; // FROM and JOIN
+mod sort; // ORDER BY
+mod subquery; // queries inside expressions and sources
+mod unmerged; // rows before DISTINCT, ORDER BY and limits
 
 use std::collections::HashSet;
 
-use super::group::Groups;
-use super::identity::HashableValue;
-use super::order::Sorter;
-use super::unmerged::UnmergedRow;
-use super::{InputDemand, rows};
-use crate::bound::{Code, Pipeline};
-use crate::evaluate::{Frame, World};
+pub(crate) use rank::Ranking;
+pub(crate) use rows::for_each_row;
+pub(super) use subquery::subquery_value;
+pub use unmerged::UnmergedRow;
+
+use super::{EvaluationContext, Frame};
+use crate::bound::{BoundExpression, Pipeline};
 use crate::functions::fits_as_json;
-use crate::value::Value;
+use crate::value::{HashableValue, Value};
+use group::Groups;
+use sort::Sorter;
+
+/// Whether a query needs more input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputDemand {
+    /// More documents may give more rows.
+    More,
+    /// No further document changes the result.
+    Enough,
+}
 
 /// The largest row that a projection makes, escapes included.
 const ROW_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A pipeline under way.
 #[derive(Debug)]
-pub(super) struct Stage<'a> {
+pub(crate) struct PipelineState<'a> {
     pipeline: &'a Pipeline,
     groups: Option<Groups<'a>>,
-    tail: Tail<'a>,
+    output_stage: OutputStage<'a>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> PipelineState<'a> {
     /// A pipeline that has seen nothing. With `already_ordered` rows come in the order of ORDER BY.
-    pub(super) fn new(pipeline: &'a Pipeline, already_ordered: bool) -> Stage<'a> {
+    pub(crate) fn new(pipeline: &'a Pipeline, already_ordered: bool) -> PipelineState<'a> {
         let bound = pipeline.limit().map(|limit| pipeline.offset().saturating_add(limit));
         let bound = bound.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
         // Groups come out in the order they were met, whatever the order of the input.
         let sorts = !pipeline.order.is_empty() && (!already_ordered || pipeline.grouping.is_some());
-        let tail = Tail {
+        let tail = OutputStage {
             pipeline,
             sorter: sorts.then(|| Sorter::new(&pipeline.order, bound, pipeline.distinct)),
             seen: (pipeline.distinct && !sorts).then(HashSet::new),
@@ -39,57 +61,64 @@ impl<'a> Stage<'a> {
             output: Vec::new(),
             unmerged: None,
         };
-        Stage { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), tail }
+        PipelineState { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), output_stage: tail }
     }
 
     /// Leaves what follows grouping to whoever takes the rows.
-    pub(super) fn leave_unmerged(&mut self) {
+    pub(crate) fn leave_unmerged(&mut self) {
         let pipeline = self.pipeline;
         let unmerged = Some(Vec::new());
-        self.tail =
-            Tail { pipeline, sorter: None, seen: None, skip: 0, left: None, output: Vec::new(), unmerged };
+        self.output_stage = OutputStage {
+            pipeline,
+            sorter: None,
+            seen: None,
+            skip: 0,
+            left: None,
+            output: Vec::new(),
+            unmerged,
+        };
     }
 
     /// Runs all combinations of sources that one row of the origin gives.
-    pub(super) fn feed(&mut self, frame: &Frame<'_>, world: &World<'_>) -> InputDemand {
-        if self.tail.left == Some(0) {
+    pub(crate) fn push(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> InputDemand {
+        if self.output_stage.left == Some(0) {
             return InputDemand::Enough;
         }
-        let Stage { pipeline, groups, tail } = self;
-        rows::for_each_row(&pipeline.sources, frame, world, &mut |row| {
-            if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, world)) {
+        let PipelineState { pipeline, groups, output_stage: tail } = self;
+        for_each_row(&pipeline.sources, frame, context, &mut |row| {
+            if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, context)) {
                 return InputDemand::More;
             }
             match groups {
                 Some(groups) => {
-                    groups.push(row, world);
+                    groups.push(row, context);
                     InputDemand::More
                 }
-                None => tail.offer(row, &[], world),
+                None => tail.offer(row, &[], context),
             }
         })
     }
 
     /// Counts `rows` rows of which only the number matters.
-    pub(super) fn feed_unread(&mut self, rows: u64) {
+    pub(crate) fn push_count(&mut self, rows: u64) {
         if let Some(groups) = &mut self.groups {
-            groups.push_unread(rows);
+            groups.push_count(rows);
         }
     }
 
     /// After the last row: whatever was held back.
-    pub(super) fn finish(&mut self, outer: &Frame<'_>, world: &World<'_>) {
+    pub(crate) fn finish(&mut self, outer: &Frame<'_>, context: &EvaluationContext<'_>) {
         if let Some(groups) = self.groups.take() {
             for (keys, aggregates) in groups.finish() {
                 let frame = Frame::with_group(outer, &keys, &aggregates);
-                if self.tail.offer(&frame, &keys, world) == InputDemand::Enough {
+                if self.output_stage.offer(&frame, &keys, context) == InputDemand::Enough {
                     break;
                 }
             }
         }
-        if let Some(mut sorter) = self.tail.sorter.take() {
+        if let Some(mut sorter) = self.output_stage.sorter.take() {
             for row in sorter.finish() {
-                if self.tail.emit(row) == InputDemand::Enough {
+                if self.output_stage.emit(row) == InputDemand::Enough {
                     break;
                 }
             }
@@ -97,19 +126,19 @@ impl<'a> Stage<'a> {
     }
 
     /// The rows that are ready.
-    pub(super) fn drain(&mut self) -> Vec<Value> {
-        std::mem::take(&mut self.tail.output)
+    pub(crate) fn drain(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.output_stage.output)
     }
 
     /// The rows of a stage that leaves them unmerged.
-    pub(super) fn drain_unmerged(&mut self) -> Vec<UnmergedRow> {
-        self.tail.unmerged.as_mut().map(std::mem::take).unwrap_or_default()
+    pub(crate) fn drain_unmerged(&mut self) -> Vec<UnmergedRow> {
+        self.output_stage.unmerged.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
 
 /// What follows grouping.
 #[derive(Debug)]
-struct Tail<'a> {
+struct OutputStage<'a> {
     pipeline: &'a Pipeline,
     sorter: Option<Sorter>,
     seen: Option<HashSet<HashableValue>>,
@@ -120,34 +149,34 @@ struct Tail<'a> {
     unmerged: Option<Vec<UnmergedRow>>,
 }
 
-impl Tail<'_> {
+impl OutputStage<'_> {
     /// Takes a row; `group` are the keys of its group.
-    fn offer(&mut self, frame: &Frame<'_>, group: &[Value], world: &World<'_>) -> InputDemand {
-        let project = || projected(&self.pipeline.projection, frame, world);
+    fn offer(&mut self, frame: &Frame<'_>, group: &[Value], context: &EvaluationContext<'_>) -> InputDemand {
+        let project = || project_row(&self.pipeline.projection, frame, context);
         if let Some(sorter) = &mut self.sorter {
             let keys: Vec<Value> = self
                 .pipeline
                 .order
                 .iter()
-                .map(|order| order.key.evaluate(frame, world).into_owned())
+                .map(|order| order.key.evaluate(frame, context).into_owned())
                 .collect();
             for key in &keys {
-                world.effort().spend_on_kept(key);
+                context.budget().spend_on_retained(key);
             }
             sorter.offer(keys, project);
             return InputDemand::More;
         }
         let Some(row) = project() else { return InputDemand::More };
-        world.effort().spend(1);
+        context.budget().spend(1);
         if let Some(unmerged) = &mut self.unmerged {
-            unmerged.push(UnmergedRow::new(self.pipeline, row, group, frame, world));
+            unmerged.push(UnmergedRow::new(self.pipeline, row, group, frame, context));
             return InputDemand::More;
         }
         if self.seen.is_some() {
-            world.effort().spend_on_kept(&row);
+            context.budget().spend_on_retained(&row);
         }
         if let Some(seen) = &mut self.seen
-            && !seen.insert(HashableValue(row.clone()))
+            && !seen.insert(HashableValue::new(row.clone()))
         {
             return InputDemand::More;
         }
@@ -175,16 +204,20 @@ impl Tail<'_> {
 }
 
 /// What a row becomes; nothing when it is undefined or a number that JSON cannot hold.
-pub(super) fn projected(projection: &Code, frame: &Frame<'_>, world: &World<'_>) -> Option<Value> {
-    match projection.evaluate(frame, world).into_owned() {
+pub(crate) fn project_row(
+    projection: &BoundExpression,
+    frame: &Frame<'_>,
+    context: &EvaluationContext<'_>,
+) -> Option<Value> {
+    match projection.evaluate(frame, context).into_owned() {
         Value::Undefined => None,
         Value::Number(number) if !number.is_finite() => None,
         // Shared parts cost nothing until they are written out, each time they occur.
         row @ (Value::Array(_) | Value::Object(_))
-            if !matches!(projection, Code::Source { .. } | Code::Path { .. })
+            if !matches!(projection, BoundExpression::Source { .. } | BoundExpression::Path { .. })
                 && !fits_as_json(&row, ROW_BYTES_MAX) =>
         {
-            world.effort().exhaust();
+            context.budget().exhaust();
             None
         }
         row => Some(row),

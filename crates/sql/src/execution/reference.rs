@@ -5,14 +5,11 @@
 
 use std::cmp::Ordering;
 
-use super::rank::Ranking;
-use super::stage::projected;
-use super::{InputDemand, rows};
 use crate::ast::Direction;
-use crate::bound::{Grouping, Origin, Pipeline};
+use crate::bound::{Grouping, Pipeline, PipelineInput};
 use crate::context::QueryContext;
 use crate::error::SqlError;
-use crate::evaluate::{Frame, World};
+use crate::evaluate::{EvaluationContext, Frame, InputDemand, Ranking, for_each_row, project_row};
 use crate::functions::aggregate::Accumulator;
 use crate::statement::Statement;
 use crate::value::{Value, deep_equal, total_order};
@@ -23,30 +20,32 @@ pub fn run_reference<'d>(
     documents: impl IntoIterator<Item = &'d Value>,
     context: QueryContext,
 ) -> Result<Vec<Value>, SqlError> {
-    let world = World::new(context, statement.schema());
+    let context = EvaluationContext::new(context, statement.schema());
     let documents: Vec<Value> = documents.into_iter().cloned().collect();
-    let rows = evaluate(statement.pipeline(), &documents, &world);
-    world.check()?;
+    let rows = evaluate(statement.pipeline(), &documents, &context);
+    context.check()?;
     Ok(rows)
 }
 
-struct NaiveRow {
+struct ReferenceRow {
     keys: Vec<Value>,
     output: Value,
 }
 
-fn evaluate(pipeline: &Pipeline, documents: &[Value], world: &World<'_>) -> Vec<Value> {
+fn evaluate(pipeline: &Pipeline, documents: &[Value], context: &EvaluationContext<'_>) -> Vec<Value> {
     if let Some(rank) = &pipeline.rank {
         let mut ranking = Ranking::new(rank, pipeline);
         for document in documents {
-            ranking.push(&Frame::with(&Frame::ROOT, document), document, world);
+            ranking.push(&Frame::with(&Frame::ROOT, document), document, context);
         }
-        return ranking.finish(world);
+        return ranking.finish(context);
     }
-    let origins = match &pipeline.origin {
-        Origin::Outer => vec![None],
-        Origin::Documents => documents.iter().cloned().map(Some).collect(),
-        Origin::Rows(inner) => evaluate(inner, documents, world).into_iter().map(Some).collect::<Vec<_>>(),
+    let origins = match &pipeline.input {
+        PipelineInput::Outer => vec![None],
+        PipelineInput::Documents => documents.iter().cloned().map(Some).collect(),
+        PipelineInput::Rows(inner) => {
+            evaluate(inner, documents, context).into_iter().map(Some).collect::<Vec<_>>()
+        }
     };
     let mut outputs = Vec::new();
     let mut groups: Vec<(Vec<Value>, Vec<Accumulator>)> = Vec::new();
@@ -60,11 +59,11 @@ fn evaluate(pipeline: &Pipeline, documents: &[Value], world: &World<'_>) -> Vec<
             Some(value) => Frame::with(&Frame::ROOT, value),
             None => Frame::ROOT,
         };
-        rows::for_each_row(&pipeline.sources, &outer, world, &mut |row| {
-            if pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(row, world)) {
+        for_each_row(&pipeline.sources, &outer, context, &mut |row| {
+            if pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(row, context)) {
                 match &pipeline.grouping {
-                    Some(grouping) => add_to_group(grouping, &mut groups, row, world),
-                    None => outputs.extend(naive_row(pipeline, row, world)),
+                    Some(grouping) => add_to_group(grouping, &mut groups, row, context),
+                    None => outputs.extend(reference_row(pipeline, row, context)),
                 }
             }
             InputDemand::More
@@ -72,7 +71,11 @@ fn evaluate(pipeline: &Pipeline, documents: &[Value], world: &World<'_>) -> Vec<
     }
     for (keys, accumulators) in groups {
         let aggregates: Vec<Value> = accumulators.into_iter().map(Accumulator::finish).collect();
-        outputs.extend(naive_row(pipeline, &Frame::with_group(&Frame::ROOT, &keys, &aggregates), world));
+        outputs.extend(reference_row(
+            pipeline,
+            &Frame::with_group(&Frame::ROOT, &keys, &aggregates),
+            context,
+        ));
     }
     outputs.sort_by(|left, right| compare(pipeline, left, right));
     let mut rows: Vec<Value> = Vec::new();
@@ -94,25 +97,29 @@ fn add_to_group(
     grouping: &Grouping,
     groups: &mut Vec<(Vec<Value>, Vec<Accumulator>)>,
     row: &Frame<'_>,
-    world: &World<'_>,
+    context: &EvaluationContext<'_>,
 ) {
-    let keys: Vec<Value> = grouping.keys.iter().map(|key| key.evaluate(row, world).into_owned()).collect();
+    let keys: Vec<Value> = grouping.keys.iter().map(|key| key.evaluate(row, context).into_owned()).collect();
     let at = groups.iter().position(|(known, _)| *known == keys).unwrap_or_else(|| {
         groups.push((keys, start(grouping)));
         groups.len() - 1
     });
     for (accumulator, (_, argument)) in groups[at].1.iter_mut().zip(&grouping.aggregates) {
-        accumulator.push(&argument.evaluate(row, world));
+        accumulator.push(&argument.evaluate(row, context));
     }
 }
 
-fn naive_row(pipeline: &Pipeline, frame: &Frame<'_>, world: &World<'_>) -> Option<NaiveRow> {
-    let output = projected(&pipeline.projection, frame, world)?;
-    let keys = pipeline.order.iter().map(|order| order.key.evaluate(frame, world).into_owned()).collect();
-    Some(NaiveRow { keys, output })
+fn reference_row(
+    pipeline: &Pipeline,
+    frame: &Frame<'_>,
+    context: &EvaluationContext<'_>,
+) -> Option<ReferenceRow> {
+    let output = project_row(&pipeline.projection, frame, context)?;
+    let keys = pipeline.order.iter().map(|order| order.key.evaluate(frame, context).into_owned()).collect();
+    Some(ReferenceRow { keys, output })
 }
 
-fn compare(pipeline: &Pipeline, left: &NaiveRow, right: &NaiveRow) -> Ordering {
+fn compare(pipeline: &Pipeline, left: &ReferenceRow, right: &ReferenceRow) -> Ordering {
     for (order, (left, right)) in pipeline.order.iter().zip(left.keys.iter().zip(&right.keys)) {
         let found = total_order(left, right);
         let found = if order.direction == Direction::Descending { found.reverse() } else { found };

@@ -3,7 +3,11 @@
 //! The binder builds it once; evaluation reads it for every row and allocates only what the row's
 //! own values need.
 
+mod output; // what rows are made of, and when they are known
+
 use smol_str::SmolStr;
+
+pub use output::{InputOrder, RowOrigin};
 
 use crate::ast::{BinaryOperator, Direction, SubqueryKind, UnaryOperator};
 use crate::error::SqlError;
@@ -14,43 +18,43 @@ use crate::value::{Value, total_order};
 
 /// An expression, compiled. `up` counts frames from the innermost one, which is 0.
 #[derive(Debug)]
-pub(crate) enum Code {
+pub(crate) enum BoundExpression {
     /// The same for every row.
     Constant(Value),
     /// What a source is bound to.
     Source { up: usize },
     /// A path into what a source is bound to.
-    Path { up: usize, steps: Vec<Step> },
+    Path { up: usize, steps: Vec<BoundStep> },
     /// `base.name`
-    Member { base: Box<Code>, name: SmolStr },
+    Member { base: Box<BoundExpression>, name: SmolStr },
     /// `base[index]`
-    Index { base: Box<Code>, index: Box<Code> },
+    Index { base: Box<BoundExpression>, index: Box<BoundExpression> },
     /// `[…]`
-    Array(Box<[Code]>),
+    Array(Box<[BoundExpression]>),
     /// `{…}`
-    Object(Box<[(SmolStr, Code)]>),
+    Object(Box<[(SmolStr, BoundExpression)]>),
     /// `-a` and its siblings.
-    Unary { operator: UnaryOperator, operand: Box<Code> },
+    Unary { operator: UnaryOperator, operand: Box<BoundExpression> },
     /// `a + b` and its siblings.
-    Binary { operator: BinaryOperator, left: Box<Code>, right: Box<Code> },
+    Binary { operator: BinaryOperator, left: Box<BoundExpression>, right: Box<BoundExpression> },
     /// `a AND b AND …`
-    And(Box<[Code]>),
+    And(Box<[BoundExpression]>),
     /// `a OR b OR …`
-    Or(Box<[Code]>),
+    Or(Box<[BoundExpression]>),
     /// `a ? b : c`
-    Conditional(Box<[Code; 3]>),
+    Conditional(Box<[BoundExpression; 3]>),
     /// `a IN (…)`
-    In { needle: Box<Code>, haystack: Box<[Code]>, negated: bool },
+    In { needle: Box<BoundExpression>, haystack: Box<[BoundExpression]>, negated: bool },
     /// `a IN (…)` where everything in the parentheses is constant.
-    InConstants { needle: Box<Code>, haystack: Constants, negated: bool },
+    InConstants { needle: Box<BoundExpression>, haystack: ConstantSet, negated: bool },
     /// `a BETWEEN b AND c`: the value, the low end, the high end.
-    Between { operands: Box<[Code; 3]>, negated: bool },
+    Between { operands: Box<[BoundExpression; 3]>, negated: bool },
     /// `a LIKE b` with a pattern that differs from row to row.
-    Like { value: Box<Code>, pattern: Box<Code>, escape: Option<char>, negated: bool },
+    Like { value: Box<BoundExpression>, pattern: Box<BoundExpression>, escape: Option<char>, negated: bool },
     /// `a LIKE 'b%'`
-    LikeConstant { value: Box<Code>, pattern: LikePattern, negated: bool },
+    LikeConstant { value: Box<BoundExpression>, pattern: LikePattern, negated: bool },
     /// A built-in function.
-    Call { function: &'static Function, arguments: Box<[Code]> },
+    Call { function: &'static Function, arguments: Box<[BoundExpression]> },
     /// A query used as a value.
     Subquery { form: SubqueryKind, pipeline: Box<Pipeline>, span: crate::token::Span },
     /// The n-th GROUP BY key of the current group.
@@ -63,7 +67,7 @@ pub(crate) enum Code {
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum BoundStep {
     /// `.name`
     Name(SmolStr),
     /// `[0]`
@@ -72,14 +76,14 @@ pub(crate) enum Step {
 
 /// Constants in the order of ORDER BY, for look-up.
 #[derive(Debug)]
-pub(crate) struct Constants(Vec<Value>);
+pub(crate) struct ConstantSet(Vec<Value>);
 
-impl Constants {
+impl ConstantSet {
     /// Sorts `values`; undefined ones are dropped, since nothing equals undefined.
-    pub(crate) fn new(mut values: Vec<Value>) -> Constants {
+    pub(crate) fn new(mut values: Vec<Value>) -> ConstantSet {
         values.retain(Value::is_defined);
         values.sort_by(total_order);
-        Constants(values)
+        ConstantSet(values)
     }
 
     /// Whether an equal value is among them. Cost grows with the logarithm of their number.
@@ -97,21 +101,21 @@ impl Constants {
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     /// Where the rows of the first source come from.
-    pub(crate) origin: Origin,
+    pub(crate) input: PipelineInput,
     /// Sources that depend on the row so far, outermost first.
-    pub(crate) sources: Vec<SourceCode>,
+    pub(crate) sources: Vec<BoundSource>,
     /// WHERE.
-    pub(crate) filter: Option<Code>,
+    pub(crate) filter: Option<BoundExpression>,
     /// GROUP BY and aggregates.
     pub(crate) grouping: Option<Grouping>,
     /// DISTINCT.
     pub(crate) distinct: bool,
     /// ORDER BY.
-    pub(crate) order: Vec<OrderCode>,
+    pub(crate) order: Vec<SortKey>,
     /// ORDER BY RANK.
     pub(crate) rank: Option<Rank>,
     /// What a row becomes.
-    pub(crate) projection: Code,
+    pub(crate) projection: BoundExpression,
     /// TOP.
     pub(crate) top: Option<u64>,
     /// OFFSET and LIMIT.
@@ -133,7 +137,7 @@ impl Pipeline {
 
 /// Where the rows of a query start.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum PipelineInput {
     /// One row that depends on nothing but the frames outside.
     Outer,
     /// One row per document of the container.
@@ -144,32 +148,32 @@ pub(crate) enum Origin {
 
 /// A source evaluated once per row of the sources before it. Each binds one more frame.
 #[derive(Debug)]
-pub(crate) enum SourceCode {
+pub(crate) enum BoundSource {
     /// The value itself, unless it is undefined.
-    One(Code),
+    Value(BoundExpression),
     /// Each element of an array.
-    Each(Code),
+    Elements(BoundExpression),
     /// Each row of a subquery.
     Rows(Box<Pipeline>),
     /// Each element of each row of a subquery that is an array.
-    EachOfRows(Box<Pipeline>),
+    RowElements(Box<Pipeline>),
 }
 
 /// GROUP BY and aggregates. What follows it sees one frame in place of the query's own sources.
 #[derive(Debug)]
 pub(crate) struct Grouping {
     /// Evaluated per row.
-    pub(crate) keys: Vec<Code>,
+    pub(crate) keys: Vec<BoundExpression>,
     /// Fed per row.
-    pub(crate) aggregates: Vec<(Aggregate, Code)>,
+    pub(crate) aggregates: Vec<(Aggregate, BoundExpression)>,
     /// Without GROUP BY there is exactly one group, even over no rows.
     pub(crate) single: bool,
 }
 
 /// One key of ORDER BY.
 #[derive(Debug)]
-pub(crate) struct OrderCode {
-    pub(crate) key: Code,
+pub(crate) struct SortKey {
+    pub(crate) key: BoundExpression,
     pub(crate) direction: Direction,
 }
 
@@ -184,44 +188,50 @@ pub(crate) struct Rank {
 #[derive(Debug)]
 pub(crate) enum RankComponent {
     /// `FullTextScore(path, term, …)`
-    Text { path: Code, terms: Vec<Code> },
+    Text { path: BoundExpression, terms: Vec<BoundExpression> },
     /// `VectorDistance(…)` and the direction that puts the nearest first.
-    Vector { distance: Code, direction: Direction },
+    Vector { distance: BoundExpression, direction: Direction },
 }
 
-impl Code {
+impl BoundExpression {
     /// The constant it is, if it is one.
     pub(crate) fn as_constant(&self) -> Option<&Value> {
         match self {
-            Code::Constant(value) => Some(value),
+            BoundExpression::Constant(value) => Some(value),
             _ => None,
         }
     }
 
     /// Whether `found` holds for it or any of its parts. Subqueries count as wholes.
-    pub(crate) fn any(&self, found: &dyn Fn(&Code) -> bool) -> bool {
-        let any_of = |codes: &[Code]| codes.iter().any(|code| code.any(found));
+    pub(crate) fn any(&self, found: &dyn Fn(&BoundExpression) -> bool) -> bool {
+        let any_of =
+            |expressions: &[BoundExpression]| expressions.iter().any(|expression| expression.any(found));
         found(self)
             || match self {
-                Code::Constant(_)
-                | Code::Source { .. }
-                | Code::Path { .. }
-                | Code::Subquery { .. }
-                | Code::GroupKey { .. }
-                | Code::Aggregate { .. }
-                | Code::Failure(_) => false,
-                Code::Member { base, .. } => base.any(found),
-                Code::Index { base, index } => base.any(found) || index.any(found),
-                Code::Array(codes) | Code::And(codes) | Code::Or(codes) => any_of(codes),
-                Code::Object(members) => members.iter().any(|(_, code)| code.any(found)),
-                Code::Unary { operand, .. } => operand.any(found),
-                Code::Binary { left, right, .. } => left.any(found) || right.any(found),
-                Code::Conditional(codes) | Code::Between { operands: codes, .. } => any_of(&codes[..]),
-                Code::In { needle, haystack, .. } => needle.any(found) || any_of(haystack),
-                Code::InConstants { needle, .. } => needle.any(found),
-                Code::Like { value, pattern, .. } => value.any(found) || pattern.any(found),
-                Code::LikeConstant { value, .. } => value.any(found),
-                Code::Call { arguments, .. } => any_of(arguments),
+                BoundExpression::Constant(_)
+                | BoundExpression::Source { .. }
+                | BoundExpression::Path { .. }
+                | BoundExpression::Subquery { .. }
+                | BoundExpression::GroupKey { .. }
+                | BoundExpression::Aggregate { .. }
+                | BoundExpression::Failure(_) => false,
+                BoundExpression::Member { base, .. } => base.any(found),
+                BoundExpression::Index { base, index } => base.any(found) || index.any(found),
+                BoundExpression::Array(expressions)
+                | BoundExpression::And(expressions)
+                | BoundExpression::Or(expressions) => any_of(expressions),
+                BoundExpression::Object(members) => {
+                    members.iter().any(|(_, expression)| expression.any(found))
+                }
+                BoundExpression::Unary { operand, .. } => operand.any(found),
+                BoundExpression::Binary { left, right, .. } => left.any(found) || right.any(found),
+                BoundExpression::Conditional(expressions)
+                | BoundExpression::Between { operands: expressions, .. } => any_of(&expressions[..]),
+                BoundExpression::In { needle, haystack, .. } => needle.any(found) || any_of(haystack),
+                BoundExpression::InConstants { needle, .. } => needle.any(found),
+                BoundExpression::Like { value, pattern, .. } => value.any(found) || pattern.any(found),
+                BoundExpression::LikeConstant { value, .. } => value.any(found),
+                BoundExpression::Call { arguments, .. } => any_of(arguments),
             }
     }
 }

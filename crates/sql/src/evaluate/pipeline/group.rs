@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::identity::HashableValue;
+use super::super::{EvaluationContext, Frame};
 use crate::bound::Grouping;
-use crate::evaluate::{Frame, World};
 use crate::functions::aggregate::Accumulator;
-use crate::value::Value;
+use crate::value::{HashableValue, Value};
 
 /// The groups met so far, in the order they were met. Memory grows with their number.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     grouping: &'a Grouping,
-    places: HashMap<Vec<HashableValue>, usize>,
+    group_indexes: HashMap<Vec<HashableValue>, usize>,
     groups: Vec<Group>,
 }
 
@@ -24,7 +23,7 @@ struct Group {
 
 impl<'a> Groups<'a> {
     pub(super) fn new(grouping: &'a Grouping) -> Groups<'a> {
-        let mut groups = Groups { grouping, places: HashMap::new(), groups: Vec::new() };
+        let mut groups = Groups { grouping, group_indexes: HashMap::new(), groups: Vec::new() };
         if grouping.single {
             groups.start(Vec::new());
         }
@@ -38,21 +37,21 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes one row.
-    pub(super) fn push(&mut self, frame: &Frame<'_>, world: &World<'_>) {
-        let at = if self.grouping.single { 0 } else { self.place(frame, world) };
+    pub(super) fn push(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) {
+        let at = if self.grouping.single { 0 } else { self.group_index(frame, context) };
         for (accumulator, (_, argument)) in
             self.groups[at].accumulators.iter_mut().zip(&self.grouping.aggregates)
         {
-            let value = argument.evaluate(frame, world);
-            if accumulator.keeps_values() {
-                world.effort().spend_on_kept(&value);
+            let value = argument.evaluate(frame, context);
+            if accumulator.retains_values() {
+                context.budget().spend_on_retained(&value);
             }
             accumulator.push(&value);
         }
     }
 
     /// Counts `rows` rows of which only the number matters.
-    pub(super) fn push_unread(&mut self, rows: u64) {
+    pub(super) fn push_count(&mut self, rows: u64) {
         for group in &mut self.groups {
             for accumulator in &mut group.accumulators {
                 if let Accumulator::Count(count) = accumulator {
@@ -62,22 +61,22 @@ impl<'a> Groups<'a> {
         }
     }
 
-    fn place(&mut self, frame: &Frame<'_>, world: &World<'_>) -> usize {
+    fn group_index(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> usize {
         let keys: Vec<HashableValue> = self
             .grouping
             .keys
             .iter()
-            .map(|key| HashableValue(key.evaluate(frame, world).into_owned()))
+            .map(|key| HashableValue::new(key.evaluate(frame, context).into_owned()))
             .collect();
-        if let Some(at) = self.places.get(&keys) {
+        if let Some(at) = self.group_indexes.get(&keys) {
             return *at;
         }
-        world.effort().spend_on_group();
+        context.budget().spend_on_group();
         for key in &keys {
-            world.effort().spend_on_kept(&key.0);
+            context.budget().spend_on_retained(key.value());
         }
-        let at = self.start(keys.iter().map(|key| key.0.clone()).collect());
-        self.places.insert(keys, at);
+        let at = self.start(keys.iter().map(|key| key.value().clone()).collect());
+        self.group_indexes.insert(keys, at);
         at
     }
 

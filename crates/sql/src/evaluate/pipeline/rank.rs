@@ -5,10 +5,10 @@
 
 use std::cmp::Ordering;
 
-use super::stage::projected;
+use super::super::{EvaluationContext, Frame};
+use super::project_row;
 use crate::ast::Direction;
 use crate::bound::{Pipeline, Rank, RankComponent};
-use crate::evaluate::{Frame, World};
 use crate::functions;
 use crate::value::{Value, total_order};
 
@@ -17,11 +17,11 @@ const FUSION_CONSTANT: f64 = 60.0;
 
 /// A ranked query under way.
 #[derive(Debug)]
-pub(super) struct Ranking<'a> {
+pub(crate) struct Ranking<'a> {
     rank: &'a Rank,
     pipeline: &'a Pipeline,
     /// Documents that WHERE accepts.
-    kept: Vec<Value>,
+    matching: Vec<Value>,
     /// All documents, for the statistics.
     document_count: i64,
     statistics: Vec<TextStatistics>,
@@ -35,7 +35,7 @@ struct TextStatistics {
 }
 
 impl<'a> Ranking<'a> {
-    pub(super) fn new(rank: &'a Rank, pipeline: &'a Pipeline) -> Ranking<'a> {
+    pub(crate) fn new(rank: &'a Rank, pipeline: &'a Pipeline) -> Ranking<'a> {
         let statistics = rank
             .components
             .iter()
@@ -46,29 +46,29 @@ impl<'a> Ranking<'a> {
                 RankComponent::Vector { .. } => TextStatistics::default(),
             })
             .collect();
-        Ranking { rank, pipeline, kept: Vec::new(), document_count: 0, statistics }
+        Ranking { rank, pipeline, matching: Vec::new(), document_count: 0, statistics }
     }
 
-    pub(super) fn push(&mut self, frame: &Frame<'_>, document: &Value, world: &World<'_>) {
+    pub(crate) fn push(&mut self, frame: &Frame<'_>, document: &Value, context: &EvaluationContext<'_>) {
         self.document_count += 1;
         for (component, statistics) in self.rank.components.iter().zip(&mut self.statistics) {
             let RankComponent::Text { path, terms } = component else { continue };
-            let text = path.evaluate(frame, world).into_owned();
-            let words = call("_FULLTEXTWORDCOUNT", std::slice::from_ref(&text), world);
+            let text = path.evaluate(frame, context).into_owned();
+            let words = call("_FULLTEXTWORDCOUNT", std::slice::from_ref(&text), context);
             statistics.total_words += words.as_f64().unwrap_or(0.0);
             for (term, hits) in terms.iter().zip(&mut statistics.hits) {
-                let term = term.evaluate(frame, world).into_owned();
-                *hits += i64::from(call("FULLTEXTCONTAINS", &[text.clone(), term], world).is_true());
+                let term = term.evaluate(frame, context).into_owned();
+                *hits += i64::from(call("FULLTEXTCONTAINS", &[text.clone(), term], context).is_true());
             }
         }
-        if self.pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(frame, world)) {
-            self.kept.push(document.clone());
+        if self.pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(frame, context)) {
+            self.matching.push(document.clone());
         }
     }
 
-    pub(super) fn finish(self, world: &World<'_>) -> Vec<Value> {
+    pub(crate) fn finish(self, context: &EvaluationContext<'_>) -> Vec<Value> {
         let scores: Vec<Vec<Value>> = (0..self.rank.components.len())
-            .map(|at| self.kept.iter().map(|document| self.score(at, document, world)).collect())
+            .map(|at| self.matching.iter().map(|document| self.score(at, document, context)).collect())
             .collect();
         let order = match &scores[..] {
             [only] => by_score(only, self.rank.components[0].direction()),
@@ -78,34 +78,38 @@ impl<'a> Ranking<'a> {
         order
             .into_iter()
             .filter_map(|at| {
-                projected(&self.pipeline.projection, &Frame::with(&Frame::ROOT, &self.kept[at]), world)
+                project_row(
+                    &self.pipeline.projection,
+                    &Frame::with(&Frame::ROOT, &self.matching[at]),
+                    context,
+                )
             })
             .skip(usize::try_from(offset).unwrap_or(usize::MAX))
             .take(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)))
             .collect()
     }
 
-    fn score(&self, at: usize, document: &Value, world: &World<'_>) -> Value {
+    fn score(&self, at: usize, document: &Value, context: &EvaluationContext<'_>) -> Value {
         let frame = Frame::with(&Frame::ROOT, document);
         match &self.rank.components[at] {
-            RankComponent::Vector { distance, .. } => distance.evaluate(&frame, world).into_owned(),
+            RankComponent::Vector { distance, .. } => distance.evaluate(&frame, context).into_owned(),
             RankComponent::Text { path, terms } => {
                 let statistics = &self.statistics[at];
                 let arguments = [
-                    path.evaluate(&frame, world).into_owned(),
-                    Value::array(terms.iter().map(|term| term.evaluate(&frame, world).into_owned())),
+                    path.evaluate(&frame, context).into_owned(),
+                    Value::array(terms.iter().map(|term| term.evaluate(&frame, context).into_owned())),
                     Value::from(self.document_count),
                     Value::from(statistics.total_words),
                     Value::array(statistics.hits.iter().map(|hits| Value::from(*hits))),
                 ];
-                call("_FULLTEXTSCORE", &arguments, world)
+                call("_FULLTEXTSCORE", &arguments, context)
             }
         }
     }
 
     /// Positions of the kept documents by the sum of their weighted reciprocal ranks.
     fn fused(&self, scores: &[Vec<Value>]) -> Vec<usize> {
-        let mut totals = vec![0.0; self.kept.len()];
+        let mut totals = vec![0.0; self.matching.len()];
         for (at, (component, scores)) in self.rank.components.iter().zip(scores).enumerate() {
             // A negative weight turns the ranking round.
             let weight = self.rank.weights.get(at).copied().unwrap_or(1.0);
@@ -148,6 +152,6 @@ fn by_score(scores: &[Value], direction: Direction) -> Vec<usize> {
     order
 }
 
-fn call(name: &str, arguments: &[Value], world: &World<'_>) -> Value {
-    functions::find(name).map_or(Value::Undefined, |function| (function.call)(arguments, &world.functions))
+fn call(name: &str, arguments: &[Value], context: &EvaluationContext<'_>) -> Value {
+    functions::find(name).map_or(Value::Undefined, |function| (function.call)(arguments, &context.functions))
 }
