@@ -9,7 +9,7 @@ use protocol::account::ConsistencyLevel;
 use protocol::authorization::{AccountKey, AccountKeyError, EMULATOR_KEY};
 
 use clock::Clock;
-use engine::charge::RequestUnits;
+use engine::charge::RequestUnitMode;
 use engine::disk::DataDir;
 use engine::regions::Lag;
 use server::{AuthoritySource, Bind, Limits};
@@ -40,7 +40,7 @@ pub struct EmulatorConfig {
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
     /// Whether request units are counted, and whether they run out.
-    pub request_units: RequestUnits,
+    pub request_units: RequestUnitMode,
     /// Names of the regions, as clients see them; the first one writes.
     pub regions: Vec<String>,
     /// Whether every region takes writes.
@@ -72,7 +72,7 @@ impl Default for EmulatorConfig {
             key: WELL_KNOWN_KEY.to_owned(),
             partitions: None,
             partition_bytes_max: PARTITION_BYTES_MAX,
-            request_units: RequestUnits::default(),
+            request_units: RequestUnitMode::default(),
             regions: vec!["West US".to_owned()],
             multi_write: false,
             partition_failover: false,

@@ -37,7 +37,7 @@ pub use clock;
 pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
 pub use engine;
 pub use engine::account::ContainerUsage;
-pub use engine::charge::{PartitionUsage, RequestUnits};
+pub use engine::charge::{PartitionUsage, RequestUnitMode};
 pub use engine::disk::{DataDir, Fsync, OpenError};
 pub use engine::regions;
 pub use error::{ListenerKind, StartError};

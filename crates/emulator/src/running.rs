@@ -9,8 +9,8 @@ use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
 use crate::gateway::Gateway;
 use crate::hosted::HostedAccount;
 use engine::account::operations::Operations;
-use engine::account::{self, Account, AccountSettings, ContainerUsage, growth};
-use engine::disk::{ClosesOnDrop, DataDir};
+use engine::account::{self, Account, AccountSettings, ContainerUsage, auto_split};
+use engine::disk::{CloseOnDrop, DataDir};
 use engine::regions::{Region, RegionId, Topology};
 use server::{Listeners, Server, Tls, TlsError};
 
@@ -50,7 +50,7 @@ impl Emulator {
         let hosted = HostedAccount::new(account, seed.into());
         let account = Arc::clone(&hosted.account);
         make_indexes(&account);
-        growth::resume(&account, config.clock.uptime());
+        auto_split::resume(&account, config.clock.uptime());
         hosted.sight.keep(config.requests_kept);
         let serve = |(door, region)| {
             let gateway = Gateway::new(&hosted, RegionId(region), config.clock.clone());
@@ -70,7 +70,7 @@ impl Emulator {
             operations: Operations::new(Arc::clone(&account), config.clock.clone()),
         };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
-        let kept = ClosesOnDrop(account.disk.clone());
+        let kept = CloseOnDrop(account.disk.clone());
         Ok(Running { kept, config, account, regions, control, tls, faults, _keeper: keeper })
     }
 }
@@ -78,7 +78,7 @@ impl Emulator {
 /// A running emulator. Dropping it closes everything at once.
 #[derive(Debug)]
 pub struct Running {
-    kept: ClosesOnDrop,
+    kept: CloseOnDrop,
     config: EmulatorConfig,
     account: Arc<Account>,
     regions: Vec<Server>,

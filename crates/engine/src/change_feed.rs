@@ -16,8 +16,8 @@ use crate::charge;
 use crate::items::{Change, ChangeKind, Item};
 use crate::query::Scope;
 use crate::regions::RegionId;
-use crate::store::index::{KeyRange, Space};
-use crate::store::{Partition, Reach, Replica, Schema, State};
+use crate::store::index::{IndexSpace, KeyRange};
+use crate::store::{ContainerSchema, Partition, PartitionState, PartitionView, Progress};
 
 /// Which changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +44,14 @@ pub enum FeedStart {
 /// How far a feed has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPosition {
-    pub read: Read,
+    pub progress: FeedProgress,
     /// Whose LSNs these are, where each region has its own.
     pub region: Option<RegionId>,
 }
 
 /// The LSNs up to which it has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum FeedProgress {
     /// The same everywhere: the position of one partition, also valid for its children.
     Single(Lsn),
     /// One per stretch of the ring, by where the stretch begins.
@@ -62,7 +62,7 @@ pub enum Read {
 pub struct FeedPage {
     /// The partition the changes are from.
     pub partition: Arc<Partition>,
-    pub reach: Reach,
+    pub progress: Progress,
     pub count: usize,
     pub charge: f64,
     pub position: FeedPosition,
@@ -71,15 +71,15 @@ pub struct FeedPage {
 
 /// The changes after this LSN are no longer known.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Forgotten(pub Lsn);
+pub struct ChangesNotRetained(pub Lsn);
 
 impl FeedPosition {
     /// `"42"`, or `"{epk}:42,{epk}:17"`; with `@2` behind it where the LSNs are the second region's.
     pub fn to_etag(&self) -> String {
         let mut text = String::from("\"");
-        match &self.read {
-            Read::Single(lsn) => text.push_str(&lsn.0.to_string()),
-            Read::PerRange(parts) => {
+        match &self.progress {
+            FeedProgress::Single(lsn) => text.push_str(&lsn.0.to_string()),
+            FeedProgress::PerRange(parts) => {
                 for (at, (epk, lsn)) in parts.iter().enumerate() {
                     let comma = if at == 0 { "" } else { "," };
                     write!(text, "{comma}{}:{}", epk.to_hex(), lsn.0)
@@ -101,22 +101,22 @@ impl FeedPosition {
             None => (text, None),
         };
         if !text.contains(':') {
-            let read = Read::Single(Lsn(text.parse().ok()?));
-            return Some(FeedPosition { read, region });
+            let read = FeedProgress::Single(Lsn(text.parse().ok()?));
+            return Some(FeedPosition { progress: read, region });
         }
         let parts = text.split(',').map(|part| {
             let (epk, lsn) = part.split_once(':')?;
             Some((EffectivePartitionKey::from_hex(epk).ok()?, Lsn(lsn.parse().ok()?)))
         });
-        let read = Read::PerRange(parts.collect::<Option<Vec<_>>>()?);
-        Some(FeedPosition { read, region })
+        let read = FeedProgress::PerRange(parts.collect::<Option<Vec<_>>>()?);
+        Some(FeedPosition { progress: read, region })
     }
 
     /// How far the partition that begins at `epk` has been read.
     fn at(&self, epk: &EffectivePartitionKey) -> Lsn {
-        match &self.read {
-            Read::Single(lsn) => *lsn,
-            Read::PerRange(parts) => {
+        match &self.progress {
+            FeedProgress::Single(lsn) => *lsn,
+            FeedProgress::PerRange(parts) => {
                 parts.iter().rev().find(|(start, _)| start <= epk).map_or(Lsn(0), |(_, lsn)| *lsn)
             }
         }
@@ -130,16 +130,16 @@ pub fn read_changes(
     start: &FeedStart,
     limit: usize,
     now: u64,
-) -> Result<FeedPage, Forgotten> {
+) -> Result<FeedPage, ChangesNotRetained> {
     let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> = scope
         .partitions
         .iter()
-        .map(|partition| places(start, partition, &scope.part_of(partition).0))
+        .map(|partition| places(start, partition, &scope.range_in(partition).0))
         .collect();
     let mut found = None;
     for (places, partition) in read_to.iter_mut().zip(&scope.partitions) {
-        let (within, _) = scope.part_of(partition);
-        let schema = Arc::clone(&partition.peek().schema);
+        let (within, _) = scope.range_in(partition);
+        let schema = Arc::clone(&partition.head().schema);
         let reader = Reader { within: &within, places, start, limit, now, schema };
         let state = partition.snapshot();
         let changes = match mode {
@@ -148,20 +148,20 @@ pub fn read_changes(
         };
         places.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
         let has_changes = changes.count > 0;
-        found = Some((partition, Reach { lsn: state.lsn, ..partition.reach() }, changes));
+        found = Some((partition, Progress { lsn: state.lsn, ..partition.progress() }, changes));
         if has_changes {
             break;
         }
     }
     let (partition, reach, changes) = found.expect("a stretch of the ring has an owner");
     let read = match read_to.as_slice() {
-        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => Read::Single(places[0].1),
-        _ => Read::PerRange(read_to.into_iter().flatten().collect()),
+        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => FeedProgress::Single(places[0].1),
+        _ => FeedProgress::PerRange(read_to.into_iter().flatten().collect()),
     };
-    let position = FeedPosition { read, region: None };
+    let position = FeedPosition { progress: read, region: None };
     Ok(FeedPage {
         partition: partition.partition(),
-        reach,
+        progress: reach,
         count: changes.count,
         charge: changes.charge,
         position,
@@ -171,14 +171,18 @@ pub fn read_changes(
 
 /// How far each part of what is asked for of a partition has been read: more than one part where
 /// partitions merged that were not equally far.
-fn places(start: &FeedStart, partition: &Replica, within: &EpkRange) -> Vec<(EffectivePartitionKey, Lsn)> {
+fn places(
+    start: &FeedStart,
+    partition: &PartitionView,
+    within: &EpkRange,
+) -> Vec<(EffectivePartitionKey, Lsn)> {
     let first = |lsn| (within.min.clone(), lsn);
     match start {
         FeedStart::Beginning | FeedStart::Since(_) => vec![first(Lsn(0))],
-        FeedStart::Now => vec![first(partition.peek().lsn)],
+        FeedStart::Now => vec![first(partition.head().lsn)],
         FeedStart::After(position) => {
             let mut places = vec![first(position.at(&within.min))];
-            if let Read::PerRange(parts) = &position.read {
+            if let FeedProgress::PerRange(parts) = &position.progress {
                 let inside = |epk: &EffectivePartitionKey| *epk > within.min && within.contains(epk);
                 places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
             }
@@ -203,7 +207,7 @@ struct Reader<'a> {
     start: &'a FeedStart,
     limit: usize,
     now: u64,
-    schema: Arc<Schema>,
+    schema: Arc<ContainerSchema>,
 }
 
 #[derive(Default)]
@@ -226,12 +230,12 @@ impl Reader<'_> {
         self.within.contains(epk) && place.is_none_or(|(_, read_to)| lsn > *read_to)
     }
 
-    fn latest(&self, state: &State) -> Changes {
+    fn latest(&self, state: &PartitionState) -> Changes {
         let after = self.after();
-        let mut from = Space::LSN.to_bytes().to_vec();
+        let mut from = IndexSpace::LSN.to_bytes().to_vec();
         from.extend_from_slice(&(after.0 + 1).to_be_bytes());
         let range =
-            KeyRange { from: Bound::Included(from), ..KeyRange::prefix(Space::LSN.to_bytes().to_vec()) };
+            KeyRange { from: Bound::Included(from), ..KeyRange::prefix(IndexSpace::LSN.to_bytes().to_vec()) };
         let mut changes = Changes { read_to: after, ..Changes::default() };
         let items = state.index.range(&range).filter_map(|entry| state.item(entry.ordinal()));
         for item in items {
@@ -253,10 +257,10 @@ impl Reader<'_> {
         changes
     }
 
-    fn all(&self, state: &State) -> Result<Changes, Forgotten> {
+    fn all(&self, state: &PartitionState) -> Result<Changes, ChangesNotRetained> {
         let after = self.after();
         let mut changes = Changes { read_to: after, ..Changes::default() };
-        for change in state.log.after(after).ok_or(Forgotten(after))? {
+        for change in state.log.after(after).ok_or(ChangesNotRetained(after))? {
             if changes.count >= self.limit && change.lsn > changes.read_to {
                 return Ok(changes);
             }
@@ -332,14 +336,14 @@ mod tests {
     #[test]
     fn positions_survive_as_entity_tags() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
-        let several = || Read::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]);
+        let several = || FeedProgress::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]);
         for (read, region, text) in [
-            (Read::Single(Lsn(42)), None, "\"42\""),
-            (Read::Single(Lsn(42)), Some(RegionId(0)), "\"42@1\""),
+            (FeedProgress::Single(Lsn(42)), None, "\"42\""),
+            (FeedProgress::Single(Lsn(42)), Some(RegionId(0)), "\"42@1\""),
             (several(), None, "\":1,1FFF:2\""),
             (several(), Some(RegionId(2)), "\":1,1FFF:2@3\""),
         ] {
-            let position = FeedPosition { read, region };
+            let position = FeedPosition { progress: read, region };
             assert_eq!(position.to_etag(), text);
             assert_eq!(FeedPosition::parse(text.trim_matches('"')), Some(position.clone()));
             assert_eq!(FeedPosition::parse(text), Some(position));
@@ -352,8 +356,8 @@ mod tests {
     #[test]
     fn a_child_goes_on_where_its_parent_was() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
-        let read = Read::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
-        let position = FeedPosition { read, region: None };
+        let read = FeedProgress::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
+        let position = FeedPosition { progress: read, region: None };
         assert_eq!(position.at(&epk("10")), Lsn(5));
         assert_eq!(position.at(&epk("30")), Lsn(9));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, Fsync, REQUESTS_KEPT_DEFAULT, RequestUnits, WELL_KNOWN_KEY};
+use emulator::{Bind, ConsistencyLevel, Fsync, REQUESTS_KEPT_DEFAULT, RequestUnitMode, WELL_KNOWN_KEY};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,12 +109,12 @@ pub(crate) enum Ru {
     Enforce,
 }
 
-impl From<Ru> for RequestUnits {
-    fn from(mode: Ru) -> RequestUnits {
+impl From<Ru> for RequestUnitMode {
+    fn from(mode: Ru) -> RequestUnitMode {
         match mode {
-            Ru::Off => RequestUnits::Off,
-            Ru::Account => RequestUnits::Account,
-            Ru::Enforce => RequestUnits::Enforce,
+            Ru::Off => RequestUnitMode::Off,
+            Ru::Account => RequestUnitMode::Account,
+            Ru::Enforce => RequestUnitMode::Enforce,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use emulator::RequestUnits;
+use emulator::RequestUnitMode;
 use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
 use futures::{StreamExt, stream};
 use perihelion_driver::bulk::{BulkOperation, BulkOptions, BulkResult, BulkStream, BulkSummary};
@@ -142,7 +142,7 @@ async fn each_operation_has_its_own_answer() {
 #[tokio::test]
 async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
     const RATE: f64 = 400.0;
-    let lab = Lab::start_with(|config| config.request_units = RequestUnits::Enforce).await;
+    let lab = Lab::start_with(|config| config.request_units = RequestUnitMode::Enforce).await;
     let driver = lab.driver();
     let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     let create = Operation::new(OperationKind::Create, Target::containers("d"))

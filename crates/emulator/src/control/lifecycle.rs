@@ -102,7 +102,7 @@ fn begin_removal(control: &Control, ask: &Ask) -> Answer {
     let region = listed(control, ask)?;
     let topology = control.account.regions.current();
     if topology.hub() == topology.find(region.name())? {
-        return Err(TopologyError::Writes(region.name().to_owned()).into());
+        return Err(TopologyError::IsWriteRegion(region.name().to_owned()).into());
     }
     drop(topology);
     region.drain()?;

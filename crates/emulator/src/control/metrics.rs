@@ -155,10 +155,10 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
         (
             "perihelion_partition_items",
             "Items in a partition, in the region that writes.",
-            (|partition| partition.newest().len() as f64) as fn(&engine::store::Partition) -> f64,
+            (|partition| partition.latest_head().len() as f64) as fn(&engine::store::Partition) -> f64,
         ),
         ("perihelion_partition_bytes", "Bytes of these items.", |partition| {
-            partition.newest().bytes() as f64
+            partition.latest_head().bytes() as f64
         }),
     ] {
         text.family(name, Kind::Gauge, help);

@@ -101,8 +101,8 @@ impl Control {
     /// Waits until what was just done is as safe as `--fsync` promises.
     async fn kept(&self) -> Result<(), Problem> {
         let Some(disk) = &self.account.disk else { return Ok(()) };
-        let Some(ticket) = disk.ticket() else { return Ok(()) };
-        disk.kept(ticket).await.map_err(|error| Problem::unavailable(error.to_string()))
+        let Some(ticket) = disk.pending_sync() else { return Ok(()) };
+        disk.wait_durable(ticket).await.map_err(|error| Problem::unavailable(error.to_string()))
     }
 }
 

@@ -9,7 +9,9 @@ use super::answer::json_with;
 use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use engine::account::operations::{Change, Operation, OperationError, Phase, Progression, Subject};
+use engine::account::operations::{
+    Operation, OperationError, OperationTarget, PartitionChange, Phase, ProgressionMode,
+};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -60,7 +62,7 @@ struct Split {
     #[serde(default)]
     epk: Option<String>,
     #[serde(default)]
-    progression_mode: Progression,
+    progression_mode: ProgressionMode,
     #[serde(default)]
     lock_duration_ms: Option<u64>,
 }
@@ -71,7 +73,7 @@ struct Merge {
     #[serde(alias = "ranges")]
     partition_ids: Vec<u32>,
     #[serde(default)]
-    progression_mode: Progression,
+    progression_mode: ProgressionMode,
     #[serde(default)]
     lock_duration_ms: Option<u64>,
 }
@@ -108,24 +110,24 @@ fn split(control: &Control, ask: &Ask) -> Answer {
         }
         _ => {}
     }
-    let change = Change::Split { range: range(ask)?, at: epk };
+    let change = PartitionChange::Split { range: range(ask)?, at: epk };
     begin(control, ask, change, progression_mode, lock_duration_ms)
 }
 
 fn merge(control: &Control, ask: &Ask) -> Answer {
     let Merge { partition_ids, progression_mode, lock_duration_ms } = ask.body()?;
-    begin(control, ask, Change::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
+    begin(control, ask, PartitionChange::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
 }
 
 fn begin(
     control: &Control,
     ask: &Ask,
-    change: Change,
-    progression: Progression,
+    change: PartitionChange,
+    progression: ProgressionMode,
     lock_ms: Option<u64>,
 ) -> Answer {
     let (database, container) = (ask.segment(0).to_owned(), ask.segment(1).to_owned());
-    let subject = Subject { database, container, change };
+    let subject = OperationTarget { database, container, change };
     let begun = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
     json_with(StatusCode::ACCEPTED, &shown(&begun))
 }
@@ -146,8 +148,8 @@ fn cancel(control: &Control, ask: &Ask) -> Answer {
 }
 
 fn shown(operation: &Operation) -> Shown {
-    let is_split = matches!(operation.subject.change, Change::Split { .. });
-    let made = &operation.made;
+    let is_split = matches!(operation.target.change, PartitionChange::Split { .. });
+    let made = &operation.new_ranges;
     Shown {
         operation_id: operation.id.to_string(),
         kind: if is_split { "split" } else { "merge" },
@@ -157,9 +159,9 @@ fn shown(operation: &Operation) -> Shown {
             Phase::Failed => "Failed",
         },
         phase: operation.phase,
-        database: operation.subject.database.clone(),
-        container: operation.subject.container.clone(),
-        retired: if operation.phase == Phase::Succeeded { operation.subject.ranges() } else { Vec::new() },
+        database: operation.target.database.clone(),
+        container: operation.target.container.clone(),
+        retired: if operation.phase == Phase::Succeeded { operation.target.ranges() } else { Vec::new() },
         ranges: made.clone(),
         children: if is_split { made.clone() } else { Vec::new() },
         into: made.first().copied().filter(|_| !is_split),

@@ -14,7 +14,7 @@ use super::table::Route;
 use super::topology::{ShownPartition, chosen, shown_partition};
 use super::{Answer, Ask, Control, Problem};
 use ::clock::Span;
-use engine::account::partitions::{LayoutError, PartitionsError};
+use engine::account::partitions::{LayoutError, PartitionError};
 use engine::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -155,7 +155,7 @@ fn unlock(control: &Control, ask: &Ask) -> Answer {
 
 fn hold(control: &Control, ask: &Ask, until: Duration) -> Answer {
     let range = range(ask)?;
-    control.account.hold_partition(ask.segment(0), ask.segment(1), range, until)?;
+    control.account.mark_splitting_until(ask.segment(0), ask.segment(1), range, until)?;
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 
@@ -172,15 +172,15 @@ fn fail_over(control: &Control, ask: &Ask) -> Answer {
     super::json(&json!({ "range": range, "writeRegion": region }))
 }
 
-impl From<PartitionsError> for Problem {
-    fn from(error: PartitionsError) -> Problem {
+impl From<PartitionError> for Problem {
+    fn from(error: PartitionError) -> Problem {
         let message = error.to_string();
         match error {
-            PartitionsError::Topology(error) => error.into(),
-            PartitionsError::NoContainer { .. } | PartitionsError::Layout(LayoutError::Unknown(_)) => {
+            PartitionError::Topology(error) => error.into(),
+            PartitionError::NoContainer { .. } | PartitionError::Layout(LayoutError::UnknownRange(_)) => {
                 Problem::not_found(message)
             }
-            PartitionsError::Layout(LayoutError::Indivisible(_)) => Problem::conflict(message),
+            PartitionError::Layout(LayoutError::Indivisible(_)) => Problem::conflict(message),
             _ => Problem::bad_request(message),
         }
     }

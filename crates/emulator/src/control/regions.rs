@@ -77,9 +77,9 @@ impl From<TopologyError> for Problem {
             TopologyError::Unknown { .. } => Problem::not_found(message),
             TopologyError::NothingToFailOver
             | TopologyError::NoPartitionFailover
-            | TopologyError::Writes(_)
+            | TopologyError::IsWriteRegion(_)
             | TopologyError::Removed(_) => Problem::conflict(message),
-            TopologyError::NotKept(_) => Problem::unavailable(message),
+            TopologyError::NotPersisted(_) => Problem::unavailable(message),
             _ => Problem::bad_request(message),
         }
     }

@@ -13,7 +13,7 @@ use super::table::Route;
 use super::{Answer, Ask, Control};
 use crate::sight::{Sighting, UNANSWERED};
 use ::clock::Ticks;
-use engine::catalog::Snapshot;
+use engine::catalog::CatalogSnapshot;
 use engine::regions::RegionId;
 
 pub(super) const ROUTES: &[Route] = &[Route {
@@ -137,7 +137,7 @@ pub(super) fn named_container(path: &str) -> Option<(&str, &str)> {
 }
 
 /// The database and container a request is about, by name where they exist.
-fn place(seen: &Sighting, snapshot: &Snapshot) -> (Option<String>, Option<String>) {
+fn place(seen: &Sighting, snapshot: &CatalogSnapshot) -> (Option<String>, Option<String>) {
     if let Some((database, container)) = seen.served_by().and_then(named_container) {
         return (Some(database.to_owned()), Some(container.to_owned()));
     }

@@ -69,7 +69,7 @@ impl From<SnapshotError> for Problem {
         match error {
             SnapshotError::Unknown(_) => Problem::not_found(message),
             SnapshotError::TooMany => Problem::conflict(message),
-            SnapshotError::NotKept(_) => Problem::unavailable(message),
+            SnapshotError::NotPersisted(_) => Problem::unavailable(message),
             _ => Problem::bad_request(message),
         }
     }

@@ -169,15 +169,15 @@ pub(super) fn shown_partition(
     topology: &Topology,
     uptime: Duration,
 ) -> ShownPartition {
-    let newest = partition.newest();
+    let newest = partition.latest_head();
     let lsn = lsns(partition, topology, uptime).map(|(region, lsn)| (region.to_owned(), lsn));
     ShownPartition {
         range: partition.identity.id,
         min_inclusive: partition.range.min.to_string(),
         max_exclusive: partition.range.max.to_string(),
         parents: partition.parents.clone(),
-        splitting: partition.is_held(uptime),
-        write_region: partition.home().map(|region| topology.region(region).name.clone()),
+        splitting: partition.is_splitting(uptime),
+        write_region: partition.write_region().map(|region| topology.region(region).name.clone()),
         items: newest.len(),
         bytes: newest.bytes(),
         lsn: lsn.collect(),
@@ -191,7 +191,7 @@ pub(super) fn lsns<'a>(
     uptime: Duration,
 ) -> impl Iterator<Item = (&'a str, u64)> {
     topology.regions().map(move |(id, region)| {
-        let vantage = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
-        (region.name.as_str(), partition.peek(vantage).lsn.0)
+        let vantage = topology.read_context(id, ConsistencyLevel::Eventual, uptime);
+        (region.name.as_str(), partition.head(vantage).lsn.0)
     })
 }

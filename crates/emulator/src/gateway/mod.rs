@@ -21,7 +21,7 @@ use protocol::status::{Status, SubStatus};
 
 use clock::Clock;
 use engine::account::Account;
-use engine::disk::Ticket;
+use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, Handling};
 
@@ -48,7 +48,7 @@ struct Answer {
     /// The uptime at which most regions have what was written; zero if nobody waits for them.
     quorum_at: Duration,
     /// What has to be on the disk first.
-    ticket: Option<Ticket>,
+    ticket: Option<SyncSequence>,
 }
 
 impl Answer {
@@ -142,7 +142,7 @@ impl Gateway {
     /// Holds the answer to a write until what was written is as safe as was promised.
     async fn hold(&self, mut answer: Answer, began: Duration) -> Answer {
         if let (Some(ticket), Some(disk)) = (answer.ticket.take(), &self.account.disk)
-            && let Err(error) = disk.kept(ticket).await
+            && let Err(error) = disk.wait_durable(ticket).await
         {
             return self.instead(&answer, error.into(), began);
         }
@@ -188,7 +188,7 @@ impl Gateway {
         };
         self.check_place(&topology, &operation, headers)?;
         let multi_write = topology.is_multi_write();
-        let vantage = topology.vantage(self.region, level, uptime);
+        let vantage = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
         let call = Call { account, vantage, level, principal, parts, headers, body, now, uptime };
@@ -196,9 +196,9 @@ impl Gateway {
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
             reply.ticket = match (writes, multi_write) {
-                (true, _) => disk.ticket(),
+                (true, _) => disk.pending_sync(),
                 // Whoever looks takes in what has arrived: what it saw settled has to stay settled.
-                (false, true) => disk.ticket_to_look(),
+                (false, true) => disk.pending_sync_for_read(),
                 (false, false) => None,
             };
         }

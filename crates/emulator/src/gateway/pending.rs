@@ -131,7 +131,7 @@ mod tests {
     use crate::hosted::HostedAccount;
     use clock::Clock;
     use engine::account::{Account, AccountSettings};
-    use engine::charge::RequestUnits;
+    use engine::charge::RequestUnitMode;
     use engine::regions::{Lag, Region, RegionId, Topology};
     use server::{Handler, Handling};
 
@@ -144,7 +144,7 @@ mod tests {
             topology,
             partitions: None,
             partition_bytes_max: u64::MAX,
-            request_units: RequestUnits::Off,
+            request_units: RequestUnitMode::Off,
             seed: 1,
         });
         Arc::new(Gateway::new(&HostedAccount::new(account, 1), RegionId(9), Clock::system()))

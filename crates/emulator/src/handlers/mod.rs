@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use crate::request::{Call, ContainerIds, ItemOperation, Operation, RequestHeaders};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{ContainerEntry, Refusal, Snapshot};
-use engine::store::Moment;
+use engine::catalog::{CatalogError, CatalogSnapshot, ContainerEntry};
+use engine::store::WriteContext;
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
@@ -48,8 +48,8 @@ impl ItemRequest<'_> {
     }
 
     /// When and where it writes.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment { region: self.call.vantage.region, now: self.now_seconds(), uptime: self.call.uptime }
+    pub(crate) fn moment(&self) -> WriteContext {
+        WriteContext { region: self.call.vantage.region, now: self.now_seconds(), uptime: self.call.uptime }
     }
 }
 
@@ -106,7 +106,7 @@ fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, S
 /// `_rid` that the client remembers is 400/1024.
 fn owner<'c>(
     call: &Call<'_>,
-    catalog: &'c Snapshot,
+    catalog: &'c CatalogSnapshot,
     ids: &ContainerIds<'_>,
 ) -> Result<&'c Arc<ContainerEntry>, ServiceError> {
     let container =
@@ -132,13 +132,13 @@ fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -
     }
 }
 
-impl From<Refusal> for ServiceError {
-    fn from(refusal: Refusal) -> ServiceError {
+impl From<CatalogError> for ServiceError {
+    fn from(refusal: CatalogError) -> ServiceError {
         match refusal {
-            Refusal::Missing => ServiceError::not_found(),
-            Refusal::OwnerMissing => ServiceError::owner_not_found(),
-            Refusal::Taken => ServiceError::conflict(),
-            Refusal::NotKept(error) => error.into(),
+            CatalogError::NotFound => ServiceError::not_found(),
+            CatalogError::OwnerNotFound => ServiceError::owner_not_found(),
+            CatalogError::AlreadyExists => ServiceError::conflict(),
+            CatalogError::NotPersisted(error) => error.into(),
         }
     }
 }

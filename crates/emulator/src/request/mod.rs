@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clock::Ticks;
 use engine::account::Account;
-use engine::regions::Vantage;
+use engine::regions::ReadContext;
 use http::request::Parts;
 use protocol::account::ConsistencyLevel;
 
@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
     /// The account it was sent to.
     pub(crate) account: &'a Arc<Account>,
     /// What it may see of it.
-    pub(crate) vantage: Vantage,
+    pub(crate) vantage: ReadContext,
     /// The consistency it asks for, or is given.
     pub(crate) level: ConsistencyLevel,
     /// Who sent it.

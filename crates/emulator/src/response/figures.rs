@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use engine::store::Reach;
+use engine::store::Progress;
 
 /// Room for two numbers of 64 bits and what stands between them.
 const TEXT_BYTES_MAX: usize = 48;
@@ -59,10 +59,10 @@ pub(super) fn whole(number: u64) -> HeaderValue {
 }
 
 /// The session token of one partition: `0:-1#42`, or `0:1#42#1=40#2=2` where several regions write.
-pub(super) fn session_token(range_id: u32, version: i64, reach: &Reach) -> HeaderValue {
+pub(super) fn session_token(range_id: u32, version: i64, reach: &Progress) -> HeaderValue {
     let lsn = reach.lsn.0;
-    if reach.progress.regions().next().is_some() {
-        let regions = reach.progress.regions().map(|(region, arrived)| format!("#{region}={arrived}"));
+    if reach.versions.regions().next().is_some() {
+        let regions = reach.versions.regions().map(|(region, arrived)| format!("#{region}={arrived}"));
         let text = format!("{range_id}:{version}#{lsn}{}", regions.collect::<String>());
         return HeaderValue::try_from(text).expect("digits and signs are valid in a header");
     }
@@ -150,7 +150,7 @@ mod tests {
     fn numbers_and_tokens_have_room_at_their_longest() {
         assert_eq!(whole(0), "0");
         assert_eq!(whole(u64::MAX), "18446744073709551615");
-        let reach = |lsn| Reach { lsn: Lsn(lsn), ..Reach::default() };
+        let reach = |lsn| Progress { lsn: Lsn(lsn), ..Progress::default() };
         assert_eq!(session_token(0, -1, &reach(42)), "0:-1#42");
         assert_eq!(session_token(7, 3, &reach(1)), "7:3#1");
         assert_eq!(session_token(u32::MAX, -1, &reach(u64::MAX)), "4294967295:-1#18446744073709551615");

@@ -16,8 +16,8 @@ use protocol::status::{Status, SubStatus};
 
 use super::figures;
 use crate::sight::Answerer;
-use engine::disk::Ticket;
-use engine::store::Reach;
+use engine::disk::SyncSequence;
+use engine::store::Progress;
 
 /// Room for every header of a point read and some more, so that the map's index never grows.
 const HEADERS_EXPECTED: usize = 32;
@@ -124,7 +124,7 @@ pub(crate) struct Reply {
     /// The uptime at which most regions have what was written; zero for everything else.
     pub(crate) quorum_at: Duration,
     /// What has to be on the disk before it may be sent.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) ticket: Option<SyncSequence>,
     /// Who answered, for those who count.
     pub(crate) answerer: Option<Answerer>,
 }
@@ -143,7 +143,7 @@ pub(crate) struct ServedBy<'a> {
     /// Regions that read besides the one that writes.
     pub(crate) read_regions: usize,
     /// How far the copy was that answered.
-    pub(crate) reach: &'a Reach,
+    pub(crate) reach: &'a Progress,
 }
 
 impl ServedBy<'_> {
@@ -353,11 +353,11 @@ pub(crate) fn ascii_value(text: &Bytes) -> HeaderValue {
 mod tests {
     use super::*;
 
-    fn reach() -> Reach {
-        Reach { lsn: Lsn(42), ..Reach::default() }
+    fn reach() -> Progress {
+        Progress { lsn: Lsn(42), ..Progress::default() }
     }
 
-    fn served<'a>(path: &'a Bytes, reach: &'a Reach) -> ServedBy<'a> {
+    fn served<'a>(path: &'a Bytes, reach: &'a Progress) -> ServedBy<'a> {
         ServedBy {
             content_path: path,
             alt_content_path: path,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use perihelion_emulator::HostedAccount;
-use perihelion_emulator::RequestUnits;
+use perihelion_emulator::RequestUnitMode;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::gateway::Gateway;
@@ -62,7 +62,7 @@ impl TestAccount {
             topology: topology(&[("West US", 8081)]),
             partitions: None,
             partition_bytes_max: u64::MAX,
-            request_units: RequestUnits::Account,
+            request_units: RequestUnitMode::Account,
             seed: 1,
         }
     }

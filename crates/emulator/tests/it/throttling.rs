@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perihelion_emulator::regions::RegionId;
-use perihelion_emulator::{ConsistencyLevel, RequestUnits};
+use perihelion_emulator::{ConsistencyLevel, RequestUnitMode};
 use serde_json::{Value, json};
 
 use crate::live::{Account, Answer};
@@ -13,7 +13,7 @@ pub(crate) const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
 const KEY: &str = "x-ms-documentdb-partitionkey";
 
 /// An account in this mode with a database `d`, which has throughput if `database` says so.
-pub(crate) async fn account(mode: RequestUnits, database: &[(&str, &str)]) -> Account {
+pub(crate) async fn account(mode: RequestUnitMode, database: &[(&str, &str)]) -> Account {
     let account = Account::with(|config| config.request_units = mode).await;
     account.post("/dbs", database, json!({"id": "d"})).await.expect(201);
     account
@@ -28,7 +28,7 @@ pub(crate) async fn add_container(account: &Account, name: &str, throughput: &[(
 
 /// A container `c` with 400 RU/s whose requests are throttled beyond that.
 pub(crate) async fn enforced() -> Account {
-    let account = account(RequestUnits::Enforce, &[]).await;
+    let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(MANUAL, "400")]).await;
     account
 }
@@ -174,7 +174,7 @@ async fn a_list_of_operations_is_cut_off_where_the_budget_ends() {
 
 #[tokio::test]
 async fn a_hot_partition_throttles_alone() {
-    let account = account(RequestUnits::Enforce, &[]).await;
+    let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(MANUAL, "20000")]).await;
     let ranges = account.get("/dbs/d/colls/c/pkranges", &[]).await.body["_count"].clone();
     assert_eq!(ranges, 2, "10,000 RU/s each");
@@ -212,7 +212,7 @@ async fn a_hot_partition_throttles_alone() {
 
 #[tokio::test]
 async fn containers_compete_for_the_throughput_of_their_database() {
-    let account = account(RequestUnits::Enforce, &[(MANUAL, "400")]).await;
+    let account = account(RequestUnitMode::Enforce, &[(MANUAL, "400")]).await;
     add_container(&account, "c", &[]).await;
     add_container(&account, "other", &[]).await;
     add_container(&account, "own", &[(MANUAL, "400")]).await;
@@ -226,7 +226,7 @@ async fn containers_compete_for_the_throughput_of_their_database() {
 
 #[tokio::test]
 async fn autoscale_is_limited_by_its_maximum() {
-    let account = account(RequestUnits::Enforce, &[]).await;
+    let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":1000}"#)]).await;
     let (spent, _) = exhaust(&account, "c", "a").await;
     assert_about(spent, 1_000.0);
@@ -316,7 +316,7 @@ async fn a_split_divides_the_throughput() {
 #[tokio::test]
 async fn each_region_has_the_whole_throughput() {
     let account = Account::with(|config| {
-        config.request_units = RequestUnits::Enforce;
+        config.request_units = RequestUnitMode::Enforce;
         config.regions = vec!["West US".to_owned(), "East US".to_owned()];
     })
     .await;
@@ -330,7 +330,7 @@ async fn each_region_has_the_whole_throughput() {
 
 #[tokio::test]
 async fn nobody_is_throttled_unless_asked_to() {
-    for mode in [RequestUnits::Off, RequestUnits::Account] {
+    for mode in [RequestUnitMode::Off, RequestUnitMode::Account] {
         let account = account(mode, &[]).await;
         add_container(&account, "c", &[(MANUAL, "400")]).await;
         let large = "x".repeat(1_500 * 1024);
@@ -339,12 +339,12 @@ async fn nobody_is_throttled_unless_asked_to() {
             assert!(charge(&answer.expect(201)) > 400.0, "stated all the same");
         }
     }
-    assert_eq!(RequestUnits::default(), RequestUnits::Account);
+    assert_eq!(RequestUnitMode::default(), RequestUnitMode::Account);
 }
 
 #[tokio::test]
 async fn what_was_spent_is_known_by_partition_and_region() {
-    let account = account(RequestUnits::Enforce, &[]).await;
+    let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":2000}"#)]).await;
     let (spent, _) = exhaust(&account, "c", "a").await;
     account.advance(1);
@@ -362,7 +362,7 @@ async fn what_was_spent_is_known_by_partition_and_region() {
 
 #[tokio::test]
 async fn what_is_off_is_not_counted() {
-    for (mode, expected) in [(RequestUnits::Off, 0), (RequestUnits::Account, 1)] {
+    for (mode, expected) in [(RequestUnitMode::Off, 0), (RequestUnitMode::Account, 1)] {
         let account = account(mode, &[]).await;
         add_container(&account, "c", &[]).await;
         write(&account, "c", "a", &[]).await.expect(201);

@@ -1,11 +1,11 @@
 //! The account itself: its name, key, regions and resources, and what an operator may do to it.
 
-mod funding;
-pub mod growth;
+pub mod auto_split;
 pub mod operations;
 pub mod partitions;
 mod regions;
 pub mod snapshots;
+mod throughput_source;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use protocol::authorization::AccountKey;
 
 use crate::catalog::Catalog;
-use crate::charge::RequestUnits;
+use crate::charge::RequestUnitMode;
 use crate::disk::{DataDir, Disk, OpenError};
 use crate::regions::{Regions, Topology};
 use crate::store::Place;
-use growth::Growth;
-use snapshots::Snapshots;
+use auto_split::PendingOffers;
+use snapshots::AccountSnapshots;
 
-pub use funding::{ContainerUsage, Funding, Purse, usage};
+pub use throughput_source::{ContainerUsage, ThroughputSource, TokenBucketsRef, usage};
 
 /// Everything the handlers of one account share. One per emulator, whatever the number of regions.
 #[derive(Debug)]
@@ -37,13 +37,13 @@ pub struct Account {
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
     /// What becomes of the request units that operations cost.
-    pub request_units: RequestUnits,
+    pub request_units: RequestUnitMode,
     /// Databases, containers, users, permissions, offers.
     pub catalog: Catalog,
     /// Which offers are not yet carried out.
-    pub growth: Growth,
+    pub pending_offers: PendingOffers,
     /// Copies of all that, to come back to.
-    pub snapshots: Snapshots,
+    pub snapshots: AccountSnapshots,
     /// Where it is kept, if anywhere.
     pub disk: Option<Arc<Disk>>,
 }
@@ -60,7 +60,7 @@ pub struct AccountSettings {
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
     /// What becomes of the request units that operations cost.
-    pub request_units: RequestUnits,
+    pub request_units: RequestUnitMode,
     /// A draw that resource ids start from, so that a client which outlives one process does not
     /// mistake the resources of the next for those it knew.
     pub seed: u32,
@@ -73,7 +73,7 @@ impl Account {
             settings;
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
-        let (growth, snapshots) = (Growth::default(), Snapshots::default());
+        let (growth, snapshots) = (PendingOffers::default(), AccountSnapshots::default());
         Account {
             name,
             key,
@@ -82,7 +82,7 @@ impl Account {
             partition_bytes_max,
             request_units,
             catalog,
-            growth,
+            pending_offers: growth,
             snapshots,
             disk: None,
         }

@@ -13,7 +13,7 @@ pub use crate::store::LayoutError;
 
 /// Why partitions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PartitionsError {
+pub enum PartitionError {
     /// No such container.
     #[error("there is no container '{container}' in a database '{database}'")]
     NoContainer {
@@ -30,7 +30,7 @@ pub enum PartitionsError {
     Topology(#[from] TopologyError),
     /// Not a place on the ring.
     #[error("'{0}' is no effective partition key: expected hexadecimal digits")]
-    BadPosition(String),
+    InvalidEpk(String),
 }
 
 impl Account {
@@ -43,7 +43,7 @@ impl Account {
         range: u32,
         at: Option<&str>,
         uptime: Duration,
-    ) -> Result<[u32; 2], PartitionsError> {
+    ) -> Result<[u32; 2], PartitionError> {
         let at = at.map(position).transpose()?;
         Ok(self.container_store(database, container)?.split(range, at.as_ref(), uptime)?)
     }
@@ -55,7 +55,7 @@ impl Account {
         container: &str,
         ranges: &[u32],
         uptime: Duration,
-    ) -> Result<u32, PartitionsError> {
+    ) -> Result<u32, PartitionError> {
         Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
     }
 
@@ -67,22 +67,22 @@ impl Account {
         container: &str,
         range: u32,
         splitting: bool,
-    ) -> Result<(), PartitionsError> {
+    ) -> Result<(), PartitionError> {
         let until = if splitting { Duration::MAX } else { Duration::ZERO };
-        self.hold_partition(database, container, range, until)
+        self.mark_splitting_until(database, container, range, until)
     }
 
     /// The same until an uptime, at which they are let in again whatever happens.
-    pub fn hold_partition(
+    pub fn mark_splitting_until(
         &self,
         database: &str,
         container: &str,
         range: u32,
         until: Duration,
-    ) -> Result<(), PartitionsError> {
+    ) -> Result<(), PartitionError> {
         let store = self.container_store(database, container)?;
-        let partition = store.partition_numbered(range).ok_or(LayoutError::Unknown(range))?;
-        partition.hold_until(until);
+        let partition = store.partition_numbered(range).ok_or(LayoutError::UnknownRange(range))?;
+        partition.mark_splitting_until(until);
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Account {
         container: &str,
         range: u32,
         region: &str,
-    ) -> Result<(), PartitionsError> {
+    ) -> Result<(), PartitionError> {
         let topology = self.regions.current();
         let region = topology.find(region)?;
         if !topology.has_partition_failover() {
@@ -115,7 +115,7 @@ impl Account {
         container: &str,
         range: u32,
         at: Option<&str>,
-    ) -> Result<(), PartitionsError> {
+    ) -> Result<(), PartitionError> {
         let at = at.map(position).transpose()?;
         Ok(self.container_store(database, container)?.check_split(range, at.as_ref())?)
     }
@@ -126,13 +126,13 @@ impl Account {
         database: &str,
         container: &str,
         ranges: &[u32],
-    ) -> Result<(), PartitionsError> {
+    ) -> Result<(), PartitionError> {
         Ok(self.container_store(database, container)?.check_merge(ranges)?)
     }
 
-    fn container_store(&self, database: &str, container: &str) -> Result<Arc<Container>, PartitionsError> {
+    fn container_store(&self, database: &str, container: &str) -> Result<Arc<Container>, PartitionError> {
         let snapshot = self.catalog.snapshot();
-        let found = snapshot.container(database, container).map_err(|_| PartitionsError::NoContainer {
+        let found = snapshot.container(database, container).map_err(|_| PartitionError::NoContainer {
             database: database.to_owned(),
             container: container.to_owned(),
         })?;
@@ -140,6 +140,6 @@ impl Account {
     }
 }
 
-fn position(hex: &str) -> Result<EffectivePartitionKey, PartitionsError> {
-    EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionsError::BadPosition(hex.to_owned()))
+fn position(hex: &str) -> Result<EffectivePartitionKey, PartitionError> {
+    EffectivePartitionKey::from_hex(hex).map_err(|_| PartitionError::InvalidEpk(hex.to_owned()))
 }

@@ -80,7 +80,7 @@ impl Account {
         let (old, new) = self.regions.update(|topology| {
             let old = topology.hub();
             change(topology)?;
-            topology.set_moves(topology.moves() + 1);
+            topology.set_failover_count(topology.failover_count() + 1);
             Ok::<_, TopologyError>((old, topology.hub()))
         })?;
         self.each_container(|container| {

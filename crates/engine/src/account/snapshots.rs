@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::Account;
 use crate::catalog;
 use crate::disk::DiskError;
-use crate::store::SavedContainer;
+use crate::store::ContainerSnapshot;
 use clock::Ticks;
 
 /// Copies kept at the most: each keeps memory from being freed.
@@ -33,17 +33,17 @@ pub enum SnapshotError {
     TooMany,
     /// It could not be written down, and was not done.
     #[error("{0}")]
-    NotKept(String),
+    NotPersisted(String),
     /// Not a name.
     #[error(
         "a snapshot's name has 1 to {NAME_LENGTH_MAX} characters, none of them '/' or a control character"
     )]
-    BadName,
+    InvalidName,
 }
 
 impl From<DiskError> for SnapshotError {
     fn from(error: DiskError) -> SnapshotError {
-        SnapshotError::NotKept(match error {
+        SnapshotError::NotPersisted(match error {
             DiskError::TooLarge(bytes) => format!(
                 "The snapshot was not restored: {bytes} bytes of the account are other than they were, more \
                  than can be written down as one. Start without --data-dir, or delete what is large first."
@@ -68,35 +68,35 @@ pub struct SnapshotSummary {
 
 /// The copies of one account.
 #[derive(Default)]
-pub struct Snapshots(Mutex<BTreeMap<String, Arc<Saved>>>);
+pub struct AccountSnapshots(Mutex<BTreeMap<String, Arc<AccountSnapshot>>>);
 
-impl std::fmt::Debug for Snapshots {
+impl std::fmt::Debug for AccountSnapshots {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.lock().keys()).finish()
     }
 }
 
 /// One copy.
-pub struct Saved {
+pub struct AccountSnapshot {
     taken_at: Ticks,
-    catalog: Arc<catalog::Snapshot>,
-    containers: HashMap<ContainerRid, SavedContainer>,
+    catalog: Arc<catalog::CatalogSnapshot>,
+    containers: HashMap<ContainerRid, ContainerSnapshot>,
 }
 
-impl Saved {
+impl AccountSnapshot {
     /// A container as it was.
-    pub fn container(&self, rid: ContainerRid) -> Option<&SavedContainer> {
+    pub fn container(&self, rid: ContainerRid) -> Option<&ContainerSnapshot> {
         self.containers.get(&rid)
     }
 }
 
-impl Snapshots {
+impl AccountSnapshots {
     /// The copy under this name.
-    pub fn get(&self, name: &str) -> Result<Arc<Saved>, SnapshotError> {
+    pub fn get(&self, name: &str) -> Result<Arc<AccountSnapshot>, SnapshotError> {
         self.lock().get(name).cloned().ok_or_else(|| SnapshotError::Unknown(name.to_owned()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Saved>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AccountSnapshot>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,14 +107,14 @@ impl Account {
         let length = name.chars().count();
         if !(1..=NAME_LENGTH_MAX).contains(&length) || name.contains(['/']) || name.contains(char::is_control)
         {
-            return Err(SnapshotError::BadName);
+            return Err(SnapshotError::InvalidName);
         }
         let (catalog, containers) = self.catalog.save()?;
         let mut snapshots = self.snapshots.lock();
         if snapshots.len() >= SNAPSHOTS_MAX && !snapshots.contains_key(name) {
             return Err(SnapshotError::TooMany);
         }
-        snapshots.insert(name.to_owned(), Arc::new(Saved { taken_at: now, catalog, containers }));
+        snapshots.insert(name.to_owned(), Arc::new(AccountSnapshot { taken_at: now, catalog, containers }));
         Ok(())
     }
 
@@ -138,11 +138,11 @@ impl Account {
 
     /// The copies there are, by name.
     pub fn list_snapshots(&self) -> Vec<SnapshotSummary> {
-        let summary = |(name, saved): (&String, &Arc<Saved>)| SnapshotSummary {
+        let summary = |(name, saved): (&String, &Arc<AccountSnapshot>)| SnapshotSummary {
             name: name.clone(),
             taken_at: saved.taken_at,
             containers: saved.containers.len(),
-            items: saved.containers.values().map(SavedContainer::items).sum(),
+            items: saved.containers.values().map(ContainerSnapshot::items).sum(),
         };
         self.snapshots.lock().iter().map(summary).collect()
     }

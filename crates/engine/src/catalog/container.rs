@@ -11,7 +11,7 @@ use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
 use super::identity::Allocator;
-use super::{Catalog, OfferEntry, Refusal, Snapshot, to_bytes};
+use super::{Catalog, CatalogError, CatalogSnapshot, OfferEntry, to_bytes};
 use crate::regions::Regions;
 use crate::store::{self, Partitioning};
 use clock::Ticks;
@@ -60,11 +60,11 @@ impl Catalog {
         &self,
         new: NewContainer<'_>,
         now: Ticks,
-    ) -> Result<Arc<ContainerEntry>, Refusal> {
+    ) -> Result<Arc<ContainerEntry>, CatalogError> {
         self.update(|snapshot, allocator| {
             let mut database = snapshot.database_to_change(new.database)?;
             if database.has_container_named(&new.properties.id) {
-                return Err(Refusal::Taken);
+                return Err(CatalogError::AlreadyExists);
             }
             let rid = ContainerRid { database: database.rid, container: allocator.in_database() };
             let system = allocator.born(rid, rid.self_link(), now);
@@ -96,16 +96,16 @@ impl Catalog {
     /// Gives a container new properties; its `_rid` and its items stay.
     ///
     /// `decide` sees the container as it is now and says what it should become.
-    pub fn replace_container<E: From<Refusal>>(
+    pub fn replace_container<E: From<CatalogError>>(
         &self,
         database: &str,
         container: &str,
         now: Ticks,
         decide: impl FnOnce(&ContainerEntry) -> Result<ContainerProperties, E>,
     ) -> Result<Arc<ContainerEntry>, E> {
-        let replace = |snapshot: &mut Snapshot, allocator: &mut Allocator| {
+        let replace = |snapshot: &mut CatalogSnapshot, allocator: &mut Allocator| {
             let mut database = snapshot.database_to_change(database)?;
-            let old = database.container(container).ok_or(Refusal::Missing)?;
+            let old = database.container(container).ok_or(CatalogError::NotFound)?;
             let properties = Arc::new(decide(old)?);
             let system = allocator.changed(&old.system, now);
             let entry = Arc::new(ContainerEntry {
@@ -124,7 +124,7 @@ impl Catalog {
     /// Removes a container and its items.
     ///
     /// `permit` sees the container as it is now and may refuse.
-    pub fn delete_container<E: From<Refusal>>(
+    pub fn delete_container<E: From<CatalogError>>(
         &self,
         database: &str,
         container: &str,
@@ -132,7 +132,7 @@ impl Catalog {
     ) -> Result<Arc<ContainerEntry>, E> {
         self.update(|snapshot, _| {
             let mut database = snapshot.database_to_change(database)?;
-            let entry = Arc::clone(database.container(container).ok_or(Refusal::Missing)?);
+            let entry = Arc::clone(database.container(container).ok_or(CatalogError::NotFound)?);
             permit(&entry)?;
             database.remove_container(&entry);
             snapshot.put_database(Arc::new(database));

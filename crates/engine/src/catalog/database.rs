@@ -14,8 +14,8 @@ use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
 use super::snapshot::{as_rid, beyond};
-use super::{ByName, Catalog, ContainerEntry, OfferEntry, Refusal, UserEntry, to_bytes};
-use crate::charge::Pools;
+use super::{ByName, Catalog, CatalogError, ContainerEntry, OfferEntry, UserEntry, to_bytes};
+use crate::charge::SharedTokenBuckets;
 use clock::Ticks;
 
 /// A database as the catalog knows it.
@@ -32,7 +32,7 @@ pub struct DatabaseEntry {
     /// Throughput that its containers share, if it has any.
     pub offer: Option<OfferRid>,
     /// What its containers may spend together.
-    pub(crate) pools: Arc<Pools>,
+    pub(crate) pools: Arc<SharedTokenBuckets>,
     containers_by_name: ByName<Arc<ContainerEntry>>,
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
     users_by_name: ByName<Arc<UserEntry>>,
@@ -122,10 +122,10 @@ impl Catalog {
         id: &str,
         throughput: Option<Throughput>,
         now: Ticks,
-    ) -> Result<Arc<DatabaseEntry>, Refusal> {
+    ) -> Result<Arc<DatabaseEntry>, CatalogError> {
         self.update(|snapshot, allocator| {
             if snapshot.has_database_named(id) {
-                return Err(Refusal::Taken);
+                return Err(CatalogError::AlreadyExists);
             }
             let rid = DatabaseRid(allocator.database());
             let system = allocator.born(rid, rid.self_link(), now);
@@ -143,13 +143,13 @@ impl Catalog {
     /// Removes a database and everything in it.
     ///
     /// `permit` sees the database as it is now and may refuse.
-    pub fn delete_database<E: From<Refusal>>(
+    pub fn delete_database<E: From<CatalogError>>(
         &self,
         id: &str,
         permit: impl FnOnce(&DatabaseEntry) -> Result<(), E>,
     ) -> Result<Arc<DatabaseEntry>, E> {
         self.update(|snapshot, _| {
-            let entry = Arc::clone(snapshot.database(id).ok_or(Refusal::Missing)?);
+            let entry = Arc::clone(snapshot.database(id).ok_or(CatalogError::NotFound)?);
             permit(&entry)?;
             snapshot.remove_database(&entry);
             Ok(entry)

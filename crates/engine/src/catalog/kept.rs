@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::identity::Allocator;
 use super::user::{PermissionEntry, UserEntry};
-use super::{Catalog, ContainerEntry, DatabaseEntry, OfferEntry, Snapshot, to_bytes};
+use super::{Catalog, CatalogSnapshot, ContainerEntry, DatabaseEntry, OfferEntry, to_bytes};
 use crate::disk::{
     Batch, CatalogKey, ItemsRead, KeptLayout, Malformed, OpenError, Opened, Reader, Space, put_bytes,
     put_number,
@@ -29,7 +29,7 @@ use crate::disk::{
 use crate::store::{self, Place};
 
 /// What leads from one snapshot to the next, to be written down as one.
-pub(super) fn difference(old: &Snapshot, new: &Snapshot, allocator: &Allocator) -> Batch {
+pub(super) fn difference(old: &CatalogSnapshot, new: &CatalogSnapshot, allocator: &Allocator) -> Batch {
     let mut batch = Batch::new(1024);
     each_difference(
         (old.databases_after(None), new.databases_after(None)),
@@ -203,7 +203,7 @@ impl Catalog {
 
 fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Malformed> {
     let Opened { catalog, mut containers } = opened;
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = CatalogSnapshot::default();
     let mut allocator = Allocator::new(first_rid);
     let layouts: HashMap<ContainerRid, &Bytes> = catalog
         .iter()
@@ -276,7 +276,10 @@ fn restore(place: &Place, opened: Opened, first_rid: u32) -> Result<Catalog, Mal
     })
 }
 
-fn owner(snapshot: &Snapshot, rid: protocol::resource_id::DatabaseRid) -> Result<DatabaseEntry, Malformed> {
+fn owner(
+    snapshot: &CatalogSnapshot,
+    rid: protocol::resource_id::DatabaseRid,
+) -> Result<DatabaseEntry, Malformed> {
     snapshot.database_to_change(&rid.to_string()).map_err(|_| Malformed)
 }
 

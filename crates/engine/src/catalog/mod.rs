@@ -1,6 +1,6 @@
 //! What the account contains: databases, containers, users, permissions, offers.
 //!
-//! In: named changes, one at a time. Out: immutable [`Snapshot`]s. A lookup takes the current
+//! In: named changes, one at a time. Out: immutable [`CatalogSnapshot`]s. A lookup takes the current
 //! snapshot, locks nothing and allocates nothing; a change builds the next one from it under the
 //! one writer lock and swaps it in. Maps are persistent, so a change costs the logarithm of what is
 //! there, and a thousand containers cost no more to add to than ten. Items are not here: a
@@ -30,11 +30,11 @@ use smol_str::SmolStr;
 pub use container::{ContainerEntry, NewContainer};
 pub use database::DatabaseEntry;
 pub use offer::OfferEntry;
-pub use snapshot::Snapshot;
+pub use snapshot::CatalogSnapshot;
 pub use user::{PermissionEntry, UserAddress, UserEntry};
 
 use crate::disk::{Disk, DiskError};
-use crate::store::{Held, Restoring, SavedContainer};
+use crate::store::{ContainerSnapshot, Held, Restoring};
 use identity::Allocator;
 
 /// Resources by their names: what every request asks for twice, once for each level of its path.
@@ -43,7 +43,7 @@ type ByName<V> = GenericHashMap<SmolStr, V, foldhash::fast::RandomState, Default
 /// The account's resources.
 #[derive(Debug)]
 pub struct Catalog {
-    current: ArcSwap<Snapshot>,
+    current: ArcSwap<CatalogSnapshot>,
     writer: Mutex<Allocator>,
     /// Where changes are kept, if anywhere.
     disk: Option<Arc<Disk>>,
@@ -51,15 +51,15 @@ pub struct Catalog {
 
 /// Why a change was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CatalogError {
     /// The resource to change is not there.
-    Missing,
+    NotFound,
     /// The resource it would be in is not there.
-    OwnerMissing,
+    OwnerNotFound,
     /// The id is taken.
-    Taken,
+    AlreadyExists,
     /// It could not be written down.
-    NotKept(DiskError),
+    NotPersisted(DiskError),
 }
 
 impl Catalog {
@@ -67,19 +67,21 @@ impl Catalog {
     /// that remembers an earlier process from mistaking a new container for an old one.
     pub fn new(first_rid: u32) -> Catalog {
         Catalog {
-            current: ArcSwap::from_pointee(Snapshot::default()),
+            current: ArcSwap::from_pointee(CatalogSnapshot::default()),
             writer: Mutex::new(Allocator::new(first_rid)),
             disk: None,
         }
     }
 
     /// What is there now. Never waits.
-    pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
+    pub fn snapshot(&self) -> Guard<Arc<CatalogSnapshot>> {
         self.current.load()
     }
 
     /// Everything as it is now, and what is in each container. Costs the same whatever they hold.
-    pub(crate) fn save(&self) -> Result<(Arc<Snapshot>, HashMap<ContainerRid, SavedContainer>), DiskError> {
+    pub(crate) fn save(
+        &self,
+    ) -> Result<(Arc<CatalogSnapshot>, HashMap<ContainerRid, ContainerSnapshot>), DiskError> {
         // No container gets other rules meanwhile.
         let _turn = self.lock();
         let snapshot = self.current.load_full();
@@ -93,8 +95,8 @@ impl Catalog {
     /// it has to be written down, and nothing that grows with the items elsewhere.
     pub(crate) fn restore<'a>(
         &self,
-        snapshot: &'a Arc<Snapshot>,
-        saved: impl Fn(ContainerRid) -> Option<&'a SavedContainer>,
+        snapshot: &'a Arc<CatalogSnapshot>,
+        saved: impl Fn(ContainerRid) -> Option<&'a ContainerSnapshot>,
     ) -> Result<(), DiskError> {
         let allocator = self.lock();
         let current = self.current.load_full();
@@ -119,25 +121,25 @@ impl Catalog {
     }
 
     /// Applies `change` to the newest snapshot and publishes the result, unless it is refused.
-    fn update<T, E: From<Refusal>>(
+    fn update<T, E: From<CatalogError>>(
         &self,
-        change: impl FnOnce(&mut Snapshot, &mut Allocator) -> Result<T, E>,
+        change: impl FnOnce(&mut CatalogSnapshot, &mut Allocator) -> Result<T, E>,
     ) -> Result<T, E> {
         self.update_and(change, |_| {})
     }
 
     /// The same; what cannot be taken back is left to `finish`, when nothing can go wrong any more.
-    fn update_and<T, E: From<Refusal>>(
+    fn update_and<T, E: From<CatalogError>>(
         &self,
-        change: impl FnOnce(&mut Snapshot, &mut Allocator) -> Result<T, E>,
+        change: impl FnOnce(&mut CatalogSnapshot, &mut Allocator) -> Result<T, E>,
         finish: impl FnOnce(&T),
     ) -> Result<T, E> {
         let mut allocator = self.lock();
         let current = self.current.load();
-        let mut next = Snapshot::clone(&current);
+        let mut next = CatalogSnapshot::clone(&current);
         let outcome = change(&mut next, &mut allocator)?;
         if let Some(disk) = &self.disk {
-            disk.append(kept::difference(&current, &next, &allocator)).map_err(Refusal::NotKept)?;
+            disk.append(kept::difference(&current, &next, &allocator)).map_err(CatalogError::NotPersisted)?;
         }
         finish(&outcome);
         self.current.store(Arc::new(next));

@@ -10,7 +10,7 @@ use protocol::resource_id::OfferRid;
 use protocol::throughput::{Offer, OfferContent, Throughput};
 
 use super::identity::Allocator;
-use super::{Catalog, Refusal, to_bytes};
+use super::{Catalog, CatalogError, to_bytes};
 use clock::Ticks;
 
 /// An offer as the catalog knows it.
@@ -45,14 +45,14 @@ impl Catalog {
     /// Changes an offer's throughput.
     ///
     /// `decide` sees the offer as it is now and says what it should become.
-    pub fn replace_offer<E: From<Refusal>>(
+    pub fn replace_offer<E: From<CatalogError>>(
         &self,
         rid: OfferRid,
         now: Ticks,
         decide: impl FnOnce(&OfferEntry) -> Result<Throughput, E>,
     ) -> Result<Arc<OfferEntry>, E> {
         self.update(|snapshot, allocator| {
-            let old = snapshot.offer(rid).ok_or(Refusal::Missing)?;
+            let old = snapshot.offer(rid).ok_or(CatalogError::NotFound)?;
             let throughput = decide(old)?;
             let mut offer = Offer {
                 content: OfferContent::new(&throughput),

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use protocol::resource_id::{DatabaseRid, OfferRid};
 
-use super::{ByName, ContainerEntry, DatabaseEntry, OfferEntry, Refusal, UserAddress, UserEntry};
+use super::{ByName, CatalogError, ContainerEntry, DatabaseEntry, OfferEntry, UserAddress, UserEntry};
 
 /// The account's resources at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct CatalogSnapshot {
     databases_by_name: ByName<Arc<DatabaseEntry>>,
     databases: OrdMap<DatabaseRid, Arc<DatabaseEntry>>,
     offers: OrdMap<OfferRid, Arc<OfferEntry>>,
 }
 
-impl Snapshot {
+impl CatalogSnapshot {
     /// A database by name or `_rid`. Constant time.
     pub fn database(&self, id: &str) -> Option<&Arc<DatabaseEntry>> {
         let by_rid = as_rid(id).and_then(|rid: DatabaseRid| self.databases.get(&rid));
@@ -33,15 +33,15 @@ impl Snapshot {
     }
 
     /// A container by name or `_rid`, in a database by name or `_rid`. Constant time.
-    pub fn container(&self, database: &str, container: &str) -> Result<&Arc<ContainerEntry>, Refusal> {
-        let database = self.database(database).ok_or(Refusal::OwnerMissing)?;
-        database.container(container).ok_or(Refusal::Missing)
+    pub fn container(&self, database: &str, container: &str) -> Result<&Arc<ContainerEntry>, CatalogError> {
+        let database = self.database(database).ok_or(CatalogError::OwnerNotFound)?;
+        database.container(container).ok_or(CatalogError::NotFound)
     }
 
     /// A user of a database. Constant time.
-    pub fn user(&self, address: UserAddress<'_>) -> Result<&Arc<UserEntry>, Refusal> {
-        let database = self.database(address.database).ok_or(Refusal::OwnerMissing)?;
-        database.user(address.user).ok_or(Refusal::Missing)
+    pub fn user(&self, address: UserAddress<'_>) -> Result<&Arc<UserEntry>, CatalogError> {
+        let database = self.database(address.database).ok_or(CatalogError::OwnerNotFound)?;
+        database.user(address.user).ok_or(CatalogError::NotFound)
     }
 
     /// Whether a database has this name, which is not the same as being found under it.
@@ -70,8 +70,8 @@ impl Snapshot {
     }
 
     /// A copy of a database for a change inside it; everything big in the copy is shared.
-    pub(super) fn database_to_change(&self, id: &str) -> Result<DatabaseEntry, Refusal> {
-        self.database(id).map(|entry| DatabaseEntry::clone(entry)).ok_or(Refusal::OwnerMissing)
+    pub(super) fn database_to_change(&self, id: &str) -> Result<DatabaseEntry, CatalogError> {
+        self.database(id).map(|entry| DatabaseEntry::clone(entry)).ok_or(CatalogError::OwnerNotFound)
     }
 
     pub(super) fn put_database(&mut self, entry: Arc<DatabaseEntry>) {

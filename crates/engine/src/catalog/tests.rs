@@ -19,7 +19,7 @@ fn container<'a>(database: &'a str, id: &str) -> NewContainer<'a> {
         properties: ContainerProperties::new(id, key),
         throughput: Some(Throughput::Manual(400)),
         partitions: Partitioning::of(1),
-        regions: Regions::alone(),
+        regions: Regions::single_region(),
     }
 }
 
@@ -29,10 +29,10 @@ fn a_snapshot_stays_what_it_was_when_it_was_taken() {
     catalog.create_database("d", None, NOW).unwrap();
     let before = catalog.snapshot();
     catalog.create_container(container("d", "c"), NOW).unwrap();
-    assert_eq!(before.container("d", "c").err(), Some(Refusal::Missing));
+    assert_eq!(before.container("d", "c").err(), Some(CatalogError::NotFound));
     assert!(catalog.snapshot().container("d", "c").is_ok());
-    catalog.delete_database("d", |_| Ok::<_, Refusal>(())).unwrap();
-    assert_eq!(catalog.snapshot().container("d", "c").err(), Some(Refusal::OwnerMissing));
+    catalog.delete_database("d", |_| Ok::<_, CatalogError>(())).unwrap();
+    assert_eq!(catalog.snapshot().container("d", "c").err(), Some(CatalogError::OwnerNotFound));
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn a_change_that_is_refused_changes_nothing() {
     catalog.create_database("d", None, NOW).unwrap();
     catalog.create_container(container("d", "c"), NOW).unwrap();
     let before = Arc::clone(&catalog.snapshot());
-    assert_eq!(catalog.create_database("d", None, NOW).err(), Some(Refusal::Taken));
-    assert_eq!(catalog.create_container(container("d", "c"), NOW).err(), Some(Refusal::Taken));
-    assert_eq!(catalog.create_container(container("x", "c"), NOW).err(), Some(Refusal::OwnerMissing));
-    let refused = catalog.delete_container("d", "c", |_| Err::<(), _>(Refusal::Taken));
-    assert_eq!(refused.err(), Some(Refusal::Taken));
+    assert_eq!(catalog.create_database("d", None, NOW).err(), Some(CatalogError::AlreadyExists));
+    assert_eq!(catalog.create_container(container("d", "c"), NOW).err(), Some(CatalogError::AlreadyExists));
+    assert_eq!(catalog.create_container(container("x", "c"), NOW).err(), Some(CatalogError::OwnerNotFound));
+    let refused = catalog.delete_container("d", "c", |_| Err::<(), _>(CatalogError::AlreadyExists));
+    assert_eq!(refused.err(), Some(CatalogError::AlreadyExists));
     assert!(Arc::ptr_eq(&before, &catalog.snapshot()), "nothing was published");
 }
 
@@ -97,7 +97,7 @@ fn a_replaced_container_keeps_its_id_and_its_items() {
     let old = catalog.create_container(container("d", "c"), NOW).unwrap();
     let new = catalog
         .replace_container("d", "c", NOW, |current| {
-            Ok::<_, Refusal>(ContainerProperties {
+            Ok::<_, CatalogError>(ContainerProperties {
                 default_ttl: Some(5),
                 ..ContainerProperties::clone(&current.properties)
             })

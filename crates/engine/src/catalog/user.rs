@@ -12,8 +12,8 @@ use protocol::resource_id::{PermissionRid, UserRid};
 use protocol::user::{Permission, User};
 use smol_str::SmolStr;
 
-use super::snapshot::{Snapshot, as_rid, beyond};
-use super::{ByName, Catalog, DatabaseEntry, Refusal, to_bytes};
+use super::snapshot::{CatalogSnapshot, as_rid, beyond};
+use super::{ByName, Catalog, CatalogError, DatabaseEntry, to_bytes};
 use clock::Ticks;
 
 /// A user as the catalog knows it.
@@ -98,11 +98,11 @@ impl UserEntry {
 
 impl Catalog {
     /// Adds a user to a database.
-    pub fn create_user(&self, database: &str, id: &str, now: Ticks) -> Result<Arc<UserEntry>, Refusal> {
+    pub fn create_user(&self, database: &str, id: &str, now: Ticks) -> Result<Arc<UserEntry>, CatalogError> {
         self.update(|snapshot, allocator| {
             let mut database = snapshot.database_to_change(database)?;
             if database.has_user_named(id) {
-                return Err(Refusal::Taken);
+                return Err(CatalogError::AlreadyExists);
             }
             let rid = UserRid { database: database.rid, user: allocator.in_database() };
             let system = allocator.born(rid, rid.self_link(), now);
@@ -116,7 +116,7 @@ impl Catalog {
     /// Renames a user, or just gives it a new version. Permissions stay.
     ///
     /// `permit` sees the user as it is now and may refuse.
-    pub fn replace_user<E: From<Refusal>>(
+    pub fn replace_user<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
         id: &str,
@@ -127,7 +127,7 @@ impl Catalog {
             let (mut database, old) = user_to_change(snapshot, address)?;
             permit(&old)?;
             if old.id != id && database.has_user_named(id) {
-                return Err(Refusal::Taken.into());
+                return Err(CatalogError::AlreadyExists.into());
             }
             let system = allocator.changed(&old.system, now);
             let entry = Arc::new(UserEntry {
@@ -146,7 +146,7 @@ impl Catalog {
     /// Removes a user and its permissions. Tokens already handed out live until they expire.
     ///
     /// `permit` sees the user as it is now and may refuse.
-    pub fn delete_user<E: From<Refusal>>(
+    pub fn delete_user<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
         permit: impl FnOnce(&UserEntry) -> Result<(), E>,
@@ -166,11 +166,11 @@ impl Catalog {
         address: UserAddress<'_>,
         wanted: Permission,
         now: Ticks,
-    ) -> Result<Arc<PermissionEntry>, Refusal> {
+    ) -> Result<Arc<PermissionEntry>, CatalogError> {
         self.update(|snapshot, allocator| {
             let (database, mut user) = user_to_change(snapshot, address).map_err(as_owner)?;
             if user.collides(&wanted, None) {
-                return Err(Refusal::Taken);
+                return Err(CatalogError::AlreadyExists);
             }
             let rid = PermissionRid { user: user.rid, permission: allocator.permission() };
             let system = allocator.born(rid, rid.self_link(), now);
@@ -184,7 +184,7 @@ impl Catalog {
     /// Gives a permission a new name or new terms.
     ///
     /// `decide` sees the permission as it is now and says what it should become.
-    pub fn replace_permission<E: From<Refusal>>(
+    pub fn replace_permission<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
         permission: &str,
@@ -193,10 +193,10 @@ impl Catalog {
     ) -> Result<Arc<PermissionEntry>, E> {
         self.update(|snapshot, allocator| {
             let (database, mut user) = user_to_change(snapshot, address).map_err(as_owner)?;
-            let old = Arc::clone(user.permission(permission).ok_or(Refusal::Missing)?);
+            let old = Arc::clone(user.permission(permission).ok_or(CatalogError::NotFound)?);
             let wanted = decide(&old)?;
             if user.collides(&wanted, Some(old.rid)) {
-                return Err(Refusal::Taken.into());
+                return Err(CatalogError::AlreadyExists.into());
             }
             let system = allocator.changed(&old.permission.system, now);
             let entry =
@@ -211,7 +211,7 @@ impl Catalog {
     /// Removes a permission. Tokens already handed out live until they expire.
     ///
     /// `permit` sees the permission as it is now and may refuse.
-    pub fn delete_permission<E: From<Refusal>>(
+    pub fn delete_permission<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
         permission: &str,
@@ -219,7 +219,7 @@ impl Catalog {
     ) -> Result<(), E> {
         self.update(|snapshot, _| {
             let (database, mut user) = user_to_change(snapshot, address).map_err(as_owner)?;
-            let old = Arc::clone(user.permission(permission).ok_or(Refusal::Missing)?);
+            let old = Arc::clone(user.permission(permission).ok_or(CatalogError::NotFound)?);
             permit(&old)?;
             user.remove(&old);
             publish(snapshot, database, user);
@@ -229,23 +229,24 @@ impl Catalog {
 }
 
 fn user_to_change(
-    snapshot: &Snapshot,
+    snapshot: &CatalogSnapshot,
     address: UserAddress<'_>,
-) -> Result<(DatabaseEntry, UserEntry), Refusal> {
+) -> Result<(DatabaseEntry, UserEntry), CatalogError> {
     let database = snapshot.database_to_change(address.database)?;
-    let user = database.user(address.user).map(|entry| UserEntry::clone(entry)).ok_or(Refusal::Missing)?;
+    let user =
+        database.user(address.user).map(|entry| UserEntry::clone(entry)).ok_or(CatalogError::NotFound)?;
     Ok((database, user))
 }
 
 /// Seen from below, a missing user is a missing owner.
-fn as_owner(refusal: Refusal) -> Refusal {
+fn as_owner(refusal: CatalogError) -> CatalogError {
     match refusal {
-        Refusal::Missing => Refusal::OwnerMissing,
+        CatalogError::NotFound => CatalogError::OwnerNotFound,
         other => other,
     }
 }
 
-fn publish(snapshot: &mut Snapshot, mut database: DatabaseEntry, user: UserEntry) {
+fn publish(snapshot: &mut CatalogSnapshot, mut database: DatabaseEntry, user: UserEntry) {
     database.put_user(Arc::new(user));
     snapshot.put_database(Arc::new(database));
 }

@@ -4,7 +4,7 @@
 ///
 /// Every answer states its charge in each of the modes: clients sum it up and expect it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RequestUnits {
+pub enum RequestUnitMode {
     /// Stated and forgotten.
     Off,
     /// Counted per partition; nobody is throttled.

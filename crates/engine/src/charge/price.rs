@@ -31,11 +31,11 @@ const QUERY_OUTPUT_KILOBYTE: f64 = 0.02;
 const QUERY_PAGE_MIN: f64 = 0.01;
 
 /// A request that found nothing or was refused before any work.
-pub const MISS: f64 = 1.0;
+pub const NOT_FOUND: f64 = 1.0;
 /// A write that met an existing item.
 pub const CONFLICT: f64 = 1.24;
 /// A read or write whose precondition did not hold.
-pub const PRECONDITION: f64 = 1.24;
+pub const PRECONDITION_FAILED: f64 = 1.24;
 /// A request that was throttled. Stated, as the service does; nothing is spent.
 pub const THROTTLED: f64 = 0.38;
 /// Reading a resource that is not an item.
@@ -49,7 +49,7 @@ pub fn read(bytes: usize) -> f64 {
 /// Reading a page of `items` that have `bytes` together: as much as reading each, and never nothing.
 pub fn feed(items: usize, bytes: usize) -> f64 {
     match items {
-        0 => MISS,
+        0 => NOT_FOUND,
         _ => items as f64 * read(bytes / items),
     }
 }

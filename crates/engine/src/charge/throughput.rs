@@ -10,19 +10,19 @@ pub const THROUGHPUT_DEFAULT: Throughput = Throughput::Manual(MANUAL_MIN);
 const PARTITION_THROUGHPUT_MAX: u32 = 10_000;
 
 /// How many physical partitions a new container starts with.
-pub fn partitions(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
+pub fn initial_partition_count(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
     let fixed = fixed.and_then(|count| usize::try_from(count.get()).ok());
-    fixed.unwrap_or_else(|| partitions_for(throughput))
+    fixed.unwrap_or_else(|| partition_count_for(throughput))
 }
 
 /// How many physical partitions can carry a throughput.
-pub(crate) fn partitions_for(throughput: &Throughput) -> usize {
+pub(crate) fn partition_count_for(throughput: &Throughput) -> usize {
     let count = throughput.max().div_ceil(PARTITION_THROUGHPUT_MAX).max(1);
     usize::try_from(count).expect("a u32 fits the machines this runs on")
 }
 
 /// The least an offer of this kind can be set to.
-pub fn floor(throughput: &Throughput) -> u32 {
+pub fn minimum(throughput: &Throughput) -> u32 {
     match throughput {
         Throughput::Manual(_) => MANUAL_MIN,
         Throughput::Autoscale { .. } => AUTOSCALE_MIN,
@@ -52,10 +52,14 @@ mod tests {
     #[test]
     fn a_partition_carries_ten_thousand_units() {
         for (units, count) in [(400, 1), (10_000, 1), (10_100, 2), (25_100, 3), (100_000, 10)] {
-            assert_eq!(partitions(None, &Throughput::Manual(units)), count, "{units}");
+            assert_eq!(initial_partition_count(None, &Throughput::Manual(units)), count, "{units}");
         }
         let autoscale = Throughput::Autoscale { max: 11_000, increment_percent: None };
-        assert_eq!(partitions(None, &autoscale), 2, "room for the maximum");
-        assert_eq!(partitions(NonZeroU32::new(4), &THROUGHPUT_DEFAULT), 4, "an explicit count wins");
+        assert_eq!(initial_partition_count(None, &autoscale), 2, "room for the maximum");
+        assert_eq!(
+            initial_partition_count(NonZeroU32::new(4), &THROUGHPUT_DEFAULT),
+            4,
+            "an explicit count wins"
+        );
     }
 }

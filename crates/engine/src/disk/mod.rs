@@ -112,18 +112,18 @@ pub(crate) struct Commit<'a> {
 
 /// What has to be on the disk before an answer may go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct SyncSequence(u64);
 
 /// How a data directory is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct DataDirHealth {
     pub path: PathBuf,
     /// What was cut off when it was opened.
-    pub torn: Option<String>,
+    pub truncated_tail: Option<String>,
     /// Why no more writes are taken.
-    pub broken: Option<String>,
+    pub write_error: Option<String>,
     /// Why the journal is not getting shorter.
-    pub settling: Option<String>,
+    pub checkpoint_error: Option<String>,
 }
 
 impl Disk {
@@ -172,20 +172,20 @@ impl Disk {
     }
 
     /// What an answer to a write that was just made has to wait for, if anything.
-    pub fn ticket(&self) -> Option<Ticket> {
+    pub fn pending_sync(&self) -> Option<SyncSequence> {
         let behind = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
-        (behind || self.journal.fsync == Fsync::Always).then(|| Ticket(self.journal.committed()))
+        (behind || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
     }
 
     /// What an answer has to wait for that shows what nobody wrote: conflicts that looking has settled. Not
     /// after a failure: what is there can still be looked at.
-    pub fn ticket_to_look(&self) -> Option<Ticket> {
+    pub fn pending_sync_for_read(&self) -> Option<SyncSequence> {
         let waits = self.journal.fsync == Fsync::Always && self.journal.progress.borrow().broken.is_none();
-        waits.then(|| Ticket(self.journal.committed()))
+        waits.then(|| SyncSequence(self.journal.committed()))
     }
 
     /// Waits for what `--fsync` promises. Many wait for one sync.
-    pub async fn kept(&self, ticket: Ticket) -> Result<(), DiskError> {
+    pub async fn wait_durable(&self, ticket: SyncSequence) -> Result<(), DiskError> {
         let mut progress = self.journal.progress.subscribe();
         let behind = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
         // Held back, not held up: settling may be slower than this, and may have failed.
@@ -203,12 +203,12 @@ impl Disk {
     }
 
     /// How it is doing.
-    pub fn health(&self) -> Health {
-        Health {
+    pub fn health(&self) -> DataDirHealth {
+        DataDirHealth {
             path: self.path.clone(),
-            torn: self.torn.as_ref().map(ToString::to_string),
-            broken: self.journal.progress.borrow().broken.clone(),
-            settling: self.settling.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            truncated_tail: self.torn.as_ref().map(ToString::to_string),
+            write_error: self.journal.progress.borrow().broken.clone(),
+            checkpoint_error: self.settling.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
@@ -340,9 +340,9 @@ fn check_regions(
 
 /// Closes a directory when it is dropped, whoever else still refers to it.
 #[derive(Debug)]
-pub struct ClosesOnDrop(pub Option<Arc<Disk>>);
+pub struct CloseOnDrop(pub Option<Arc<Disk>>);
 
-impl Drop for ClosesOnDrop {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if let Some(disk) = &self.0 {
             disk.close();

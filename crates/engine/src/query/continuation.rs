@@ -17,14 +17,14 @@ use crate::items::Ordinal;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
     /// At least one, in the order of the ring.
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) ranges: Vec<RangeProgress>,
     /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
-    pub(crate) passed: u64,
+    pub(crate) rows_passed: u64,
 }
 
 /// A part of the ring that has been read up to some place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct RangeProgress {
     pub(crate) range: EpkRange,
     /// The place among the items there.
     pub(crate) position: Position,
@@ -52,32 +52,35 @@ pub(crate) enum Position {
 
 /// What a client's token asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GoOn {
+pub enum ContinuationToken {
     /// To go on at a place, in a token of ours.
-    At(Continuation),
+    Own(Continuation),
     /// To go on after an item, in a token of the service.
-    After(Ordinal),
+    Service(Ordinal),
 }
 
-impl GoOn {
+impl ContinuationToken {
     /// Reads a token; `None` means from the beginning. One of the service (`-RID:~…#RT:1#…`, `+RID:~…`)
     /// names the item that was last returned; of another container, it says nothing about this one.
-    pub fn parse(text: &str, container: ContainerRid) -> Result<Option<GoOn>, BadContinuation> {
+    pub fn parse(
+        text: &str,
+        container: ContainerRid,
+    ) -> Result<Option<ContinuationToken>, InvalidContinuation> {
         let Some(service) = text.strip_prefix(['+', '-']).and_then(|rest| rest.strip_prefix("RID:~")) else {
-            return Continuation::parse(text).map(GoOn::At).map(Some);
+            return Continuation::parse(text).map(ContinuationToken::Own).map(Some);
         };
         let rid = service.split('#').next().unwrap_or(service);
         // Rids write `-` for base64's `/`.
-        STANDARD.decode(rid.replace('-', "/")).map_err(|_| BadContinuation)?;
+        STANDARD.decode(rid.replace('-', "/")).map_err(|_| InvalidContinuation)?;
         let item = rid.parse::<ItemRid>().ok().filter(|rid| rid.container == container);
-        Ok(item.map(|rid| GoOn::After(Ordinal(rid.ordinal))))
+        Ok(item.map(|rid| ContinuationToken::Service(Ordinal(rid.ordinal))))
     }
 }
 
 /// A token nobody here wrote.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Invalid Continuation Token")]
-pub struct BadContinuation;
+pub struct InvalidContinuation;
 
 const MARK: &str = "PERI:2";
 /// Stretches one token may have: each split in the middle of a query adds one.
@@ -86,7 +89,7 @@ const STRETCHES_MAX: usize = 16;
 impl Continuation {
     /// One stretch.
     pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
-        Continuation { stretches: vec![Stretch { range, position, rows_returned }], passed: 0 }
+        Continuation { ranges: vec![RangeProgress { range, position, rows_returned }], rows_passed: 0 }
     }
 
     /// After an item, in whatever partition that is.
@@ -96,62 +99,64 @@ impl Continuation {
 
     /// The header's text: printable ASCII, about 1 KB at the most.
     pub fn to_text(&self) -> String {
-        let passed = if self.passed == 0 { String::new() } else { format!("#{:x}", self.passed) };
-        self.stretches.iter().fold(MARK.to_owned() + &passed, |text, stretch| text + &stretch.to_text())
+        let passed = if self.rows_passed == 0 { String::new() } else { format!("#{:x}", self.rows_passed) };
+        self.ranges.iter().fold(MARK.to_owned() + &passed, |text, stretch| text + &stretch.to_text())
     }
 
     /// Reads what [`Continuation::to_text`] wrote.
-    pub(crate) fn parse(text: &str) -> Result<Continuation, BadContinuation> {
+    pub(crate) fn parse(text: &str) -> Result<Continuation, InvalidContinuation> {
         let mut parts = text.split('#').peekable();
         let marked = parts.next() == Some(MARK);
         let passed = parts.next_if(|part| !part.contains(':'));
         let passed =
-            passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| BadContinuation))?;
-        let stretches: Option<Vec<Stretch>> = parts.map(Stretch::parse).collect();
+            passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| InvalidContinuation))?;
+        let stretches: Option<Vec<RangeProgress>> = parts.map(RangeProgress::parse).collect();
         let stretches = stretches.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
-        stretches.map(|stretches| Continuation { stretches, passed }).ok_or(BadContinuation)
+        stretches
+            .map(|stretches| Continuation { ranges: stretches, rows_passed: passed })
+            .ok_or(InvalidContinuation)
     }
 
     /// Everything it is about: from the beginning of the first stretch to the end of the last.
-    pub fn begun(&self) -> EpkRange {
-        let ends = self.stretches.first().zip(self.stretches.last());
+    pub fn range(&self) -> EpkRange {
+        let ends = self.ranges.first().zip(self.ranges.last());
         let (first, last) = ends.expect("a token has at least one stretch");
         EpkRange::new(first.range.min.clone(), last.range.max.clone())
     }
 
     /// How many rows were returned of a result that goes on by their number.
-    pub fn rows(&self) -> Option<usize> {
-        self.stretches.iter().find_map(|stretch| match stretch.position {
+    pub fn returned_rows(&self) -> Option<usize> {
+        self.ranges.iter().find_map(|stretch| match stretch.position {
             Position::Row(count) => Some(count),
             _ => None,
         })
     }
 
     /// Cuts `within`, which one partition owns, into what remains to be read and from which place on.
-    pub fn remaining(&self, within: &EpkRange) -> Vec<Stretch> {
-        let begun = self.stretches.iter().filter_map(|stretch| {
-            Some(Stretch { range: stretch.range.intersect(within)?, ..stretch.clone() })
+    pub fn remaining(&self, within: &EpkRange) -> Vec<RangeProgress> {
+        let begun = self.ranges.iter().filter_map(|stretch| {
+            Some(RangeProgress { range: stretch.range.intersect(within)?, ..stretch.clone() })
         });
-        let mut remaining: Vec<Stretch> = begun.collect();
-        let end = self.stretches.last().map_or(&within.min, |last| &last.range.max);
+        let mut remaining: Vec<RangeProgress> = begun.collect();
+        let end = self.ranges.last().map_or(&within.min, |last| &last.range.max);
         let rest = EpkRange::new(end.max(&within.min).clone(), within.max.clone());
         if !rest.is_empty() {
-            remaining.push(Stretch { range: rest, position: Position::Start, rows_returned: 0 });
+            remaining.push(RangeProgress { range: rest, position: Position::Start, rows_returned: 0 });
         }
         remaining
     }
 
     /// The stretches behind `at`, to go on with afterwards.
-    pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = Stretch> {
-        self.stretches.iter().filter_map(move |stretch| {
+    pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
+        self.ranges.iter().filter_map(move |stretch| {
             let min = stretch.range.min.clone().max(at.clone());
             let range = EpkRange::new(min, stretch.range.max.clone());
-            (!range.is_empty()).then(|| Stretch { range, ..stretch.clone() })
+            (!range.is_empty()).then(|| RangeProgress { range, ..stretch.clone() })
         })
     }
 }
 
-impl Stretch {
+impl RangeProgress {
     fn to_text(&self) -> String {
         let position = match &self.position {
             Position::Start => "S".to_owned(),
@@ -165,7 +170,7 @@ impl Stretch {
         format!("#{}:{}:{position}:{:x}", min.to_hex(), max.to_hex(), self.rows_returned)
     }
 
-    fn parse(text: &str) -> Option<Stretch> {
+    fn parse(text: &str) -> Option<RangeProgress> {
         let mut parts = text.split(':');
         let mut epk = || EffectivePartitionKey::from_hex(parts.next()?).ok();
         let range = EpkRange::new(epk()?, epk()?);
@@ -182,7 +187,7 @@ impl Stretch {
             "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
             kind => Position::Spot(Spot::parse(kind, value)?),
         };
-        Some(Stretch { range, position, rows_returned })
+        Some(RangeProgress { range, position, rows_returned })
     }
 }
 
@@ -218,8 +223,8 @@ mod tests {
             at(&range("", "30")),
             [(range("10", "20"), five.clone()), (range("20", "30"), Position::Start)]
         );
-        let behind: Vec<Stretch> = begun.behind(&epk("18")).collect();
-        assert_eq!(behind, [Stretch { range: range("18", "20"), position: five, rows_returned: 0 }]);
+        let behind: Vec<RangeProgress> = begun.behind(&epk("18")).collect();
+        assert_eq!(behind, [RangeProgress { range: range("18", "20"), position: five, rows_returned: 0 }]);
     }
 
     #[test]
@@ -236,7 +241,7 @@ mod tests {
             let mut token = Continuation::at(range("1FFF", "2F"), position, 3);
             let text = token.to_text();
             assert_eq!(Continuation::parse(&text), Ok(token.clone()));
-            token.passed = 77;
+            token.rows_passed = 77;
             let text = token.to_text();
             assert!(text.len() < 1024 && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
             assert_eq!(Continuation::parse(&text), Ok(token));
@@ -248,12 +253,16 @@ mod tests {
         let container = ContainerRid { database: DatabaseRid(1), container: 1 };
         let rid = ItemRid { container, ordinal: 77 }.to_string();
         for text in [format!("-RID:~{rid}#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8"), format!("+RID:~{rid}")] {
-            assert_eq!(GoOn::parse(&text, container), Ok(Some(GoOn::After(Ordinal(77)))), "{text}");
+            assert_eq!(
+                ContinuationToken::parse(&text, container),
+                Ok(Some(ContinuationToken::Service(Ordinal(77)))),
+                "{text}"
+            );
         }
         let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
-        assert_eq!(GoOn::parse(elsewhere, container), Ok(None));
+        assert_eq!(ContinuationToken::parse(elsewhere, container), Ok(None));
         for text in ["RID:~AAAA", "-RID:~!", "-RID:", "+", "-TRC:2"] {
-            assert_eq!(GoOn::parse(text, container), Err(BadContinuation), "{text}");
+            assert_eq!(ContinuationToken::parse(text, container), Err(InvalidContinuation), "{text}");
         }
     }
 
@@ -274,7 +283,7 @@ mod tests {
             "PERI:2#5#5#:FF:S:0",
             "PERI:2#:FF:K!:0",
         ] {
-            assert_eq!(Continuation::parse(text), Err(BadContinuation), "{text}");
+            assert_eq!(Continuation::parse(text), Err(InvalidContinuation), "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::continuation::Position;
 use super::route::{Missing, Route};
 use super::stream::Stream;
 use crate::items::{Item, Ordinal};
-use crate::store::State;
+use crate::store::PartitionState;
 use crate::store::index::{KeyRange, Step, follow};
 
 /// Items of one partition along one route.
@@ -24,7 +24,12 @@ pub(super) struct Place {
 impl<'s> Cursor<'s> {
     /// Starts at `from`. `order_path` is the single path an ordered walk follows: what the items
     /// without an entry lack.
-    pub(super) fn new(state: &'s State, route: Route, from: &Position, order_path: Vec<Step>) -> Cursor<'s> {
+    pub(super) fn new(
+        state: &'s PartitionState,
+        route: Route,
+        from: &Position,
+        order_path: Vec<Step>,
+    ) -> Cursor<'s> {
         let items: Box<dyn Iterator<Item = Place> + Send + 's> = match (route, from) {
             (Route::Entries { range, backwards, missing }, from) if continues(&range, from) => {
                 let lacking = match (missing, from) {
@@ -81,7 +86,7 @@ fn in_order(item: &Arc<Item>) -> Place {
     Place { item: Arc::clone(item), position: Position::Item(item.ordinal) }
 }
 
-fn matches(state: &State, mut stream: Stream, from: Ordinal) -> impl Iterator<Item = Place> + Send {
+fn matches(state: &PartitionState, mut stream: Stream, from: Ordinal) -> impl Iterator<Item = Place> + Send {
     let mut next = Some(from);
     std::iter::from_fn(move || {
         let found = stream.seek(state, next?)?;
@@ -91,7 +96,7 @@ fn matches(state: &State, mut stream: Stream, from: Ordinal) -> impl Iterator<It
 }
 
 fn entries<'s>(
-    state: &'s State,
+    state: &'s PartitionState,
     mut range: KeyRange,
     backwards: bool,
     from: &Position,
@@ -112,7 +117,11 @@ fn entries<'s>(
 }
 
 /// Cost grows with the partition: only a look at each item tells what it lacks.
-fn items_lacking(state: &State, path: Vec<Step>, from: Ordinal) -> impl Iterator<Item = Place> + Send {
+fn items_lacking(
+    state: &PartitionState,
+    path: Vec<Step>,
+    from: Ordinal,
+) -> impl Iterator<Item = Place> + Send {
     state
         .items_from(from)
         .filter(move |item| !follow(&item.value(), &path).is_defined())

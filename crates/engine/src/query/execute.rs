@@ -19,16 +19,16 @@ use std::sync::Arc;
 use protocol::partition::EpkRange;
 use sql::{InputOrder, QueryContext, QueryExecution, RowOrigin, SqlError, Statement, Value};
 
-use super::continuation::{BadContinuation, Continuation, Position, Stretch};
+use super::continuation::{Continuation, InvalidContinuation, Position, RangeProgress};
 use super::cursor::{Cursor, Place};
-use super::metrics::Metrics;
+use super::metrics::QueryMetrics;
 use super::page::PageBody;
 use super::route::{self, Choice, Route};
 use super::scope::Scope;
 use crate::charge::QueryWork;
 use crate::items::Item;
-use crate::store::State;
-use crate::store::index::Space;
+use crate::store::PartitionState;
+use crate::store::index::IndexSpace;
 
 /// Containers of up to so many items are searched in no time, whatever is asked.
 const LONG_ITEMS: usize = 1_000;
@@ -62,8 +62,8 @@ pub struct QueryOutcome {
     pub(super) effort: u64,
     pub work: QueryWork,
     /// The part of `work` that each partition read had, by its place in the scope.
-    pub shares: Vec<(usize, QueryWork)>,
-    pub metrics: Metrics,
+    pub work_by_partition: Vec<(usize, QueryWork)>,
+    pub metrics: QueryMetrics,
 }
 
 impl QueryRequest<'_> {
@@ -89,7 +89,7 @@ impl QueryRequest<'_> {
 
     fn is_served_by_an_index(&self) -> bool {
         self.scope.partitions.iter().all(|partition| {
-            let (within, whole) = self.scope.part_of(partition);
+            let (within, whole) = self.scope.range_in(partition);
             let choice = route::choose(self.statement.access_path(), &partition.snapshot(), &within, whole);
             choice.indexed || choice.exact
         })
@@ -100,7 +100,7 @@ impl QueryRequest<'_> {
         if !self.statement.has_from() {
             return Way::WithoutDocuments;
         }
-        if self.from.as_ref().is_some_and(|from| from.rows().is_some()) {
+        if self.from.as_ref().is_some_and(|from| from.returned_rows().is_some()) {
             return Way::AsAWhole;
         }
         match self.statement.row_origin() {
@@ -111,35 +111,37 @@ impl QueryRequest<'_> {
     }
 
     /// What remains to be read of `within`, and from which place on.
-    pub(super) fn stretches(&self, within: &EpkRange) -> Vec<Stretch> {
+    pub(super) fn stretches(&self, within: &EpkRange) -> Vec<RangeProgress> {
         match &self.from {
             Some(from) => from.remaining(within),
-            None => vec![Stretch { range: within.clone(), position: Position::Start, rows_returned: 0 }],
+            None => {
+                vec![RangeProgress { range: within.clone(), position: Position::Start, rows_returned: 0 }]
+            }
         }
     }
 
     /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
     pub(super) fn passed(&self) -> u64 {
-        self.from.as_ref().map_or(0, |from| from.passed)
+        self.from.as_ref().map_or(0, |from| from.rows_passed)
     }
 
     /// Whether the token is one that this statement can have given.
-    pub fn check_token(&self) -> Result<(), BadContinuation> {
+    pub fn check_token(&self) -> Result<(), InvalidContinuation> {
         let Some(from) = &self.from else { return Ok(()) };
         let ordered = self.statement.is_ordered()
             || matches!(self.statement.row_origin(), RowOrigin::Values | RowOrigin::Rows);
         let in_order = |entry: &[u8]| {
-            let space = entry.first_chunk().map(|space| Space::from_bytes(*space));
+            let space = entry.first_chunk().map(|space| IndexSpace::from_bytes(*space));
             space.is_some_and(|space| route::went_backwards(self.statement.access_path(), space).is_some())
         };
-        let fits = from.stretches.iter().all(|stretch| match &stretch.position {
+        let fits = from.ranges.iter().all(|stretch| match &stretch.position {
             Position::Start | Position::Row(_) => true,
             Position::Item(_) => !ordered,
             Position::Entry(entry) => !ordered || in_order(entry),
             Position::Missing(_) => self.statement.access_path().order.len() == 1,
             Position::Spot(_) => ordered,
         });
-        if fits { Ok(()) } else { Err(BadContinuation) }
+        if fits { Ok(()) } else { Err(InvalidContinuation) }
     }
 
     fn run_without_documents(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
@@ -154,7 +156,7 @@ impl QueryRequest<'_> {
     }
 
     fn run_as_a_whole(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let skip = self.from.as_ref().and_then(Continuation::rows).unwrap_or(0);
+        let skip = self.from.as_ref().and_then(Continuation::returned_rows).unwrap_or(0);
         let mut outcome = QueryOutcome::default();
         outcome.work.partitions_begun = if skip == 0 { self.scope.partitions.len() } else { 0 };
         let mut run = None;
@@ -163,7 +165,7 @@ impl QueryRequest<'_> {
         'partitions: for (at, partition) in self.scope.partitions.iter().enumerate() {
             outcome.begin(at, true);
             let state = partition.snapshot();
-            let (within, whole) = self.scope.part_of(partition);
+            let (within, whole) = self.scope.range_in(partition);
             let choice = route::choose(self.statement.access_path(), &state, &within, whole);
             outcome.metrics.scanned |= !choice.indexed;
             let ordered = choice.ordered && self.scope.partitions.len() == 1;
@@ -216,7 +218,7 @@ impl QueryRequest<'_> {
     }
 
     /// How many items are on a route, without reading them.
-    fn count(&self, state: &State, choice: Choice, within: &EpkRange, whole: bool) -> u64 {
+    fn count(&self, state: &PartitionState, choice: Choice, within: &EpkRange, whole: bool) -> u64 {
         let all_live = state.expired(self.now).next().is_none();
         if whole && all_live && matches!(choice.route, Route::Scan) {
             return state.len() as u64;
@@ -226,12 +228,17 @@ impl QueryRequest<'_> {
         places.filter(|place| self.is_visible(place, state, within)).count() as u64
     }
 
-    pub(super) fn cursor<'s>(&self, state: &'s State, choice: Choice, from: &Position) -> Cursor<'s> {
+    pub(super) fn cursor<'s>(
+        &self,
+        state: &'s PartitionState,
+        choice: Choice,
+        from: &Position,
+    ) -> Cursor<'s> {
         let order_path = self.statement.access_path().order.first().map(|(path, _)| route::steps_of(path));
         Cursor::new(state, choice.route, from, order_path.unwrap_or_default())
     }
 
-    pub(super) fn is_visible(&self, place: &Place, state: &State, within: &EpkRange) -> bool {
+    pub(super) fn is_visible(&self, place: &Place, state: &PartitionState, within: &EpkRange) -> bool {
         within.contains(&place.item.epk) && place.item.is_live(state.schema.default_ttl, self.now)
     }
 }
@@ -239,13 +246,14 @@ impl QueryRequest<'_> {
 impl QueryOutcome {
     /// Whose work follows: the partition at this place of the scope, for the first time or again.
     pub(super) fn begin(&mut self, at: usize, anew: bool) {
-        self.shares.push((at, QueryWork { partitions_begun: anew.into(), ..QueryWork::default() }));
+        self.work_by_partition
+            .push((at, QueryWork { partitions_begun: anew.into(), ..QueryWork::default() }));
     }
 
     pub(super) fn count_document(&mut self, item: &Item, useful: bool) {
         self.metrics.retrieved_count += 1;
         self.metrics.retrieved_bytes += item.size();
-        let share = self.shares.last_mut().map(|(_, share)| share);
+        let share = self.work_by_partition.last_mut().map(|(_, share)| share);
         if useful {
             self.work.loaded += 1;
             share.into_iter().for_each(|share| share.loaded += 1);

@@ -8,12 +8,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use sql::access_path::{AccessPath, DocPath, DocStep, Filter};
 
-use crate::store::Schema;
+use crate::store::ContainerSchema;
 use crate::store::index::Step;
 
 /// Counts of one page.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Metrics {
+pub struct QueryMetrics {
     pub(crate) retrieved_count: usize,
     pub(crate) retrieved_bytes: usize,
     pub(crate) output_count: usize,
@@ -24,7 +24,7 @@ pub struct Metrics {
     pub(crate) scanned: bool,
 }
 
-impl Metrics {
+impl QueryMetrics {
     /// The share of items read that were worth reading.
     fn index_utilization(&self) -> f64 {
         match self.retrieved_count {
@@ -63,7 +63,7 @@ pub struct IndexMetrics {
 
 impl IndexMetrics {
     /// Sorts the query's paths by whether the policy indexes them.
-    pub fn of(access: &AccessPath, schema: &Schema) -> IndexMetrics {
+    pub fn of(access: &AccessPath, schema: &ContainerSchema) -> IndexMetrics {
         let mut metrics = IndexMetrics::default();
         let mut paths = Vec::new();
         collect_paths(&access.filter, &mut paths);

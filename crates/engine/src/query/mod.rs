@@ -19,7 +19,7 @@ mod tests;
 mod walk;
 mod window;
 
-pub use continuation::{Continuation, GoOn};
+pub use continuation::{Continuation, ContinuationToken};
 pub use execute::{QueryOutcome, QueryRequest};
 pub use metrics::IndexMetrics;
 pub use page::PageBody;

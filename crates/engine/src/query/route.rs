@@ -14,8 +14,8 @@ use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
 
 use super::stream::Stream;
 use crate::items::Ordinal;
-use crate::store::State;
-use crate::store::index::{KeyRange, Space, Step, after_prefix, composite_space};
+use crate::store::PartitionState;
+use crate::store::index::{IndexSpace, KeyRange, Step, after_prefix, composite_space};
 
 /// A condition with fewer matches than this is collected rather than walked.
 const FEW: usize = 1024;
@@ -55,7 +55,7 @@ pub(super) struct Choice {
 }
 
 /// Chooses the access path of one partition.
-pub(super) fn choose(access: &AccessPath, state: &State, within: &EpkRange, whole: bool) -> Choice {
+pub(super) fn choose(access: &AccessPath, state: &PartitionState, within: &EpkRange, whole: bool) -> Choice {
     let narrowed = narrow(&access.filter, state);
     let in_scope = if whole { Narrowed::anything() } else { on_the_ring(within, state) };
     let conditions: Vec<Stream> = [narrowed.stream, in_scope.stream].into_iter().flatten().collect();
@@ -86,7 +86,7 @@ pub(super) fn choose(access: &AccessPath, state: &State, within: &EpkRange, whol
 }
 
 /// The access path that has the order of ORDER BY, whether or not a shorter one exists.
-pub(super) fn in_order(access: &AccessPath, state: &State) -> Option<Choice> {
+pub(super) fn in_order(access: &AccessPath, state: &PartitionState) -> Option<Choice> {
     let route = ordered_route(access, state)?;
     let exact = access.exact && matches!(access.filter, Filter::All);
     Some(Choice { route, exact, ordered: true, indexed: true })
@@ -94,18 +94,17 @@ pub(super) fn in_order(access: &AccessPath, state: &State) -> Option<Choice> {
 
 /// Whether a walk in the order of ORDER BY that met entries of `space` went backwards; `None` when it
 /// cannot have met any.
-pub(super) fn went_backwards(access: &AccessPath, space: Space) -> Option<bool> {
+pub(super) fn went_backwards(access: &AccessPath, space: IndexSpace) -> Option<bool> {
     match access.order.as_slice() {
         [] => None,
-        [(path, direction)] => {
-            (steps_of(path).iter().collect::<Space>() == space).then_some(*direction == Direction::Descending)
-        }
+        [(path, direction)] => (steps_of(path).iter().collect::<IndexSpace>() == space)
+            .then_some(*direction == Direction::Descending),
         order => composite_spaces(order).iter().position(|of_order| *of_order == space).map(|at| at == 1),
     }
 }
 
 /// The composite indexes that have an order: the one to walk forwards and the one to walk backwards.
-fn composite_spaces(order: &[(DocPath, Direction)]) -> [Space; 2] {
+fn composite_spaces(order: &[(DocPath, Direction)]) -> [IndexSpace; 2] {
     let parts = |reversed: bool| -> Vec<(Vec<Step>, bool)> {
         let part = |(path, direction): &(DocPath, Direction)| {
             (steps_of(path), (*direction == Direction::Descending) != reversed)
@@ -135,7 +134,7 @@ impl Narrowed {
     }
 }
 
-fn narrow(filter: &Filter, state: &State) -> Narrowed {
+fn narrow(filter: &Filter, state: &PartitionState) -> Narrowed {
     match filter {
         Filter::All => Narrowed::anything(),
         Filter::Nothing => Narrowed { stream: Some(Stream::List(Vec::new())), walk: None, exact: true },
@@ -175,13 +174,13 @@ fn narrow(filter: &Filter, state: &State) -> Narrowed {
     }
 }
 
-fn narrow_test(path: &DocPath, test: &Predicate, state: &State) -> Narrowed {
+fn narrow_test(path: &DocPath, test: &Predicate, state: &PartitionState) -> Narrowed {
     let steps = steps_of(path);
     if !state.schema.policy.is_indexed(&steps) {
         return Narrowed::unknown();
     }
     let through_elements = steps.contains(&Step::Element);
-    let space: Space = steps.iter().collect();
+    let space: IndexSpace = steps.iter().collect();
     let precise = state.index.count(space).imprecise == 0;
     match test {
         Predicate::Equals(value) => {
@@ -208,7 +207,7 @@ fn narrow_test(path: &DocPath, test: &Predicate, state: &State) -> Narrowed {
 }
 
 /// The entries of `space` that satisfy a test over a range of values of one type.
-fn range_of(space: Space, test: &Predicate) -> Option<KeyRange> {
+fn range_of(space: IndexSpace, test: &Predicate) -> Option<KeyRange> {
     let key = |value: &Value| {
         let mut key = space.to_bytes().to_vec();
         encode_order_key(value, &mut key).map(|_| key)
@@ -256,8 +255,8 @@ fn range_of(space: Space, test: &Predicate) -> Option<KeyRange> {
 }
 
 /// The entries of the partition-key index within a stretch of the ring.
-fn on_the_ring(within: &EpkRange, state: &State) -> Narrowed {
-    let bound = |key: &[u8]| [Space::RING.to_bytes().as_slice(), key].concat();
+fn on_the_ring(within: &EpkRange, state: &PartitionState) -> Narrowed {
+    let bound = |key: &[u8]| [IndexSpace::EPK.to_bytes().as_slice(), key].concat();
     let range = KeyRange {
         from: Bound::Included(bound(within.min.as_bytes())),
         to: Bound::Excluded(bound(within.max.as_bytes())),
@@ -276,12 +275,12 @@ fn on_the_ring(within: &EpkRange, state: &State) -> Narrowed {
     }
 }
 
-fn collect(range: &KeyRange, state: &State) -> Stream {
+fn collect(range: &KeyRange, state: &PartitionState) -> Stream {
     Stream::list(state.index.range(range).map(|entry| entry.ordinal()).collect::<Vec<Ordinal>>())
 }
 
 /// A walk of the index in the order of ORDER BY, if one exists.
-fn ordered_route(access: &AccessPath, state: &State) -> Option<Route> {
+fn ordered_route(access: &AccessPath, state: &PartitionState) -> Option<Route> {
     let (first, rest) = access.order.split_first()?;
     if rest.is_empty() {
         let (path, direction) = first;
@@ -289,7 +288,7 @@ fn ordered_route(access: &AccessPath, state: &State) -> Option<Route> {
         if steps.contains(&Step::Element) || !state.schema.policy.is_indexed(&steps) {
             return None;
         }
-        let space: Space = steps.iter().collect();
+        let space: IndexSpace = steps.iter().collect();
         let count = state.index.count(space);
         if count.imprecise > 0 {
             return None;
@@ -306,7 +305,7 @@ fn ordered_route(access: &AccessPath, state: &State) -> Option<Route> {
         return Some(Route::Entries { range, backwards, missing });
     }
     let exists =
-        |space: Space| state.schema.policy.composites().iter().any(|composite| composite.space == space);
+        |space: IndexSpace| state.schema.policy.composites().iter().any(|composite| composite.space == space);
     let [forwards, backwards] = composite_spaces(&access.order);
     let (space, backwards) =
         [(forwards, false), (backwards, true)].into_iter().find(|(space, _)| exists(*space))?;

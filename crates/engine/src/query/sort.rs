@@ -14,14 +14,14 @@ use std::sync::Arc;
 use protocol::partition::EpkRange;
 use sql::{QueryExecution, RowOrigin, SqlError, UnmergedRow, Value};
 
-use super::continuation::{Continuation, Position, Stretch};
+use super::continuation::{Continuation, Position, RangeProgress};
 use super::execute::{QueryOutcome, QueryRequest};
 use super::page::PageBody;
 use super::route;
 use super::spot::{Spot, Ties, identity_of_item, shortened};
 use super::window::{Turn, Window};
 use crate::items::Item;
-use crate::store::index::Space;
+use crate::store::index::IndexSpace;
 
 impl QueryRequest<'_> {
     pub(super) fn run_sorted(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
@@ -41,7 +41,7 @@ impl QueryRequest<'_> {
         for (at, partition) in self.scope.partitions.iter().enumerate() {
             outcome.begin(at, true);
             let state = partition.snapshot();
-            let (within, whole) = self.scope.part_of(partition);
+            let (within, whole) = self.scope.range_in(partition);
             let choice = route::choose(self.statement.access_path(), &state, &within, whole);
             outcome.metrics.scanned |= !choice.indexed;
             let mut cursor = self.cursor(&state, choice, &Position::Start);
@@ -80,7 +80,8 @@ impl QueryRequest<'_> {
                         before.go_on_at(row, spot.clone(), rows[..at].iter().filter(|row| row.part == part))
                     });
                     let passed = window.told(self.statement);
-                    outcome.continuation = Some(Continuation { stretches: stretches.collect(), passed });
+                    outcome.continuation =
+                        Some(Continuation { ranges: stretches.collect(), rows_passed: passed });
                     break;
                 }
                 match &row.item {
@@ -103,14 +104,14 @@ impl QueryRequest<'_> {
         stretches.into_iter().map(|stretch| self.part(stretch)).collect()
     }
 
-    fn part(&self, stretch: Stretch) -> Part {
-        let Stretch { range, position, rows_returned } = stretch;
+    fn part(&self, stretch: RangeProgress) -> Part {
+        let RangeProgress { range, position, rows_returned } = stretch;
         let access = self.statement.access_path();
         let (from, rows_returned) = match position {
             Position::Spot(spot) => (Some(spot), rows_returned),
             // A walk in order has become impossible: go on from where it was.
             Position::Entry(entry) => {
-                let space = entry.first_chunk().map(|space| Space::from_bytes(*space));
+                let space = entry.first_chunk().map(|space| IndexSpace::from_bytes(*space));
                 let backwards = space.and_then(|space| route::went_backwards(access, space));
                 (backwards.map(|backwards| Spot::of_entry(&entry, backwards, rows_returned)), 0)
             }
@@ -154,17 +155,17 @@ impl Part {
 
     /// Where the next page begins here if it begins with `next`, which stands at `spot`; `before` are
     /// the rows of this part that stand in front of it.
-    fn go_on_at<'r>(&self, next: &Row, spot: Spot, before: impl Iterator<Item = &'r Row>) -> Stretch {
+    fn go_on_at<'r>(&self, next: &Row, spot: Spot, before: impl Iterator<Item = &'r Row>) -> RangeProgress {
         let range = self.range.clone();
         if let Some(from) = &self.from
             && from.compare(&next.bytes).is_lt()
         {
             let position = Position::Spot(from.clone());
-            return Stretch { range, position, rows_returned: self.rows_returned };
+            return RangeProgress { range, position, rows_returned: self.rows_returned };
         }
         let returned = |row: &&Row| spot.is_cut() && spot.compare(&row.bytes).is_eq();
         let rows_returned = before.filter(returned).count();
-        Stretch { range, position: Position::Spot(spot), rows_returned }
+        RangeProgress { range, position: Position::Spot(spot), rows_returned }
     }
 }
 

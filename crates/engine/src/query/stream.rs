@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::items::Ordinal;
-use crate::store::State;
+use crate::store::PartitionState;
 use crate::store::index::KeyRange;
 
 /// Entries read ahead from one term.
@@ -39,7 +39,7 @@ impl Stream {
     }
 
     /// The first match at or after `from`.
-    pub(super) fn seek(&mut self, state: &State, from: Ordinal) -> Option<Ordinal> {
+    pub(super) fn seek(&mut self, state: &PartitionState, from: Ordinal) -> Option<Ordinal> {
         match self {
             Stream::Term { term, ahead, ahead_from } => {
                 let covered = ahead_from.is_some_and(|start| start <= from)
@@ -77,7 +77,7 @@ impl Stream {
     }
 
     /// How many matches there may be at the most, counted no further than `limit`.
-    pub(super) fn estimate(&self, state: &State, limit: usize) -> usize {
+    pub(super) fn estimate(&self, state: &PartitionState, limit: usize) -> usize {
         match self {
             Stream::Term { term, .. } => state.index.count_up_to(&KeyRange::prefix(term.clone()), limit),
             Stream::List(ordinals) => ordinals.len().min(limit),
@@ -91,7 +91,7 @@ impl Stream {
     }
 }
 
-fn read_ahead(state: &State, term: &[u8], from: Ordinal) -> VecDeque<Ordinal> {
+fn read_ahead(state: &PartitionState, term: &[u8], from: Ordinal) -> VecDeque<Ordinal> {
     let mut start = term.to_vec();
     start.extend_from_slice(&from.0.to_be_bytes());
     let range = KeyRange { from: std::ops::Bound::Included(start), ..KeyRange::prefix(term.to_vec()) };

@@ -9,8 +9,8 @@ use protocol::resource_id::{ContainerRid, DatabaseRid};
 use sql::{QueryContext, Statement, Value, run_reference};
 
 use super::*;
-use crate::regions::{RegionId, Regions, Vantage};
-use crate::store::{Container, Document, Moment, Partitioning, Precondition};
+use crate::regions::{ReadContext, RegionId, Regions};
+use crate::store::{Container, Document, Partitioning, Precondition, WriteContext};
 
 const PROPERTIES: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{
     "includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/hidden/?"}],
@@ -121,7 +121,7 @@ fn document(longest: usize) -> impl Strategy<Value = String> {
 fn filled(documents: &[String]) -> Container {
     let properties = ContainerProperties::parse(PROPERTIES.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 1 };
-    let container = Container::new(rid, &properties, Partitioning::of(1), Regions::alone(), None);
+    let container = Container::new(rid, &properties, Partitioning::of(1), Regions::single_region(), None);
     for (at, members) in documents.iter().enumerate() {
         write(&container, at, members);
     }
@@ -131,7 +131,7 @@ fn filled(documents: &[String]) -> Container {
 fn write(container: &Container, at: usize, members: &str) {
     let body = format!("{{\"id\":\"{at}\",{members}}}");
     let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();
-    let moment = Moment { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
+    let moment = WriteContext { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
     let (_, commit) =
         container.write(&document.epk, moment, |t| t.upsert(&document, Precondition::None)).unwrap();
     commit.result.unwrap();
@@ -139,11 +139,11 @@ fn write(container: &Container, at: usize, members: &str) {
 
 fn delete(container: &Container, at: usize) {
     let id = at.to_string();
-    let state = container.partitions()[0].newest_snapshot();
+    let state = container.partitions()[0].latest_state();
     let all: Vec<_> =
         state.items_from(crate::items::Ordinal(0)).filter(|item| item.id == *id).cloned().collect();
     for item in all {
-        let moment = Moment { region: RegionId(0), now: 0, uptime: Duration::ZERO };
+        let moment = WriteContext { region: RegionId(0), now: 0, uptime: Duration::ZERO };
         let (_, commit) =
             container.write(&item.epk, moment, |t| t.delete(&item.epk, &id, Precondition::None)).unwrap();
         commit.result.unwrap();
@@ -189,7 +189,7 @@ fn pages_while(
 }
 
 fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec<Value> {
-    let state = container.partitions()[0].newest_snapshot();
+    let state = container.partitions()[0].latest_state();
     let documents: Vec<Value> = state
         .items_from(crate::items::Ordinal(0))
         .filter(|item| within.contains(&item.epk))
@@ -200,7 +200,7 @@ fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec
 
 /// Ties may come in either direction, so what is compared of ordered rows are their sort keys.
 fn sort_keys(container: &Container, query: &str, rows: &[Value]) -> Vec<String> {
-    let state = container.partitions()[0].newest_snapshot();
+    let state = container.partitions()[0].latest_state();
     let order = query.split("ORDER BY").nth(1).unwrap().split("OFFSET").next().unwrap();
     let paths: Vec<&str> =
         order.split(',').map(|key| key.trim().split(' ').next().unwrap().trim_start_matches("c.")).collect();
@@ -236,7 +236,7 @@ proptest! {
             let key = schema.extract_key(&sql::value::parse(br#"{"pk":1}"#).unwrap());
             EpkRange::point(protocol::partition::effective_key(&schema.partition_key, &key))
         };
-        let scope = Scope::of_range(&container, within.clone(), Vantage::NEWEST);
+        let scope = Scope::of_range(&container, within.clone(), ReadContext::NEWEST);
         for query in QUERIES {
             let statement = Statement::prepare(query, &[], &schema.sql).unwrap();
             let (paged, expected) = (pages(&container, &statement, &scope, page_size), naive(&container, &statement, &within));
@@ -266,7 +266,7 @@ proptest! {
             QUERIES_FOR_IDS.iter().map(|query| (*query, None)).chain(QUERIES_FOR_SOME.iter().map(|(query, most)| (*query, Some(*most))))
         {
             let container = filled(&documents);
-            let scope = Scope::of_range(&container, EpkRange::FULL, Vantage::NEWEST);
+            let scope = Scope::of_range(&container, EpkRange::FULL, ReadContext::NEWEST);
             let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
             let mut left = edits.iter();
             let mut touched: Vec<String> = Vec::new();

@@ -6,13 +6,13 @@
 use protocol::partition::EpkRange;
 use sql::{InputOrder, QueryExecution, SqlError, Value};
 
-use super::continuation::{Continuation, Position, Stretch};
+use super::continuation::{Continuation, Position, RangeProgress};
 use super::cursor;
 use super::execute::{QueryOutcome, QueryRequest};
 use super::page::PageBody;
 use super::route::{self, Choice, Route};
 use super::window::{Turn, Window};
-use crate::store::State;
+use crate::store::PartitionState;
 
 /// Items one page may look at before it is sent, full or not: no request occupies a core for long.
 const EXAMINED_MAX: usize = 50_000;
@@ -28,14 +28,14 @@ impl QueryRequest<'_> {
         if !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
             return false;
         }
-        let (within, whole) = self.scope.part_of(partition);
+        let (within, whole) = self.scope.range_in(partition);
         let stretches = self.stretches(&within);
         match stretches.as_slice() {
             [] => true,
-            [Stretch { position: Position::Start, .. }] => {
+            [RangeProgress { position: Position::Start, .. }] => {
                 route::choose(self.statement.access_path(), &partition.snapshot(), &within, whole).ordered
             }
-            [Stretch { position: Position::Entry(_) | Position::Missing(_), .. }] => true,
+            [RangeProgress { position: Position::Entry(_) | Position::Missing(_), .. }] => true,
             // Each has an order of its own, and they have to be merged.
             _ => false,
         }
@@ -46,7 +46,7 @@ impl QueryRequest<'_> {
         let mut outcome = QueryOutcome::default();
         let mut window = Window::after(self.statement, self.passed());
         for (at, partition) in self.scope.partitions.iter().enumerate() {
-            let (within, _) = self.scope.part_of(partition);
+            let (within, _) = self.scope.range_in(partition);
             let stretches = self.stretches(&within);
             if stretches.is_empty() {
                 continue;
@@ -67,11 +67,11 @@ impl QueryRequest<'_> {
                 outcome.work.partitions_begun += usize::from(anew);
                 outcome.begin(at, anew);
                 outcome.metrics.scanned |= !choice.indexed;
-                let Stretch { range, position, rows_returned } = stretch;
+                let RangeProgress { range, position, rows_returned } = stretch;
                 let mut walk =
                     Walk { request: self, state: &state, within: &range, rows_returned, window: &mut window };
                 if let Some((position, rows_returned)) = walk.fill(page, choice, &position, &mut outcome)? {
-                    let stretch = Stretch { range, position, rows_returned };
+                    let stretch = RangeProgress { range, position, rows_returned };
                     outcome.continuation = Some(self.go_on_at(stretch, &window));
                     return Ok(outcome);
                 }
@@ -83,7 +83,7 @@ impl QueryRequest<'_> {
         Ok(outcome)
     }
 
-    fn choice(&self, state: &State, within: &EpkRange, whole: bool) -> Option<Choice> {
+    fn choice(&self, state: &PartitionState, within: &EpkRange, whole: bool) -> Option<Choice> {
         let access = self.statement.access_path();
         if self.statement.is_ordered() {
             route::in_order(access, state)
@@ -92,17 +92,17 @@ impl QueryRequest<'_> {
         }
     }
 
-    fn go_on_at(&self, stretch: Stretch, window: &Window) -> Continuation {
+    fn go_on_at(&self, stretch: RangeProgress, window: &Window) -> Continuation {
         let behind = self.from.iter().flat_map(|from| from.behind(&stretch.range.max));
         let stretches = std::iter::once(stretch.clone()).chain(behind).collect();
-        Continuation { stretches, passed: window.told(self.statement) }
+        Continuation { ranges: stretches, rows_passed: window.told(self.statement) }
     }
 }
 
 /// The walk of one partition.
 struct Walk<'a> {
     request: &'a QueryRequest<'a>,
-    state: &'a State,
+    state: &'a PartitionState,
     within: &'a EpkRange,
     /// Rows of the item where it begins that an earlier page returned.
     rows_returned: usize,

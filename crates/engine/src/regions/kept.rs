@@ -18,7 +18,7 @@ impl Topology {
             lag: self.lag_at_start().to_string(),
             lags: set.map(|(from, to)| (name(from), name(to), self.lag(from, to).to_string())).collect(),
             paused: self.regions().filter(|(_, it)| it.paused_at.is_some()).map(|(id, _)| name(id)).collect(),
-            moves: self.moves(),
+            moves: self.failover_count(),
         }
     }
 
@@ -26,7 +26,7 @@ impl Topology {
     /// who writes, what is paused and, unless it was started with another lag, how far apart they are.
     pub(crate) fn go_on(&mut self, kept: &KeptRegions) {
         self.order_as(kept);
-        self.set_moves(kept.moves);
+        self.set_failover_count(kept.moves);
         if kept.lag == self.lag_at_start().to_string() {
             for (from, to, lag) in &kept.lags {
                 if let (Ok(from), Ok(to), Ok(lag)) = (self.find(from), self.find(to), lag.parse::<Lag>()) {

@@ -19,16 +19,16 @@ pub struct Lag {
 /// A text that is no lag.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected a lag such as '30ms' or '20ms..50ms' of a day at the most, found '{0}'")]
-pub struct BadLag(String);
+pub struct InvalidLag(String);
 
 impl Lag {
     /// None at all.
     pub const NONE: Lag = Lag { min: Duration::ZERO, max: Duration::ZERO };
 
     /// Between `min` and `max`.
-    pub fn between(min: Duration, max: Duration) -> Result<Lag, BadLag> {
+    pub fn between(min: Duration, max: Duration) -> Result<Lag, InvalidLag> {
         if min > max || max > LAG_MAX {
-            return Err(BadLag(format!("{min:?}..{max:?}")));
+            return Err(InvalidLag(format!("{min:?}..{max:?}")));
         }
         Ok(Lag { min, max })
     }
@@ -45,16 +45,17 @@ impl Lag {
 }
 
 impl FromStr for Lag {
-    type Err = BadLag;
+    type Err = InvalidLag;
 
-    fn from_str(text: &str) -> Result<Lag, BadLag> {
-        let read = |part: &str| humantime::parse_duration(part.trim()).map_err(|_| BadLag(text.to_owned()));
+    fn from_str(text: &str) -> Result<Lag, InvalidLag> {
+        let read =
+            |part: &str| humantime::parse_duration(part.trim()).map_err(|_| InvalidLag(text.to_owned()));
         let (min, max) = match text.split_once("..") {
             Some((min, max)) => (read(min)?, read(max)?),
             None if text.trim() == "0" => return Ok(Lag::NONE),
             None => (read(text)?, read(text)?),
         };
-        Lag::between(min, max).map_err(|_| BadLag(text.to_owned()))
+        Lag::between(min, max).map_err(|_| InvalidLag(text.to_owned()))
     }
 }
 

@@ -18,9 +18,9 @@ use protocol::account::ConsistencyLevel;
 
 use crate::disk::{Batch, CatalogKey, Disk, DiskError, Space};
 pub(crate) use conflict::{Meeting, Settlement, Verdict};
-pub use lag::{BadLag, Lag};
+pub use lag::{InvalidLag, Lag};
 pub(crate) use topology::REGIONS_MAX;
-pub use topology::{Region, Staleness, Topology, TopologyError};
+pub use topology::{MaxStaleness, Region, Topology, TopologyError};
 
 /// Which region, in the order in which they were named. Never changes while the account exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,33 +35,37 @@ impl RegionId {
 
 /// What a request may see.
 #[derive(Clone, Copy, Debug)]
-pub struct Vantage {
+pub struct ReadContext {
     /// The region that answers.
     pub region: RegionId,
     /// How far back its copies may be.
-    pub(crate) sees: Sees,
+    pub(crate) staleness: StalenessBound,
     /// When it is, by the clock that never goes back.
     pub uptime: Duration,
     /// Whether a session token, if the request has one, must be satisfied.
-    pub honours_session: bool,
+    pub enforces_session_token: bool,
 }
 
 #[cfg(test)]
-impl Vantage {
+impl ReadContext {
     /// The newest, from the first region.
-    pub(crate) const NEWEST: Vantage =
-        Vantage { region: RegionId(0), sees: Sees::Newest, uptime: Duration::ZERO, honours_session: true };
+    pub(crate) const NEWEST: ReadContext = ReadContext {
+        region: RegionId(0),
+        staleness: StalenessBound::Newest,
+        uptime: Duration::ZERO,
+        enforces_session_token: true,
+    };
 }
 
 /// How far back a copy may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sees {
+pub(crate) enum StalenessBound {
     /// Not at all: it writes, or reads are strong.
     Newest,
     /// As far as replication has come at this uptime.
     Replicated(Duration),
     /// The same, but no further back than agreed.
-    Bounded(Duration, Staleness),
+    Bounded(Duration, MaxStaleness),
 }
 
 /// The topology, as it is now.
@@ -90,7 +94,7 @@ impl Regions {
 
     /// One region, for tests about something else.
     #[cfg(test)]
-    pub(crate) fn alone() -> Arc<Regions> {
+    pub(crate) fn single_region() -> Arc<Regions> {
         let region = vec![Region::new("West US", 0)];
         let topology = Topology::new(region, false, ConsistencyLevel::Session, Lag::NONE);
         Arc::new(Regions::new(topology.expect("one region is a topology")))
@@ -127,16 +131,21 @@ fn keep(disk: &Disk, topology: &Topology) -> Result<(), DiskError> {
 
 impl Topology {
     /// What a request at this level sees from `region`.
-    pub fn vantage(&self, region: RegionId, level: ConsistencyLevel, uptime: Duration) -> Vantage {
+    pub fn read_context(&self, region: RegionId, level: ConsistencyLevel, uptime: Duration) -> ReadContext {
         // For a region that nothing reaches, time stands still.
         let seen_until = self.region(region).paused_at.map_or(uptime, |paused| paused.min(uptime));
         let sees = if self.takes_item_writes(region) || level == ConsistencyLevel::Strong {
-            Sees::Newest
+            StalenessBound::Newest
         } else if level == ConsistencyLevel::BoundedStaleness {
-            Sees::Bounded(seen_until, self.staleness)
+            StalenessBound::Bounded(seen_until, self.staleness)
         } else {
-            Sees::Replicated(seen_until)
+            StalenessBound::Replicated(seen_until)
         };
-        Vantage { region, sees, uptime, honours_session: level >= ConsistencyLevel::Session }
+        ReadContext {
+            region,
+            staleness: sees,
+            uptime,
+            enforces_session_token: level >= ConsistencyLevel::Session,
+        }
     }
 }

@@ -14,8 +14,8 @@ fn regions_clients_could_not_tell_apart_are_refused() {
     let level = ConsistencyLevel::Session;
     for (names, problem) in [
         (&[][..], TopologyError::Count(0)),
-        (&["West US", "  "], TopologyError::Nameless),
-        (&["West US", "westus"], TopologyError::Twice("westus".to_owned())),
+        (&["West US", "  "], TopologyError::EmptyName),
+        (&["West US", "westus"], TopologyError::DuplicateName("westus".to_owned())),
     ] {
         assert_eq!(topology(names, false, level).unwrap_err(), problem, "{names:?}");
     }
@@ -46,14 +46,18 @@ fn only_the_region_that_writes_and_strong_readers_see_the_newest() {
     let topology = three();
     let up = Duration::from_secs(7);
     for (region, level, sees, honours_session) in [
-        (0, ConsistencyLevel::Eventual, Sees::Newest, false),
-        (1, ConsistencyLevel::Strong, Sees::Newest, true),
-        (1, ConsistencyLevel::Session, Sees::Replicated(up), true),
-        (1, ConsistencyLevel::Eventual, Sees::Replicated(up), false),
-        (2, ConsistencyLevel::BoundedStaleness, Sees::Bounded(up, Staleness::default()), true),
+        (0, ConsistencyLevel::Eventual, StalenessBound::Newest, false),
+        (1, ConsistencyLevel::Strong, StalenessBound::Newest, true),
+        (1, ConsistencyLevel::Session, StalenessBound::Replicated(up), true),
+        (1, ConsistencyLevel::Eventual, StalenessBound::Replicated(up), false),
+        (2, ConsistencyLevel::BoundedStaleness, StalenessBound::Bounded(up, MaxStaleness::default()), true),
     ] {
-        let vantage = topology.vantage(RegionId(region), level, up);
-        assert_eq!((vantage.sees, vantage.honours_session), (sees, honours_session), "{region} {level:?}");
+        let vantage = topology.read_context(RegionId(region), level, up);
+        assert_eq!(
+            (vantage.staleness, vantage.enforces_session_token),
+            (sees, honours_session),
+            "{region} {level:?}"
+        );
     }
 }
 

@@ -31,17 +31,17 @@ impl Region {
 
 /// How stale a bounded read may be: whichever is reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Staleness {
+pub struct MaxStaleness {
     /// Writes behind.
     pub versions: u64,
     /// Time behind.
     pub interval: Duration,
 }
 
-impl Default for Staleness {
+impl Default for MaxStaleness {
     /// The least that the service accepts for an account in several regions.
-    fn default() -> Staleness {
-        Staleness { versions: 100_000, interval: Duration::from_secs(300) }
+    fn default() -> MaxStaleness {
+        MaxStaleness { versions: 100_000, interval: Duration::from_secs(300) }
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Topology {
     moves: u64,
     /// What a read may miss unless it asks for less.
     pub consistency: ConsistencyLevel,
-    pub(crate) staleness: Staleness,
+    pub(crate) staleness: MaxStaleness,
     /// From each region (rows) to each region (columns).
     lags: Vec<Lag>,
     /// What they all were at first.
@@ -76,10 +76,10 @@ pub enum TopologyError {
     Count(usize),
     /// A region without a name.
     #[error("a region needs a name, such as 'West US'")]
-    Nameless,
+    EmptyName,
     /// Two regions that clients could not tell apart.
     #[error("the region '{0}' is named twice; names are compared without spaces and case")]
-    Twice(String),
+    DuplicateName(String),
     /// A region nobody knows.
     #[error("there is no region '{name}'; the regions are {known}")]
     Unknown {
@@ -100,13 +100,13 @@ pub enum TopologyError {
     NothingToFailOver,
     /// The region that writes cannot be taken away.
     #[error("'{0}' is the region that writes; fail over to another one first")]
-    Writes(String),
+    IsWriteRegion(String),
     /// A region that was removed.
     #[error("'{0}' was removed from the account; add it again first")]
     Removed(String),
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
-    Order(String),
+    InvalidOrder(String),
     /// Partitions stay with their account.
     #[error(
         "the partitions of this account do not fail over by themselves; start it with `peri up --partition-failover`"
@@ -114,12 +114,12 @@ pub enum TopologyError {
     NoPartitionFailover,
     /// It could not be written down, and was not done.
     #[error("{0}")]
-    NotKept(String),
+    NotPersisted(String),
 }
 
 impl From<DiskError> for TopologyError {
     fn from(error: DiskError) -> TopologyError {
-        TopologyError::NotKept(error.to_string())
+        TopologyError::NotPersisted(error.to_string())
     }
 }
 
@@ -136,10 +136,10 @@ impl Topology {
         }
         for (at, region) in regions.iter().enumerate() {
             if normal(&region.name).is_empty() {
-                return Err(TopologyError::Nameless);
+                return Err(TopologyError::EmptyName);
             }
             if regions[..at].iter().any(|other| normal(&other.name) == normal(&region.name)) {
-                return Err(TopologyError::Twice(region.name.clone()));
+                return Err(TopologyError::DuplicateName(region.name.clone()));
             }
         }
         // One region writes like any other account, whatever was asked for.
@@ -149,7 +149,7 @@ impl Topology {
         }
         let order = ids(regions.len()).collect();
         let lags = vec![lag; regions.len() * regions.len()];
-        let staleness = Staleness::default();
+        let staleness = MaxStaleness::default();
         let (also_writable, lag_at_start) = (None, lag);
         Ok(Topology {
             regions,
@@ -179,17 +179,17 @@ impl Topology {
     }
 
     /// How often the writes of the account have moved.
-    pub(crate) fn moves(&self) -> u64 {
+    pub(crate) fn failover_count(&self) -> u64 {
         self.moves
     }
 
     /// Notes how often that is by now.
-    pub(crate) fn set_moves(&mut self, moves: u64) {
+    pub(crate) fn set_failover_count(&mut self, moves: u64) {
         self.moves = moves;
     }
 
     /// The region by this name, if it can write a single partition while the account is written elsewhere.
-    pub(crate) fn home_named(&self, name: &str) -> Option<RegionId> {
+    pub(crate) fn partition_write_region(&self, name: &str) -> Option<RegionId> {
         let region = self.find(name).ok().filter(|_| self.partition_failover)?;
         (self.is_listed(region) && region != self.hub()).then_some(region)
     }
@@ -303,7 +303,7 @@ impl Topology {
         let mut sorted = [order.clone(), self.order.clone()];
         sorted.iter_mut().for_each(|order| order.sort_unstable());
         if sorted[0] != sorted[1] {
-            return Err(TopologyError::Order(self.names(&self.order)));
+            return Err(TopologyError::InvalidOrder(self.names(&self.order)));
         }
         if order[0] != self.hub() {
             self.fail_over(order[0])?;
@@ -315,7 +315,7 @@ impl Topology {
     /// Lists `region` no longer.
     pub(crate) fn remove(&mut self, region: RegionId) -> Result<(), TopologyError> {
         if region == self.hub() {
-            return Err(TopologyError::Writes(self.region(region).name.clone()));
+            return Err(TopologyError::IsWriteRegion(self.region(region).name.clone()));
         }
         self.order.retain(|other| *other != region);
         self.also_writable = self.also_writable.filter(|other| *other != region);

@@ -19,7 +19,7 @@ pub struct Conflict {
     /// The version that lost; none for a deletion.
     pub item: Option<Arc<Item>>,
     /// The version that stayed.
-    pub present: Option<Arc<Item>>,
+    pub winner: Option<Arc<Item>>,
     /// The number under which it is found.
     pub number: u64,
 }
@@ -38,13 +38,13 @@ impl Conflict {
             (None, Some(_)) => "create",
             (Some(_), Some(_)) => "replace",
         };
-        Conflict { operation, item: letter.item.clone(), present, number: 0 }
+        Conflict { operation, item: letter.item.clone(), winner: present, number: 0 }
     }
 }
 
 impl Conflict {
     pub(super) fn is_within(&self, range: &EpkRange) -> bool {
-        let item = self.item.as_ref().or(self.present.as_ref());
+        let item = self.item.as_ref().or(self.winner.as_ref());
         item.is_some_and(|item| range.contains(&item.epk))
     }
 }

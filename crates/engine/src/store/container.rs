@@ -13,15 +13,16 @@ use thiserror::Error;
 use super::contents::Contents;
 use super::layout::Layout;
 use super::partition::{
-    Closed, Commit, Identity, LSN_FIRST, Moment, Partition, Surroundings, first_token_version,
+    Closed, LSN_FIRST, Partition, PartitionIdentity, Surroundings, WriteContext, WriteOutcome,
+    first_token_version,
 };
-use super::reach::Progress;
-use super::replica::Replica;
+use super::reach::VersionVector;
+use super::replica::PartitionView;
 use super::restore::{self, Place};
-use super::schema::Schema;
+use super::schema::ContainerSchema;
 use super::transaction::Transaction;
 use crate::disk::{Disk, DiskError, ItemsRead, KeptLayout, Malformed, in_parallel};
-use crate::regions::{RegionId, Regions, Vantage};
+use crate::regions::{ReadContext, RegionId, Regions};
 
 /// No range.
 const NONE: u64 = u64::MAX;
@@ -46,7 +47,7 @@ impl Partitioning {
 /// The data of one container.
 pub struct Container {
     pub(super) rid: ContainerRid,
-    schema: ArcSwap<Schema>,
+    schema: ArcSwap<ContainerSchema>,
     /// Contiguous and sorted: together they cover the ring.
     pub(super) partitions: ArcSwap<Vec<Arc<Partition>>>,
     pub(super) layout: Mutex<Layout>,
@@ -66,20 +67,20 @@ impl std::fmt::Debug for Container {
 
 /// Why nothing can be written just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum WriteRefused {
+pub enum WriteUnavailable {
     /// Too much is on its way to a region that does not take it.
     #[error(
         "A region is too far behind to be told about another write; resume its replication, or try again later."
     )]
-    TooFarBehind,
+    ReplicationBacklogFull,
     /// A region is staler than bounded staleness allows.
     #[error(
         "A region is staler than the account's bounded staleness allows, and writes wait until it has caught up; resume its replication."
     )]
-    TooStale,
+    StalenessExceeded,
     /// The partition is written in another region.
     #[error("The requested operation cannot be performed in this region: another one writes this partition.")]
-    Elsewhere,
+    NotWriteRegion,
 }
 
 /// What a container holds.
@@ -98,18 +99,18 @@ impl Container {
         regions: Arc<Regions>,
         disk: Option<Arc<Disk>>,
     ) -> Container {
-        let schema = Arc::new(Schema::of(properties));
+        let schema = Arc::new(ContainerSchema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.count.max(1));
         let layout = Mutex::new(Layout::after(ranges.len()));
         let mut contents = Contents::empty(&schema, LSN_FIRST);
         if regions.current().is_multi_write() {
-            contents.head.progress = Progress::none_of(regions.current().len());
+            contents.head.versions = VersionVector::none_of(regions.current().len());
         }
         let token_version = first_token_version(&regions);
         let (ordinals, bytes_max) = (Arc::new(AtomicU64::new(1)), partitions.bytes_max);
         let surroundings = Surroundings { regions, ordinals, bytes_max, disk };
         let partition = |(range, id)| {
-            let identity = Identity::new(id, rid, token_version);
+            let identity = PartitionIdentity::new(id, rid, token_version);
             Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), surroundings.clone()))
         };
         let partitions = ranges.into_iter().zip(0..).map(partition).collect();
@@ -124,13 +125,13 @@ impl Container {
     }
 
     /// Whether a range holds more than it should.
-    pub(crate) fn is_overfull(&self, id: u32) -> bool {
+    pub(crate) fn is_oversized(&self, id: u32) -> bool {
         let partition = self.partition_numbered(id);
-        partition.is_some_and(|partition| partition.newest().bytes() > self.surroundings.bytes_max)
+        partition.is_some_and(|partition| partition.latest_head().bytes() > self.surroundings.bytes_max)
     }
 
     /// The range that has come to hold more than it should, if one has. Told once.
-    pub fn take_overfull(&self) -> Option<u32> {
+    pub fn take_oversized(&self) -> Option<u32> {
         if self.overfull.load(Ordering::Relaxed) == NONE {
             return None;
         }
@@ -144,7 +145,7 @@ impl Container {
         place: &Place,
         kept: (KeptLayout, ItemsRead),
     ) -> Result<Container, Malformed> {
-        let schema = Arc::new(Schema::of(properties));
+        let schema = Arc::new(ContainerSchema::of(properties));
         let (layout, read) = kept;
         let ordinals = Arc::new(AtomicU64::new(read.next_ordinal));
         let Place { regions, disk, bytes_max } = place.clone();
@@ -172,11 +173,11 @@ impl Container {
     }
 
     /// The rules in force.
-    pub fn schema(&self) -> Guard<Arc<Schema>> {
+    pub fn schema(&self) -> Guard<Arc<ContainerSchema>> {
         self.schema.load()
     }
 
-    pub(super) fn set_schema(&self, schema: Arc<Schema>) {
+    pub(super) fn set_schema(&self, schema: Arc<ContainerSchema>) {
         self.schema.store(schema);
     }
 
@@ -189,9 +190,9 @@ impl Container {
     pub fn write<T, E: From<DiskError>>(
         &self,
         epk: &EffectivePartitionKey,
-        moment: Moment,
+        moment: WriteContext,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> Result<(Arc<Partition>, Commit<T, E>), WriteRefused> {
+    ) -> Result<(Arc<Partition>, WriteOutcome<T, E>), WriteUnavailable> {
         let mut work = Some(work);
         loop {
             let partition = self.partition_of(epk);
@@ -201,15 +202,15 @@ impl Container {
             });
             match written {
                 Ok(commit) => {
-                    if partition.newest().bytes() > self.surroundings.bytes_max {
+                    if partition.latest_head().bytes() > self.surroundings.bytes_max {
                         self.overfull.store(partition.identity.id.into(), Ordering::Relaxed);
                     }
                     return Ok((partition, commit));
                 }
                 Err(Closed::Retired) => std::hint::spin_loop(),
-                Err(Closed::TooFarBehind) => return Err(WriteRefused::TooFarBehind),
-                Err(Closed::TooStale) => return Err(WriteRefused::TooStale),
-                Err(Closed::Elsewhere) => return Err(WriteRefused::Elsewhere),
+                Err(Closed::TooFarBehind) => return Err(WriteUnavailable::ReplicationBacklogFull),
+                Err(Closed::TooStale) => return Err(WriteUnavailable::StalenessExceeded),
+                Err(Closed::Elsewhere) => return Err(WriteUnavailable::NotWriteRegion),
             }
         }
     }
@@ -231,16 +232,16 @@ impl Container {
         self.partitions.load().iter().find(|partition| partition.identity.id == id).cloned()
     }
 
-    /// The partitions that own a part of `range`, in the order of the ring, as seen from `vantage`.
-    pub fn replicas_over(&self, range: &EpkRange, vantage: Vantage) -> Vec<Replica> {
+    /// The partitions that own a part of `range`, in the order of the ring, as seen from `read_context`.
+    pub fn views_over(&self, range: &EpkRange, vantage: ReadContext) -> Vec<PartitionView> {
         let partitions = self.partitions.load();
         let over = partitions.iter().filter(|partition| partition.range.overlaps(range));
-        over.map(|partition| Replica::new(Arc::clone(partition), vantage)).collect()
+        over.map(|partition| PartitionView::new(Arc::clone(partition), vantage)).collect()
     }
 
     /// Removes what has expired, so that its removal is part of the log. Ends when nothing is left to
     /// remove, or when it cannot be removed now.
-    pub fn purge_expired(&self, partition: &Replica, moment: Moment) {
+    pub fn purge_expired(&self, partition: &PartitionView, moment: WriteContext) {
         if partition.snapshot().expired(moment.now).next().is_none() {
             return;
         }
@@ -248,17 +249,17 @@ impl Container {
         let account_writes =
             if topology.takes_item_writes(moment.region) { moment.region } else { topology.hub() };
         drop(topology);
-        let region = partition.partition().home().unwrap_or(account_writes);
-        let moment = Moment { region, ..moment };
+        let region = partition.partition().write_region().unwrap_or(account_writes);
+        let moment = WriteContext { region, ..moment };
         // Every write begins with a purge; these do nothing else.
         let purge =
             || self.write(&partition.range.min, moment, |purge| Ok::<bool, DiskError>(purge.has_changes()));
-        while matches!(purge(), Ok((_, Commit { result: Ok(true), .. }))) {}
+        while matches!(purge(), Ok((_, WriteOutcome { result: Ok(true), .. }))) {}
     }
 
     /// Takes on replaced properties: new rules for writes, and an index made anew.
     pub(crate) fn replace_properties(&self, properties: &ContainerProperties) {
-        let schema = Arc::new(Schema::of(properties));
+        let schema = Arc::new(ContainerSchema::of(properties));
         // No partition is split meanwhile, so that none is left under the old rules.
         let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         for partition in self.partitions.load().iter() {
@@ -292,7 +293,7 @@ impl Container {
     /// What it holds now.
     pub fn usage(&self) -> Usage {
         self.partitions.load().iter().fold(Usage::default(), |usage, partition| {
-            let state = partition.newest();
+            let state = partition.latest_head();
             Usage { items: usage.items + state.len() as u64, bytes: usage.bytes + state.bytes() }
         })
     }

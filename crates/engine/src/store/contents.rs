@@ -7,31 +7,34 @@ use protocol::partition::EpkRange;
 
 use super::head::Head;
 use super::log::Log;
-use super::schema::Schema;
-use super::state::State;
+use super::schema::ContainerSchema;
+use super::state::PartitionState;
 use crate::items::Change;
 
 /// A head and the state behind it.
 #[derive(Clone)]
 pub(super) struct Contents {
     pub(super) head: Head,
-    pub(super) state: State,
+    pub(super) state: PartitionState,
 }
 
 impl Contents {
     /// Nothing.
-    pub(super) fn empty(schema: &Arc<Schema>, lsn: Lsn) -> Contents {
-        Contents { head: Head::new(Arc::clone(schema), lsn), state: State::new(Arc::clone(schema), lsn) }
+    pub(super) fn empty(schema: &Arc<ContainerSchema>, lsn: Lsn) -> Contents {
+        Contents {
+            head: Head::new(Arc::clone(schema), lsn),
+            state: PartitionState::new(Arc::clone(schema), lsn),
+        }
     }
 
     /// What `parts` hold within `range`, under the rules of the first. Cost grows with the items.
-    pub(super) fn of(parts: &[Arc<State>], range: &EpkRange) -> Contents {
+    pub(super) fn of(parts: &[Arc<PartitionState>], range: &EpkRange) -> Contents {
         let schema = Arc::clone(&parts[0].schema);
         let lsn = parts.iter().map(|part| part.lsn).max().unwrap_or_default();
         let logs: Vec<&Log> = parts.iter().map(|part| &part.log).collect();
         let log = Log::joined(&logs, |change| range.contains(&change.item.epk));
         let mut head = Head::new(Arc::clone(&schema), lsn);
-        let mut state = State::with_log(schema, lsn, log);
+        let mut state = PartitionState::with_log(schema, lsn, log);
         for item in parts.iter().flat_map(|part| part.items()).filter(|item| range.contains(&item.epk)) {
             head.insert(item);
             state.insert(item);

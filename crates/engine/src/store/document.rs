@@ -12,8 +12,8 @@ use sql::Value;
 use sql::value::{write_json, write_json_string};
 use thiserror::Error;
 
-use super::index::{Space, Terms};
-use super::schema::Schema;
+use super::index::{IndexSpace, Terms};
+use super::schema::ContainerSchema;
 use crate::items::{Item, is_system_member};
 
 /// The largest item, in bytes of JSON.
@@ -28,7 +28,7 @@ const TEXT_LENGTH_USUAL: usize = 1024;
 #[derive(Debug)]
 pub struct Document {
     /// The rules it was prepared under.
-    schema: Arc<Schema>,
+    schema: Arc<ContainerSchema>,
     pub id: SmolStr,
     pub epk: EffectivePartitionKey,
     pub(crate) ttl: Option<i32>,
@@ -46,7 +46,7 @@ pub struct Document {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DocumentError {
     #[error("The request payload is invalid. Ensure to provide a valid request payload: {0}")]
-    NotJson(String),
+    InvalidJson(String),
     #[error("The input content is invalid because it is not a JSON object")]
     NotAnObject,
     #[error("The input content is invalid because the required properties - 'id; ' - are missing")]
@@ -54,7 +54,7 @@ pub enum DocumentError {
     #[error(
         "The input name is invalid. Ensure to provide a unique non-empty string less than '1024' characters."
     )]
-    BadId,
+    InvalidId,
     #[error("The input name '{0}' is invalid because it contains '/' or '\\'; choose an id without them")]
     ForbiddenId(String),
     #[error("Request size is too large; an item may have {ITEM_BYTES_MAX} bytes, this one has {0}")]
@@ -62,24 +62,24 @@ pub enum DocumentError {
     #[error(
         "The input ttl '{0}' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or -1."
     )]
-    BadTtl(String),
+    InvalidTtl(String),
 }
 
 impl Document {
     /// Parses and checks `body`, which is JSON text, to be written at `now`.
-    pub fn parse(body: &[u8], schema: &Arc<Schema>, now: u64) -> Result<Document, DocumentError> {
+    pub fn parse(body: &[u8], schema: &Arc<ContainerSchema>, now: u64) -> Result<Document, DocumentError> {
         if body.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(body.len()));
         }
         let (value, compact) = sql::value::parse_checking_canonical(body)
-            .map_err(|error| DocumentError::NotJson(error.to_string()))?;
+            .map_err(|error| DocumentError::InvalidJson(error.to_string()))?;
         Document::prepare(&value, schema, now, Source { text: body, compact })
     }
 
     /// Checks `value` and prepares it to be written at `now`.
     pub(crate) fn from_value(
         value: &Value,
-        schema: &Arc<Schema>,
+        schema: &Arc<ContainerSchema>,
         now: u64,
     ) -> Result<Document, DocumentError> {
         Document::prepare(value, schema, now, Source { text: &[], compact: false })
@@ -87,14 +87,14 @@ impl Document {
 
     fn prepare(
         value: &Value,
-        schema: &Arc<Schema>,
+        schema: &Arc<ContainerSchema>,
         now: u64,
         source: Source<'_>,
     ) -> Result<Document, DocumentError> {
         let members = value.as_object().ok_or(DocumentError::NotAnObject)?;
         let id = match members.get("id") {
             Some(Value::String(id)) => id.clone(),
-            Some(_) => return Err(DocumentError::BadId),
+            Some(_) => return Err(DocumentError::InvalidId),
             None => return Err(DocumentError::MissingId),
         };
         check_id(&id)?;
@@ -120,12 +120,15 @@ impl Document {
     }
 
     /// Works out ahead of the writer's turn what replacing `old` will take.
-    pub fn foresee(&mut self, old: &Arc<Item>) {
+    pub fn prepare_replacement(&mut self, old: &Arc<Item>) {
         self.foreseen = Some((Arc::clone(old), terms_of_item(old, &old.value(), &self.schema)));
     }
 
     /// The entries that no other item of its logical partition may have.
-    pub(super) fn unique_terms<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = Vec<u8>> + 'a {
+    pub(super) fn unique_terms<'a>(
+        &'a self,
+        schema: &'a ContainerSchema,
+    ) -> impl Iterator<Item = Vec<u8>> + 'a {
         schema.unique_keys.iter().map(|unique| {
             let mut term = unique.space.to_bytes().to_vec();
             term.extend_from_slice(&unique.value(&self.value, &self.epk));
@@ -134,7 +137,7 @@ impl Document {
     }
 
     /// Its index entries under a time of writing.
-    pub(super) fn terms_at(&self, seconds: u64, schema: &Arc<Schema>) -> Cow<'_, Terms> {
+    pub(super) fn terms_at(&self, seconds: u64, schema: &Arc<ContainerSchema>) -> Cow<'_, Terms> {
         // The container's properties may have been replaced while the document was on its way.
         if seconds == self.prepared_at && Arc::ptr_eq(&self.schema, schema) {
             return Cow::Borrowed(&self.terms);
@@ -143,7 +146,7 @@ impl Document {
     }
 
     /// The index entries of the version it replaces.
-    pub(super) fn terms_of_replaced(&self, old: &Arc<Item>, schema: &Arc<Schema>) -> Cow<'_, Terms> {
+    pub(super) fn terms_of_replaced(&self, old: &Arc<Item>, schema: &Arc<ContainerSchema>) -> Cow<'_, Terms> {
         match &self.foreseen {
             Some((item, terms)) if Arc::ptr_eq(item, old) && Arc::ptr_eq(&self.schema, schema) => {
                 Cow::Borrowed(terms)
@@ -154,14 +157,14 @@ impl Document {
 }
 
 /// The entries a stored item has: what must be removed when it goes.
-pub(super) fn terms_of_item(item: &Item, value: &Value, schema: &Schema) -> Terms {
+pub(super) fn terms_of_item(item: &Item, value: &Value, schema: &ContainerSchema) -> Terms {
     all_terms(value, schema, &item.epk, item.modified_at, item.ttl)
 }
 
 /// Every entry of a document written at `seconds`.
 fn all_terms(
     value: &Value,
-    schema: &Schema,
+    schema: &ContainerSchema,
     epk: &EffectivePartitionKey,
     seconds: u64,
     ttl: Option<i32>,
@@ -170,7 +173,7 @@ fn all_terms(
     for unique in &schema.unique_keys {
         terms.add(unique.space, &unique.value(value, epk));
     }
-    terms.add(Space::RING, epk.as_bytes());
+    terms.add(IndexSpace::EPK, epk.as_bytes());
     schema.add_time_terms(&mut terms, value, seconds, ttl);
     terms.sort();
     terms
@@ -184,7 +187,7 @@ fn read_ttl(value: Option<&Value>, enabled: bool) -> Result<Option<i32>, Documen
         Some(seconds) if seconds == -1 || (1..=i64::from(i32::MAX)).contains(&seconds) => {
             Ok(Some(seconds as i32))
         }
-        _ if enabled => Err(DocumentError::BadTtl(value.to_string())),
+        _ if enabled => Err(DocumentError::InvalidTtl(value.to_string())),
         _ => Ok(None),
     }
 }
@@ -192,7 +195,7 @@ fn read_ttl(value: Option<&Value>, enabled: bool) -> Result<Option<i32>, Documen
 /// Whether an id may name an item.
 pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
-        return Err(DocumentError::BadId);
+        return Err(DocumentError::InvalidId);
     }
     if id.contains(['/', '\\']) {
         return Err(DocumentError::ForbiddenId(id.to_owned()));
@@ -251,10 +254,10 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Arc<Schema> {
+    fn schema() -> Arc<ContainerSchema> {
         let properties = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
         let properties: ContainerProperties = serde_json::from_str(properties).expect("properties");
-        Arc::new(Schema::of(&properties))
+        Arc::new(ContainerSchema::of(&properties))
     }
 
     /// Documents as clients write them: mostly compact, with now and then something that is stored

@@ -16,8 +16,8 @@ use super::contents::Contents;
 use super::exchange::Exchange;
 use super::line::Turn;
 use super::partition::Partition;
-use super::reach::Progress;
-use super::state::State;
+use super::reach::VersionVector;
+use super::state::PartitionState;
 use crate::disk::DiskError;
 use crate::regions::{RegionId, Topology};
 
@@ -73,21 +73,21 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Goes on by what whoever commits owes; `newest` is the state of the line, in its turn.
-    pub(super) fn help(&self, newest: &State) {
+    pub(super) fn help(&self, newest: &PartitionState) {
         if self.is_helped {
             self.follow(newest, COMMITS_EACH);
         }
     }
 
     /// Does again what was committed up to `newest`, so many commits at the most. Says how many are left.
-    fn follow(&self, newest: &State, commits_max: u64) -> u64 {
+    fn follow(&self, newest: &PartitionState, commits_max: u64) -> u64 {
         let mut heirs = self.heirs.lock().unwrap_or_else(PoisonError::into_inner);
         heirs.follow(self.at, newest, commits_max)
     }
 }
 
 impl Heirs {
-    fn follow(&mut self, at: usize, newest: &State, commits_max: u64) -> u64 {
+    fn follow(&mut self, at: usize, newest: &PartitionState, commits_max: u64) -> u64 {
         let Heirs { made, reached } = self;
         let from = reached[at];
         debug_assert!(newest.log.reaches(from), "a log that is followed forgets nothing");
@@ -117,7 +117,7 @@ impl<'e> Drafts<'e> {
         });
         let paused: Vec<_> = paused.collect();
         let paused_within = |range: &EpkRange| -> Vec<Paused> {
-            let within = |(region, seen, since): &(RegionId, [Arc<State>; 1], _)| {
+            let within = |(region, seen, since): &(RegionId, [Arc<PartitionState>; 1], _)| {
                 (*region, Contents::of(seen, range), *since)
             };
             paused.iter().map(within).collect()
@@ -130,7 +130,8 @@ impl<'e> Drafts<'e> {
         drafts.let_follow(false);
         let newest = drafts.newest();
         for (line, heirs) in drafts.lines.iter().enumerate() {
-            let states: Vec<Arc<State>> = newest.iter().map(|lines| Arc::clone(&lines[line])).collect();
+            let states: Vec<Arc<PartitionState>> =
+                newest.iter().map(|lines| Arc::clone(&lines[line])).collect();
             let mut heirs = heirs.lock().unwrap_or_else(PoisonError::into_inner);
             heirs.made = new.iter().map(|(_, range)| (range.clone(), Contents::of(&states, range))).collect();
             heirs.reached = states.iter().map(|state| state.lsn).collect();
@@ -199,11 +200,12 @@ impl<'e> Drafts<'e> {
 
     /// Everything has arrived everywhere, so the partition furthest ahead says how far all are.
     fn note_progress(&self, turns: &Turns<'_>) {
-        let progress = turns.iter().map(|turns| turns[0].head().reach().progress).reduce(Progress::joined);
+        let progress =
+            turns.iter().map(|turns| turns[0].head().progress().versions).reduce(VersionVector::joined);
         let progress = progress.unwrap_or_default();
         for heirs in &self.lines {
             let mut heirs = heirs.lock().unwrap_or_else(PoisonError::into_inner);
-            heirs.made.iter_mut().for_each(|(_, contents)| contents.head.progress = progress.clone());
+            heirs.made.iter_mut().for_each(|(_, contents)| contents.head.versions = progress.clone());
         }
     }
 
@@ -217,13 +219,13 @@ impl<'e> Drafts<'e> {
     }
 
     /// The newest state of every line.
-    fn newest(&self) -> Vec<Vec<Arc<State>>> {
+    fn newest(&self) -> Vec<Vec<Arc<PartitionState>>> {
         self.old.iter().map(|partition| partition.lines().map(|line| line.snapshot()).collect()).collect()
     }
 
     /// Goes on to `newest`, by so many commits at the most. Says how many are left, on the line where those
     /// are most.
-    fn follow_each(&self, newest: &[Vec<Arc<State>>], commits_max: u64) -> u64 {
+    fn follow_each(&self, newest: &[Vec<Arc<PartitionState>>], commits_max: u64) -> u64 {
         let mut left = 0;
         for (at, lines) in newest.iter().enumerate() {
             for (heirs, newest) in self.lines.iter().zip(lines) {
@@ -256,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::regions::{Lag, Region, Regions};
-    use crate::store::{Container, Document, Moment, Partitioning, Precondition, WriteError};
+    use crate::store::{Container, Document, Partitioning, Precondition, WriteContext, WriteError};
 
     /// Three regions that all write, with a container of one range.
     fn container() -> Container {
@@ -272,7 +274,7 @@ mod tests {
     fn write(container: &Container, region: u8, id: u64, uptime: Duration) {
         let body = format!(r#"{{"id":"{id}","pk":"{}","n":{id}}}"#, id % 13);
         let document = Document::parse(body.as_bytes(), &container.schema(), 0).unwrap();
-        let moment = Moment { region: RegionId(region), now: 0, uptime };
+        let moment = WriteContext { region: RegionId(region), now: 0, uptime };
         let written = container.write(&document.epk, moment, |transaction| -> Result<(), WriteError> {
             transaction.upsert(&document, Precondition::None).map(drop)
         });

@@ -13,7 +13,7 @@ use super::container::Container;
 use super::drafts::{Draft, Drafts};
 use super::layout::{Layout, LayoutError};
 use super::line::Turn;
-use super::partition::{Identity, Partition};
+use super::partition::{Partition, PartitionIdentity};
 use super::view::View;
 use crate::disk::{Batch, DiskError};
 use crate::regions::RegionId;
@@ -37,7 +37,7 @@ impl Container {
     /// what it is then.
     pub(super) fn exchange(&self, layout: Layout, exchange: Exchange) -> Result<Layout, LayoutError> {
         let mut drafts = Drafts::of(&exchange, &self.surroundings.regions.current());
-        let not_kept = |error: DiskError| LayoutError::NotKept(error.to_string());
+        let not_kept = |error: DiskError| LayoutError::NotPersisted(error.to_string());
         drafts.follow().map_err(not_kept)?;
         let mut turns = drafts.close().map_err(not_kept)?;
         if exchange.old.len() > 1 {
@@ -47,7 +47,7 @@ impl Container {
         let parents = parents(&exchange.old);
         let mut next = layout;
         let finish = |draft: Draft| {
-            let identity = Identity::new(draft.id, self.rid, exchange.token_version);
+            let identity = PartitionIdentity::new(draft.id, self.rid, exchange.token_version);
             next.set_births(draft.id, draft.lines.iter().map(|line| line.state.birth()).collect());
             Arc::new(self.finished(draft, identity, &parents, &exchange.old))
         };
@@ -69,7 +69,7 @@ impl Container {
     fn finished(
         &self,
         draft: Draft,
-        identity: Identity,
+        identity: PartitionIdentity,
         parents: &[u32],
         old: &[Arc<Partition>],
     ) -> Partition {
@@ -100,7 +100,7 @@ impl Container {
         self.put_layout(&mut batch, layout, partitions);
         old.iter().for_each(|partition| batch.remove_mesh(self.rid, partition.identity.id));
         made.iter().for_each(|partition| partition.put_mesh(&mut batch));
-        disk.append(batch).map_err(|error| LayoutError::NotKept(error.to_string()))
+        disk.append(batch).map_err(|error| LayoutError::NotPersisted(error.to_string()))
     }
 }
 

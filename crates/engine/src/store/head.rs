@@ -9,8 +9,8 @@ use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 
 use super::by_key::ItemsByKey;
-use super::reach::{Progress, Reach};
-use super::schema::Schema;
+use super::reach::{Progress, VersionVector};
+use super::schema::ContainerSchema;
 use crate::items::Change;
 use crate::items::Item;
 
@@ -18,25 +18,25 @@ use crate::items::Item;
 #[derive(Clone)]
 pub struct Head {
     pub lsn: Lsn,
-    pub(crate) schema: Arc<Schema>,
-    pub(super) progress: Progress,
+    pub(crate) schema: Arc<ContainerSchema>,
+    pub(super) versions: VersionVector,
     pub(super) by_key: ItemsByKey,
     pub(super) bytes: u64,
 }
 
 impl Head {
     /// An empty partition.
-    pub(super) fn new(schema: Arc<Schema>, lsn: Lsn) -> Head {
-        Head { lsn, schema, progress: Progress::default(), by_key: ItemsByKey::default(), bytes: 0 }
+    pub(super) fn new(schema: Arc<ContainerSchema>, lsn: Lsn) -> Head {
+        Head { lsn, schema, versions: VersionVector::default(), by_key: ItemsByKey::default(), bytes: 0 }
     }
 
     /// How far the copy is.
-    pub fn reach(&self) -> Reach {
-        Reach { lsn: self.lsn, progress: self.progress.clone() }
+    pub fn progress(&self) -> Progress {
+        Progress { lsn: self.lsn, versions: self.versions.clone() }
     }
 
     /// A partition with these items in it.
-    pub(super) fn restored(schema: Arc<Schema>, lsn: Lsn, items: &[Arc<Item>]) -> Head {
+    pub(super) fn restored(schema: Arc<ContainerSchema>, lsn: Lsn, items: &[Arc<Item>]) -> Head {
         let mut head = Head::new(schema, lsn);
         items.iter().for_each(|item| head.insert(item));
         head

@@ -13,7 +13,7 @@ use protocol::partition::EffectivePartitionKey;
 
 use super::conflicts::Conflict;
 use super::inbox::{Key, Letter};
-use super::reach::Progress;
+use super::reach::VersionVector;
 use crate::disk::{Malformed, MeshEntry, Reader, put_bytes, put_number, put_version, read_version};
 use crate::regions::RegionId;
 
@@ -29,7 +29,7 @@ pub(super) struct KeptCopy {
     pub(super) taken: u64,
     /// The number of the last conflict, of the hub.
     pub(super) conflicts: u64,
-    pub(super) progress: Progress,
+    pub(super) progress: VersionVector,
 }
 
 /// Everything that is kept of the copies of one partition.
@@ -61,7 +61,7 @@ impl KeptCopy {
             progress.push(reader.number()?);
         }
         reader.end()?;
-        Ok(KeptCopy { sent, taken, conflicts, progress: Progress::of_regions(progress) })
+        Ok(KeptCopy { sent, taken, conflicts, progress: VersionVector::of_regions(progress) })
     }
 }
 
@@ -95,7 +95,7 @@ impl Conflict {
         let operation = OPERATIONS.iter().position(|operation| *operation == self.operation);
         to.push(operation.unwrap_or_default() as u8);
         put_version(to, self.item.as_deref());
-        put_version(to, self.present.as_deref());
+        put_version(to, self.winner.as_deref());
     }
 
     fn read(number: u64, bytes: &[u8]) -> Result<Conflict, Malformed> {
@@ -104,7 +104,7 @@ impl Conflict {
         let item = read_version(&mut reader)?.map(Arc::new);
         let present = read_version(&mut reader)?.map(Arc::new);
         reader.end()?;
-        Ok(Conflict { operation, item, present, number })
+        Ok(Conflict { operation, item, winner: present, number })
     }
 }
 
@@ -137,8 +137,12 @@ mod tests {
 
     #[test]
     fn copies_letters_and_conflicts_are_read_back_and_never_when_cut_short() {
-        let copy =
-            KeptCopy { sent: 3, taken: 300, conflicts: 1, progress: Progress::of_regions(vec![7, 0, 900]) };
+        let copy = KeptCopy {
+            sent: 3,
+            taken: 300,
+            conflicts: 1,
+            progress: VersionVector::of_regions(vec![7, 0, 900]),
+        };
         let epk = EffectivePartitionKey::from_bytes(&[1, 2]);
         let letter = Letter {
             origin: RegionId(2),
@@ -149,7 +153,7 @@ mod tests {
             item: None,
             at: 77,
         };
-        let conflict = Conflict { operation: "delete", item: None, present: None, number: 8 };
+        let conflict = Conflict { operation: "delete", item: None, winner: None, number: 8 };
         let written = |put: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = Vec::new();
             put(&mut bytes);

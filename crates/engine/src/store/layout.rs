@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::container::Container;
 use super::exchange::Exchange;
 use super::index::{self, KeyRange};
-use super::partition::{Identity, LSN_FIRST, Partition};
+use super::partition::{LSN_FIRST, Partition, PartitionIdentity};
 use crate::disk::{Batch, Birth, CatalogKey, KeptLayout, KeptPartition, Space};
 use crate::regions::{RegionId, Topology};
 
@@ -24,10 +24,10 @@ use crate::regions::{RegionId, Topology};
 pub enum LayoutError {
     /// No such partition.
     #[error("there is no partition key range '{0}'; `peri partition list` shows those there are")]
-    Unknown(u32),
+    UnknownRange(u32),
     /// A split that would leave one side empty.
     #[error("the range '{id}' cannot be split at '{at}': it goes from '{min}' to '{max}'")]
-    Outside {
+    SplitOutsideRange {
         /// Which range.
         id: u32,
         /// Where.
@@ -45,7 +45,7 @@ pub enum LayoutError {
     TooFew,
     /// Ranges with others between them.
     #[error("the ranges {0} are not next to each other; only neighbours can be merged")]
-    Apart(String),
+    NotAdjacent(String),
     /// A region that has not seen all of what is to be merged. Its view of two histories has no LSN of
     /// its own, so that sessions and feeds could not tell what it misses.
     #[error(
@@ -54,7 +54,7 @@ pub enum LayoutError {
     Paused(String),
     /// What came of it could not be written down.
     #[error("{0}")]
-    NotKept(String),
+    NotPersisted(String),
 }
 
 /// What splits and merges take turns with.
@@ -85,14 +85,19 @@ impl Layout {
     ) -> KeptLayout {
         let first = Birth { born: LSN_FIRST, forgotten: LSN_FIRST };
         let kept = |partition: &Arc<Partition>| {
-            let Identity { id, token_version, .. } = partition.identity;
+            let PartitionIdentity { id, token_version, .. } = partition.identity;
             let births = self.births.get(&id).cloned().unwrap_or_else(|| vec![first]);
             let (range, parents) = (partition.range.clone(), partition.parents.clone());
-            let home = partition.home().map(|region| topology.region(region).name.clone());
+            let home = partition.write_region().map(|region| topology.region(region).name.clone());
             KeptPartition { id, token_version, range, parents, births, home }
         };
         let partitions = partitions.iter().map(kept).collect();
-        KeptLayout { next_range_id: self.next_range_id, next_ordinal, partitions, moves: topology.moves() }
+        KeptLayout {
+            next_range_id: self.next_range_id,
+            next_ordinal,
+            partitions,
+            moves: topology.failover_count(),
+        }
     }
 
     /// Notes how the lines of a range begin.
@@ -127,8 +132,8 @@ impl Container {
     /// first, or back to where the account writes.
     pub(crate) fn fail_over(&self, id: u32, region: Option<RegionId>) -> Result<(), LayoutError> {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
-        let partition = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
-        let before = partition.home();
+        let partition = self.partition_numbered(id).ok_or(LayoutError::UnknownRange(id))?;
+        let before = partition.write_region();
         partition.move_to(region);
         self.keep(&layout).inspect_err(|_| partition.move_to(before))
     }
@@ -137,7 +142,7 @@ impl Container {
     pub(crate) fn bring_home(&self) {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let partitions = self.partitions.load();
-        let away = partitions.iter().filter(|partition| partition.home().is_some());
+        let away = partitions.iter().filter(|partition| partition.write_region().is_some());
         if away.map(|partition| partition.move_to(None)).count() > 0 {
             // What is not written down is known all the same: the account has moved since.
             let _ = self.keep(&layout);
@@ -148,7 +153,7 @@ impl Container {
         let Some(disk) = &self.surroundings.disk else { return Ok(()) };
         let mut batch = Batch::new(256);
         self.put_layout(&mut batch, layout, &self.partitions.load());
-        disk.append(batch).map_err(|error| LayoutError::NotKept(error.to_string()))
+        disk.append(batch).map_err(|error| LayoutError::NotPersisted(error.to_string()))
     }
 
     /// Adds how `partitions` are laid out.
@@ -187,8 +192,8 @@ impl Container {
     /// Where to split the range `id` so that both sides hold about as many items; none where all of them
     /// have one partition key value. Cost grows with the items.
     pub(crate) fn middle_of(&self, id: u32) -> Option<EffectivePartitionKey> {
-        let state = self.partition_numbered(id)?.newest_snapshot();
-        let ring = KeyRange::prefix(index::Space::RING.to_bytes().to_vec());
+        let state = self.partition_numbered(id)?.latest_state();
+        let ring = KeyRange::prefix(index::IndexSpace::EPK.to_bytes().to_vec());
         let places = || state.index.range(&ring).filter_map(|entry| Some(&state.item(entry.ordinal())?.epk));
         let first = places().next()?;
         let middle = places().nth(state.len() / 2)?;
@@ -226,7 +231,7 @@ impl Container {
         id: u32,
         at: Option<&EffectivePartitionKey>,
     ) -> Result<(Arc<Partition>, EffectivePartitionKey), LayoutError> {
-        let parent = self.partition_numbered(id).ok_or(LayoutError::Unknown(id))?;
+        let parent = self.partition_numbered(id).ok_or(LayoutError::UnknownRange(id))?;
         let at = match at {
             Some(at) => at.clone(),
             None => split_point(&self.schema().partition_key, &parent.range)
@@ -234,7 +239,7 @@ impl Container {
         };
         if at <= parent.range.min || at >= parent.range.max {
             let (min, max) = (parent.range.min.to_hex(), parent.range.max.to_hex());
-            return Err(LayoutError::Outside { id, at: at.to_hex(), min, max });
+            return Err(LayoutError::SplitOutsideRange { id, at: at.to_hex(), min, max });
         }
         Ok((parent, at))
     }
@@ -243,7 +248,7 @@ impl Container {
     fn neighbours(&self, ids: &[u32]) -> Result<Vec<Arc<Partition>>, LayoutError> {
         let mut parents = Vec::with_capacity(ids.len());
         for id in ids {
-            parents.push(self.partition_numbered(*id).ok_or(LayoutError::Unknown(*id))?);
+            parents.push(self.partition_numbered(*id).ok_or(LayoutError::UnknownRange(*id))?);
         }
         parents.sort_by(|a, b| a.range.min.cmp(&b.range.min));
         parents.dedup_by_key(|partition| partition.identity.id);
@@ -252,7 +257,7 @@ impl Container {
         }
         if parents.windows(2).any(|pair| pair[0].range.max != pair[1].range.min) {
             let named: Vec<String> = ids.iter().map(u32::to_string).collect();
-            return Err(LayoutError::Apart(named.join(", ")));
+            return Err(LayoutError::NotAdjacent(named.join(", ")));
         }
         self.check_caught_up()?;
         Ok(parents)

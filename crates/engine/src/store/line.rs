@@ -12,15 +12,15 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
 use super::drafts::Follower;
 use super::head::Head;
-use super::schema::Schema;
-use super::state::State;
+use super::schema::ContainerSchema;
+use super::state::PartitionState;
 use super::transaction::Outcome;
 use crate::disk;
 
 /// The states of a partition, of which the newest can be read and changed.
 pub(super) struct Line {
     head: ArcSwap<Head>,
-    snapshot: ArcSwapOption<State>,
+    snapshot: ArcSwapOption<PartitionState>,
     writer: Mutex<Writer>,
     /// The index of what was read from disk has been made.
     indexed: Condvar,
@@ -29,7 +29,7 @@ pub(super) struct Line {
 }
 
 struct Writer {
-    state: State,
+    state: PartitionState,
     /// Set when other partitions have taken over: what is written here would be lost.
     retired: bool,
 }
@@ -42,7 +42,7 @@ pub(super) struct Turn<'a> {
 
 impl Line {
     /// Begins with `state`, whose head is `head`.
-    pub(super) fn new(head: Head, state: State) -> Line {
+    pub(super) fn new(head: Head, state: PartitionState) -> Line {
         Line {
             head: ArcSwap::from_pointee(head),
             snapshot: ArcSwapOption::empty(),
@@ -68,7 +68,7 @@ impl Line {
     }
 
     /// The newest state, to keep. Waits for a write in progress, and for nothing else.
-    pub(super) fn snapshot(&self) -> Arc<State> {
+    pub(super) fn snapshot(&self) -> Arc<PartitionState> {
         if let Some(published) = self.snapshot.load_full() {
             return published;
         }
@@ -117,7 +117,7 @@ impl Turn<'_> {
     }
 
     /// The newest state.
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &PartitionState {
         &self.writer.state
     }
 
@@ -127,7 +127,7 @@ impl Turn<'_> {
     }
 
     /// The newest state, to keep.
-    pub(super) fn snapshot(&mut self) -> Arc<State> {
+    pub(super) fn snapshot(&mut self) -> Arc<PartitionState> {
         let snapshot = Arc::new(self.writer.state.clone());
         self.line.snapshot.store(Some(Arc::clone(&snapshot)));
         snapshot
@@ -156,7 +156,7 @@ impl Turn<'_> {
     }
 
     /// Puts another head and state in the place of the newest ones.
-    pub(super) fn replace(&mut self, head: Head, state: State) -> Arc<Head> {
+    pub(super) fn replace(&mut self, head: Head, state: PartitionState) -> Arc<Head> {
         self.line.snapshot.store(None);
         self.writer.state = state;
         let head = Arc::new(head);
@@ -165,7 +165,7 @@ impl Turn<'_> {
     }
 
     /// Makes the index anew under other rules. Cost grows with the items.
-    pub(super) fn adopt(&mut self, schema: &Arc<Schema>) {
+    pub(super) fn adopt(&mut self, schema: &Arc<ContainerSchema>) {
         self.line.snapshot.store(None);
         self.writer.state.reindex(Arc::clone(schema));
         self.line.indexed.notify_all();

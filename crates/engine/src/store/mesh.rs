@@ -25,9 +25,9 @@ use super::head::Head;
 use super::inbox::{Inbox, Key, Letter, Place};
 use super::kept::{KeptCopy, KeptMesh};
 use super::line::{Line, Turn};
-use super::partition::{Commit, Moment};
+use super::partition::{WriteContext, WriteOutcome};
 use super::post::Post;
-use super::state::State;
+use super::state::PartitionState;
 use super::transaction::{Outcome, Transaction};
 use crate::disk::{Batch, DiskError, MeshEntry, Space};
 use crate::items::Item;
@@ -161,7 +161,7 @@ impl Mesh {
     }
 
     /// What `region` has at `uptime`, to keep.
-    pub(super) fn snapshot(&self, at: &Post<'_>, region: RegionId) -> Arc<State> {
+    pub(super) fn snapshot(&self, at: &Post<'_>, region: RegionId) -> Arc<PartitionState> {
         self.take_in(at, region);
         self.copy(region).line.snapshot()
     }
@@ -382,7 +382,7 @@ impl Copy {
     /// How far it is, with this head.
     fn kept(&self, head: &Head, conflicts: u64) -> KeptCopy {
         let (sent, taken) = (self.sent.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed));
-        KeptCopy { sent, taken, conflicts, progress: head.progress.clone() }
+        KeptCopy { sent, taken, conflicts, progress: head.versions.clone() }
     }
 }
 
@@ -422,7 +422,7 @@ fn adopt(
     wanted: Option<Arc<Item>>,
 ) -> (Option<Arc<Item>>, Outcome) {
     let mut head = Head::clone(&turn.head());
-    head.progress = head.progress.with(letter.origin, letter.commit);
+    head.versions = head.versions.with(letter.origin, letter.commit);
     let mut transaction = Transaction::new(head, turn.state(), at.identity, at.ordinals, letter.at);
     // What breaks a unique key here loses: the hub decides, and it had the other one first.
     let kept = transaction.adopt(&letter.key, wanted.as_ref()).unwrap_or_else(|present| present);
@@ -433,22 +433,22 @@ fn adopt(
 pub(super) fn commit<T, E: From<DiskError>>(
     mesh: &Mesh,
     at: &Post<'_>,
-    moment: Moment,
+    moment: WriteContext,
     work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-) -> Option<Commit<T, E>> {
+) -> Option<WriteOutcome<T, E>> {
     let region = moment.region;
     let mut turn = mesh.turn(at, region);
     if turn.is_retired() {
         return None;
     }
     let mut head = Head::clone(&turn.head());
-    let (before, number) = (head.reach(), head.progress.of(region) + 1);
-    head.progress = head.progress.with(region, number);
+    let (before, number) = (head.progress(), head.versions.of(region) + 1);
+    head.versions = head.versions.with(region, number);
     let mut transaction =
         Transaction::new(head, turn.state(), at.identity, at.ordinals, moment.now).in_region(region);
     let result = work(&mut transaction);
     let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
-        return Some(Commit { result, reach: before, quorum_at: Duration::ZERO });
+        return Some(WriteOutcome { result, progress: before, quorum_at: Duration::ZERO });
     };
     let letters = mesh.letters(region, &outcome.changes, number);
     let copy = mesh.copy(region);
@@ -461,7 +461,7 @@ pub(super) fn commit<T, E: From<DiskError>>(
         letters.iter().for_each(|letter| at.put_letter(batch, region, letter));
     });
     if let Err(error) = kept {
-        return Some(Commit { result: Err(error.into()), reach: before, quorum_at: Duration::ZERO });
+        return Some(WriteOutcome { result: Err(error.into()), progress: before, quorum_at: Duration::ZERO });
     }
     let head = turn.commit(outcome);
     mesh.send(at, region, letters);
@@ -470,5 +470,5 @@ pub(super) fn commit<T, E: From<DiskError>>(
         // What cannot be written down is left to whoever is to close it.
         let _ = mesh.settle_some(at, LETTERS_EACH);
     }
-    Some(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO })
+    Some(WriteOutcome { result, progress: head.progress(), quorum_at: Duration::ZERO })
 }

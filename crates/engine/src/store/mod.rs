@@ -37,17 +37,17 @@ mod view;
 mod viewed;
 
 pub use conflicts::Conflict;
-pub use container::{Container, Partitioning, WriteRefused};
+pub use container::{Container, Partitioning, WriteUnavailable};
 pub use document::{Document, DocumentError};
 #[cfg(test)]
 pub(crate) use head::Head;
 pub use layout::LayoutError;
-pub use partition::{Commit, Moment, Partition};
+pub use partition::{Partition, WriteContext, WriteOutcome};
 pub use patch::apply as apply_patch;
-pub use reach::Reach;
-pub use replica::Replica;
+pub use reach::Progress;
+pub use replica::PartitionView;
 pub(crate) use restore::Place;
-pub(crate) use saved::{Held, Restoring, SavedContainer};
-pub use schema::Schema;
-pub(crate) use state::State;
-pub use transaction::{Precondition, Transaction, WriteError, Written};
+pub(crate) use saved::{ContainerSnapshot, Held, Restoring};
+pub use schema::ContainerSchema;
+pub(crate) use state::PartitionState;
+pub use transaction::{Precondition, Transaction, WriteError, WrittenItem};

@@ -2,7 +2,7 @@
 //!
 //! In an account that writes in one region there is one line of states, and each other region has a
 //! view of it; where all write, each has a line. Which state a request gets is decided by its
-//! [`Vantage`]. What is done to a partition besides reading and writing is in `upkeep`.
+//! [`ReadContext`]. What is done to a partition besides reading and writing is in `upkeep`.
 
 mod upkeep;
 
@@ -25,14 +25,14 @@ use super::kept::KeptMesh;
 use super::line::Line;
 use super::mesh::{self, Mesh, TooFarBehind};
 use super::post::Post;
-use super::reach::{Progress, Reach};
-use super::state::State;
+use super::reach::{Progress, VersionVector};
+use super::state::PartitionState;
 use super::transaction::Transaction;
 use super::viewed::Viewed;
-use crate::charge::Meter;
+use crate::charge::PartitionThroughput;
 use crate::disk::{Disk, DiskError, LineKey, Malformed, MeshEntry, MeshKey};
 use crate::items::Ordinal;
-use crate::regions::{RegionId, Regions, Sees, Vantage};
+use crate::regions::{ReadContext, RegionId, Regions, StalenessBound};
 
 /// The LSN of a partition nothing has been written to.
 pub(super) const LSN_FIRST: Lsn = Lsn(1);
@@ -43,17 +43,17 @@ const TOKEN_VERSION_FIRST_OF_MANY: i64 = 1;
 
 /// One range of the ring, with its items.
 pub struct Partition {
-    pub identity: Identity,
+    pub identity: PartitionIdentity,
     pub range: EpkRange,
     /// The ranges it came from, oldest first.
     pub parents: Vec<u32>,
     /// What it may spend and has spent.
-    pub meter: Meter,
+    pub throughput: PartitionThroughput,
     /// Until when, in milliseconds of uptime, those who ask for it by its id are told to wait: it is
     /// about to be replaced.
-    held_until_ms: AtomicU64,
+    splitting_until_ms: AtomicU64,
     /// Who writes it, where partitions fail over one by one.
-    home: Home,
+    write_region: Home,
     copies: Copies,
     surroundings: Surroundings,
 }
@@ -80,7 +80,7 @@ pub(super) struct Surroundings {
 
 /// What a partition's items have in common.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct PartitionIdentity {
     /// The range id, as clients see it.
     pub id: u32,
     /// Of its session tokens: grows when partitions merge.
@@ -90,9 +90,9 @@ pub struct Identity {
     pub(super) container_link: String,
 }
 
-impl Identity {
-    pub(super) fn new(id: u32, container: ContainerRid, token_version: i64) -> Identity {
-        Identity { id, token_version, container, container_link: container.self_link() }
+impl PartitionIdentity {
+    pub(super) fn new(id: u32, container: ContainerRid, token_version: i64) -> PartitionIdentity {
+        PartitionIdentity { id, token_version, container, container_link: container.self_link() }
     }
 
     /// The name of its commits on disk, of those in one of its lines.
@@ -112,7 +112,7 @@ impl Identity {
 
 /// When a write happens, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct WriteContext {
     pub region: RegionId,
     /// Seconds since the epoch.
     pub now: u64,
@@ -120,10 +120,10 @@ pub struct Moment {
 }
 
 /// What a write came to.
-pub struct Commit<T, E> {
+pub struct WriteOutcome<T, E> {
     pub result: Result<T, E>,
     /// How far the copy is afterwards: what the session token says.
-    pub reach: Reach,
+    pub progress: Progress,
     /// The uptime at which most regions will have it.
     pub quorum_at: Duration,
 }
@@ -150,7 +150,7 @@ impl From<TooFarBehind> for Closed {
 impl Partition {
     /// A partition with something in it, which every region sees.
     pub(super) fn new(
-        identity: Identity,
+        identity: PartitionIdentity,
         range: EpkRange,
         parents: Vec<u32>,
         contents: Contents,
@@ -163,14 +163,24 @@ impl Partition {
             Copies::Viewed(Viewed::new(contents, topology.len()))
         };
         drop(topology);
-        let (meter, held_until_ms, home) = (Meter::default(), AtomicU64::new(0), Home::with_the_account());
-        Partition { identity, range, parents, meter, held_until_ms, home, copies, surroundings }
+        let (meter, held_until_ms, home) =
+            (PartitionThroughput::default(), AtomicU64::new(0), Home::with_the_account());
+        Partition {
+            identity,
+            range,
+            parents,
+            throughput: meter,
+            splitting_until_ms: held_until_ms,
+            write_region: home,
+            copies,
+            surroundings,
+        }
     }
 
     /// A partition that was read from disk: `contents` for each line, and what was kept of its copies
     /// where every region writes.
     pub(super) fn restored(
-        identity: Identity,
+        identity: PartitionIdentity,
         range: EpkRange,
         parents: Vec<u32>,
         mut contents: Vec<Contents>,
@@ -185,38 +195,48 @@ impl Partition {
         let kept = KeptMesh::read(kept, topology.len())?;
         for (region, contents) in (0..).zip(&mut contents) {
             let known = kept.copies.get(&region).map(|copy| copy.progress.clone());
-            contents.head.progress = known.unwrap_or_else(|| Progress::none_of(topology.len()));
+            contents.head.versions = known.unwrap_or_else(|| VersionVector::none_of(topology.len()));
         }
         let Surroundings { ordinals, .. } = &surroundings;
         let post =
             Post { topology: &topology, identity: &identity, ordinals, disk: None, uptime: Duration::ZERO };
         let copies = Copies::Mesh(Mesh::restored(&post, contents, kept));
-        let (meter, held_until_ms, home) = (Meter::default(), AtomicU64::new(0), Home::with_the_account());
-        Ok(Partition { identity, range, parents, meter, held_until_ms, home, copies, surroundings })
+        let (meter, held_until_ms, home) =
+            (PartitionThroughput::default(), AtomicU64::new(0), Home::with_the_account());
+        Ok(Partition {
+            identity,
+            range,
+            parents,
+            throughput: meter,
+            splitting_until_ms: held_until_ms,
+            write_region: home,
+            copies,
+            surroundings,
+        })
     }
 
     /// Whether it is about to be replaced by others.
-    pub fn is_held(&self, uptime: Duration) -> bool {
-        let until_ms = self.held_until_ms.load(Ordering::Acquire);
+    pub fn is_splitting(&self, uptime: Duration) -> bool {
+        let until_ms = self.splitting_until_ms.load(Ordering::Acquire);
         until_ms != 0 && uptime.as_millis() < u128::from(until_ms)
     }
 
     /// Says that it is about to be replaced, which ends by itself at this uptime. Zero: it is not.
-    pub(crate) fn hold_until(&self, uptime: Duration) {
+    pub(crate) fn mark_splitting_until(&self, uptime: Duration) {
         let until_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
-        self.held_until_ms.store(until_ms, Ordering::Release);
+        self.splitting_until_ms.store(until_ms, Ordering::Release);
     }
 
-    /// The items by identity as seen from `vantage`. Never waits for long.
-    pub fn peek(&self, vantage: Vantage) -> Guard<Arc<Head>> {
+    /// The items by identity as seen from `read_context`. Never waits for long.
+    pub fn head(&self, vantage: ReadContext) -> Guard<Arc<Head>> {
         match &self.copies {
             Copies::Viewed(copies) => copies.peek(self.at_home(vantage)),
             Copies::Mesh(copies) => self.with_post(vantage.uptime, |post| copies.peek(post, vantage.region)),
         }
     }
 
-    /// The state as seen from `vantage`.
-    pub(crate) fn snapshot(&self, vantage: Vantage) -> Arc<State> {
+    /// The state as seen from `read_context`.
+    pub(crate) fn snapshot(&self, vantage: ReadContext) -> Arc<PartitionState> {
         match &self.copies {
             Copies::Viewed(copies) => copies.snapshot(self.at_home(vantage)),
             Copies::Mesh(copies) => {
@@ -226,18 +246,18 @@ impl Partition {
     }
 
     /// The newest items by identity, as the region has them that decides.
-    pub fn newest(&self) -> Guard<Arc<Head>> {
+    pub fn latest_head(&self) -> Guard<Arc<Head>> {
         self.line().peek()
     }
 
     /// The newest of every line.
     #[cfg(test)]
-    pub(crate) fn every_line(&self) -> Vec<(Arc<Head>, Arc<State>)> {
+    pub(crate) fn every_line(&self) -> Vec<(Arc<Head>, Arc<PartitionState>)> {
         self.lines().map(|line| (Guard::into_inner(line.peek()), line.snapshot())).collect()
     }
 
     /// The newest state, as the region has it that decides.
-    pub fn newest_snapshot(&self) -> Arc<State> {
+    pub fn latest_state(&self) -> Arc<PartitionState> {
         self.line().snapshot()
     }
 
@@ -254,9 +274,9 @@ impl Partition {
     /// so `work` must not ask for a snapshot.
     pub(super) fn write<T, E: From<DiskError>>(
         &self,
-        moment: Moment,
+        moment: WriteContext,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> Result<Commit<T, E>, Closed> {
+    ) -> Result<WriteOutcome<T, E>, Closed> {
         if self.keeps_others_stale(moment) {
             return Err(Closed::TooStale);
         }
@@ -280,38 +300,38 @@ impl Partition {
             Transaction::new(Head::clone(&head), turn.state(), &self.identity, ordinals, moment.now);
         let result = work(&mut transaction);
         let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
-            return Ok(Commit { result, reach: head.reach(), quorum_at: Duration::ZERO });
+            return Ok(WriteOutcome { result, progress: head.progress(), quorum_at: Duration::ZERO });
         };
         if self.surroundings.disk.is_some() {
             let kept = self.with_post(moment.uptime, |post| {
                 post.keep(|batch| post.put_outcome(batch, RegionId(0), turn.state(), &outcome))
             });
             if let Err(error) = kept {
-                let (result, reach) = (Err(error.into()), head.reach());
-                return Ok(Commit { result, reach, quorum_at: Duration::ZERO });
+                let (result, reach) = (Err(error.into()), head.progress());
+                return Ok(WriteOutcome { result, progress: reach, quorum_at: Duration::ZERO });
             }
         }
         let head = turn.commit(outcome);
         let topology = || Guard::into_inner(self.surroundings.regions.current());
         let quorum_at = copies.replicate(self.identity.id, &head, moment, topology);
-        Ok(Commit { result, reach: head.reach(), quorum_at })
+        Ok(WriteOutcome { result, progress: head.progress(), quorum_at })
     }
 
     /// The region of its own that takes its writes, if it has one.
-    pub fn home(&self) -> Option<RegionId> {
-        self.home.own()
+    pub fn write_region(&self) -> Option<RegionId> {
+        self.write_region.own()
     }
 
     /// Whether a write that has come this far may be made from `region`.
     fn is_written_in(&self, region: RegionId) -> bool {
         let topology = self.surroundings.regions.current();
-        !topology.has_partition_failover() || self.home.takes_writes(region, &topology)
+        !topology.has_partition_failover() || self.write_region.takes_writes(region, &topology)
     }
 
     /// From the region that writes it, everything is seen.
-    fn at_home(&self, vantage: Vantage) -> Vantage {
-        if self.home.own() == Some(vantage.region) {
-            return Vantage { sees: Sees::Newest, ..vantage };
+    fn at_home(&self, vantage: ReadContext) -> ReadContext {
+        if self.write_region.own() == Some(vantage.region) {
+            return ReadContext { staleness: StalenessBound::Newest, ..vantage };
         }
         vantage
     }
@@ -327,7 +347,7 @@ impl Partition {
     }
 
     /// Whether a write has to wait for a region that is staler than agreed.
-    fn keeps_others_stale(&self, moment: Moment) -> bool {
+    fn keeps_others_stale(&self, moment: WriteContext) -> bool {
         let topology = self.surroundings.regions.current();
         topology.consistency == ConsistencyLevel::BoundedStaleness
             && topology.regions().any(|(id, there)| {

@@ -8,8 +8,8 @@ use protocol::lsn::Lsn;
 
 use super::inbox::Letter;
 use super::kept::KeptCopy;
-use super::partition::Identity;
-use super::state::State;
+use super::partition::PartitionIdentity;
+use super::state::PartitionState;
 use super::transaction::Outcome;
 use crate::disk::{self, Batch, Disk, DiskError, MeshEntry, Space};
 use crate::regions::{RegionId, Topology};
@@ -20,7 +20,7 @@ const AFTER_START: Duration = Duration::from_nanos(1);
 /// The regions as they are, and the partition's own things.
 pub(super) struct Post<'a> {
     pub(super) topology: &'a Topology,
-    pub(super) identity: &'a Identity,
+    pub(super) identity: &'a PartitionIdentity,
     pub(super) ordinals: &'a AtomicU64,
     /// Where it is kept, if anywhere.
     pub(super) disk: Option<&'a Disk>,
@@ -64,7 +64,13 @@ impl Post<'_> {
     }
 
     /// Adds what a transaction does to the copy of `region`, which is in `state` before it.
-    pub(super) fn put_outcome(&self, batch: &mut Batch, region: RegionId, state: &State, outcome: &Outcome) {
+    pub(super) fn put_outcome(
+        &self,
+        batch: &mut Batch,
+        region: RegionId,
+        state: &PartitionState,
+        outcome: &Outcome,
+    ) {
         if outcome.changes.is_empty() {
             return;
         }

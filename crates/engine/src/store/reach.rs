@@ -8,31 +8,33 @@ use crate::regions::RegionId;
 
 /// What a copy has: its own LSN and, where several regions write, how much of each region's writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct Progress {
     pub lsn: Lsn,
-    pub progress: Progress,
+    pub versions: VersionVector,
 }
 
 /// How many commits of each region have arrived. Nothing where one region writes: there the LSN says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress(Option<Arc<[u64]>>);
+pub struct VersionVector(Option<Arc<[u64]>>);
 
-impl Progress {
+impl VersionVector {
     /// Nothing from so many regions.
-    pub(super) fn none_of(regions: usize) -> Progress {
-        Progress(Some(vec![0; regions].into()))
+    pub(super) fn none_of(regions: usize) -> VersionVector {
+        VersionVector(Some(vec![0; regions].into()))
     }
 
     /// So many from each region.
-    pub(super) fn of_regions(commits: Vec<u64>) -> Progress {
-        Progress(Some(commits.into()).filter(|commits: &Arc<[u64]>| !commits.is_empty()))
+    pub(super) fn of_regions(commits: Vec<u64>) -> VersionVector {
+        VersionVector(Some(commits.into()).filter(|commits: &Arc<[u64]>| !commits.is_empty()))
     }
 
     /// The further of two, region by region.
-    pub(super) fn joined(self, other: Progress) -> Progress {
+    pub(super) fn joined(self, other: VersionVector) -> VersionVector {
         match (self.0, other.0) {
-            (Some(one), Some(two)) => Progress(Some(one.iter().zip(&*two).map(|(a, b)| *a.max(b)).collect())),
-            (one, two) => Progress(one.or(two)),
+            (Some(one), Some(two)) => {
+                VersionVector(Some(one.iter().zip(&*two).map(|(a, b)| *a.max(b)).collect()))
+            }
+            (one, two) => VersionVector(one.or(two)),
         }
     }
 
@@ -47,12 +49,12 @@ impl Progress {
     }
 
     /// The same, with this much of one region's commits.
-    pub(super) fn with(&self, region: RegionId, commits: u64) -> Progress {
-        let Some(progress) = &self.0 else { return Progress(None) };
+    pub(super) fn with(&self, region: RegionId, commits: u64) -> VersionVector {
+        let Some(progress) = &self.0 else { return VersionVector(None) };
         let mut progress = progress.to_vec();
         if let Some(place) = progress.get_mut(region.index()) {
             *place = commits.max(*place);
         }
-        Progress(Some(progress.into()))
+        VersionVector(Some(progress.into()))
     }
 }

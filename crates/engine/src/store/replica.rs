@@ -7,37 +7,41 @@ use protocol::lsn::Lsn;
 
 use super::head::Head;
 use super::partition::Partition;
-use super::reach::Reach;
-use super::state::State;
-use crate::regions::Vantage;
+use super::reach::Progress;
+use super::state::PartitionState;
+use crate::regions::ReadContext;
 
 /// A partition as one region sees it, or as it was.
 #[derive(Clone)]
-pub struct Replica {
+pub struct PartitionView {
     partition: Arc<Partition>,
-    vantage: Vantage,
+    vantage: ReadContext,
     /// What it sees whatever happens.
-    pinned: Option<Arc<State>>,
+    pinned: Option<Arc<PartitionState>>,
 }
 
-impl Replica {
-    pub fn new(partition: Arc<Partition>, vantage: Vantage) -> Replica {
-        Replica { partition, vantage, pinned: None }
+impl PartitionView {
+    pub fn new(partition: Arc<Partition>, vantage: ReadContext) -> PartitionView {
+        PartitionView { partition, vantage, pinned: None }
     }
 
     /// A partition as it was.
-    pub(crate) fn pinned(partition: Arc<Partition>, vantage: Vantage, state: Arc<State>) -> Replica {
-        Replica { partition, vantage, pinned: Some(state) }
+    pub(crate) fn pinned(
+        partition: Arc<Partition>,
+        vantage: ReadContext,
+        state: Arc<PartitionState>,
+    ) -> PartitionView {
+        PartitionView { partition, vantage, pinned: Some(state) }
     }
 
     /// The same partition as it was at `lsn`, if that is still known.
-    pub fn at(&self, lsn: Lsn) -> Option<Replica> {
-        let mut state = State::clone(&self.snapshot());
+    pub fn at(&self, lsn: Lsn) -> Option<PartitionView> {
+        let mut state = PartitionState::clone(&self.snapshot());
         if !state.log.holds(lsn) || lsn > state.lsn {
             return None;
         }
         state.go_back(lsn);
-        Some(Replica::pinned(self.partition(), self.vantage, Arc::new(state)))
+        Some(PartitionView::pinned(self.partition(), self.vantage, Arc::new(state)))
     }
 
     /// The partition itself.
@@ -46,12 +50,12 @@ impl Replica {
     }
 
     /// The items by identity, for a short look. Never waits, whatever writers are doing.
-    pub fn peek(&self) -> Guard<Arc<Head>> {
-        self.partition.peek(self.vantage)
+    pub fn head(&self) -> Guard<Arc<Head>> {
+        self.partition.head(self.vantage)
     }
 
     /// The whole state, to keep. May wait for a write in progress, and for nothing else.
-    pub fn snapshot(&self) -> Arc<State> {
+    pub fn snapshot(&self) -> Arc<PartitionState> {
         match &self.pinned {
             Some(state) => Arc::clone(state),
             None => self.partition.snapshot(self.vantage),
@@ -59,16 +63,16 @@ impl Replica {
     }
 
     /// How far it is. Asked after a snapshot was taken, it says at least what that holds.
-    pub fn reach(&self) -> Reach {
-        let reach = self.peek().reach();
+    pub fn progress(&self) -> Progress {
+        let reach = self.head().progress();
         match &self.pinned {
-            Some(state) => Reach { lsn: state.lsn, ..reach },
+            Some(state) => Progress { lsn: state.lsn, ..reach },
             None => reach,
         }
     }
 }
 
-impl std::ops::Deref for Replica {
+impl std::ops::Deref for PartitionView {
     type Target = Partition;
 
     fn deref(&self) -> &Partition {

@@ -14,9 +14,9 @@ use protocol::resource_id::ContainerRid;
 use super::contents::Contents;
 use super::head::Head;
 use super::log::Log;
-use super::partition::{Identity, Partition, Surroundings};
-use super::schema::Schema;
-use super::state::State;
+use super::partition::{Partition, PartitionIdentity, Surroundings};
+use super::schema::ContainerSchema;
+use super::state::PartitionState;
 use crate::disk::{Disk, ItemsRead, KeptLayout, LineRead, LoggedAt, Malformed, in_parallel};
 use crate::items::Change;
 use crate::items::Item;
@@ -47,13 +47,13 @@ struct Share {
 
 enum Half {
     Head(Head),
-    State(Box<State>),
+    State(Box<PartitionState>),
 }
 
 /// The partitions of a container, in the order of the ring.
 pub(super) fn partitions(
     rid: ContainerRid,
-    schema: &Arc<Schema>,
+    schema: &Arc<ContainerSchema>,
     layout: &KeptLayout,
     read: ItemsRead,
     surroundings: &Surroundings,
@@ -71,7 +71,7 @@ pub(super) fn partitions(
         if let Some(last) = log.last_before(share.born) {
             log.give_up(last, share.born);
         }
-        let mut state = State::restored(schema, share.lsn, &share.items, log);
+        let mut state = PartitionState::restored(schema, share.lsn, &share.items, log);
         // Every write looks at these: it must not come before the index.
         if state.schema.default_ttl.is_some() || !state.schema.unique_keys.is_empty() {
             let schema = Arc::clone(&state.schema);
@@ -88,13 +88,13 @@ pub(super) fn partitions(
     let partition = |(at, kept): (usize, &crate::disk::KeptPartition)| {
         // Line by line, and in each the partitions in order.
         let lines = contents.iter_mut().skip(at).step_by(count).filter_map(Option::take).collect();
-        let identity = Identity::new(kept.id, rid, kept.token_version);
+        let identity = PartitionIdentity::new(kept.id, rid, kept.token_version);
         let (range, parents) = (kept.range.clone(), kept.parents.clone());
         let mesh = mesh.get(&kept.id).map_or(&[][..], Vec::as_slice);
         let partition = Partition::restored(identity, range, parents, lines, mesh, surroundings.clone())?;
         let topology = surroundings.regions.current();
-        if let Some(home) = kept.home.as_ref().filter(|_| layout.moves == topology.moves()) {
-            partition.move_to(topology.home_named(home));
+        if let Some(home) = kept.home.as_ref().filter(|_| layout.moves == topology.failover_count()) {
+            partition.move_to(topology.partition_write_region(home));
         }
         Ok(Arc::new(partition))
     };

@@ -22,17 +22,17 @@ use super::head::Head;
 use super::layout::Layout;
 use super::line::Turn;
 use super::log::Log;
-use super::partition::{Identity, Partition};
-use super::reach::Progress;
-use super::replica::Replica;
-use super::state::State;
+use super::partition::{Partition, PartitionIdentity};
+use super::reach::VersionVector;
+use super::replica::PartitionView;
+use super::state::PartitionState;
 use crate::disk::{Batch, Birth, DiskError, LineKey};
 use crate::items::{Item, Ordinal};
-use crate::regions::{RegionId, Vantage};
+use crate::regions::{ReadContext, RegionId};
 
 /// The partitions of a container at one moment.
 #[derive(Clone)]
-pub struct SavedContainer {
+pub struct ContainerSnapshot {
     partitions: Vec<SavedPartition>,
     /// Ranges that came later have at least this id.
     next_range_id: u32,
@@ -48,16 +48,16 @@ struct SavedPartition {
 #[derive(Clone)]
 struct SavedCopy {
     head: Arc<Head>,
-    state: Arc<State>,
+    state: Arc<PartitionState>,
 }
 
-impl SavedContainer {
+impl ContainerSnapshot {
     /// The partitions that own a part of `range`, as they were.
-    pub fn replicas_over(&self, range: &EpkRange, vantage: Vantage) -> Vec<Replica> {
+    pub fn views_over(&self, range: &EpkRange, vantage: ReadContext) -> Vec<PartitionView> {
         let over = self.partitions.iter().filter(|saved| saved.partition.range.overlaps(range));
         over.map(|saved| {
             let state = Arc::clone(&saved.copies[0].state);
-            Replica::pinned(Arc::clone(&saved.partition), vantage, state)
+            PartitionView::pinned(Arc::clone(&saved.partition), vantage, state)
         })
         .collect()
     }
@@ -70,7 +70,7 @@ impl SavedContainer {
 
 impl Container {
     /// Keeps everything as it is now. Costs the same whatever it holds; grows with the partitions.
-    pub(crate) fn save(&self) -> Result<SavedContainer, DiskError> {
+    pub(crate) fn save(&self) -> Result<ContainerSnapshot, DiskError> {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let save = |partition: &Arc<Partition>| {
             partition.wait_for_index();
@@ -79,12 +79,12 @@ impl Container {
             Ok(SavedPartition { copies: copies.collect(), partition: Arc::clone(partition) })
         };
         let partitions = self.partitions.load().iter().map(save).collect::<Result<_, DiskError>>()?;
-        Ok(SavedContainer { partitions, next_range_id: layout.next_range_id() })
+        Ok(ContainerSnapshot { partitions, next_range_id: layout.next_range_id() })
     }
 
     /// Keeps its ranges as they are until `saved` is restored. `exists` says whether the container is one
     /// of the account's now, so that a disk has what is in it.
-    pub(crate) fn hold<'a>(&'a self, saved: &'a SavedContainer, exists: bool) -> Held<'a> {
+    pub(crate) fn hold<'a>(&'a self, saved: &'a ContainerSnapshot, exists: bool) -> Held<'a> {
         let layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.partitions.load_full();
         current.iter().for_each(|partition| partition.wait_for_index());
@@ -95,7 +95,7 @@ impl Container {
 /// A container whose ranges stay as they are.
 pub(crate) struct Held<'a> {
     container: &'a Container,
-    saved: &'a SavedContainer,
+    saved: &'a ContainerSnapshot,
     exists: bool,
     layout: MutexGuard<'a, Layout>,
     current: Arc<Vec<Arc<Partition>>>,
@@ -104,7 +104,7 @@ pub(crate) struct Held<'a> {
 /// A container that is about to be as it was.
 pub(crate) struct Restoring<'a> {
     container: &'a Container,
-    saved: &'a SavedContainer,
+    saved: &'a ContainerSnapshot,
     exists: bool,
     layout: &'a mut Layout,
     next_layout: Layout,
@@ -125,19 +125,19 @@ impl<'a> Held<'a> {
         'a: 'h,
     {
         let Held { container, saved, exists, layout, current } = self;
-        let (container, saved): (&'h Container, &'h SavedContainer) = (container, saved);
+        let (container, saved): (&'h Container, &'h ContainerSnapshot) = (container, saved);
         let current: &'h [Arc<Partition>] = current;
         let turns: Vec<Vec<Turn<'h>>> =
             current.iter().map(|partition| partition.close()).collect::<Result<_, DiskError>>()?;
         let newest = turns.iter().flatten().map(|turn| turn.state().lsn).max().unwrap_or_default();
-        let progress = turns.iter().map(|turns| turns[0].head().reach().progress);
-        let joined = progress.reduce(Progress::joined).unwrap_or_default();
+        let progress = turns.iter().map(|turns| turns[0].head().progress().versions);
+        let joined = progress.reduce(VersionVector::joined).unwrap_or_default();
         let stays = current.len() == saved.partitions.len()
             && current.iter().zip(&saved.partitions).all(|(now, then)| Arc::ptr_eq(now, &then.partition));
         let is_kept = container.surroundings.disk.is_some();
         let mut contents = Vec::with_capacity(saved.partitions.len());
         for (at, then) in saved.partitions.iter().enumerate() {
-            let progress = if stays { turns[at][0].head().reach().progress } else { joined.clone() };
+            let progress = if stays { turns[at][0].head().progress().versions } else { joined.clone() };
             // What a disk has forgotten since cannot come back.
             let forgotten = |line: usize| match (is_kept, *exists) {
                 (false, _) => Lsn(0),
@@ -199,7 +199,7 @@ impl Restoring<'_> {
             parents.dedup();
             let id = self.next_layout.new_id();
             self.next_layout.set_births(id, births(contents));
-            let identity = Identity::new(id, self.container.rid, version);
+            let identity = PartitionIdentity::new(id, self.container.rid, version);
             let surroundings = self.container.surroundings.clone();
             let mut partition = Partition::new(identity, range, parents, contents[0].clone(), surroundings);
             for (region, own) in (1..).zip(&contents[1..]) {
@@ -288,10 +288,10 @@ impl Restoring<'_> {
 
 impl SavedCopy {
     /// What was saved, as the next thing that happens after `lsn`, with a history from `forgotten` on.
-    fn after(&self, lsn: Lsn, progress: Progress, forgotten: Lsn) -> Contents {
+    fn after(&self, lsn: Lsn, progress: VersionVector, forgotten: Lsn) -> Contents {
         let lsn = Lsn(lsn.max(self.state.lsn).0 + 1);
-        let head = Head { lsn, progress, ..Head::clone(&self.head) };
-        let mut state = State { lsn, ..State::clone(&self.state) };
+        let head = Head { lsn, versions: progress, ..Head::clone(&self.head) };
+        let mut state = PartitionState { lsn, ..PartitionState::clone(&self.state) };
         if forgotten >= lsn {
             state.log = Log::starting_after(lsn);
         } else {
@@ -303,7 +303,7 @@ impl SavedCopy {
 }
 
 /// The items of several partitions.
-fn items_of<'a>(states: impl Iterator<Item = &'a State>) -> OrdMap<Ordinal, Arc<Item>> {
+fn items_of<'a>(states: impl Iterator<Item = &'a PartitionState>) -> OrdMap<Ordinal, Arc<Item>> {
     states.flat_map(|state| state.items()).map(|item| (item.ordinal, Arc::clone(item))).collect()
 }
 

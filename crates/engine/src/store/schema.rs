@@ -9,11 +9,11 @@ use sql::value::write_json;
 use super::document::component;
 use crate::regions::Settlement;
 
-use super::index::{Policy, Space, Step, Terms, follow};
+use super::index::{IndexSpace, Policy, Step, Terms, follow};
 
 /// The rules documents of one container live under.
 #[derive(Debug)]
-pub struct Schema {
+pub struct ContainerSchema {
     pub partition_key: PartitionKeyDefinition,
     key_paths: Vec<Vec<SmolStr>>,
     pub(crate) default_ttl: Option<i32>,
@@ -28,13 +28,13 @@ pub struct Schema {
 /// Paths whose values may occur once per logical partition.
 #[derive(Debug)]
 pub(super) struct UniqueKey {
-    pub(super) space: Space,
+    pub(super) space: IndexSpace,
     paths: Vec<Vec<Step>>,
 }
 
-impl Schema {
+impl ContainerSchema {
     /// Works out `properties`.
-    pub(crate) fn of(properties: &ContainerProperties) -> Schema {
+    pub(crate) fn of(properties: &ContainerProperties) -> ContainerSchema {
         let key_paths = properties
             .partition_key
             .paths
@@ -47,10 +47,11 @@ impl Schema {
                 .iter()
                 .map(|path| path.segments().iter().cloned().map(Step::Key).collect())
                 .collect();
-            let space = paths.iter().fold(Space::ROOT, |space, path| space.join(3, path.iter().collect()));
+            let space =
+                paths.iter().fold(IndexSpace::ROOT, |space, path| space.join(3, path.iter().collect()));
             UniqueKey { space, paths }
         });
-        Schema {
+        ContainerSchema {
             key_paths,
             // Validated when the container was defined: -1, or seconds that fit.
             default_ttl: properties.default_ttl.and_then(|seconds| i32::try_from(seconds).ok()),
@@ -77,7 +78,7 @@ impl Schema {
         terms.add_time(document, &self.policy, seconds);
         let lifetime = self.default_ttl.map(|default| ttl.unwrap_or(default));
         if let Some(lifetime) = lifetime.and_then(|lifetime| u64::try_from(lifetime).ok()) {
-            terms.add(Space::EXPIRY, &(seconds + lifetime).to_be_bytes());
+            terms.add(IndexSpace::EXPIRY, &(seconds + lifetime).to_be_bytes());
         }
     }
 }

@@ -11,18 +11,18 @@ use imbl::OrdMap;
 use protocol::lsn::Lsn;
 
 use super::document::terms_of_item;
-use super::index::{Index, IndexKey, KeyRange, Space};
+use super::index::{Index, IndexKey, IndexSpace, KeyRange};
 use super::log::Log;
-use super::schema::Schema;
+use super::schema::ContainerSchema;
 use crate::disk::Birth;
 use crate::items::Change;
 use crate::items::{Item, Ordinal};
 
 /// Everything one partition holds.
 #[derive(Clone)]
-pub struct State {
+pub struct PartitionState {
     pub(crate) lsn: Lsn,
-    pub(crate) schema: Arc<Schema>,
+    pub(crate) schema: Arc<ContainerSchema>,
     pub(super) items: OrdMap<Ordinal, Arc<Item>>,
     pub index: Index,
     /// What has changed since the index began to be made; `None` once it is made. Only a partition
@@ -39,17 +39,22 @@ pub(super) struct IndexChange {
     pub(super) added: bool,
 }
 
-impl State {
+impl PartitionState {
     /// An empty partition.
-    pub(super) fn new(schema: Arc<Schema>, lsn: Lsn) -> State {
+    pub(super) fn new(schema: Arc<ContainerSchema>, lsn: Lsn) -> PartitionState {
         let log = Log::starting_after(lsn);
-        State { lsn, schema, items: OrdMap::new(), index: Index::default(), unindexed: None, log }
+        PartitionState { lsn, schema, items: OrdMap::new(), index: Index::default(), unindexed: None, log }
     }
 
     /// What was read from disk. Its index is still to be made.
-    pub(super) fn restored(schema: Arc<Schema>, lsn: Lsn, items: &[Arc<Item>], log: Log) -> State {
+    pub(super) fn restored(
+        schema: Arc<ContainerSchema>,
+        lsn: Lsn,
+        items: &[Arc<Item>],
+        log: Log,
+    ) -> PartitionState {
         let items = items.iter().map(|item| (item.ordinal, Arc::clone(item))).collect();
-        State { items, unindexed: Some(Vec::new()), ..State::with_log(schema, lsn, log) }
+        PartitionState { items, unindexed: Some(Vec::new()), ..PartitionState::with_log(schema, lsn, log) }
     }
 
     /// How a line begins with it.
@@ -63,13 +68,13 @@ impl State {
     }
 
     /// A copy to make the index of, while writes go on here and are noted.
-    pub(super) fn begin_index(&mut self) -> Option<State> {
+    pub(super) fn begin_index(&mut self) -> Option<PartitionState> {
         self.unindexed.as_mut()?.clear();
         Some(self.clone())
     }
 
     /// Takes on the index that was made of an earlier copy, unless another was made meanwhile.
-    pub(super) fn finish_index(&mut self, made: State) {
+    pub(super) fn finish_index(&mut self, made: PartitionState) {
         let Some(changes) = self.unindexed.take() else { return };
         debug_assert!(Arc::ptr_eq(&self.schema, &made.schema), "other rules make another index");
         self.index = made.index;
@@ -77,8 +82,8 @@ impl State {
     }
 
     /// No items yet, but a history.
-    pub(super) fn with_log(schema: Arc<Schema>, lsn: Lsn, log: Log) -> State {
-        State { log, ..State::new(schema, lsn) }
+    pub(super) fn with_log(schema: Arc<ContainerSchema>, lsn: Lsn, log: Log) -> PartitionState {
+        PartitionState { log, ..PartitionState::new(schema, lsn) }
     }
 
     /// Every item, in order of creation.
@@ -103,7 +108,7 @@ impl State {
 
     /// Items that expired by `now`, oldest first.
     pub(crate) fn expired(&self, now: u64) -> impl Iterator<Item = &Arc<Item>> {
-        let space = Space::EXPIRY.to_bytes();
+        let space = IndexSpace::EXPIRY.to_bytes();
         let mut end = space.to_vec();
         end.extend_from_slice(&now.saturating_add(1).to_be_bytes());
         let range = KeyRange { from: Bound::Included(space.to_vec()), to: Bound::Excluded(end) };
@@ -198,7 +203,7 @@ impl State {
     }
 
     /// Makes every entry of the index anew, under other rules.
-    pub(super) fn reindex(&mut self, schema: Arc<Schema>) {
+    pub(super) fn reindex(&mut self, schema: Arc<ContainerSchema>) {
         let mut index = Index::default();
         for item in self.items.values() {
             for term in terms_of_item(item, &item.value(), &schema).iter() {
@@ -215,7 +220,7 @@ impl State {
 /// `space · lsn`: the place of an item in the change feed.
 pub(super) fn lsn_term(lsn: Lsn) -> [u8; 16] {
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&Space::LSN.to_bytes());
+    bytes[..8].copy_from_slice(&IndexSpace::LSN.to_bytes());
     bytes[8..].copy_from_slice(&lsn.0.to_be_bytes());
     bytes
 }

@@ -18,11 +18,11 @@ use crate::regions::{RegionId, Regions};
 fn container(properties: &str, partitions: usize) -> Container {
     let properties = ContainerProperties::parse(properties.as_bytes()).unwrap();
     let rid = ContainerRid { database: DatabaseRid(1), container: 0x8000_0001 };
-    Container::new(rid, &properties, Partitioning::of(partitions), Regions::alone(), None)
+    Container::new(rid, &properties, Partitioning::of(partitions), Regions::single_region(), None)
 }
 
-fn at(now: u64) -> Moment {
-    Moment { region: RegionId(0), now, uptime: Duration::from_secs(now) }
+fn at(now: u64) -> WriteContext {
+    WriteContext { region: RegionId(0), now, uptime: Duration::from_secs(now) }
 }
 
 fn plain() -> Container {
@@ -42,7 +42,7 @@ fn write<T>(
 
 fn find(container: &Container, body: &str, now: u64) -> Option<Arc<Item>> {
     let document = Document::parse(body.as_bytes(), &container.schema(), 0).unwrap();
-    container.partition_of(&document.epk).newest().get_live(&document.epk, &document.id, now).cloned()
+    container.partition_of(&document.epk).latest_head().get_live(&document.epk, &document.id, now).cloned()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_failed_transaction_leaves_no_trace() {
     write(&container, r#"{"id":"1","pk":"a"}"#, 0, |t, d| t.create(d)).unwrap();
     let partition = container
         .partition_of(&Document::parse(br#"{"id":"1","pk":"a"}"#, &container.schema(), 0).unwrap().epk);
-    let before = partition.newest_snapshot();
+    let before = partition.latest_state();
     let second = Document::parse(br#"{"id":"2","pk":"a"}"#, &container.schema(), 0).unwrap();
     let first = Document::parse(br#"{"id":"1","pk":"a"}"#, &container.schema(), 0).unwrap();
     let (_, commit) = container
@@ -76,14 +76,14 @@ fn a_failed_transaction_leaves_no_trace() {
         })
         .unwrap();
     assert_eq!(commit.result.unwrap_err(), WriteError::Conflict);
-    assert_eq!(commit.reach.lsn, before.lsn);
-    assert!(Arc::ptr_eq(&before, &partition.newest_snapshot()));
+    assert_eq!(commit.progress.lsn, before.lsn);
+    assert!(Arc::ptr_eq(&before, &partition.latest_state()));
 }
 
 #[test]
 fn each_write_is_one_lsn_and_a_batch_is_one() {
     let container = container(r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#, 1);
-    let lsn = || container.partitions()[0].newest_snapshot().lsn;
+    let lsn = || container.partitions()[0].latest_state().lsn;
     let first = lsn();
     for id in 0..3 {
         write(&container, &format!(r#"{{"id":"{id}","pk":"a"}}"#), 0, |t, d| t.create(d)).unwrap();
@@ -130,7 +130,7 @@ fn expired_items_are_gone_for_readers_at_once_and_purged_by_writers() {
     write(&container, r#"{"id":"other","pk":"a"}"#, 1000, |t, d| t.create(d)).unwrap();
     assert_eq!(container.usage().items, 2);
     let kinds: Vec<ChangeKind> = container.partitions()[0]
-        .newest_snapshot()
+        .latest_state()
         .log
         .after(Lsn(1))
         .unwrap()
@@ -157,9 +157,9 @@ fn bad_documents_are_refused_with_their_reason() {
 fn replacing_the_policy_makes_the_index_anew() {
     let container = plain();
     write(&container, r#"{"id":"1","pk":"a","x":5}"#, 0, |t, d| t.create(d)).unwrap();
-    let space = index::Space::ROOT.member("x");
+    let space = index::IndexSpace::ROOT.member("x");
     let count =
-        || container.partitions().iter().map(|p| p.newest_snapshot().index.count(space).entries).sum::<u64>();
+        || container.partitions().iter().map(|p| p.latest_state().index.count(space).entries).sum::<u64>();
     assert_eq!(count(), 1);
     let replaced = ContainerProperties::parse(
         r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/?"}]}}"#.as_bytes(),
@@ -235,7 +235,7 @@ proptest! {
         }
         let mut stored = BTreeMap::new();
         for partition in container.partitions().iter() {
-            let (head, state) = (partition.newest(), partition.newest_snapshot());
+            let (head, state) = (partition.latest_head(), partition.latest_state());
             let mut bytes = 0;
             for item in state.items_from(Ordinal(0)) {
                 prop_assert!(partition.range.contains(&item.epk));
@@ -247,7 +247,7 @@ proptest! {
             }
             prop_assert_eq!((bytes, state.len()), (head.bytes(), head.len()));
             // What was kept up write by write is what would be made anew.
-            let mut anew = State::clone(&state);
+            let mut anew = PartitionState::clone(&state);
             anew.reindex(Arc::clone(&state.schema));
             prop_assert!(state.index == anew.index);
         }

@@ -16,10 +16,10 @@ use thiserror::Error;
 use super::document::{Document, DocumentError, terms_of_item};
 use super::head::Head;
 use super::inbox::Key;
-use super::index::{IndexKey, Space, Term, difference};
-use super::partition::Identity;
-use super::schema::Schema;
-use super::state::{IndexChange, State, lsn_term};
+use super::index::{IndexKey, IndexSpace, Term, difference};
+use super::partition::PartitionIdentity;
+use super::schema::ContainerSchema;
+use super::state::{IndexChange, PartitionState, lsn_term};
 use crate::disk::DiskError;
 use crate::items::{Change, ChangeKind};
 use crate::items::{EntityTag, Item, ItemDraft, Ordinal};
@@ -44,7 +44,7 @@ pub enum Precondition<'a> {
 
 /// What a write did.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenItem {
     /// The new version; for a deletion the one that was removed.
     pub item: Arc<Item>,
     /// The version that was replaced.
@@ -67,24 +67,24 @@ pub enum WriteError {
     #[error("The condition of the patch does not hold for the item.")]
     ConditionFailed,
     #[error("{0}")]
-    BadPatch(String),
+    InvalidPatch(String),
     #[error(transparent)]
-    BadDocument(#[from] DocumentError),
+    InvalidDocument(#[from] DocumentError),
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't \
          match partition key field values specified in the document."
     )]
-    KeyMismatch,
+    PartitionKeyMismatch,
     #[error(transparent)]
-    NotKept(#[from] DiskError),
+    NotPersisted(#[from] DiskError),
 }
 
 /// Changes to one partition, being collected.
 pub struct Transaction<'a> {
     head: Head,
     /// As it was before; what has changed since is in `index`.
-    state: &'a State,
-    identity: &'a Identity,
+    state: &'a PartitionState,
+    identity: &'a PartitionIdentity,
     ordinals: &'a AtomicU64,
     now: u64,
     lsn: Lsn,
@@ -103,8 +103,8 @@ pub(super) struct Outcome {
 impl<'a> Transaction<'a> {
     pub(super) fn new(
         head: Head,
-        state: &'a State,
-        identity: &'a Identity,
+        state: &'a PartitionState,
+        identity: &'a PartitionIdentity,
         ordinals: &'a AtomicU64,
         now: u64,
     ) -> Transaction<'a> {
@@ -182,7 +182,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The rules in force.
-    pub fn schema(&self) -> &Arc<Schema> {
+    pub fn schema(&self) -> &Arc<ContainerSchema> {
         &self.head.schema
     }
 
@@ -197,7 +197,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Stores a new item.
-    pub fn create(&mut self, document: &Document) -> Result<Written, WriteError> {
+    pub fn create(&mut self, document: &Document) -> Result<WrittenItem, WriteError> {
         match self.live(&document.epk, &document.id) {
             Some(_) => Err(WriteError::Conflict),
             None => self.insert(document),
@@ -209,7 +209,7 @@ impl<'a> Transaction<'a> {
         &mut self,
         document: &Document,
         precondition: Precondition<'_>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<WrittenItem, WriteError> {
         match self.live(&document.epk, &document.id) {
             Some(old) => {
                 check(precondition, &old)?;
@@ -225,7 +225,7 @@ impl<'a> Transaction<'a> {
         id: &str,
         document: &Document,
         precondition: Precondition<'_>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<WrittenItem, WriteError> {
         let old = self.live(&document.epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
         if document.id != id && self.live(&document.epk, &document.id).is_some() {
@@ -241,13 +241,13 @@ impl<'a> Transaction<'a> {
         id: &str,
         precondition: Precondition<'_>,
         change: impl FnOnce(&Value) -> Result<Value, WriteError>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<WrittenItem, WriteError> {
         let old = self.live(epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
         let patched = change(&old.value())?;
         let document = Document::from_value(&patched, &self.head.schema, self.now)?;
         if document.epk != *epk || document.id != id {
-            return Err(WriteError::BadPatch(
+            return Err(WriteError::InvalidPatch(
                 "A patch may not change the id or the partition key of an item; replace or recreate it."
                     .to_owned(),
             ));
@@ -261,11 +261,11 @@ impl<'a> Transaction<'a> {
         epk: &EffectivePartitionKey,
         id: &str,
         precondition: Precondition<'_>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<WrittenItem, WriteError> {
         let old = self.live(epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
         let terms_changed = self.remove(&old, ChangeKind::Delete);
-        Ok(Written { item: old, previous: None, terms_changed })
+        Ok(WrittenItem { item: old, previous: None, terms_changed })
     }
 
     /// The item, after removing it if its time is over.
@@ -279,7 +279,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn purge(&mut self) {
-        if self.state.index.count(Space::EXPIRY).entries == 0 {
+        if self.state.index.count(IndexSpace::EXPIRY).entries == 0 {
             return;
         }
         let expired: Vec<Arc<Item>> = self.state.expired(self.now).take(PURGE_MAX).cloned().collect();
@@ -288,7 +288,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn insert(&mut self, document: &Document) -> Result<Written, WriteError> {
+    fn insert(&mut self, document: &Document) -> Result<WrittenItem, WriteError> {
         self.check_unique(document, None)?;
         let terms = document.terms_at(self.now, &self.head.schema);
         let ordinal = Ordinal(self.ordinals.fetch_add(1, Ordering::Relaxed));
@@ -297,10 +297,10 @@ impl<'a> Transaction<'a> {
         self.note_lsn(item.lsn, ordinal, true);
         self.head.insert(&item);
         self.record(ChangeKind::Create, Arc::clone(&item), None);
-        Ok(Written { item, previous: None, terms_changed: terms.scalars() as usize })
+        Ok(WrittenItem { item, previous: None, terms_changed: terms.scalars() as usize })
     }
 
-    fn put(&mut self, old: &Arc<Item>, document: &Document) -> Result<Written, WriteError> {
+    fn put(&mut self, old: &Arc<Item>, document: &Document) -> Result<WrittenItem, WriteError> {
         self.check_unique(document, Some(old.ordinal))?;
         let old_terms = document.terms_of_replaced(old, &self.head.schema);
         let terms = document.terms_at(self.now, &self.head.schema);
@@ -313,7 +313,7 @@ impl<'a> Transaction<'a> {
         self.note_lsn(item.lsn, old.ordinal, true);
         self.head.replace(old, &item);
         self.record(ChangeKind::Replace, Arc::clone(&item), Some(Arc::clone(old)));
-        Ok(Written { item, previous: Some(Arc::clone(old)), terms_changed })
+        Ok(WrittenItem { item, previous: Some(Arc::clone(old)), terms_changed })
     }
 
     fn remove(&mut self, item: &Arc<Item>, kind: ChangeKind) -> usize {

@@ -16,8 +16,8 @@ use protocol::lsn::Lsn;
 
 use super::contents::Contents;
 use super::head::Head;
-use super::state::State;
-use crate::regions::Staleness;
+use super::state::PartitionState;
+use crate::regions::MaxStaleness;
 
 /// Heads that wait at the most. Beyond that a region that is far behind sees every other one.
 const PENDING_MAX: usize = 16_384;
@@ -35,7 +35,7 @@ pub(super) struct View {
     /// When the first commit was made that was never sent here, in nanoseconds of uptime.
     missed_since: AtomicU64,
     /// The state last worked out.
-    worked_out: Mutex<Option<Arc<State>>>,
+    worked_out: Mutex<Option<Arc<PartitionState>>>,
 }
 
 struct Pending {
@@ -73,7 +73,7 @@ impl View {
     }
 
     /// The same, but no staler than agreed.
-    pub(super) fn peek_bounded(&self, uptime: Duration, bound: Staleness) -> Guard<Arc<Head>> {
+    pub(super) fn peek_bounded(&self, uptime: Duration, bound: MaxStaleness) -> Guard<Arc<Head>> {
         let mut pending = self.pending();
         self.advance(&mut pending, uptime);
         let newest = pending.back().map_or(Lsn(0), |last| last.head.lsn);
@@ -142,7 +142,7 @@ impl View {
     }
 
     /// The state at `lsn`, or the nearest before it that is still known; `newest` is at or after it.
-    pub(super) fn state(&self, newest: &Arc<State>, lsn: Lsn) -> Arc<State> {
+    pub(super) fn state(&self, newest: &Arc<PartitionState>, lsn: Lsn) -> Arc<PartitionState> {
         if newest.lsn <= lsn {
             return Arc::clone(newest);
         }
@@ -160,7 +160,7 @@ impl View {
                 known
             }
             None => {
-                let mut state = State::clone(newest);
+                let mut state = PartitionState::clone(newest);
                 state.go_back(lsn);
                 Arc::new(state)
             }

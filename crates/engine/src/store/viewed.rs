@@ -11,10 +11,10 @@ use protocol::lsn::Lsn;
 use super::contents::Contents;
 use super::head::Head;
 use super::line::Line;
-use super::partition::Moment;
-use super::state::State;
+use super::partition::WriteContext;
+use super::state::PartitionState;
 use super::view::View;
-use crate::regions::{RegionId, Sees, Staleness, Topology, Vantage};
+use crate::regions::{MaxStaleness, ReadContext, RegionId, StalenessBound, Topology};
 
 /// One line, seen from several places.
 pub(super) struct Viewed {
@@ -32,18 +32,18 @@ impl Viewed {
         Viewed { line, views: (0..views).map(|_| View::new(Arc::clone(&newest))).collect() }
     }
 
-    pub(super) fn peek(&self, vantage: Vantage) -> Guard<Arc<Head>> {
-        match (vantage.sees, self.views.get(vantage.region.index())) {
-            (Sees::Newest, _) | (_, None) => self.line.peek(),
-            (Sees::Replicated(uptime), Some(view)) => view.peek(uptime),
-            (Sees::Bounded(uptime, bound), Some(view)) => view.peek_bounded(uptime, bound),
+    pub(super) fn peek(&self, vantage: ReadContext) -> Guard<Arc<Head>> {
+        match (vantage.staleness, self.views.get(vantage.region.index())) {
+            (StalenessBound::Newest, _) | (_, None) => self.line.peek(),
+            (StalenessBound::Replicated(uptime), Some(view)) => view.peek(uptime),
+            (StalenessBound::Bounded(uptime, bound), Some(view)) => view.peek_bounded(uptime, bound),
         }
     }
 
-    pub(super) fn snapshot(&self, vantage: Vantage) -> Arc<State> {
-        match (vantage.sees, self.views.get(vantage.region.index())) {
-            (Sees::Newest, _) | (_, None) => self.line.snapshot(),
-            (Sees::Replicated(_) | Sees::Bounded(..), Some(view)) => {
+    pub(super) fn snapshot(&self, vantage: ReadContext) -> Arc<PartitionState> {
+        match (vantage.staleness, self.views.get(vantage.region.index())) {
+            (StalenessBound::Newest, _) | (_, None) => self.line.snapshot(),
+            (StalenessBound::Replicated(_) | StalenessBound::Bounded(..), Some(view)) => {
                 let lsn = self.peek(vantage).lsn;
                 view.state(&self.line.snapshot(), lsn)
             }
@@ -56,7 +56,7 @@ impl Viewed {
         &self,
         partition: u32,
         head: &Arc<Head>,
-        moment: Moment,
+        moment: WriteContext,
         topology: impl FnOnce() -> Arc<Topology>,
     ) -> Duration {
         if self.views.is_empty() {
@@ -108,7 +108,7 @@ impl Viewed {
     }
 
     /// What a region sees, to keep. Stays worked out until the region moves on.
-    pub(super) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<State>> {
+    pub(super) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<PartitionState>> {
         let view = self.views.get(region.index())?;
         let lsn = view.peek(uptime).lsn;
         Some(view.state(&self.line.snapshot(), lsn))
@@ -127,7 +127,7 @@ impl Viewed {
         else {
             return false;
         };
-        let Staleness { versions, interval } = topology.staleness;
+        let MaxStaleness { versions, interval } = topology.staleness;
         // What was as old as agreed when it was paused had arrived by then, however long the way.
         view.peek_bounded(paused, topology.staleness);
         let since = view.behind_since(paused);

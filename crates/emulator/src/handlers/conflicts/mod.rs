@@ -35,7 +35,7 @@ pub(crate) fn handle(
         ConflictVerb::Read(id) => {
             let (partition, number) = find(container, &id).ok_or_else(ServiceError::not_found)?;
             // What has arrived by now is settled first.
-            drop(partition.peek(call.vantage));
+            drop(partition.head(call.vantage));
             let conflicts = partition.conflicts().ok_or_else(ServiceError::not_found)?;
             let conflict = conflicts.all().find(|conflict| conflict.number == number);
             conflict
@@ -56,7 +56,7 @@ pub(crate) fn handle(
 fn all(call: &Call<'_>, container: &ContainerEntry) -> Vec<Bytes> {
     let partitions = container.store.partitions();
     let of_one = |partition: &std::sync::Arc<Partition>| -> Vec<Bytes> {
-        drop(partition.peek(call.vantage));
+        drop(partition.head(call.vantage));
         let conflicts = partition.conflicts();
         let conflicts = conflicts.iter().flat_map(|conflicts| conflicts.all());
         conflicts.map(|conflict| to_json(container, partition, conflict)).collect()
@@ -71,7 +71,7 @@ fn find(container: &ContainerEntry, id: &str) -> Option<(std::sync::Arc<Partitio
 }
 
 fn to_json(container: &ContainerEntry, partition: &Partition, conflict: &Conflict) -> Bytes {
-    let source = conflict.item.as_ref().or(conflict.present.as_ref());
+    let source = conflict.item.as_ref().or(conflict.winner.as_ref());
     let source = source.map(|item| ItemRid { container: container.rid, ordinal: item.ordinal.0 }.to_string());
     let content = conflict.item.as_ref().map(|item| String::from_utf8_lossy(item.body_bytes()).into_owned());
     let id = format!("{}-{}", RangeId(partition.identity.id), conflict.number);

@@ -9,7 +9,7 @@ use crate::handlers::throughput;
 use crate::request::Call;
 use crate::response::{Reply, ServiceError};
 use engine::catalog::NewContainer;
-use engine::charge::throughput::{THROUGHPUT_DEFAULT, partitions};
+use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count};
 use engine::store::Partitioning;
 
 /// Creates a container.
@@ -26,7 +26,7 @@ pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
         properties,
         throughput: own,
         partitions: Partitioning {
-            count: partitions(call.account.partitions, &paid),
+            count: initial_partition_count(call.account.partitions, &paid),
             bytes_max: call.account.partition_bytes_max,
         },
         regions: Arc::clone(&call.account.regions),

@@ -34,7 +34,7 @@ fn with_statistics(container: &ContainerEntry) -> Bytes {
         .partitions()
         .iter()
         .map(|partition| {
-            let state = partition.newest();
+            let state = partition.latest_head();
             serde_json::json!({
                 "id": partition.identity.id.to_string(),
                 "sizeInKB": state.bytes().div_ceil(1024),

@@ -26,7 +26,7 @@ pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, Se
             let container = saved.container(request.container.rid).ok_or_else(|| {
                 refused(format!("The snapshot '{name}' was taken before this container was made."))
             })?;
-            container.replicas_over(&scope.within, request.call.vantage)
+            container.views_over(&scope.within, request.call.vantage)
         }
         AsOf::Lsn(lsn) => {
             let [partition] = scope.partitions.as_slice() else {
@@ -38,7 +38,7 @@ pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, Se
             let then = partition.at(lsn).ok_or_else(|| {
                 refused(format!(
                     "The partition cannot be shown at LSN {lsn}: it is at {} and keeps a bounded history.",
-                    partition.reach().lsn
+                    partition.progress().lsn
                 ))
             })?;
             vec![then]

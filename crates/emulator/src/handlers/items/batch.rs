@@ -19,7 +19,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::disk::DiskError;
-use engine::store::Schema;
+use engine::store::ContainerSchema;
 
 /// Bytes of items one answer may have: a hundred operations may each return a large one.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -48,7 +48,7 @@ type Operation<'a> = Result<ReadyOperation<'a>, ServiceError>;
 
 fn read_operations<'a>(
     body: &'a [u8],
-    schema: &Arc<Schema>,
+    schema: &Arc<ContainerSchema>,
     now: u64,
 ) -> Result<Vec<Operation<'a>>, ServiceError> {
     let operations =
@@ -72,7 +72,7 @@ impl From<DiskError> for Abandoned {
 
 fn run_atomic(
     request: &ItemRequest<'_>,
-    schema: &Schema,
+    schema: &ContainerSchema,
     operations: Vec<Operation<'_>>,
     how: How,
 ) -> Result<Reply, ServiceError> {
@@ -110,7 +110,7 @@ fn run_atomic(
         performed[..failed_at].fill_with(Performed::failed_dependency);
         performed.resize_with(operations.len(), Performed::failed_dependency);
     }
-    let served = Served::by(request.container, &partition, commit.reach.clone());
+    let served = Served::by(request.container, &partition, commit.progress.clone());
     Ok(reply(served, &performed).committed_at(commit.quorum_at))
 }
 
@@ -126,7 +126,7 @@ fn answer_too_large() -> ServiceError {
 
 fn run_each(
     request: &ItemRequest<'_>,
-    schema: &Schema,
+    schema: &ContainerSchema,
     operations: Vec<Operation<'_>>,
     how: How,
 ) -> Result<Reply, ServiceError> {
@@ -191,7 +191,7 @@ fn run_each(
         performed.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
-    let reach = partition.peek(request.call.vantage).reach();
+    let reach = partition.head(request.call.vantage).progress();
     let served = Served::by(request.container, &partition, reach);
     Ok(reply(served, &performed).committed_at(quorum_at))
 }

@@ -21,7 +21,7 @@ use clock::Ticks;
 use engine::charge;
 use engine::disk::DiskError;
 use engine::items::Item;
-use engine::store::{Document, Precondition, Schema, Transaction, WriteError, Written};
+use engine::store::{ContainerSchema, Document, Precondition, Transaction, WriteError, WrittenItem};
 
 /// What came of an operation.
 pub(super) type Performed = BatchResult<Bytes>;
@@ -49,7 +49,7 @@ impl<'a> ReadyOperation<'a> {
     /// Reads the item or the instructions inside.
     pub(super) fn new(
         operation: BatchOperation<'a>,
-        schema: &Arc<Schema>,
+        schema: &Arc<ContainerSchema>,
         now: u64,
     ) -> Result<ReadyOperation<'a>, ServiceError> {
         let partition_key = operation.partition_key_text();
@@ -77,7 +77,7 @@ impl<'a> ReadyOperation<'a> {
     pub(super) fn address(
         &self,
         request: &ItemRequest<'_>,
-        schema: &Schema,
+        schema: &ContainerSchema,
     ) -> Result<Address, ServiceError> {
         match (&self.partition_key, &self.kind) {
             (Some(text), _) => {
@@ -95,7 +95,7 @@ impl<'a> ReadyOperation<'a> {
     pub(super) fn check_partition(
         &self,
         request: &ItemRequest<'_>,
-        schema: &Schema,
+        schema: &ContainerSchema,
         of_batch: &EffectivePartitionKey,
     ) -> Result<(), ServiceError> {
         if self.partition_key.is_none() || self.address(request, schema)?.epk == *of_batch {
@@ -128,7 +128,7 @@ impl<'a> ReadyOperation<'a> {
             Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document)
                 if document.epk != *epk =>
             {
-                Err(WriteError::KeyMismatch)
+                Err(WriteError::PartitionKeyMismatch)
             }
             Kind::Create(document) => Ok(how.stored(&transaction.create(document)?, 0.0)),
             Kind::Upsert(document) => Ok(how.stored(&transaction.upsert(document, precondition)?, 0.0)),
@@ -183,7 +183,7 @@ pub(super) struct How {
 }
 
 impl How {
-    fn stored(self, written: &Written, extra: f64) -> Performed {
+    fn stored(self, written: &WrittenItem, extra: f64) -> Performed {
         let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
         BatchResult {
             etag: Some(written.item.etag_str().to_owned()),
@@ -213,6 +213,6 @@ pub(super) fn refused(refusal: &ServiceError) -> Performed {
         sub_status: refusal.sub_status,
         message: Some(refusal.message.clone()),
         retry_after_ms: refusal.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
-        ..performed(refusal.status, refusal.charge.unwrap_or(charge::MISS))
+        ..performed(refusal.status, refusal.charge.unwrap_or(charge::NOT_FOUND))
     }
 }

@@ -16,15 +16,15 @@ use super::served::Served;
 use crate::handlers::ItemRequest;
 use crate::request::{Call, ItemOperation, consistency};
 use crate::response::{Reply, ServiceError};
-use engine::account::Funding;
-use engine::charge::{self, Priority, RequestUnits};
+use engine::account::ThroughputSource;
+use engine::charge::{self, Priority, RequestUnitMode};
 use engine::query::{Continuation, Scope};
 use engine::regions::RegionId;
-use engine::store::{Partition, Replica};
+use engine::store::{Partition, PartitionView};
 
 /// What is to be known for one operation to be let in and to pay.
 pub(crate) struct Bill {
-    mode: RequestUnits,
+    mode: RequestUnitMode,
     region: RegionId,
     /// When it arrived, by uptime.
     at: Duration,
@@ -51,7 +51,7 @@ impl Bill {
 
 impl ItemRequest<'_> {
     /// Lets the operation in at the one partition it is about, which then pays for it.
-    pub(super) fn admit(&self, replica: &Replica) -> Result<(), ServiceError> {
+    pub(super) fn admit(&self, replica: &PartitionView) -> Result<(), ServiceError> {
         self.check_budget(replica)?;
         self.charge_to(|| replica.partition());
         Ok(())
@@ -62,15 +62,16 @@ impl ItemRequest<'_> {
         if let [replica] = scope.partitions.as_slice() {
             return self.admit(replica);
         }
-        let done =
-            |replica: &Replica| from.is_some_and(|from| from.remaining(&scope.part_of(replica).0).is_empty());
+        let done = |replica: &PartitionView| {
+            from.is_some_and(|from| from.remaining(&scope.range_in(replica).0).is_empty())
+        };
         let mut asked = scope.partitions.iter().filter(|replica| !done(replica));
         asked.try_for_each(|replica| self.check_budget(replica))
     }
 
     /// Makes a partition pay what the answer will state.
     pub(super) fn charge_to(&self, partition: impl FnOnce() -> Arc<Partition>) {
-        if self.bill.mode != RequestUnits::Off {
+        if self.bill.mode != RequestUnitMode::Off {
             // The first one named pays.
             self.bill.payer.get_or_init(partition);
         }
@@ -78,16 +79,16 @@ impl ItemRequest<'_> {
 
     /// Answers 429 while a partition has spent more than it may.
     pub(super) fn check_budget(&self, partition: &Partition) -> Result<(), ServiceError> {
-        if self.bill.mode != RequestUnits::Enforce {
+        if self.bill.mode != RequestUnitMode::Enforce {
             return Ok(());
         }
         let region = self.bill.region;
         let priority = consistency::priority(self.call.headers);
-        let Some(funding) = Funding::of(self.call.account, self.container) else { return Ok(()) };
-        let purse = funding.purse(self.container, partition);
+        let Some(funding) = ThroughputSource::of(self.call.account, self.container) else { return Ok(()) };
+        let purse = funding.token_buckets(self.container, partition);
         purse.admit(region, funding.rate, priority, self.bill.at).map_err(|wait| {
-            partition.meter.count_throttled(region);
-            let served = Served::by(self.container, partition, partition.peek(self.call.vantage).reach());
+            partition.throughput.count_throttled(region);
+            let served = Served::by(self.container, partition, partition.head(self.call.vantage).progress());
             served.refusal(throttled(partition, priority, wait))
         })
     }
@@ -97,17 +98,17 @@ impl ItemRequest<'_> {
         let Bill { mode, region, at, factor, .. } = self.bill;
         let units = units * factor;
         match mode {
-            RequestUnits::Off => {}
-            RequestUnits::Account => partition.meter.count(region, units, at),
-            RequestUnits::Enforce => {
-                partition.meter.count(region, units, at);
-                if let Some(funding) = Funding::of(self.call.account, self.container) {
+            RequestUnitMode::Off => {}
+            RequestUnitMode::Account => partition.throughput.count(region, units, at),
+            RequestUnitMode::Enforce => {
+                partition.throughput.count(region, units, at);
+                if let Some(funding) = ThroughputSource::of(self.call.account, self.container) {
                     let units = match self.operation {
                         // Deleted in the background, as far as others can tell: they are not held up.
-                        ItemOperation::DeletePartition => charge::MISS,
+                        ItemOperation::DeletePartition => charge::NOT_FOUND,
                         _ => units,
                     };
-                    let purse = funding.purse(self.container, partition);
+                    let purse = funding.token_buckets(self.container, partition);
                     purse.charge(region, funding.rate, units, at);
                 }
             }
@@ -119,7 +120,7 @@ impl ItemRequest<'_> {
         if let Some(partition) = self.bill.payer.get() {
             let units = match &answer {
                 Ok(reply) => reply.charge,
-                Err(refusal) => refusal.charge.unwrap_or(charge::MISS),
+                Err(refusal) => refusal.charge.unwrap_or(charge::NOT_FOUND),
             };
             self.pay(partition, units);
         }
@@ -133,7 +134,7 @@ impl ItemRequest<'_> {
             }
             Err(refusal) if refusal.status == Status::TOO_MANY_REQUESTS => Err(refusal),
             Err(refusal) => {
-                let units = refusal.charge.unwrap_or(charge::MISS) * self.bill.factor;
+                let units = refusal.charge.unwrap_or(charge::NOT_FOUND) * self.bill.factor;
                 Err(refusal.with_charge(units))
             }
         }

@@ -6,7 +6,7 @@ use protocol::binary_json;
 
 use crate::handlers::ItemRequest;
 use crate::response::ServiceError;
-use engine::store::{Document, Schema};
+use engine::store::{ContainerSchema, Document};
 use std::sync::Arc;
 
 /// The text. Binary bodies come labelled as text and tell themselves apart by their first byte.
@@ -21,6 +21,9 @@ pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, Se
 }
 
 /// The body as a document to store.
-pub(super) fn document(request: &ItemRequest<'_>, schema: &Arc<Schema>) -> Result<Document, ServiceError> {
+pub(super) fn document(
+    request: &ItemRequest<'_>,
+    schema: &Arc<ContainerSchema>,
+) -> Result<Document, ServiceError> {
     Ok(Document::parse(&text(request)?, schema, request.now_seconds())?)
 }

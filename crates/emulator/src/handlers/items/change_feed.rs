@@ -26,7 +26,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     let scope = scope::target(request, &schema)?.scope();
     request.admit_page(&scope, None)?;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, &partition.reach())?;
+        check_session(&request.call, partition, &partition.progress())?;
         if mode == FeedMode::AllVersions {
             request.container.store.purge_expired(partition, request.moment());
         }
@@ -43,7 +43,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
     request.charge_to(|| Arc::clone(&page.partition));
-    let served = Served::by(request.container, &page.partition, page.reach.clone());
+    let served = Served::by(request.container, &page.partition, page.progress.clone());
     let position = FeedPosition { region: lsns_of(request), ..page.position.clone() };
     let etag = HeaderValue::try_from(position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {

@@ -16,7 +16,7 @@ pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servi
         request.container.store.write(&address.epk, request.moment(), |transaction| {
             transaction.delete(&address.epk, &id, precondition)
         })?;
-    let served = Served::by(request.container, &partition, commit.reach.clone());
+    let served = Served::by(request.container, &partition, commit.progress.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let cost = charge::create(written.item.size(), written.terms_changed);
     Ok(served.reply(Reply::no_content().charge(cost)).committed_at(commit.quorum_at))

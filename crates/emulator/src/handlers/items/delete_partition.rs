@@ -7,7 +7,7 @@ use super::served::Served;
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
-use engine::store::index::{KeyRange, Space};
+use engine::store::index::{IndexSpace, KeyRange};
 use engine::store::{Precondition, WriteError};
 
 /// Items removed under one writer lock, so that other writers get their turn in between.
@@ -18,10 +18,10 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
     let store = &request.container.store;
     let schema = store.schema();
     let address = partition_key::address(request, &schema)?;
-    let entries = KeyRange::prefix([Space::RING.to_bytes().as_slice(), address.epk.as_bytes()].concat());
+    let entries = KeyRange::prefix([IndexSpace::EPK.to_bytes().as_slice(), address.epk.as_bytes()].concat());
     let mut cost = 0.0;
     loop {
-        let state = store.partition_of(&address.epk).newest_snapshot();
+        let state = store.partition_of(&address.epk).latest_state();
         let step: Vec<_> = state
             .index
             .range(&entries)
@@ -39,9 +39,9 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             }
             Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let served = Served::by(request.container, &partition, commit.reach.clone());
+        let served = Served::by(request.container, &partition, commit.progress.clone());
         if commit.result.map_err(|error| served.refusal(error.into()))?.is_break() {
-            let reply = Reply::no_content().charge(cost.max(charge::MISS));
+            let reply = Reply::no_content().charge(cost.max(charge::NOT_FOUND));
             return Ok(served.reply(reply).committed_at(commit.quorum_at));
         }
     }

@@ -32,7 +32,7 @@ pub(crate) use query::check_cross_partition;
 use super::ItemRequest;
 use crate::request::ItemOperation;
 use crate::response::{Reply, ServiceError};
-use engine::account::growth;
+use engine::account::auto_split;
 
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
@@ -51,8 +51,8 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
         ItemOperation::QueryPlan => query_plan::query_plan(&request),
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
     };
-    if let Some(range) = request.container.store.take_overfull() {
-        growth::split_overfull(request.container, range, request.call.uptime);
+    if let Some(range) = request.container.store.take_oversized() {
+        auto_split::split_oversized(request.container, range, request.call.uptime);
     }
     request.settle(answer)
 }

@@ -15,7 +15,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::items::Ordinal;
-use engine::store::{Document, Replica, Schema};
+use engine::store::{ContainerSchema, Document, PartitionView};
 
 /// The text the service uses whenever a key and a document or definition disagree.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
@@ -27,19 +27,19 @@ const RID_LENGTH: usize = 24;
 /// The logical partition a point operation addresses.
 pub(super) struct Address {
     pub(super) epk: EffectivePartitionKey,
-    pub(super) partition: Replica,
+    pub(super) partition: PartitionView,
 }
 
 impl Address {
     /// The logical partition at a place on the ring.
     pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> Address {
-        let partition = Replica::new(request.container.store.partition_of(&epk), request.call.vantage);
+        let partition = PartitionView::new(request.container.store.partition_of(&epk), request.call.vantage);
         Address { epk, partition }
     }
 
     /// The id of the item a path names: its id, or its `_rid` in that place.
     pub(super) fn item_id<'a>(&self, request: &ItemRequest<'_>, named: &'a str) -> Cow<'a, str> {
-        if named.len() != RID_LENGTH || self.partition.peek().get(&self.epk, named).is_some() {
+        if named.len() != RID_LENGTH || self.partition.head().get(&self.epk, named).is_some() {
             return Cow::Borrowed(named);
         }
         let state = self.partition.snapshot();
@@ -56,7 +56,7 @@ impl Address {
 /// What a request says about the partition key.
 pub(super) fn of_request(
     headers: &RequestHeaders<'_>,
-    schema: &Schema,
+    schema: &ContainerSchema,
 ) -> Result<Option<PartitionKey>, ServiceError> {
     match RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)? {
         None => Ok(None),
@@ -65,7 +65,7 @@ pub(super) fn of_request(
 }
 
 /// Reads the header form; `None` is the empty key.
-pub(super) fn parse(text: &str, schema: &Schema) -> Result<Option<PartitionKey>, ServiceError> {
+pub(super) fn parse(text: &str, schema: &ContainerSchema) -> Result<Option<PartitionKey>, ServiceError> {
     let header = PartitionKey::parse_header(text)
         .map_err(|error| ServiceError::bad_request(format!("Partition key {text} is invalid: {error}")))?;
     match header {
@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str, schema: &Schema) -> Result<Option<PartitionKey>,
 }
 
 /// The stretch of the ring a key stands for: a point when complete, a range when it is a prefix.
-pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
+pub(super) fn range_of(key: &PartitionKey, schema: &ContainerSchema) -> EpkRange {
     match schema.partition_key.completeness(key) {
         KeyCompleteness::Prefix => prefix_range(&schema.partition_key, key),
         KeyCompleteness::Complete | KeyCompleteness::TooLong => {
@@ -96,7 +96,7 @@ pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
 }
 
 /// Where a point operation goes, if it is let in there: needs a complete key.
-pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Address, ServiceError> {
+pub(super) fn address(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Address, ServiceError> {
     let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
         ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
@@ -112,7 +112,7 @@ pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Addr
 /// The same, for a key already read.
 pub(super) fn address_of(
     request: &ItemRequest<'_>,
-    schema: &Schema,
+    schema: &ContainerSchema,
     key: &PartitionKey,
 ) -> Result<Address, ServiceError> {
     if schema.partition_key.completeness(key) != KeyCompleteness::Complete {

@@ -9,7 +9,7 @@ use super::{body, partition_key, write_reply};
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
-use engine::store::{Schema, WriteError, apply_patch};
+use engine::store::{ContainerSchema, WriteError, apply_patch};
 
 /// Instructions and when they apply.
 pub(super) struct Patch {
@@ -31,7 +31,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
     })?;
-    let served = Served::by(request.container, &partition, commit.reach.clone());
+    let served = Served::by(request.container, &partition, commit.progress.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let cost = write_reply::cost(&written) + charge::patch(patch.operations.len());
     let reply = Reply::new(protocol::status::Status::OK)
@@ -58,7 +58,7 @@ impl Patch {
     pub(super) fn apply(
         &self,
         item: &Value,
-        schema: &Schema,
+        schema: &ContainerSchema,
         context: QueryContext,
     ) -> Result<Value, WriteError> {
         if self.condition.as_ref().is_some_and(|condition| !condition.is_met_by(item, &context)) {
@@ -66,9 +66,9 @@ impl Patch {
         }
         for operation in &self.operations {
             let checked = operation.check_targets(&schema.partition_key);
-            checked.map_err(|error| WriteError::BadPatch(error.to_string()))?;
+            checked.map_err(|error| WriteError::InvalidPatch(error.to_string()))?;
         }
-        apply_patch(item, &self.operations).map_err(WriteError::BadPatch)
+        apply_patch(item, &self.operations).map_err(WriteError::InvalidPatch)
     }
 
     pub(super) fn len(&self) -> usize {

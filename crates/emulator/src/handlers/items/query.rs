@@ -16,8 +16,10 @@ use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use clock::Stopwatch;
 use engine::charge::{self, QueryWork};
-use engine::query::{Continuation, GoOn, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope};
-use engine::store::Schema;
+use engine::query::{
+    Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope,
+};
+use engine::store::ContainerSchema;
 
 /// Rows per page when the client does not say.
 const PAGE_ROWS_DEFAULT: usize = 1000;
@@ -38,9 +40,9 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let compiled = watch.elapsed();
     let from = match continuation(request)? {
         // What is worked out as a whole or in order has no place of an item to go on from.
-        Some(GoOn::After(_)) if statement.needs_merge() => None,
-        Some(GoOn::After(item)) => Some(Continuation::after(item)),
-        Some(GoOn::At(place)) => Some(place),
+        Some(ContinuationToken::Service(_)) if statement.needs_merge() => None,
+        Some(ContinuationToken::Service(item)) => Some(Continuation::after(item)),
+        Some(ContinuationToken::Own(place)) => Some(place),
         None => None,
     };
     let scope = scope_of(request, &schema, &statement)?;
@@ -51,7 +53,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let scope = as_of::apply(request, scope)?;
     let headers = request.call.headers;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, &partition.reach())?;
+        check_session(&request.call, partition, &partition.progress())?;
     }
     request.admit_page(&scope, from.as_ref())?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
@@ -94,7 +96,10 @@ fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Reads and prepares the statement in the body.
-pub(super) fn prepare(request: &ItemRequest<'_>, schema: &Schema) -> Result<Statement, ServiceError> {
+pub(super) fn prepare(
+    request: &ItemRequest<'_>,
+    schema: &ContainerSchema,
+) -> Result<Statement, ServiceError> {
     let QueryText { text, parameters } = read_query(&request.call.body)?;
     Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::refuse)
 }
@@ -120,7 +125,7 @@ pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
 /// Where to run, or the reason why the client has to do it itself.
 fn scope_of(
     request: &ItemRequest<'_>,
-    schema: &Schema,
+    schema: &ContainerSchema,
     statement: &Statement,
 ) -> Result<Scope, ServiceError> {
     let everywhere = match target(request, schema)? {
@@ -157,9 +162,10 @@ fn scope_of(
 /// goes on by the number of rows) is continued over all of that by the child that inherited its beginning;
 /// the other one has nothing to add. Of any other, each child has its own rows.
 fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
-    let one_for_all =
-        from.rows().is_some() || statement.is_limited() || statement.row_origin() != RowOrigin::Documents;
-    let begun = from.begun();
+    let one_for_all = from.returned_rows().is_some()
+        || statement.is_limited()
+        || statement.row_origin() != RowOrigin::Documents;
+    let begun = from.range();
     if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
         return scope;
     }
@@ -167,7 +173,7 @@ fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from:
         let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
         return Scope { within: nothing, ..scope };
     }
-    Scope { partitions: request.container.store.replicas_over(&begun, request.call.vantage), within: begun }
+    Scope { partitions: request.container.store.views_over(&begun, request.call.vantage), within: begun }
 }
 
 /// Refuses a query about everything whose sender did not say that it may be.
@@ -183,17 +189,18 @@ pub(crate) fn check_cross_partition(headers: &RequestHeaders<'_>) -> Result<(), 
 }
 
 /// The place to go on from, if the client has one.
-fn continuation(request: &ItemRequest<'_>) -> Result<Option<GoOn>, ServiceError> {
+fn continuation(request: &ItemRequest<'_>) -> Result<Option<ContinuationToken>, ServiceError> {
     let text = RequestHeaders::text(request.call.headers.continuation, name::CONTINUATION)?;
     let Some(text) = text else { return Ok(None) };
-    GoOn::parse(text, request.container.rid).map_err(|error| ServiceError::bad_request(error.to_string()))
+    ContinuationToken::parse(text, request.container.rid)
+        .map_err(|error| ServiceError::bad_request(error.to_string()))
 }
 
 /// The same for a feed, whose items come in their own order.
 pub(super) fn feed_continuation(request: &ItemRequest<'_>) -> Result<Option<Continuation>, ServiceError> {
     Ok(continuation(request)?.map(|place| match place {
-        GoOn::At(place) => place,
-        GoOn::After(item) => Continuation::after(item),
+        ContinuationToken::Own(place) => place,
+        ContinuationToken::Service(item) => Continuation::after(item),
     }))
 }
 
@@ -203,8 +210,8 @@ pub(super) fn pay_shares(request: &ItemRequest<'_>, scope: &Scope, outcome: &Que
         return;
     }
     let weight = |work: &QueryWork| charge::query(*work);
-    let sum: f64 = outcome.shares.iter().map(|(_, work)| weight(work)).sum();
-    for (at, work) in &outcome.shares {
+    let sum: f64 = outcome.work_by_partition.iter().map(|(_, work)| weight(work)).sum();
+    for (at, work) in &outcome.work_by_partition {
         request.pay(&scope.partitions[*at], cost * weight(work) / sum);
     }
 }
@@ -217,7 +224,7 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[outcome.partition];
-    let served = Served::by(request.container, partition, partition.reach());
+    let served = Served::by(request.container, partition, partition.progress());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {

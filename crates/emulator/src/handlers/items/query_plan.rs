@@ -9,7 +9,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
-use engine::store::Schema;
+use engine::store::ContainerSchema;
 
 /// Answers with the plan, or refuses features the client did not list.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
@@ -24,7 +24,7 @@ pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceErro
 
 /// The plan as JSON.
 pub(super) fn plan_text(
-    schema: &Schema,
+    schema: &ContainerSchema,
     statement: &Statement,
     features: &SupportedFeatures,
 ) -> Result<String, ServiceError> {

@@ -27,7 +27,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     let schema = request.container.store.schema();
     let scope = as_of::apply(request, target(request, &schema)?.scope())?;
     for partition in &scope.partitions {
-        check_session(&request.call, partition, &partition.reach())?;
+        check_session(&request.call, partition, &partition.progress())?;
     }
     let from = query::feed_continuation(request)?;
     request.admit_page(&scope, from.as_ref())?;

@@ -10,7 +10,7 @@ use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::charge;
 use engine::disk::DiskError;
-use engine::store::{DocumentError, WriteError, WriteRefused};
+use engine::store::{DocumentError, WriteError, WriteUnavailable};
 
 /// How soon a writer may ask again whether the other regions have caught up.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(1);
@@ -39,34 +39,34 @@ impl From<WriteError> for ServiceError {
     fn from(error: WriteError) -> ServiceError {
         let text = error.to_string();
         match error {
-            WriteError::NotFound => ServiceError::not_found().with_charge(charge::MISS),
+            WriteError::NotFound => ServiceError::not_found().with_charge(charge::NOT_FOUND),
             WriteError::Conflict => ServiceError::conflict().with_charge(charge::CONFLICT),
             WriteError::UniqueConflict => ServiceError::listed(Status::CONFLICT, &text)
                 .with_sub_status(SubStatus::UNIQUE_INDEX_VIOLATION)
                 .with_charge(charge::CONFLICT),
             WriteError::PreconditionFailed => {
-                ServiceError::precondition_failed().with_charge(charge::PRECONDITION)
+                ServiceError::precondition_failed().with_charge(charge::PRECONDITION_FAILED)
             }
             WriteError::ConditionFailed => ServiceError::listed(Status::PRECONDITION_FAILED, &text)
                 .with_sub_status(SubStatus::PATCH_CONDITION_FALSE)
-                .with_charge(charge::PRECONDITION),
-            WriteError::BadPatch(reason) => ServiceError::bad_request(reason),
-            WriteError::BadDocument(error) => error.into(),
-            WriteError::KeyMismatch => partition_key::mismatch(),
-            WriteError::NotKept(error) => error.into(),
+                .with_charge(charge::PRECONDITION_FAILED),
+            WriteError::InvalidPatch(reason) => ServiceError::bad_request(reason),
+            WriteError::InvalidDocument(error) => error.into(),
+            WriteError::PartitionKeyMismatch => partition_key::mismatch(),
+            WriteError::NotPersisted(error) => error.into(),
         }
     }
 }
 
-impl From<WriteRefused> for ServiceError {
-    fn from(refused: WriteRefused) -> ServiceError {
+impl From<WriteUnavailable> for ServiceError {
+    fn from(refused: WriteUnavailable) -> ServiceError {
         match refused {
-            WriteRefused::TooFarBehind => {
+            WriteUnavailable::ReplicationBacklogFull => {
                 ServiceError::listed(Status::SERVICE_UNAVAILABLE, &refused.to_string())
             }
-            WriteRefused::Elsewhere => ServiceError::listed(Status::FORBIDDEN, &refused.to_string())
+            WriteUnavailable::NotWriteRegion => ServiceError::listed(Status::FORBIDDEN, &refused.to_string())
                 .with_sub_status(SubStatus::WRITE_FORBIDDEN),
-            WriteRefused::TooStale => ServiceError {
+            WriteUnavailable::StalenessExceeded => ServiceError {
                 retry_after: Some(CATCH_UP_WAIT),
                 ..ServiceError::listed(Status::TOO_MANY_REQUESTS, &refused.to_string())
             },

@@ -9,7 +9,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::query::Scope;
-use engine::store::Schema;
+use engine::store::ContainerSchema;
 
 /// How a request says where to look.
 pub(super) enum Target {
@@ -31,7 +31,7 @@ impl Target {
 }
 
 /// Reads partition key, range id and range of positions.
-pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Target, ServiceError> {
+pub(super) fn target(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Target, ServiceError> {
     let headers = request.call.headers;
     let store = &request.container.store;
     let vantage = request.call.vantage;
@@ -40,7 +40,7 @@ pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Targe
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        if partition.is_held(vantage.uptime) {
+        if partition.is_splitting(vantage.uptime) {
             return Err(range_splitting(id));
         }
         return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), vantage)));

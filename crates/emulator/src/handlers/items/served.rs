@@ -13,18 +13,18 @@ use protocol::status::{Status, SubStatus};
 use crate::request::{Call, RequestHeaders};
 use crate::response::{Reply, ServedBy, ServiceError, ascii_value};
 use engine::catalog::ContainerEntry;
-use engine::store::{Partition, Reach};
+use engine::store::{Partition, Progress};
 
 /// A partition at an LSN, as response headers state it.
 pub(super) struct Served<'a> {
     container: &'a ContainerEntry,
     range_id: u32,
     token_version: i64,
-    reach: Reach,
+    reach: Progress,
 }
 
 impl<'a> Served<'a> {
-    pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, reach: Reach) -> Served<'a> {
+    pub(super) fn by(container: &'a ContainerEntry, partition: &Partition, reach: Progress) -> Served<'a> {
         let (range_id, token_version) = (partition.identity.id, partition.identity.token_version);
         Served { container, range_id, token_version, reach }
     }
@@ -41,7 +41,7 @@ impl<'a> Served<'a> {
     }
 
     /// How far it was.
-    pub(super) fn reach(&self) -> &Reach {
+    pub(super) fn reach(&self) -> &Progress {
         &self.reach
     }
 
@@ -97,7 +97,7 @@ struct Template {
     range_id: u32,
     token_version: i64,
     read_regions: usize,
-    reach: Reach,
+    reach: Progress,
     reply: Reply,
 }
 
@@ -130,7 +130,7 @@ impl Template {
 pub(super) fn check_session(
     call: &Call<'_>,
     partition: &Partition,
-    reach: &Reach,
+    reach: &Progress,
 ) -> Result<(), ServiceError> {
     if call.level == ConsistencyLevel::BoundedStaleness
         && partition.is_too_stale(call.vantage.region, call.uptime)
@@ -140,7 +140,7 @@ pub(super) fn check_session(
         return Err(ServiceError::listed(Status::SERVICE_UNAVAILABLE, message));
     }
     let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
-    let Some(text) = token.filter(|_| call.vantage.honours_session) else { return Ok(()) };
+    let Some(text) = token.filter(|_| call.vantage.enforces_session_token) else { return Ok(()) };
     // A client may still know a parent, whose LSNs its children go on from, and know it better.
     for id in [partition.identity.id].iter().chain(&partition.parents) {
         let seen = SessionToken::find(text, RangeId(*id)).map_err(|error| {
@@ -159,11 +159,11 @@ pub(super) fn check_session(
 
 /// Whether a copy has all that was seen. Where several regions write, each has LSNs of its own, and
 /// what counts is how much of each region's writes has arrived.
-fn is_satisfied(seen: &PartitionToken, version: i64, reach: &Reach) -> bool {
+fn is_satisfied(seen: &PartitionToken, version: i64, reach: &Progress) -> bool {
     if seen.version != version || seen.regions.is_empty() {
         return seen.is_satisfied_by(version, reach.lsn);
     }
-    reach.progress.regions().all(|(region, arrived)| {
+    reach.versions.regions().all(|(region, arrived)| {
         let seen = seen.region(region).and_then(|progress| progress.lsn);
         seen.is_none_or(|seen| seen.0 <= arrived)
     })

@@ -13,7 +13,7 @@ use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::items::Item;
-use engine::store::{Commit, Document, Partition, Precondition, Transaction, WriteError, Written};
+use engine::store::{Document, Partition, Precondition, Transaction, WriteError, WriteOutcome, WrittenItem};
 
 /// What must hold before the write, as the headers say.
 pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondition<'a>, ServiceError> {
@@ -50,8 +50,8 @@ impl<'a> Incoming<'a> {
         let mut document = body::document(request, &schema)?;
         let address = partition_key::address(request, &schema)?;
         partition_key::check_document(&document, &address)?;
-        if let Some(old) = address.partition.peek().get(&document.epk, &document.id) {
-            document.foresee(old);
+        if let Some(old) = address.partition.head().get(&document.epk, &document.id) {
+            document.prepare_replacement(old);
         }
         Ok(Incoming { document, address, precondition: precondition(request.call.headers)? })
     }
@@ -61,7 +61,7 @@ impl<'a> Incoming<'a> {
     pub(super) fn store(
         self,
         request: &ItemRequest<'_>,
-        write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<Written, WriteError>,
+        write: impl FnOnce(&mut Transaction<'_>, &Document, Precondition<'a>) -> Result<WrittenItem, WriteError>,
     ) -> Result<Reply, ServiceError> {
         let Incoming { document, address, precondition } = self;
         let (partition, commit) =
@@ -76,9 +76,9 @@ impl<'a> Incoming<'a> {
 pub(super) fn stored(
     request: &ItemRequest<'_>,
     partition: &Partition,
-    commit: Commit<Written, WriteError>,
+    commit: WriteOutcome<WrittenItem, WriteError>,
 ) -> Result<Reply, ServiceError> {
-    let served = Served::by(request.container, partition, commit.reach.clone());
+    let served = Served::by(request.container, partition, commit.progress.clone());
     let written = commit.result.map_err(|error| served.refusal(error.into()))?;
     let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
     let body = (!is_minimal(request.call.headers)?).then(|| written.item.body());
@@ -87,7 +87,7 @@ pub(super) fn stored(
 }
 
 /// What a stored version cost.
-pub(super) fn cost(written: &Written) -> f64 {
+pub(super) fn cost(written: &WrittenItem) -> f64 {
     match &written.previous {
         Some(previous) => charge::replace(previous.size(), written.item.size(), written.terms_changed),
         None => charge::create(written.item.size(), written.terms_changed),

@@ -31,5 +31,5 @@ pub(crate) fn query(call: &Call<'_>) -> Result<Reply, ServiceError> {
 }
 
 fn shown(call: &Call<'_>, entry: &OfferEntry) -> Bytes {
-    text(entry, call.account.growth.is_pending(entry.rid))
+    text(entry, call.account.pending_offers.is_pending(entry.rid))
 }

@@ -36,7 +36,7 @@ fn shown(entry: &OfferEntry, pending: bool) -> Reply {
     Reply::ok(text(entry, pending))
         .version(&entry.offer.system)
         .header(name::OFFER_REPLACE_PENDING, word)
-        .header(name::MIN_THROUGHPUT, HeaderValue::from(throughput::floor(&entry.throughput)))
+        .header(name::MIN_THROUGHPUT, HeaderValue::from(throughput::minimum(&entry.throughput)))
 }
 
 /// An offer as clients read it: one that is not yet carried out says so.

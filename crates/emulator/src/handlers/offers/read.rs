@@ -14,5 +14,5 @@ pub(crate) fn read(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError
     if let Some(reply) = condition::not_modified(call.headers, &entry.offer.system) {
         return Ok(reply);
     }
-    Ok(shown(entry, call.account.growth.is_pending(rid)))
+    Ok(shown(entry, call.account.pending_offers.is_pending(rid)))
 }

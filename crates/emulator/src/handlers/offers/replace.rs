@@ -14,7 +14,7 @@ use super::shown;
 use crate::handlers::condition;
 use crate::request::{Call, RequestHeaders};
 use crate::response::{Reply, ServiceError};
-use engine::account::growth;
+use engine::account::auto_split;
 use engine::catalog::OfferEntry;
 use engine::charge::throughput;
 
@@ -35,7 +35,7 @@ pub(crate) fn replace(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceEr
         condition::check_if_match(call.headers, &current.offer.system)?;
         decide(current, &wanted, migration)
     })?;
-    let pending = growth::begin(call.account, rid, call.uptime);
+    let pending = auto_split::start(call.account, rid, call.uptime);
     Ok(shown(&entry, pending))
 }
 

@@ -71,7 +71,7 @@ fn to_json(container: &ContainerEntry, partition: &store::Partition, share: f64)
         PartitionKeyRange::new(container.rid, RangeId(partition.identity.id), partition.range.clone());
     range.throughput_fraction = share;
     range.parents = partition.parents.iter().copied().map(RangeId).collect();
-    range.lsn = partition.newest().lsn;
+    range.lsn = partition.latest_head().lsn;
     range.system.etag.clone_from(&container.system.etag);
     range.system.ts = container.system.ts;
     serde_json::to_vec(&range).expect("strings and numbers always serialise").into()

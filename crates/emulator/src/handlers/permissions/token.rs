@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::request::{Call, Grant, RequestHeaders, invalid_value};
 use crate::response::ServiceError;
-use engine::catalog::{PermissionEntry, Snapshot};
+use engine::catalog::{CatalogSnapshot, PermissionEntry};
 
 /// How long a token should live.
 pub(crate) fn lifetime(headers: &RequestHeaders<'_>) -> Result<Duration, ServiceError> {
@@ -56,7 +56,7 @@ struct Place {
 
 /// Follows a link, by names or `_rid`s. A link to nothing makes a token that opens nothing: the
 /// service lets clients write such permissions.
-fn place(snapshot: &Snapshot, link: &str) -> Option<Place> {
+fn place(snapshot: &CatalogSnapshot, link: &str) -> Option<Place> {
     let path = ResourcePath::parse(link).ok()?;
     let container = snapshot.container(path.database()?, path.container()?).ok()?.rid;
     match path.resource_type() {

@@ -7,7 +7,7 @@ use super::{check, shown, token};
 use crate::handlers::users::address;
 use crate::request::{Call, UserIds};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::Refusal;
+use engine::catalog::CatalogError;
 
 /// What a client says about a permission, checked.
 fn read(call: &Call<'_>) -> Result<Permission, ServiceError> {
@@ -40,7 +40,7 @@ pub(crate) fn upsert(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Servic
     let catalog = &call.account.catalog;
     match catalog.create_permission(address(ids), wanted.clone(), call.now) {
         Ok(entry) => Ok(shown(Reply::created(token::with_token(call, &entry, lifetime)), &entry)),
-        Err(Refusal::Taken) => {
+        Err(CatalogError::AlreadyExists) => {
             let entry = catalog.replace_permission(address(ids), &wanted.id, call.now, |current| {
                 check(call, current)?;
                 Ok::<_, ServiceError>(wanted.clone())

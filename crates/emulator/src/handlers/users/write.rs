@@ -6,7 +6,7 @@ use super::{address, shown};
 use crate::handlers::condition;
 use crate::request::{Call, UserIds};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{Refusal, UserAddress};
+use engine::catalog::{CatalogError, UserAddress};
 
 /// `POST …/users`: a new user, 409 if the name is taken.
 pub(crate) fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
@@ -21,7 +21,7 @@ pub(crate) fn upsert(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
     let catalog = &call.account.catalog;
     match catalog.create_user(database, &id, call.now) {
         Ok(user) => Ok(shown(Reply::created(user.json.clone()), &user)),
-        Err(Refusal::Taken) => {
+        Err(CatalogError::AlreadyExists) => {
             let address = UserAddress { database, user: &id };
             let user = catalog.replace_user(address, &id, call.now, |user| {
                 condition::check_if_match(call.headers, &user.system)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion_emulator::{ConsistencyLevel, RequestUnits};
+use perihelion_emulator::{ConsistencyLevel, RequestUnitMode};
 use serde_json::json;
 
 use super::lab::{KEY, Lab};
@@ -48,7 +48,7 @@ async fn throttling(_: &Lab) {
 
 async fn partitions(_: &Lab) {
     let account = Account::with(|config| {
-        config.request_units = RequestUnits::Enforce;
+        config.request_units = RequestUnitMode::Enforce;
         config.partitions = 2.try_into().ok();
     })
     .await;
@@ -69,7 +69,7 @@ async fn partitions(_: &Lab) {
 
 async fn regions(_: &Lab) {
     let account = Account::with(|config| {
-        config.request_units = RequestUnits::Enforce;
+        config.request_units = RequestUnitMode::Enforce;
         config.regions = vec!["West US".to_owned(), "East US".to_owned()];
     })
     .await;
@@ -82,7 +82,7 @@ async fn regions(_: &Lab) {
 }
 
 async fn shared(_: &Lab) {
-    let account = account(RequestUnits::Enforce, &[(MANUAL, "400")]).await;
+    let account = account(RequestUnitMode::Enforce, &[(MANUAL, "400")]).await;
     add_container(&account, "c", &[]).await;
     add_container(&account, "other", &[]).await;
     exhaust(&account, "c", "a").await;
@@ -90,7 +90,7 @@ async fn shared(_: &Lab) {
 }
 
 async fn autoscale(_: &Lab) {
-    let account = account(RequestUnits::Enforce, &[]).await;
+    let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":1000}"#)]).await;
     let (spent, _) = exhaust(&account, "c", "a").await;
     assert!((1_000.0..1_015.0).contains(&spent), "{spent}");

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use perihelion_emulator::{Bind, Emulator, EmulatorConfig};
 use perihelion_emulator::server::{Encrypted, Handler, Handling, Limits, Listeners, Server, Tls};
+use perihelion_emulator::{Bind, Emulator, EmulatorConfig};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream,
 };

@@ -14,10 +14,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::task::JoinSet;
 
-pub use operation::{Change, Operation, Phase, Progression, Subject};
+pub use operation::{Operation, OperationTarget, PartitionChange, Phase, ProgressionMode};
 
 use crate::account::Account;
-use crate::account::partitions::PartitionsError;
+use crate::account::partitions::PartitionError;
 use clock::Clock;
 
 /// Operations that are remembered.
@@ -30,13 +30,13 @@ const CHANGE_MAX: Duration = Duration::from_secs(60);
 pub enum OperationError {
     /// It is impossible.
     #[error(transparent)]
-    Partitions(#[from] PartitionsError),
+    Partitions(#[from] PartitionError),
     /// There is no such operation.
     #[error("there is no operation '{0}'; the last {KEPT_MAX} are remembered")]
     Unknown(String),
     /// Another one is at it.
     #[error("the range '{range}' is taken by operation '{operation}'; wait for it, or cancel it")]
-    Taken {
+    RangeBusy {
         /// Which range.
         range: u32,
         /// By which operation.
@@ -44,7 +44,7 @@ pub enum OperationError {
     },
     /// Nothing can be changed about it any more.
     #[error("operation '{0}' is over or about to be")]
-    Over(u64),
+    Finished(u64),
     /// It needs nobody.
     #[error("operation '{0}' advances by itself; begin it with progressionMode 'manual' to advance it")]
     Automatic(u64),
@@ -77,8 +77,8 @@ impl Operations {
     /// takes as long as it takes.
     pub fn begin(
         &self,
-        subject: Subject,
-        progression: Progression,
+        subject: OperationTarget,
+        progression: ProgressionMode,
         hold: Option<Duration>,
     ) -> Result<Operation, OperationError> {
         check(&self.account, &subject)?;
@@ -140,7 +140,7 @@ impl Operations {
     }
 
     fn hold(&self, operation: &Operation, until: Duration) {
-        hold(&self.account, &operation.subject, until);
+        hold(&self.account, &operation.target, until);
     }
 
     /// Splits or merges at an uptime, on a thread that may take its time.
@@ -164,8 +164,8 @@ impl Register {
     fn admit(&mut self, mut operation: Operation, now: Duration) -> Result<Operation, OperationError> {
         self.all.values_mut().for_each(|other| other.expire(now));
         for other in self.all.values().filter(|other| !other.is_over()) {
-            if let Some(range) = other.subject.shared_range(&operation.subject) {
-                return Err(OperationError::Taken { range, operation: other.id });
+            if let Some(range) = other.target.shared_range(&operation.target) {
+                return Err(OperationError::RangeBusy { range, operation: other.id });
             }
         }
         if self.all.len() >= KEPT_MAX {
@@ -199,11 +199,13 @@ impl Register {
 }
 
 /// Whether it could be done as things are.
-fn check(account: &Account, subject: &Subject) -> Result<(), PartitionsError> {
-    let Subject { database, container, change } = subject;
+fn check(account: &Account, subject: &OperationTarget) -> Result<(), PartitionError> {
+    let OperationTarget { database, container, change } = subject;
     match change {
-        Change::Split { range, at } => account.check_split(database, container, *range, at.as_deref()),
-        Change::Merge { ranges } => account.check_merge(database, container, ranges),
+        PartitionChange::Split { range, at } => {
+            account.check_split(database, container, *range, at.as_deref())
+        }
+        PartitionChange::Merge { ranges } => account.check_merge(database, container, ranges),
     }
 }
 
@@ -215,14 +217,14 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
             return;
         };
         operation.finishing = true;
-        operation.subject.clone()
+        operation.target.clone()
     };
-    let Subject { database, container, change } = &subject;
+    let OperationTarget { database, container, change } = &subject;
     let made = match change {
-        Change::Split { range, at } => {
+        PartitionChange::Split { range, at } => {
             account.split_partition(database, container, *range, at.as_deref(), now).map(Vec::from)
         }
-        Change::Merge { ranges } => {
+        PartitionChange::Merge { ranges } => {
             account.merge_partitions(database, container, ranges, now).map(|made| vec![made])
         }
     };
@@ -236,10 +238,10 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
 }
 
 /// Holds its ranges until an uptime, as far as they are there.
-fn hold(account: &Account, subject: &Subject, until: Duration) {
+fn hold(account: &Account, subject: &OperationTarget, until: Duration) {
     for range in subject.ranges() {
         // A range that is gone keeps nobody waiting.
-        let _ = account.hold_partition(&subject.database, &subject.container, range, until);
+        let _ = account.mark_splitting_until(&subject.database, &subject.container, range, until);
     }
 }
 

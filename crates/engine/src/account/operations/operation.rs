@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::OperationError;
-use crate::account::partitions::PartitionsError;
+use crate::account::partitions::PartitionError;
 use clock::Span;
 
 /// How long a manual operation is prepared before it is given up.
@@ -15,15 +15,15 @@ const HOLD_DEFAULT: Duration = Duration::from_secs(60);
 
 /// What is to happen to which ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct OperationTarget {
     pub database: String,
     pub container: String,
-    pub change: Change,
+    pub change: PartitionChange,
 }
 
 /// What is to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PartitionChange {
     /// Into two, at an effective partition key or in the middle.
     Split { range: u32, at: Option<String> },
     /// Into one.
@@ -33,7 +33,7 @@ pub enum Change {
 /// Who carries it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Progression {
+pub enum ProgressionMode {
     /// It does so itself.
     #[default]
     Automatic,
@@ -58,33 +58,33 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub id: u64,
-    pub subject: Subject,
+    pub target: OperationTarget,
     pub phase: Phase,
     /// The ranges that came of it.
-    pub made: Vec<u32>,
+    pub new_ranges: Vec<u32>,
     /// Why it failed.
     pub error: Option<String>,
     /// The same as it was said.
-    pub(super) refused: Option<PartitionsError>,
+    pub(super) refused: Option<PartitionError>,
     /// Whether the change itself is under way, so that it is too late for anything else.
     pub(super) finishing: bool,
     /// When its phase ends by itself, by uptime.
     pub(super) ends_at: Duration,
-    progression: Progression,
+    progression: ProgressionMode,
     hold: Duration,
 }
 
-impl Subject {
+impl OperationTarget {
     /// The ranges that end with it.
     pub fn ranges(&self) -> Vec<u32> {
         match &self.change {
-            Change::Split { range, .. } => vec![*range],
-            Change::Merge { ranges } => ranges.clone(),
+            PartitionChange::Split { range, .. } => vec![*range],
+            PartitionChange::Merge { ranges } => ranges.clone(),
         }
     }
 
     /// A range that both are about.
-    pub(super) fn shared_range(&self, other: &Subject) -> Option<u32> {
+    pub(super) fn shared_range(&self, other: &OperationTarget) -> Option<u32> {
         if (&self.database, &self.container) != (&other.database, &other.container) {
             return None;
         }
@@ -95,22 +95,22 @@ impl Subject {
 
 impl Operation {
     pub(super) fn new(
-        subject: Subject,
-        progression: Progression,
+        subject: OperationTarget,
+        progression: ProgressionMode,
         hold: Option<Duration>,
         now: Duration,
     ) -> Operation {
         let (phase, default, ends_at) = match progression {
             // It is held from the start, if at all, and ends when the change has been made.
-            Progression::Automatic => (Phase::Swapping, Duration::ZERO, Duration::MAX),
-            Progression::Manual => (Phase::Preparing, HOLD_DEFAULT, now.saturating_add(PREPARING_MAX)),
+            ProgressionMode::Automatic => (Phase::Swapping, Duration::ZERO, Duration::MAX),
+            ProgressionMode::Manual => (Phase::Preparing, HOLD_DEFAULT, now.saturating_add(PREPARING_MAX)),
         };
         let hold = hold.unwrap_or(default);
         Operation {
             id: 0,
-            subject,
+            target: subject,
             phase,
-            made: Vec::new(),
+            new_ranges: Vec::new(),
             error: None,
             refused: None,
             finishing: false,
@@ -127,7 +127,7 @@ impl Operation {
 
     /// How long its ranges are held before it carries itself on; none if somebody else does.
     pub(super) fn hold_before_change(&self) -> Option<Duration> {
-        (self.progression == Progression::Automatic).then_some(self.hold)
+        (self.progression == ProgressionMode::Automatic).then_some(self.hold)
     }
 
     /// Gives it up if nobody carried it on in time.
@@ -144,7 +144,7 @@ impl Operation {
     /// The next phase, or the end, which the caller has to bring about.
     pub(super) fn advance(&mut self, now: Duration) -> Result<(), OperationError> {
         self.check_changeable()?;
-        if self.progression == Progression::Automatic {
+        if self.progression == ProgressionMode::Automatic {
             return Err(OperationError::Automatic(self.id));
         }
         match self.phase {
@@ -163,11 +163,11 @@ impl Operation {
         Ok(())
     }
 
-    pub(super) fn finished(&mut self, made: Result<Vec<u32>, PartitionsError>) {
+    pub(super) fn finished(&mut self, made: Result<Vec<u32>, PartitionError>) {
         match made {
             Ok(made) => {
                 self.phase = Phase::Succeeded;
-                self.made = made;
+                self.new_ranges = made;
             }
             Err(error) => {
                 self.fail(error.to_string());
@@ -177,7 +177,7 @@ impl Operation {
     }
 
     fn check_changeable(&self) -> Result<(), OperationError> {
-        if self.is_over() || self.finishing { Err(OperationError::Over(self.id)) } else { Ok(()) }
+        if self.is_over() || self.finishing { Err(OperationError::Finished(self.id)) } else { Ok(()) }
     }
 
     fn fail(&mut self, error: String) {
@@ -192,24 +192,24 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn operation(progression: Progression, hold: Option<Duration>) -> Operation {
-        let change = Change::Split { range: 0, at: None };
-        let subject = Subject { database: "d".to_owned(), container: "c".to_owned(), change };
+    fn operation(progression: ProgressionMode, hold: Option<Duration>) -> Operation {
+        let change = PartitionChange::Split { range: 0, at: None };
+        let subject = OperationTarget { database: "d".to_owned(), container: "c".to_owned(), change };
         Operation::new(subject, progression, hold, SECOND)
     }
 
     #[test]
     fn a_manual_one_goes_from_phase_to_phase_when_it_is_told() {
-        let mut manual = operation(Progression::Manual, None);
+        let mut manual = operation(ProgressionMode::Manual, None);
         assert_eq!((manual.phase, manual.hold_before_change()), (Phase::Preparing, None));
         manual.advance(SECOND).unwrap();
         assert_eq!((manual.phase, manual.finishing), (Phase::Swapping, false));
         manual.advance(SECOND).unwrap();
         assert_eq!((manual.phase, manual.finishing), (Phase::Swapping, true));
-        assert_eq!(manual.advance(SECOND), Err(OperationError::Over(0)));
-        assert_eq!(manual.cancel(), Err(OperationError::Over(0)));
+        assert_eq!(manual.advance(SECOND), Err(OperationError::Finished(0)));
+        assert_eq!(manual.cancel(), Err(OperationError::Finished(0)));
         manual.finished(Ok(vec![1, 2]));
-        assert_eq!((manual.phase, manual.made), (Phase::Succeeded, vec![1, 2]));
+        assert_eq!((manual.phase, manual.new_ranges), (Phase::Succeeded, vec![1, 2]));
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
             (1, Some(SECOND * 5), Duration::from_secs(6)),
         ];
         for (advances, hold, ends) in cases {
-            let mut manual = operation(Progression::Manual, hold);
+            let mut manual = operation(ProgressionMode::Manual, hold);
             (0..advances).for_each(|_| manual.advance(SECOND).unwrap());
             manual.expire(ends - Duration::from_millis(1));
             assert!(!manual.is_over(), "{advances} {hold:?}");
@@ -231,24 +231,24 @@ mod tests {
 
     #[test]
     fn an_automatic_one_needs_nobody_and_can_be_called_off() {
-        let mut automatic = operation(Progression::Automatic, Some(SECOND));
+        let mut automatic = operation(ProgressionMode::Automatic, Some(SECOND));
         assert_eq!(automatic.hold_before_change(), Some(SECOND));
         assert_eq!(automatic.advance(SECOND), Err(OperationError::Automatic(0)));
         automatic.cancel().unwrap();
         assert_eq!(automatic.phase, Phase::Failed);
-        assert_eq!(operation(Progression::Automatic, None).hold_before_change(), Some(Duration::ZERO));
+        assert_eq!(operation(ProgressionMode::Automatic, None).hold_before_change(), Some(Duration::ZERO));
     }
 
     #[test]
     fn two_are_about_the_same_if_they_share_a_range_of_a_container() {
-        let subject = |container: &str, change| Subject {
+        let subject = |container: &str, change| OperationTarget {
             database: "d".to_owned(),
             container: container.to_owned(),
             change,
         };
-        let merge = |ranges: &[u32]| Change::Merge { ranges: ranges.to_vec() };
+        let merge = |ranges: &[u32]| PartitionChange::Merge { ranges: ranges.to_vec() };
         for (other, shared) in [
-            (subject("c", Change::Split { range: 2, at: None }), Some(2)),
+            (subject("c", PartitionChange::Split { range: 2, at: None }), Some(2)),
             (subject("c", merge(&[2, 3])), Some(2)),
             (subject("c", merge(&[3, 4])), None),
             (subject("other", merge(&[1, 2])), None),

@@ -43,11 +43,11 @@ fn a_journal_cut_anywhere_opens_with_what_was_whole_and_says_so() {
         let account = open(&copy).unwrap();
         let items = account.catalog.snapshot().container("d", "c").map_or(0, |c| c.store.usage().items);
         counts.push(items);
-        let torn = account.disk.as_ref().unwrap().health().torn;
+        let torn = account.disk.as_ref().unwrap().health().truncated_tail;
         assert!(torn.is_some_and(|torn| torn.contains("cut off")), "cut at {length}");
         drop(account);
         let account = open(&copy).unwrap();
-        assert_eq!(account.disk.as_ref().unwrap().health().torn, None, "it is cut once");
+        assert_eq!(account.disk.as_ref().unwrap().health().truncated_tail, None, "it is cut once");
         drop(account);
         for path in files(&copy).into_keys() {
             fs::remove_file(path).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::regions::{Sees, Vantage};
+use crate::regions::{ReadContext, StalenessBound};
 
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
 /// Longer than anything is on its way.
@@ -27,13 +27,13 @@ fn mesh_with(path: &Path, custom: bool) -> Account {
     account
 }
 
-fn at(region: u8, milliseconds: u64) -> Moment {
+fn at(region: u8, milliseconds: u64) -> WriteContext {
     let uptime = Duration::from_millis(milliseconds);
-    Moment { region: RegionId(region), now: 100 + milliseconds, uptime }
+    WriteContext { region: RegionId(region), now: 100 + milliseconds, uptime }
 }
 
 /// Creates or replaces an item in a region.
-fn put(account: &Account, moment: Moment, id: u32, value: u32) -> Result<(), WriteError> {
+fn put(account: &Account, moment: WriteContext, id: u32, value: u32) -> Result<(), WriteError> {
     let container = container_of(account);
     let text = format!(r#"{{"id":"{id}","pk":"{}","value":{value}}}"#, id % 7);
     let document = Document::parse(text.as_bytes(), &container.store.schema(), moment.now)?;
@@ -41,7 +41,7 @@ fn put(account: &Account, moment: Moment, id: u32, value: u32) -> Result<(), Wri
     written.unwrap().1.result.map(drop)
 }
 
-fn remove(account: &Account, moment: Moment, id: u32) -> Result<(), WriteError> {
+fn remove(account: &Account, moment: WriteContext, id: u32) -> Result<(), WriteError> {
     let container = container_of(account);
     let text = format!(r#"{{"id":"{id}","pk":"{}"}}"#, id % 7);
     let document = Document::parse(text.as_bytes(), &container.store.schema(), moment.now)?;
@@ -53,8 +53,13 @@ fn remove(account: &Account, moment: Moment, id: u32) -> Result<(), WriteError> 
 
 /// Takes in what has arrived at a region.
 fn look(account: &Account, region: u8, uptime: Duration) {
-    let vantage = Vantage { region: RegionId(region), sees: Sees::Newest, uptime, honours_session: true };
-    container_of(account).store.partitions().iter().for_each(|partition| drop(partition.peek(vantage)));
+    let vantage = ReadContext {
+        region: RegionId(region),
+        staleness: StalenessBound::Newest,
+        uptime,
+        enforces_session_token: true,
+    };
+    container_of(account).store.partitions().iter().for_each(|partition| drop(partition.head(vantage)));
 }
 
 /// The entity tag of each item in each region, when everything has arrived.

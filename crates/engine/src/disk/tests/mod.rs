@@ -19,10 +19,10 @@ use protocol::user::Permission;
 use super::testing::Scratch;
 use super::*;
 use crate::account::{Account, AccountSettings};
-use crate::catalog::{ContainerEntry, NewContainer, Refusal, UserAddress};
-use crate::charge::RequestUnits;
+use crate::catalog::{CatalogError, ContainerEntry, NewContainer, UserAddress};
+use crate::charge::RequestUnitMode;
 use crate::regions::{Lag, Region, RegionId, Topology};
-use crate::store::{Document, Head, Moment, Partitioning, Precondition, State, WriteError};
+use crate::store::{Document, Head, PartitionState, Partitioning, Precondition, WriteContext, WriteError};
 use clock::Ticks;
 
 const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
@@ -59,7 +59,7 @@ fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, O
         topology,
         partitions: None,
         partition_bytes_max: u64::MAX,
-        request_units: RequestUnits::Off,
+        request_units: RequestUnitMode::Off,
         seed: 77,
     };
     let account = Account::open(settings, &DataDir { path: path.to_owned(), fsync })?;
@@ -67,8 +67,8 @@ fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, O
     Ok(account)
 }
 
-fn moment(now: u64) -> Moment {
-    Moment { region: RegionId(0), now, uptime: Duration::ZERO }
+fn moment(now: u64) -> WriteContext {
+    WriteContext { region: RegionId(0), now, uptime: Duration::ZERO }
 }
 
 fn new_container<'a>(account: &Account, database: &'a str, body: &str) -> NewContainer<'a> {
@@ -145,8 +145,8 @@ fn everything(account: &Account) -> Vec<String> {
 }
 
 /// What is in one line of a partition.
-fn see_line(head: &Head, state: &State, seen: &mut Vec<String>) {
-    seen.push(format!("{} {:?} {} {}", state.lsn, head.reach(), head.len(), head.bytes()));
+fn see_line(head: &Head, state: &PartitionState, seen: &mut Vec<String>) {
+    seen.push(format!("{} {:?} {} {}", state.lsn, head.progress(), head.len(), head.bytes()));
     for item in state.items_from(Ordinal(0)) {
         let found = head.get(&item.epk, &item.id).expect("items by identity are the same");
         assert!(Arc::ptr_eq(found, item));
@@ -212,7 +212,7 @@ fn a_whole_account_is_read_back_as_it_was() {
         .catalog
         .create_container(new_container(&account, "d", &PLAIN.replace("\"c\"", "\"e\"")), NOW)
         .unwrap();
-    account.catalog.delete_database("shared", |_| Ok::<_, Refusal>(())).unwrap();
+    account.catalog.delete_database("shared", |_| Ok::<_, CatalogError>(())).unwrap();
     let account = reopened(account, scratch.path());
     let rids: Vec<_> = everything(&account).into_iter().filter(|text| text.contains("_rid")).collect();
     assert!(!rids.is_empty());
@@ -275,7 +275,7 @@ fn what_was_settled_is_read_back_and_the_journal_gets_shorter() {
         }
         delete(&container, round * 3, 150 + u64::from(round));
     }
-    account.catalog.delete_container("d", "doomed", |_| Ok::<_, Refusal>(())).unwrap();
+    account.catalog.delete_container("d", "doomed", |_| Ok::<_, CatalogError>(())).unwrap();
     for id in 0..200 {
         upsert(&container, id, 300, 300).unwrap();
     }
@@ -325,22 +325,25 @@ fn always_waits_for_the_disk_and_one_sync_serves_many() {
     let tickets: Vec<_> = (0..20)
         .map(|id| {
             upsert(&container, id, 10, 100).unwrap();
-            disk.ticket().expect("always has something to wait for")
+            disk.pending_sync().expect("always has something to wait for")
         })
         .collect();
     runtime.block_on(async {
         for ticket in tickets {
-            disk.kept(ticket).await.unwrap();
+            disk.wait_durable(ticket).await.unwrap();
         }
         // A mark has been written since, which nobody syncs; nobody may wait for it either.
-        tokio::time::timeout(Duration::from_secs(10), disk.kept(disk.ticket().unwrap()))
+        tokio::time::timeout(Duration::from_secs(10), disk.wait_durable(disk.pending_sync().unwrap()))
             .await
             .unwrap()
             .unwrap();
     });
     assert!(disk.journal.progress.borrow().synced >= 20);
     disk.close();
-    assert_eq!(open_with(scratch.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().ticket(), None);
+    assert_eq!(
+        open_with(scratch.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().pending_sync(),
+        None
+    );
 }
 
 #[test]
@@ -353,7 +356,7 @@ fn a_write_that_cannot_be_kept_is_not_made() {
     account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
     let refused = upsert(&container, 2, 10, 100).unwrap_err();
     assert!(refused.to_string().contains("not stored"), "{refused}");
-    assert!(matches!(account.catalog.create_database("x", None, NOW), Err(Refusal::NotKept(_))));
+    assert!(matches!(account.catalog.create_database("x", None, NOW), Err(CatalogError::NotPersisted(_))));
     assert!(container.store.split(0, None, Duration::ZERO).is_err());
     assert_eq!(everything(&account), before);
 }
@@ -377,9 +380,9 @@ fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
     // The region that is paused sees what was there when it began, and nothing since.
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     upsert(&container, 2, 10, 100).unwrap();
-    let vantage = topology.vantage(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
+    let vantage = topology.read_context(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
     let seen = |container: &ContainerEntry| -> usize {
-        container.store.partitions().iter().map(|partition| partition.peek(vantage).len()).sum()
+        container.store.partitions().iter().map(|partition| partition.head(vantage).len()).sum()
     };
     assert_eq!(seen(&container), 1);
     account.resume_replication("West US", Duration::from_secs(1)).unwrap();
@@ -404,7 +407,7 @@ fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_
         let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
         let topology = account.regions.current();
         let name = |region: RegionId| topology.region(region).name.clone();
-        container.store.partitions().iter().map(|partition| partition.home().map(name)).collect()
+        container.store.partitions().iter().map(|partition| partition.write_region().map(name)).collect()
     };
     let (east, none) = (Some("East US".to_owned()), None::<String>);
     let account = with(&names, true);
@@ -431,7 +434,7 @@ fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_
     assert_eq!(homes(&account), [none.clone(), east, none.clone()]);
     // The account moves, and with it all of them: also when that is the last that was written down.
     let moved = |topology: &mut Topology| -> Result<(), DiskError> {
-        topology.set_moves(topology.moves() + 1);
+        topology.set_failover_count(topology.failover_count() + 1);
         Ok(())
     };
     account.regions.update(moved).unwrap();

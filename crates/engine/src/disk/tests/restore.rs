@@ -43,7 +43,7 @@ fn items(account: &Account) -> Vec<String> {
     for container in snapshot.containers() {
         seen.push(String::from_utf8(container.json.to_vec()).unwrap());
         let partitions = container.store.partitions();
-        let states = partitions.iter().map(|partition| partition.newest_snapshot());
+        let states = partitions.iter().map(|partition| partition.latest_state());
         let mut items: Vec<String> = states
             .flat_map(|state| state.items_from(Ordinal(0)).cloned().collect::<Vec<_>>())
             .map(|item| format!("{:?} {:?}", item.ordinal, item.body()))
@@ -112,7 +112,7 @@ fn ranges_and_containers_that_are_others_by_now_come_back() {
     let account = reopened(account, scratch.path());
     assert!(container_of(&account, "c").store.partition_numbered(halves[0]).is_none());
     account.save_snapshot("again", NOW).unwrap();
-    account.catalog.delete_container("d", "other", |_| Ok::<_, Refusal>(())).unwrap();
+    account.catalog.delete_container("d", "other", |_| Ok::<_, CatalogError>(())).unwrap();
     change(&account, 300);
     account.restore_snapshot("again").unwrap();
     assert_eq!(items(&account), saved);
@@ -177,7 +177,7 @@ fn a_restore_that_is_torn_never_was() {
         fs::write(&name, &bytes[..bytes.len() - cut]).unwrap();
         let account = open(killed.path()).unwrap();
         assert_eq!(items(&account), changed, "cut {cut} bytes before the end");
-        assert_eq!(account.disk.as_ref().unwrap().health().torn.is_some(), cut < after - before);
+        assert_eq!(account.disk.as_ref().unwrap().health().truncated_tail.is_some(), cut < after - before);
     }
     copy_killed(scratch.path(), killed.path());
     assert_eq!(items(&open(killed.path()).unwrap()), saved);
@@ -225,7 +225,7 @@ fn where_every_region_writes_each_goes_back_to_what_it_had() {
     let write = |id: u32, region: u8, fill: usize| {
         let text = format!(r#"{{"id":"{id}","pk":"a","text":"{}"}}"#, "x".repeat(fill));
         let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
-        let moment = Moment { region: RegionId(region), ..moment(100) };
+        let moment = WriteContext { region: RegionId(region), ..moment(100) };
         let (_, commit) = container
             .store
             .write(&document.epk, moment, |t| t.upsert(&document, Precondition::None))
@@ -252,7 +252,7 @@ fn write_both(containers: &[Arc<ContainerEntry>], region: u8, round: u32) {
     for container in containers {
         let text = format!(r#"{{"id":"{}","pk":"a{region}","round":{round}}}"#, round % 5);
         let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
-        let moment = Moment { region: RegionId(region), ..moment(100) };
+        let moment = WriteContext { region: RegionId(region), ..moment(100) };
         let write = |t: &mut crate::store::Transaction<'_>| match round % 7 {
             6 => t.delete(&document.epk, &document.id, Precondition::None).map(drop),
             _ => t.upsert(&document, Precondition::None).map(drop),

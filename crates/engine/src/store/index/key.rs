@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use super::space::Space;
+use super::space::IndexSpace;
 use crate::items::Ordinal;
 
 /// Long enough for a number, a short string or a position on the ring, with space and ordinal.
@@ -74,8 +74,8 @@ impl IndexKey {
     }
 
     /// What it is about.
-    pub(crate) fn space(&self) -> Space {
-        Space::from_bytes(self.head()[0].to_be_bytes())
+    pub(crate) fn space(&self) -> IndexSpace {
+        IndexSpace::from_bytes(self.head()[0].to_be_bytes())
     }
 
     /// Space and value, without the ordinal.

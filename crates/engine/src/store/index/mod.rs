@@ -17,7 +17,7 @@ use imbl::{GenericHashMap, GenericOrdSet, OrdSet, shared_ptr::DefaultSharedPtr};
 
 pub(crate) use key::{IndexKey, after_prefix};
 pub(crate) use policy::{Policy, composite_space};
-pub use space::Space;
+pub use space::IndexSpace;
 pub(crate) use space::Step;
 pub(crate) use terms::{Term, Terms, difference, follow};
 
@@ -27,7 +27,7 @@ use crate::items::Ordinal;
 #[derive(Clone, Default, PartialEq)]
 pub struct Index {
     entries: OrdSet<IndexKey>,
-    counts: GenericHashMap<Space, SpaceCount, FixedState, DefaultSharedPtr>,
+    counts: GenericHashMap<IndexSpace, SpaceCount, FixedState, DefaultSharedPtr>,
 }
 
 /// How many entries a space has.
@@ -100,7 +100,7 @@ impl Index {
     }
 
     /// How many entries `space` has.
-    pub(crate) fn count(&self, space: Space) -> SpaceCount {
+    pub(crate) fn count(&self, space: IndexSpace) -> SpaceCount {
         self.counts.get(&space).copied().unwrap_or_default()
     }
 

@@ -4,7 +4,7 @@ use protocol::container::{
     CompositeOrder, IndexPath, IndexingMode, IndexingNode, IndexingPolicy, IndexingRules,
 };
 
-use super::space::{Space, Step};
+use super::space::{IndexSpace, Step};
 
 /// Which paths are indexed, and how several are indexed together.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Policy {
 /// One composite index.
 #[derive(Clone, Debug)]
 pub(crate) struct Composite {
-    pub(crate) space: Space,
+    pub(crate) space: IndexSpace,
     /// Each path, and whether it descends.
     pub(crate) parts: Vec<(Vec<Step>, bool)>,
 }
@@ -44,8 +44,8 @@ impl Policy {
     }
 
     /// Where an item's time of writing is indexed, if anything is.
-    pub(super) fn time(&self) -> Option<Space> {
-        self.rules.as_ref().map(|_| Space::ROOT.member("_ts"))
+    pub(super) fn time(&self) -> Option<IndexSpace> {
+        self.rules.as_ref().map(|_| IndexSpace::ROOT.member("_ts"))
     }
 
     /// The composite indexes.
@@ -82,8 +82,8 @@ pub(super) fn is_time(path: &[Step]) -> bool {
 }
 
 /// The space of the composite index over these paths and directions.
-pub(crate) fn composite_space(parts: &[(Vec<Step>, bool)]) -> Space {
-    parts.iter().fold(Space::ROOT, |space, (path, descending)| {
+pub(crate) fn composite_space(parts: &[(Vec<Step>, bool)]) -> IndexSpace {
+    parts.iter().fold(IndexSpace::ROOT, |space, (path, descending)| {
         space.join(4 + u8::from(*descending), path.iter().collect())
     })
 }

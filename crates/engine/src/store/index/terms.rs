@@ -9,7 +9,7 @@ use sql::Value;
 use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
 
 use super::policy::{Composite, Policy, is_time};
-use super::space::{Space, Step};
+use super::space::{IndexSpace, Step};
 use crate::items::is_system_member;
 
 /// The terms of one document, back to back in one buffer.
@@ -23,7 +23,7 @@ pub(crate) struct Terms {
 #[derive(Clone, Copy, Debug)]
 struct Span {
     /// What the term begins with, at hand for comparisons.
-    space: Space,
+    space: IndexSpace,
     start: u32,
     end: u32,
     /// The value is longer than the term, or has an order the term does not show.
@@ -43,7 +43,7 @@ impl Terms {
         let mut terms = Terms { bytes: Vec::with_capacity(1024), spans: Vec::with_capacity(32), scalars: 0 };
         if let (Some(members), Some(root)) = (document.as_object(), policy.root()) {
             for (name, value) in members.iter().filter(|(name, _)| !is_system_member(name)) {
-                terms.walk(value, Space::ROOT.member(name), root.property(name), name == "id");
+                terms.walk(value, IndexSpace::ROOT.member(name), root.property(name), name == "id");
             }
         }
         for composite in policy.composites().iter().filter(|composite| !composite.uses_time()) {
@@ -76,7 +76,7 @@ impl Terms {
     }
 
     /// Adds one term outside the policy's reach. Call [`Terms::sort`] when all are added.
-    pub(crate) fn add(&mut self, space: Space, value: &[u8]) {
+    pub(crate) fn add(&mut self, space: IndexSpace, value: &[u8]) {
         let start = self.open(space);
         self.bytes.extend_from_slice(value);
         self.close(start, false);
@@ -96,17 +96,17 @@ impl Terms {
     }
 
     /// Begins a term: what follows until [`Terms::close`] is its value.
-    fn open(&mut self, space: Space) -> (Space, usize) {
+    fn open(&mut self, space: IndexSpace) -> (IndexSpace, usize) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&space.to_bytes());
         (space, start)
     }
 
-    fn close(&mut self, (space, start): (Space, usize), imprecise: bool) {
+    fn close(&mut self, (space, start): (IndexSpace, usize), imprecise: bool) {
         self.spans.push(Span { space, start: start as u32, end: self.bytes.len() as u32, imprecise });
     }
 
-    fn walk(&mut self, value: &Value, space: Space, place: IndexingNode<'_>, always: bool) {
+    fn walk(&mut self, value: &Value, space: IndexSpace, place: IndexingNode<'_>, always: bool) {
         if place.is_all_excluded() && !always {
             return;
         }
@@ -139,7 +139,7 @@ impl Terms {
         }
     }
 
-    fn mark(&mut self, space: Space, kind: ValueKind) {
+    fn mark(&mut self, space: IndexSpace, kind: ValueKind) {
         let start = self.open(space);
         self.bytes.push(kind as u8);
         self.close(start, true);

@@ -9,8 +9,8 @@ use crate::disk::{Batch, DiskError};
 use crate::regions::RegionId;
 use crate::store::contents::Contents;
 use crate::store::line::{Line, Turn};
-use crate::store::schema::Schema;
-use crate::store::state::State;
+use crate::store::schema::ContainerSchema;
+use crate::store::state::PartitionState;
 use crate::store::view::View;
 
 impl Partition {
@@ -18,8 +18,9 @@ impl Partition {
     /// where the account writes.
     pub(crate) fn move_to(&self, region: Option<RegionId>) {
         let account_writes = self.surroundings.regions.current().hub();
-        let (before, after) = (self.home.own().unwrap_or(account_writes), region.unwrap_or(account_writes));
-        self.home.set(region);
+        let (before, after) =
+            (self.write_region.own().unwrap_or(account_writes), region.unwrap_or(account_writes));
+        self.write_region.set(region);
         // Where it is written everything is seen, and from then on nothing is sent there: neither may it be
         // behind when that begins, nor when it ends.
         self.catch_up(before);
@@ -28,7 +29,7 @@ impl Partition {
 
     /// Is written where the first of those was whose place it takes.
     pub(in crate::store) fn inherit_home(&self, old: &[Arc<Partition>]) {
-        self.home.set(old.first().and_then(|partition| partition.home()));
+        self.write_region.set(old.first().and_then(|partition| partition.write_region()));
     }
 
     /// Lets a region see everything at once: it begins to write, or has just stopped.
@@ -51,7 +52,7 @@ impl Partition {
     }
 
     /// Takes on other rules. Regions see them at once, and with them everything written so far.
-    pub(in crate::store) fn adopt(&self, schema: &Arc<Schema>) {
+    pub(in crate::store) fn adopt(&self, schema: &Arc<ContainerSchema>) {
         let mut turns = self.turns();
         // What cannot arrive now, for want of room on a disk, is settled under the other rules.
         let _ = self.settle(&mut turns);
@@ -137,7 +138,7 @@ impl Partition {
     }
 
     /// What a region that does not write sees, to keep.
-    pub(in crate::store) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<State>> {
+    pub(in crate::store) fn seen(&self, region: RegionId, uptime: Duration) -> Option<Arc<PartitionState>> {
         match &self.copies {
             Copies::Viewed(copies) => copies.seen(region, uptime),
             Copies::Mesh(_) => None,

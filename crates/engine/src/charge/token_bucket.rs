@@ -45,7 +45,7 @@ pub enum Priority {
 
 /// What one partition has left to spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     /// Request units per second.
     rate: f64,
     /// What is saved up; negative: owed.
@@ -60,11 +60,11 @@ pub(super) struct Bucket {
     at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A partition that nothing was spent of in the second before `now`.
-    pub(super) fn new(rate: f64, now: Duration) -> Bucket {
+    pub(super) fn new(rate: f64, now: Duration) -> TokenBucket {
         let saved = rate * SAVED.as_secs_f64();
-        Bucket { rate, saved, ready: peak(rate), promised: 0.0, typical: 0.0, at: now }
+        TokenBucket { rate, saved, ready: peak(rate), promised: 0.0, typical: 0.0, at: now }
     }
 
     /// Lets an operation in, or says when to come back.
@@ -129,12 +129,12 @@ mod tests {
     }
 
     /// What is let in when operations of `units` follow each other without a pause.
-    fn spent_at_once(bucket: &mut Bucket, units: f64, now: Duration) -> f64 {
+    fn spent_at_once(bucket: &mut TokenBucket, units: f64, now: Duration) -> f64 {
         exhaust(bucket, units, now).0
     }
 
     /// The same, and what the first one is told that is not let in.
-    fn exhaust(bucket: &mut Bucket, units: f64, now: Duration) -> (f64, Duration) {
+    fn exhaust(bucket: &mut TokenBucket, units: f64, now: Duration) -> (f64, Duration) {
         let mut spent = 0.0;
         loop {
             match bucket.admit(bucket.rate, Priority::High, now) {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_second_of_throughput_and_then_what_time_brings() {
-        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut bucket = TokenBucket::new(400.0, at(0.0));
         // Let in while nothing is owed: the last one is let in on the last unit.
         let (spent, wait) = exhaust(&mut bucket, 10.0, at(0.0));
         assert_eq!((spent, wait), (410.0, Duration::from_millis(25)), "10 RU at 400 RU/s");
@@ -159,7 +159,7 @@ mod tests {
     /// Many clients at once, each waiting as told and giving up after nine tries, as SDKs do.
     #[test]
     fn a_crowd_that_waits_as_told_is_served_within_the_patience_of_its_clients() {
-        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut bucket = TokenBucket::new(400.0, at(0.0));
         let mut arrivals: Vec<(Duration, u32)> = vec![(at(0.0), 0); 300];
         let (mut served, mut last, mut most) = (0, Duration::ZERO, 0);
         while let Some(next) = (0..arrivals.len()).min_by_key(|at| arrivals[*at].0) {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn who_does_not_wait_keeps_others_away_for_a_second_at_most() {
-        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut bucket = TokenBucket::new(400.0, at(0.0));
         spent_at_once(&mut bucket, 10.0, at(0.0));
         for _ in 0..10_000 {
             assert!(bucket.admit(400.0, Priority::High, at(0.0)).unwrap_err() <= at(1.025));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_expensive_operation_is_owed_for_as_long_as_it_takes() {
-        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut bucket = TokenBucket::new(400.0, at(0.0));
         bucket.charge(400.0, 4_400.0, at(0.0));
         assert_eq!(bucket.admit(400.0, Priority::High, at(0.0)), Err(at(10.0)));
         assert_eq!(bucket.admit(400.0, Priority::High, at(9.0)), Err(at(1.0)));
@@ -200,7 +200,7 @@ mod tests {
     /// The service's own example: 100 RU/s and five idle minutes make 30,000 RU, spent in ten seconds.
     #[test]
     fn five_idle_minutes_can_be_spent_at_three_thousand_a_second() {
-        let mut bucket = Bucket::new(100.0, at(0.0));
+        let mut bucket = TokenBucket::new(100.0, at(0.0));
         let (mut spent, start) = (0.0, 1_000.0);
         for step in 0..2_000 {
             spent += spent_at_once(&mut bucket, 1.0, at(start + f64::from(step) / 100.0));
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn nothing_is_saved_beyond_a_second_where_bursts_do_not_apply() {
         for rate in [3_000.0, 10_000.0] {
-            let mut bucket = Bucket::new(rate, at(0.0));
+            let mut bucket = TokenBucket::new(rate, at(0.0));
             assert_eq!(spent_at_once(&mut bucket, 1.0, at(1_000.0)), rate + 1.0);
         }
     }
 
     #[test]
     fn low_priority_leaves_the_last_fifth_to_others() {
-        let mut bucket = Bucket::new(5_000.0, at(0.0));
+        let mut bucket = TokenBucket::new(5_000.0, at(0.0));
         bucket.charge(5_000.0, 3_999.0, at(0.0));
         assert_eq!(bucket.admit(5_000.0, Priority::Low, at(0.0)), Ok(()));
         bucket.charge(5_000.0, 501.0, at(0.0));
@@ -233,12 +233,12 @@ mod tests {
 
     #[test]
     fn another_throughput_applies_at_once() {
-        let mut bucket = Bucket::new(400.0, at(0.0));
+        let mut bucket = TokenBucket::new(400.0, at(0.0));
         bucket.charge(400.0, 4_400.0, at(0.0));
         let mut raised = bucket;
         assert_eq!(raised.admit(4_000.0, Priority::High, at(0.0)), Err(at(1.0)));
         assert_eq!(bucket.admit(200.0, Priority::High, at(0.0)), Err(at(20.0)));
-        let mut idle = Bucket::new(2_000.0, at(0.0));
+        let mut idle = TokenBucket::new(2_000.0, at(0.0));
         assert_eq!(idle.admit(5_000.0, Priority::High, at(1_000.0)), Ok(()));
         assert_eq!(
             spent_at_once(&mut idle, 1.0, at(1_000.0)),
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_seems_to_go_back_brings_nothing_twice() {
-        let mut bucket = Bucket::new(5_000.0, at(10.0));
+        let mut bucket = TokenBucket::new(5_000.0, at(10.0));
         bucket.charge(5_000.0, 10_000.0, at(10.0));
         assert_eq!(bucket.admit(5_000.0, Priority::High, at(10.0)), Err(at(1.0)));
         assert!(bucket.admit(5_000.0, Priority::High, at(9.0)).is_err());
@@ -265,7 +265,7 @@ mod tests {
             rate in prop_oneof![100.0..3_000.0, 3_000.0..10_000.0_f64],
             steps in prop::collection::vec((0_u64..40_000, 1.0..500.0_f64), 1..200),
         ) {
-            let mut bucket = Bucket::new(rate, Duration::ZERO);
+            let mut bucket = TokenBucket::new(rate, Duration::ZERO);
             let (mut now, mut spent) = (Duration::ZERO, Vec::new());
             for (pause_ms, units) in steps {
                 // Mostly close together, sometimes after a long pause.
@@ -298,7 +298,7 @@ mod tests {
         ) {
             let priority = if low { Priority::Low } else { Priority::High };
             let now = Duration::from_millis(start_ms);
-            let mut bucket = Bucket::new(rate, Duration::ZERO);
+            let mut bucket = TokenBucket::new(rate, Duration::ZERO);
             bucket.charge(rate, units, now);
             if let Err(wait) = bucket.admit(rate, priority, now) {
                 prop_assert!(bucket.admit(rate, priority, now + wait / 2).is_err() || wait <= Duration::from_millis(2));

@@ -12,15 +12,15 @@ use std::time::Duration;
 use protocol::resource_id::OfferRid;
 
 use super::Account;
-use crate::catalog::{ContainerEntry, Snapshot};
-use crate::charge::throughput::partitions_for;
+use crate::catalog::{CatalogSnapshot, ContainerEntry};
+use crate::charge::throughput::partition_count_for;
 use crate::store::Partition;
 
 /// The offers whose containers are being split.
 #[derive(Debug, Default)]
-pub struct Growth(Mutex<HashSet<OfferRid>>);
+pub struct PendingOffers(Mutex<HashSet<OfferRid>>);
 
-impl Growth {
+impl PendingOffers {
     /// Whether an offer is not yet carried out.
     pub fn is_pending(&self, offer: OfferRid) -> bool {
         self.pending().contains(&offer)
@@ -32,12 +32,12 @@ impl Growth {
 }
 
 /// Begins to split what `offer` pays for, if it has to be. Says whether it does.
-pub fn begin(account: &Arc<Account>, offer: OfferRid, uptime: Duration) -> bool {
+pub fn start(account: &Arc<Account>, offer: OfferRid, uptime: Duration) -> bool {
     // Whoever fixed the number of partitions wants no other.
     if account.partitions.is_some() || next(&account.catalog.snapshot(), offer).is_none() {
         return false;
     }
-    if account.growth.pending().insert(offer) {
+    if account.pending_offers.pending().insert(offer) {
         let task = Task { account: Arc::downgrade(account), offer, uptime, over: false };
         match tokio::runtime::Handle::try_current() {
             // It ends by itself, at the latest when the account is gone.
@@ -54,12 +54,12 @@ pub fn resume(account: &Arc<Account>, uptime: Duration) {
     let offers: Vec<OfferRid> =
         account.catalog.snapshot().offers_after(None).map(|offer| offer.rid).collect();
     for offer in offers {
-        begin(account, offer, uptime);
+        start(account, offer, uptime);
     }
 }
 
 /// Splits a range that holds more than a partition should, on a thread that may take its time.
-pub fn split_overfull(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
+pub fn split_oversized(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
     let (store, name) = (Arc::clone(&container.store), container.id.clone());
     let split = move || {
         let mut overfull = vec![range];
@@ -67,7 +67,7 @@ pub fn split_overfull(container: &Arc<ContainerEntry>, range: u32, uptime: Durat
             // Whoever was faster has split it already; and a single value cannot be split.
             let Some(middle) = store.middle_of(range) else { continue };
             match store.split(range, Some(&middle), uptime) {
-                Ok(halves) => overfull.extend(halves.into_iter().filter(|half| store.is_overfull(*half))),
+                Ok(halves) => overfull.extend(halves.into_iter().filter(|half| store.is_oversized(*half))),
                 Err(error) => {
                     tracing::debug!(container = name.as_str(), "a full partition stays whole: {error}");
                 }
@@ -93,7 +93,7 @@ impl Task {
         while let Some(account) = self.account.upgrade() {
             let snapshot = account.catalog.snapshot();
             let Some((container, range)) = next(&snapshot, self.offer) else {
-                let mut pending = account.growth.pending();
+                let mut pending = account.pending_offers.pending();
                 // Somebody who changes the offer either is seen here or finds nothing pending.
                 if next(&account.catalog.snapshot(), self.offer).is_none() {
                     self.over = pending.remove(&self.offer);
@@ -115,14 +115,14 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let (false, Some(account)) = (self.over, self.account.upgrade()) {
-            account.growth.pending().remove(&self.offer);
+            account.pending_offers.pending().remove(&self.offer);
         }
     }
 }
 
 /// The next range to split of what an offer pays for.
-fn next(snapshot: &Snapshot, offer: OfferRid) -> Option<(Arc<ContainerEntry>, u32)> {
-    let wanted = partitions_for(&snapshot.offer(offer)?.throughput);
+fn next(snapshot: &CatalogSnapshot, offer: OfferRid) -> Option<(Arc<ContainerEntry>, u32)> {
+    let wanted = partition_count_for(&snapshot.offer(offer)?.throughput);
     snapshot.databases_after(None).find_map(|database| {
         let shares = database.offer == Some(offer);
         let mut paid = database
@@ -139,7 +139,7 @@ fn next(snapshot: &Snapshot, offer: OfferRid) -> Option<(Arc<ContainerEntry>, u3
 /// The range that was split least often, and of those the fullest.
 fn widest(partitions: &[Arc<Partition>]) -> Option<u32> {
     let by_splits = |partition: &&Arc<Partition>| {
-        (partition.parents.len(), std::cmp::Reverse(partition.newest().bytes()))
+        (partition.parents.len(), std::cmp::Reverse(partition.latest_head().bytes()))
     };
     partitions.iter().min_by_key(by_splits).map(|partition| partition.identity.id)
 }

@@ -11,64 +11,74 @@ use std::time::Duration;
 use protocol::throughput::Throughput;
 
 use super::Account;
-use crate::catalog::{ContainerEntry, Snapshot};
+use crate::catalog::{CatalogSnapshot, ContainerEntry};
 use crate::charge::throughput;
-use crate::charge::{Budgets, PartitionUsage, Pools};
+use crate::charge::{PartitionUsage, SharedTokenBuckets, TokenBuckets};
 use crate::regions::RegionId;
 use crate::store::Partition;
 
 /// What pays for the partitions of a container.
-pub struct Funding {
+pub struct ThroughputSource {
     pub throughput: Throughput,
     /// Request units per second of one partition, or of one pool.
     pub rate: f64,
-    pools: Option<(Arc<Pools>, usize)>,
+    pools: Option<(Arc<SharedTokenBuckets>, usize)>,
 }
 
 /// What a partition spends from.
-pub enum Purse<'a> {
+pub enum TokenBucketsRef<'a> {
     /// Its own budget.
-    Own(&'a Budgets),
+    Own(&'a TokenBuckets),
     /// One that others spend from as well.
-    Shared(Arc<Budgets>),
+    Shared(Arc<TokenBuckets>),
 }
 
-impl std::ops::Deref for Purse<'_> {
-    type Target = Budgets;
+impl std::ops::Deref for TokenBucketsRef<'_> {
+    type Target = TokenBuckets;
 
-    fn deref(&self) -> &Budgets {
+    fn deref(&self) -> &TokenBuckets {
         match self {
-            Purse::Own(budgets) => budgets,
-            Purse::Shared(budgets) => budgets,
+            TokenBucketsRef::Own(budgets) => budgets,
+            TokenBucketsRef::Shared(budgets) => budgets,
         }
     }
 }
 
-impl Funding {
+impl ThroughputSource {
     /// What pays for `container`; nothing does once it is deleted.
-    pub fn of(account: &Account, container: &ContainerEntry) -> Option<Funding> {
-        Funding::within(&account.catalog.snapshot(), account, container)
+    pub fn of(account: &Account, container: &ContainerEntry) -> Option<ThroughputSource> {
+        ThroughputSource::within(&account.catalog.snapshot(), account, container)
     }
 
-    fn within(snapshot: &Snapshot, account: &Account, container: &ContainerEntry) -> Option<Funding> {
+    fn within(
+        snapshot: &CatalogSnapshot,
+        account: &Account,
+        container: &ContainerEntry,
+    ) -> Option<ThroughputSource> {
         if let Some(offer) = container.offer {
             let throughput = snapshot.offer(offer)?.throughput.clone();
             let rate = f64::from(throughput.max()) / container.store.partitions().len() as f64;
-            return Some(Funding { throughput, rate, pools: None });
+            return Some(ThroughputSource { throughput, rate, pools: None });
         }
         let database = snapshot.database_by_rid(container.rid.database)?;
         let throughput = snapshot.offer(database.offer?)?.throughput.clone();
-        let pools = throughput::partitions(account.partitions, &throughput);
+        let pools = throughput::initial_partition_count(account.partitions, &throughput);
         let rate = f64::from(throughput.max()) / pools as f64;
-        Some(Funding { throughput, rate, pools: Some((Arc::clone(&database.pools), pools)) })
+        Some(ThroughputSource { throughput, rate, pools: Some((Arc::clone(&database.pools), pools)) })
     }
 
     /// What one of the container's partitions spends from.
-    pub fn purse<'a>(&self, container: &ContainerEntry, partition: &'a Partition) -> Purse<'a> {
-        let Some((pools, count)) = &self.pools else { return Purse::Own(&partition.meter.budgets) };
+    pub fn token_buckets<'a>(
+        &self,
+        container: &ContainerEntry,
+        partition: &'a Partition,
+    ) -> TokenBucketsRef<'a> {
+        let Some((pools, count)) = &self.pools else {
+            return TokenBucketsRef::Own(&partition.throughput.token_buckets);
+        };
         let partitions = container.store.partitions();
         let position = partitions.iter().position(|other| other.identity.id == partition.identity.id);
-        Purse::Shared(pools.of(position.unwrap_or(0), partitions.len(), *count))
+        TokenBucketsRef::Shared(pools.of(position.unwrap_or(0), partitions.len(), *count))
     }
 }
 
@@ -95,13 +105,13 @@ pub fn usage(account: &Account, uptime: Duration) -> Vec<ContainerUsage> {
     let mut all = Vec::new();
     for database in snapshot.databases_after(None) {
         for container in database.containers_after(None) {
-            let Some(funding) = Funding::within(&snapshot, account, container) else { continue };
+            let Some(funding) = ThroughputSource::within(&snapshot, account, container) else { continue };
             let partitions: Vec<_> = container
                 .store
                 .partitions()
                 .iter()
                 .flat_map(|partition| {
-                    let usages = partition.meter.usages(funding.rate, uptime);
+                    let usages = partition.throughput.usage_by_region(funding.rate, uptime);
                     usages.map(|(region, usage)| (partition.identity.id, region, usage)).collect::<Vec<_>>()
                 })
                 .collect();

@@ -31,7 +31,7 @@ pub struct PartitionUsage {
 
 /// Counters of one partition in one region.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct UsageCounter {
     consumed: AtomicU64,
     throttled: AtomicU64,
     /// The second that is being counted.
@@ -52,7 +52,7 @@ struct Books {
     hour_peak: u64,
 }
 
-impl Tally {
+impl UsageCounter {
     /// Counts `units`, spent at this uptime.
     pub(super) fn count(&self, units: f64, uptime: Duration) {
         self.turn_page(uptime.as_secs());
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn seconds_and_their_peak_are_known_when_they_are_over() {
-        let tally = Tally::default();
+        let tally = UsageCounter::default();
         tally.count(10.0, at(5.1));
         tally.count(2.5, at(5.9));
         let during = tally.usage(100.0, at(5.95));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_hour_forgets_the_peak_of_the_one_before() {
-        let tally = Tally::default();
+        let tally = UsageCounter::default();
         tally.count(700.0, at(10.0));
         assert_eq!(tally.usage(1.0, at(20.0)).hour_peak, 700.0);
         assert_eq!(tally.usage(1.0, at(3_700.0)).hour_peak, 0.0);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn counts_from_many_threads_add_up() {
-        let tally = Tally::default();
+        let tally = UsageCounter::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..1_000).for_each(|n| tally.count(1.5, at(f64::from(n) / 100.0))));

@@ -1,15 +1,15 @@
 //! Budget and count of a partition, one of each per region.
 //!
-//! A partition has a [`Meter`]. Where the throughput is a database's, its containers spend from the
-//! same [`Pools`] instead of their partitions' own budgets; what they spend is still counted per
+//! A partition has a [`PartitionThroughput`]. Where the throughput is a database's, its containers spend from the
+//! same [`SharedTokenBuckets`] instead of their partitions' own budgets; what they spend is still counted per
 //! partition. Throughput is looked up when an operation arrives, never stored: a change of it, a
 //! split and a merge apply at once and to everybody.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::budget::{Bucket, Priority};
-use super::tally::{PartitionUsage, Tally};
+use super::token_bucket::{Priority, TokenBucket};
+use super::usage_counter::{PartitionUsage, UsageCounter};
 use crate::regions::{REGIONS_MAX, RegionId};
 
 /// What is kept for each region, made when the region first needs it.
@@ -35,34 +35,38 @@ impl<T> PerRegion<T> {
 
 /// What one physical partition may spend and has spent.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct PartitionThroughput {
     /// In force unless a database pays.
-    pub budgets: Budgets,
-    tallies: PerRegion<Tally>,
+    pub token_buckets: TokenBuckets,
+    usage_counters: PerRegion<UsageCounter>,
 }
 
-impl Meter {
+impl PartitionThroughput {
     /// Counts what an operation cost.
     pub fn count(&self, region: RegionId, units: f64, uptime: Duration) {
-        self.tallies.get_or_make(region, Tally::default).count(units, uptime);
+        self.usage_counters.get_or_make(region, UsageCounter::default).count(units, uptime);
     }
 
     /// Counts an operation that was answered 429.
     pub fn count_throttled(&self, region: RegionId) {
-        self.tallies.get_or_make(region, Tally::default).count_throttled();
+        self.usage_counters.get_or_make(region, UsageCounter::default).count_throttled();
     }
 
     /// What was counted in each region that was asked, where `rate` is the throughput per second.
-    pub fn usages(&self, rate: f64, uptime: Duration) -> impl Iterator<Item = (RegionId, PartitionUsage)> {
-        self.tallies.iter().map(move |(region, tally)| (region, tally.usage(rate, uptime)))
+    pub fn usage_by_region(
+        &self,
+        rate: f64,
+        uptime: Duration,
+    ) -> impl Iterator<Item = (RegionId, PartitionUsage)> {
+        self.usage_counters.iter().map(move |(region, tally)| (region, tally.usage(rate, uptime)))
     }
 }
 
 /// What may be spent, in each region.
 #[derive(Debug, Default)]
-pub struct Budgets(PerRegion<Mutex<Bucket>>);
+pub struct TokenBuckets(PerRegion<Mutex<TokenBucket>>);
 
-impl Budgets {
+impl TokenBuckets {
     /// Lets an operation in, or says when to come back.
     pub fn admit(
         &self,
@@ -79,8 +83,14 @@ impl Budgets {
         self.with(region, rate, now, |bucket| bucket.charge(rate, units, now));
     }
 
-    fn with<T>(&self, region: RegionId, rate: f64, now: Duration, work: impl FnOnce(&mut Bucket) -> T) -> T {
-        let bucket = self.0.get_or_make(region, || Mutex::new(Bucket::new(rate, now)));
+    fn with<T>(
+        &self,
+        region: RegionId,
+        rate: f64,
+        now: Duration,
+        work: impl FnOnce(&mut TokenBucket) -> T,
+    ) -> T {
+        let bucket = self.0.get_or_make(region, || Mutex::new(TokenBucket::new(rate, now)));
         // Held for some additions; a bucket is valid after each of them.
         work(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -89,11 +99,11 @@ impl Budgets {
 /// Budgets that the containers of a database share: one for each physical partition that its
 /// throughput implies.
 #[derive(Debug, Default)]
-pub(crate) struct Pools(RwLock<Vec<Arc<Budgets>>>);
+pub(crate) struct SharedTokenBuckets(RwLock<Vec<Arc<TokenBuckets>>>);
 
-impl Pools {
+impl SharedTokenBuckets {
     /// The pool, of `pools`, that the partition at `position` of `partitions` belongs to.
-    pub(crate) fn of(&self, position: usize, partitions: usize, pools: usize) -> Arc<Budgets> {
+    pub(crate) fn of(&self, position: usize, partitions: usize, pools: usize) -> Arc<TokenBuckets> {
         let index = pool_index(position, partitions, pools);
         if let Some(budgets) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(index) {
             return Arc::clone(budgets);
@@ -120,15 +130,15 @@ mod tests {
 
     #[test]
     fn each_region_has_a_budget_and_a_count_of_its_own() {
-        let meter = Meter::default();
+        let meter = PartitionThroughput::default();
         let now = Duration::from_secs(1);
-        meter.budgets.charge(HERE, 400.0, 800.0, now);
+        meter.token_buckets.charge(HERE, 400.0, 800.0, now);
         meter.count(HERE, 800.0, now);
-        assert!(meter.budgets.admit(HERE, 400.0, Priority::High, now).is_err());
-        assert!(meter.budgets.admit(ELSEWHERE, 400.0, Priority::High, now).is_ok());
+        assert!(meter.token_buckets.admit(HERE, 400.0, Priority::High, now).is_err());
+        assert!(meter.token_buckets.admit(ELSEWHERE, 400.0, Priority::High, now).is_ok());
         meter.count_throttled(HERE);
         meter.count(ELSEWHERE, 1.0, now);
-        let usages: Vec<_> = meter.usages(400.0, Duration::from_secs(2)).collect();
+        let usages: Vec<_> = meter.usage_by_region(400.0, Duration::from_secs(2)).collect();
         let [(HERE, here), (ELSEWHERE, elsewhere)] = usages.as_slice() else { panic!("{usages:?}") };
         assert_eq!((here.consumed, here.throttled, here.normalized_utilisation), (800.0, 1, 1.0));
         assert_eq!((elsewhere.consumed, elsewhere.throttled), (1.0, 0));
@@ -150,7 +160,7 @@ mod tests {
 
     #[test]
     fn containers_at_the_same_place_share_a_pool() {
-        let pools = Pools::default();
+        let pools = SharedTokenBuckets::default();
         assert!(Arc::ptr_eq(&pools.of(3, 4, 2), &pools.of(1, 2, 2)));
         assert!(!Arc::ptr_eq(&pools.of(0, 4, 2), &pools.of(1, 2, 2)));
     }
