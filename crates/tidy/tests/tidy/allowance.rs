@@ -22,10 +22,18 @@ pub(crate) struct Offender {
 pub(crate) fn check(rule: &str, file: &str, allowed: &[(&str, usize)], offenders: &[Offender]) {
     let crates = CRATES.iter().map(|one| one.name.as_str()).collect::<Vec<_>>();
     let report = compare(&crates, allowed, offenders);
+    let counted = counts(&crates, offenders);
     assert!(
         report.is_empty(),
-        "\n{rule}\n{report}The numbers allowed are in {file}; they may only become smaller.\n"
+        "\n{rule}\n{report}The numbers allowed are in {file}; they may only become smaller. As counted:\n{counted}"
     );
+}
+
+/// The table as it would be exact now.
+fn counts(crates: &[&str], offenders: &[Offender]) -> String {
+    let count = |name: &str| offenders.iter().filter(|one| one.krate == name).count();
+    let rows = crates.iter().map(|name| (name, count(name))).filter(|(_, count)| *count > 0);
+    rows.map(|(name, count)| format!("    (\"{name}\", {count}),\n")).collect()
 }
 
 fn compare(crates: &[&str], allowed: &[(&str, usize)], offenders: &[Offender]) -> String {
@@ -57,6 +65,7 @@ mod tests {
     fn a_number_must_be_exact() {
         let offender = Offender { krate: "a".into(), place: "a.rs:1".into(), text: "wrong".into() };
         let two = [offender.clone(), offender];
+        assert_eq!(counts(&["a", "b"], &two), "    (\"a\", 2),\n");
         assert_eq!(compare(&["a", "b"], &[("a", 2)], &two), "");
         assert_eq!(compare(&["a"], &[("a", 3)], &two), "crate a: 2 found, 3 allowed\n");
         let expected = "  a.rs:1: wrong\n  a.rs:1: wrong\ncrate a: 2 found, 1 allowed\n";
