@@ -18,7 +18,7 @@ impl Clients {
 
 impl HttpClientFactory for Clients {
     fn create(&self, _: &HttpClientConfig) -> NewClient {
-        let client = Arc::new(self.0.sibling());
+        let client = Arc::new(self.0.with_separate_pool());
         NewClient::carrying(Arc::clone(&client) as _).with_connect(client)
     }
 }

@@ -13,8 +13,8 @@ use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use perihelion_http::authority::{Authority, Scheme};
-use perihelion_http::pool::{ConnectionPool, HostPool, PoolConfig, Pooled};
+use perihelion_http::origin::{Origin, Scheme};
+use perihelion_http::pool::{ConnectionPool, HostPool, PoolConfig, Poolable};
 
 /// Pairs between two looks at the clock, or two yields to the scheduler.
 const BATCH: u64 = 64;
@@ -25,7 +25,7 @@ const CONTENDED_SHARE_BAR: f64 = 0.25;
 /// As large as what the client pools: a sender and a few words beside it.
 struct Connection([u64; 8]);
 
-impl Pooled for Connection {
+impl Poolable for Connection {
     fn is_open(&self) -> bool {
         self.0[0] == 0
     }
@@ -108,8 +108,8 @@ fn host() -> (ConnectionPool<Connection>, HostPool<Connection>) {
     (pool, host)
 }
 
-fn authority() -> Authority {
-    Authority::new(Scheme::Https, "account-westus.documents.azure.com", 443)
+fn authority() -> Origin {
+    Origin::new(Scheme::Https, "account-westus.documents.azure.com", 443)
 }
 
 /// One exchange that takes no time. Misses are part of it: with many at once some find the pool empty.

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use perihelion_http::exchange::Exchange;
+use perihelion_http::trace::RequestTrace;
 use perihelion_http::{Client, RequestBody};
 
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -36,17 +36,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 let status = response.status();
                 let mut body = response.into_body();
                 let mut length = 0;
-                while let Some(piece) = body.piece().await {
+                while let Some(piece) = body.chunk().await {
                     length += piece?.len();
                     if length > BODY_BYTES_MAX {
                         return Err("the body is too long".into());
                     }
                 }
-                print_steps(body.exchange());
+                print_steps(body.trace());
                 println!("  {status}, {length} bytes\n");
             }
             Err(error) => {
-                print_steps(error.exchange());
+                print_steps(error.trace());
                 return Err(error.into());
             }
         }
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print_steps(exchange: &Exchange) {
+fn print_steps(exchange: &RequestTrace) {
     if let (Some(connection), Some(reuse), Some(protocol)) =
         (exchange.connection, exchange.reuse, exchange.protocol)
     {
@@ -74,7 +74,7 @@ fn print_steps(exchange: &Exchange) {
         before = over;
     }
     println!("  the request was {}", exchange.sent);
-    if let Some(step) = exchange.failed {
+    if let Some(step) = exchange.failed_step {
         println!("  failed while {step}");
     }
 }

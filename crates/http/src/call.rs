@@ -1,98 +1,98 @@
-//! One call: when it began, until when it may last, and its record.
+//! One call of the client: its start, its deadline, its trace, and the error it ends with.
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::clock;
 use crate::deadline;
-use crate::error::{Error, ErrorKind};
-use crate::exchange::{self, Exchange, Protocol, Reporter, Step};
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::trace::{self, Protocol, RequestTrace, Step, TraceReporter};
 
-/// One call, from the moment the client took it until the last byte of its response.
+/// The `tracing` target of all spans of the client.
+pub(crate) const TRACING_TARGET: &str = "perihelion_http";
+
+/// One call, from the moment the client accepted the request until the last byte of its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     started: Instant,
     deadline: Option<Instant>,
     protocol: Option<Protocol>,
-    reporter: Reporter,
-    pub(crate) record: Exchange,
+    reporter: TraceReporter,
+    pub(crate) trace: RequestTrace,
 }
 
 impl Call {
-    /// Begins a call within what the scope around it wants.
-    pub(crate) fn begin(lasts_at_most: Option<Duration>) -> Self {
+    /// Starts a call that ends after `timeout`, or earlier if the surrounding trace scope has an earlier deadline.
+    pub(crate) fn start(timeout: Option<Duration>) -> Self {
         let started = clock::now();
-        let wanted = exchange::wanted();
+        let options = trace::request_options();
         Call {
             started,
-            deadline: deadline::earlier(wanted.deadline, deadline::after(started, lasts_at_most)),
-            protocol: wanted.protocol,
-            reporter: exchange::begin(),
-            record: Exchange::begun(),
+            deadline: deadline::earlier(options.deadline, deadline::after(started, timeout)),
+            protocol: options.protocol,
+            reporter: trace::start_trace(),
+            trace: RequestTrace::started(),
         }
     }
 
-    /// When it must be over.
+    /// When the call must be complete, response body included.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Whether it should be over by now.
-    pub(crate) fn is_late(&self, now: Instant) -> bool {
+    /// Whether the deadline of the call has passed at `now`.
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// The only protocol the caller allows.
+    /// The only protocol that the caller allows, if it allows only one.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// How long after its beginning `now` is.
+    /// The time from the start of the call until `now`.
     pub(crate) fn offset(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.started)
     }
 
-    /// Tells the scope around it how things are.
+    /// Copies the trace into the surrounding trace scope.
     pub(crate) fn report(&self) {
-        self.reporter.report(&self.record);
+        self.reporter.report(&self.trace);
     }
 
-    /// Ends it with an error.
-    pub(crate) fn fail(&mut self, failure: Failure, target: &dyn fmt::Display) -> Error {
-        let Failure { kind, step, cause } = failure;
-        self.record.failed = Some(step);
-        self.record.refused = kind == ErrorKind::Refused;
+    /// Ends the call: notes the failed step in the trace and makes the error that the caller gets.
+    pub(crate) fn fail(&mut self, error: StepError, target: &dyn fmt::Display) -> Error {
+        let StepError { kind, step, source } = error;
+        self.trace.failed_step = Some(step);
+        self.trace.refused = kind == ErrorKind::Refused;
         self.report();
-        let error = Error::new(kind, target.to_string(), self.record);
-        match cause {
-            Some(cause) => error.because(cause),
+        let error = Error::new(kind, target.to_string(), self.trace);
+        match source {
+            Some(source) => error.with_source(source),
             None => error,
         }
     }
 }
 
-/// What went wrong, before it is known in which call.
+/// The error of one step, which [`Call::fail`] turns into the error of the call.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct StepError {
     pub(crate) kind: ErrorKind,
     pub(crate) step: Step,
-    pub(crate) cause: Option<Cause>,
+    pub(crate) source: Option<BoxError>,
 }
 
-pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
-
-impl Failure {
+impl StepError {
     pub(crate) fn new(kind: ErrorKind, step: Step) -> Self {
-        Failure { kind, step, cause: None }
+        StepError { kind, step, source: None }
     }
 
-    pub(crate) fn because(mut self, cause: impl Into<Cause>) -> Self {
-        self.cause = Some(cause.into());
+    pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
     pub(crate) fn timed_out(step: Step) -> Self {
-        Failure::new(ErrorKind::TimedOut, step)
+        StepError::new(ErrorKind::TimedOut, step)
     }
 }

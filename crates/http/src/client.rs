@@ -1,31 +1,31 @@
-//! The client: finds a connection, sends, and hands the answer back as it arrives.
+//! The client: acquires a connection for a request, sends it, and returns the response.
+
+mod builder;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::uri::{InvalidUri, PathAndQuery, Uri};
+use http::uri::{PathAndQuery, Uri};
 use http::{Request, Response};
 use tracing::{Instrument, Span, field};
 
-use crate::authority::AuthorityRef;
-use crate::call::{Call, Cause, Failure};
-use crate::client_builder::ClientBuilder;
+pub use self::builder::{BuildError, ClientBuilder};
+use crate::call::{Call, StepError, TRACING_TARGET};
 use crate::clock;
 use crate::connect::Connector;
-use crate::connection::{Unsent, http1, http2};
-use crate::error::{Error, ErrorKind};
-use crate::exchange::{Exchange, Reuse, Sent, Step};
-use crate::host::{Host, Hosts, Place};
+use crate::connection::{ResponseBody, TrySendError, http1, http2};
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::host::{AcquiredConnection, Host, Hosts};
+use crate::origin::OriginRef;
 use crate::pool::PoolMetrics;
-use crate::request::RequestBody;
-use crate::response::ResponseBody;
+use crate::request_body::RequestBody;
 use crate::settings::Settings;
+use crate::trace::{RequestTrace, Reuse, Sent, Step};
 
-/// Target of all spans of the client.
-pub(crate) const TARGET: &str = "perihelion_http";
-
-/// An HTTP client that reuses connections and says what happened. Cheap to clone; clones share connections.
+/// An HTTP client with pooled connections and a trace of each request. Cheap to clone; clones share connections.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,7 @@ pub(crate) const TARGET: &str = "perihelion_http";
 ///
 /// let client = Client::new();
 /// let response = client.send(http::Request::get("http://localhost:8081/").body(())?).await?;
-/// println!("{} over a {} connection", response.status(), response.body().exchange().reuse.unwrap());
+/// println!("{} over a {} connection", response.status(), response.body().trace().reuse.unwrap());
 /// let body = response.into_body().bytes(1024 * 1024).await?;
 /// # Ok(()) }
 /// ```
@@ -49,58 +49,56 @@ struct Inner {
 }
 
 impl Client {
-    /// A client with the defaults.
+    /// Creates a client with the default settings.
     ///
-    /// Unlike [`builder`](Client::builder) it cannot fail: proxies that the environment names but that are not
-    /// understood are reported and left out.
+    /// Unlike [`builder`](Client::builder) it cannot fail: invalid proxy variables of the environment are logged and
+    /// ignored.
     pub fn new() -> Self {
-        ClientBuilder::new().build_leniently()
+        ClientBuilder::new().build_ignoring_invalid_proxies()
     }
 
-    /// A client to be configured.
+    /// Creates a builder, which configures a client.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }
 
-    pub(crate) fn from_parts(settings: Settings, connector: Connector, hosts: Hosts) -> Self {
+    fn from_parts(settings: Settings, connector: Connector, hosts: Hosts) -> Self {
         Client { inner: Arc::new(Inner { settings, connector, hosts }) }
     }
 
-    /// Another client with the same settings and connections of its own. They share the configuration of TLS
-    /// and its sessions.
-    pub fn sibling(&self) -> Self {
+    /// Creates a client with the same settings and connections of its own. Both share the TLS configuration and its
+    /// sessions.
+    pub fn with_separate_pool(&self) -> Self {
         let Inner { settings, connector, hosts } = &*self.inner;
         let hosts = Hosts::new(hosts.pool().config().clone(), settings.http2.connections_max);
         Client::from_parts(settings.clone(), connector.clone(), hosts)
     }
 
-    /// Sends a request to the host its URL names, and waits for status and headers of the response.
+    /// Sends a request to the host of its URL, and waits for the status and headers of the response.
     ///
-    /// Dropped before its end, the call leaves nothing behind: an HTTP/1.1 connection is closed, an HTTP/2
-    /// stream is reset.
+    /// Dropping the future cancels the request: an HTTP/1.1 connection is closed, an HTTP/2 stream is reset.
     pub async fn send<B: Into<RequestBody>>(
         &self,
         request: Request<B>,
     ) -> Result<Response<ResponseBody>, Error> {
-        let mut call = Call::begin(self.inner.settings.call);
+        let mut call = Call::start(self.call_timeout());
         let (mut parts, body) = request.into_parts();
-        let host = AuthorityRef::of(&parts.uri)
-            .map_err(Cause::from)
-            .and_then(|authority| self.host(&authority).map_err(Cause::from));
+        let host =
+            OriginRef::from_uri(&parts.uri).map_err(BoxError::from).and_then(|origin| self.host(&origin));
         let host = match host {
             Ok(host) => host,
-            Err(bad) => {
-                let failure = Failure::new(ErrorKind::Invalid, Step::Prepare).because(bad);
-                return Err(call.fail(failure, &parts.uri));
+            Err(invalid) => {
+                let error = StepError::new(ErrorKind::Invalid, Step::Prepare).with_source(invalid);
+                return Err(call.fail(error, &parts.uri));
             }
         };
-        // Scheme and authority are the host's, and put back where the protocol wants them.
+        // The connection adds scheme and authority again, where its protocol needs them.
         parts.uri = path_only(parts.uri);
-        self.run(&host, Request::from_parts(parts, body.into()), &mut call).await
+        self.send_to(&host, Request::from_parts(parts, body.into()), &mut call).await
     }
 
-    /// Makes a connection to the host that `uri` names and keeps it, so that the next request finds one that
-    /// waits. Does nothing if one does already.
+    /// Opens a connection to the host of `uri` and keeps it for the next request. Does nothing if the host has an idle
+    /// or shared connection already.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), perihelion_http::Error> {
@@ -111,46 +109,43 @@ impl Client {
     /// ```
     pub async fn connect(&self, uri: &Uri) -> Result<(), Error> {
         let Inner { settings, connector, .. } = &*self.inner;
-        let mut call = Call::begin(settings.call);
-        let host = AuthorityRef::of(uri)
-            .map_err(Cause::from)
-            .and_then(|authority| self.host(&authority).map_err(Cause::from));
-        let placed = match &host {
-            Ok(host) => host.place(connector, settings, &mut call, false).await,
-            Err(_) => Err(Failure::new(ErrorKind::Invalid, Step::Prepare)),
+        let mut call = Call::start(self.call_timeout());
+        let host = OriginRef::from_uri(uri).map_err(BoxError::from).and_then(|origin| self.host(&origin));
+        let acquired = match host {
+            Ok(host) => host.acquire(connector, settings, &mut call, false).await,
+            Err(invalid) => Err(StepError::new(ErrorKind::Invalid, Step::Prepare).with_source(invalid)),
         };
-        match (placed, host) {
-            (Ok(Place::Http1(lease)), _) => lease.checkin(clock::now()),
-            // The connection stays with its host; only the place on it is given back.
-            (Ok(Place::Http2(place)), _) => drop(place),
-            (Err(failure), Err(bad)) => return Err(call.fail(failure.because(bad), uri)),
-            (Err(failure), Ok(_)) => return Err(call.fail(failure, uri)),
+        match acquired {
+            Ok(AcquiredConnection::Http1(lease)) => lease.checkin(clock::now()),
+            // The pool keeps the connection; only its stream is freed.
+            Ok(AcquiredConnection::Http2(permit)) => drop(permit),
+            Err(error) => return Err(call.fail(error, uri)),
         }
         Ok(())
     }
 
-    /// How long a call may take, unless the scope around it wants less.
+    /// How long a call may take, unless the trace scope has an earlier deadline.
     pub(crate) fn call_timeout(&self) -> Option<Duration> {
-        self.inner.settings.call
+        self.inner.settings.call_timeout
     }
 
-    /// A host, by its authority.
-    pub(crate) fn host(&self, authority: &AuthorityRef<'_>) -> Result<Arc<Host>, InvalidUri> {
-        self.inner.hosts.get(authority)
+    /// Finds or adds the host of an origin.
+    pub(crate) fn host(&self, origin: &OriginRef<'_>) -> Result<Arc<Host>, BoxError> {
+        Ok(self.inner.hosts.get(origin)?)
     }
 
-    /// Takes a request, whose URL is a path, to a host.
-    pub(crate) async fn run(
+    /// Sends a request, whose URI is a path, to a host, in a span of `tracing`.
+    pub(crate) async fn send_to(
         &self,
         host: &Host,
         request: Request<RequestBody>,
         call: &mut Call,
     ) -> Result<Response<ResponseBody>, Error> {
         let span = tracing::debug_span!(
-            target: TARGET,
+            target: TRACING_TARGET,
             "http.request",
             http.request.method = %request.method(),
-            server.address = %host.authority(),
+            server.address = %host.origin(),
             http.response.status_code = field::Empty,
             connection.id = field::Empty,
             connection.reused = field::Empty,
@@ -159,83 +154,85 @@ impl Client {
             error = field::Empty,
         );
         if span.is_disabled() {
-            return self.attempt(host, request, call).await;
+            return self.send_with_retry(host, request, call).await;
         }
-        let result = self.attempt(host, request, call).instrument(span.clone()).await;
-        describe(&span, &call.record, &result);
+        let result = self.send_with_retry(host, request, call).instrument(span.clone()).await;
+        record_in_span(&span, &call.trace, &result);
         result
     }
 
-    async fn attempt(
+    async fn send_with_retry(
         &self,
         host: &Host,
         mut request: Request<RequestBody>,
         call: &mut Call,
     ) -> Result<Response<ResponseBody>, Error> {
         let Inner { settings, connector, .. } = &*self.inner;
+        // Ends after the second attempt at the latest: see `is_retryable`.
         loop {
-            call.record.attempts += 1;
-            call.record.failed = None;
-            let fresh = call.record.attempts > 1;
-            let place = match host.place(connector, settings, call, fresh).await {
-                Ok(place) => place,
-                Err(failure) => return Err(call.fail(failure, host.authority())),
+            call.trace.attempts += 1;
+            call.trace.failed_step = None;
+            let is_retry = call.trace.attempts > 1;
+            let connection = match host.acquire(connector, settings, call, is_retry).await {
+                Ok(connection) => connection,
+                Err(error) => return Err(call.fail(error, host.origin())),
             };
-            let sent = match place {
-                Place::Http1(lease) => http1::send(lease, request, host, call, settings).await,
-                Place::Http2(place) => http2::send(place, request, host, call, settings).await,
+            let sent = match connection {
+                AcquiredConnection::Http1(lease) => http1::send(lease, request, call, settings).await,
+                AcquiredConnection::Http2(permit) => http2::send(permit, request, call, settings).await,
             };
-            let Unsent { request: unsent, failure } = match sent {
+            let TrySendError { request: unsent, error } = match sent {
                 Ok(response) => return Ok(response),
-                Err(unsent) => unsent,
+                Err(error) => error,
             };
             match unsent {
-                // The connection had been closed while it waited, which is nobody's fault.
-                Some(unsent) if may_repeat(&call.record, failure.kind) => request = unsent,
-                _ => return Err(call.fail(failure, host.authority())),
+                // The peer had closed the connection while it was idle.
+                Some(unsent) if is_retryable(&call.trace, error.kind) => request = unsent,
+                _ => return Err(call.fail(error, host.origin())),
             }
         }
     }
 
-    /// What happened to the connections that wait for HTTP/1.1 requests, per host.
+    /// The counters of the pool of HTTP/1.1 connections, per host and in total.
     pub fn pool_metrics(&self) -> PoolMetrics {
         self.inner.hosts.pool().metrics(clock::now())
     }
 
-    /// Closes the connections that have waited for too long, and says how many that were. To be called now and
-    /// then where many hosts are met, or none for long: nothing runs in the background while no request does.
-    /// A host that is asked regularly is looked after on the way.
+    /// Closes the connections that were idle for too long, and returns their number.
+    ///
+    /// The client has no background task for it, and each request closes the expired connections of its own host. Call
+    /// this now and then if the client talks to many hosts, or to none for a long time.
     pub fn cleanup_stale(&self) -> usize {
         self.inner.hosts.pool().cleanup_stale(clock::now())
     }
 
-    /// Closes all connections that no request is on, and says how many that were.
+    /// Closes all connections that no request uses, and returns their number.
     pub fn clear(&self) -> usize {
         self.inner.hosts.clear()
     }
 }
 
-/// Whether a request that failed may be sent again, once, without asking anybody: only if the connection was a
-/// reused one and provably nothing left.
-pub(crate) fn may_repeat(record: &Exchange, kind: ErrorKind) -> bool {
-    record.attempts < 2
-        && record.reuse == Some(Reuse::Reused)
-        && record.sent == Sent::NotSent
+/// Whether the client itself retries a failed request: once, and only if a reused connection was closed before any byte
+/// of the request was sent.
+pub(crate) fn is_retryable(trace: &RequestTrace, kind: ErrorKind) -> bool {
+    trace.attempts < 2
+        && trace.reuse == Some(Reuse::Reused)
+        && trace.sent == Sent::NotSent
         && kind == ErrorKind::Closed
 }
 
-/// Tells the span of a request what came of it.
-fn describe(span: &Span, record: &Exchange, result: &Result<Response<ResponseBody>, Error>) {
-    if let Some(connection) = record.connection {
+/// Records the outcome of a request in its span.
+fn record_in_span(span: &Span, trace: &RequestTrace, result: &Result<Response<ResponseBody>, Error>) {
+    if let Some(connection) = trace.connection {
         span.record("connection.id", connection.get());
     }
-    if let Some(reuse) = record.reuse {
+    if let Some(reuse) = trace.reuse {
         span.record("connection.reused", reuse == Reuse::Reused);
     }
-    if let Some(protocol) = record.protocol {
+    if let Some(protocol) = trace.protocol {
         span.record("network.protocol.name", field::display(protocol));
     }
-    span.record("request.sent", field::display(record.sent));
+    span.record("request.sent", field::display(trace.sent));
     match result {
         Ok(response) => span.record("http.response.status_code", response.status().as_u16()),
         Err(error) => span.record("error", field::display(error)),
@@ -269,6 +266,3 @@ impl fmt::Debug for Client {
             .finish()
     }
 }
-
-#[cfg(test)]
-mod tests;

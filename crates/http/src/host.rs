@@ -1,272 +1,254 @@
-//! One host as a client knows it: the connections that wait, and what was learnt about it.
+//! The connections of each host: acquires one for a request, idle, shared or new.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-use http::HeaderValue;
-use http::uri;
+use http::uri::InvalidUri;
 use tracing::Instrument;
 
-use crate::authority::{Authority, Key, Scheme};
-use crate::call::{Call, Failure};
-use crate::client::TARGET;
+use crate::call::{Call, StepError, TRACING_TARGET};
 use crate::clock;
-use crate::connect::{Connected, Connector};
+use crate::connect::{Connector, NewConnection};
 use crate::connection::http1::{self, Http1};
-use crate::connection::http2::{self, Http2};
-use crate::deadline::{self, Passed};
+use crate::connection::http2::pool::{Acquire, Grant, Http2Pool};
+use crate::connection::http2::{Http2, StreamPermit};
+use crate::deadline::{self, DeadlineElapsed};
+use crate::endpoint::Endpoint;
 use crate::error::ErrorKind;
-use crate::exchange::{Protocol, Reuse, Step};
+use crate::origin::{Origin, OriginKey, Scheme};
 use crate::pool::{ConnectionPool, HostPool, Lease, PoolConfig};
 use crate::settings::Settings;
-use crate::sharing::{Asked, Sharing, Turn};
+use crate::sync::ignore_poison;
+use crate::trace::{Protocol, Reuse, Step};
 
-/// More hosts than this are not remembered while nobody uses them.
+/// Above this number, hosts that no request uses are removed.
 const HOSTS_MAX: usize = 1024;
 
-/// One host.
+/// One host: its connections, and the protocol it negotiated.
 #[derive(Debug)]
 pub(crate) struct Host {
-    authority: Authority,
-    /// `Host: …`, as it is sent over HTTP/1.1.
-    pub(crate) header: HeaderValue,
-    /// The parts of a URL that all requests to this host have in common.
-    pub(crate) uri_scheme: uri::Scheme,
-    pub(crate) uri_authority: uri::Authority,
-    /// HTTP/1.1 connections that wait.
-    idle: HostPool<Box<Http1>>,
+    endpoint: Arc<Endpoint>,
+    /// Idle HTTP/1.1 connections.
+    http1: HostPool<Box<Http1>>,
     /// HTTP/2 connections, in use or not.
-    shared: Arc<Sharing>,
-    /// What was last agreed on with the peer.
-    spoken: AtomicU8,
+    http2: Arc<Http2Pool>,
+    /// The protocol that ALPN chose last.
+    negotiated: AtomicU8,
 }
 
-/// A place on a connection, for one request.
-pub(crate) enum Place {
+/// A connection that one request may use.
+pub(crate) enum AcquiredConnection {
     Http1(Lease<Box<Http1>>),
-    Http2(http2::Place),
+    Http2(StreamPermit),
 }
 
-/// Which connections serve a request.
+/// How requests use the connections of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
-    /// One to itself.
-    Own,
-    /// A shared one; a new one may turn out not to be.
-    Shared,
+enum ConnectionKind {
+    /// HTTP/1.1: each request has a connection to itself.
+    Exclusive,
+    /// HTTP/2: requests share connections. A new connection may turn out to speak HTTP/1.1 only.
+    Multiplexed,
 }
 
-/// What was last agreed on, as it is stored.
-const SPOKEN_NOTHING: u8 = 0;
-const SPOKEN_HTTP1: u8 = 1;
-const SPOKEN_HTTP2: u8 = 2;
+/// Values of [`Host::negotiated`].
+const NEGOTIATED_NOTHING: u8 = 0;
+const NEGOTIATED_HTTP1: u8 = 1;
+const NEGOTIATED_HTTP2: u8 = 2;
 
-/// Which connections serve a request that is for `wanted`, or any, where `spoken` was spoken before.
+/// Chooses the kind of connection for a request that requires `protocol`, or any if it is `None`.
 ///
-/// With a peer that nobody has spoken to, all but the first wait for the first one's connection: if it can be
-/// shared, it is the only one that is needed.
-fn plan(scheme: Scheme, wanted: Option<Protocol>, spoken: u8) -> Plan {
-    match (wanted, scheme, spoken) {
-        (Some(Protocol::Http1), _, _) => Plan::Own,
-        (Some(Protocol::Http2), _, _) => Plan::Shared,
-        (None, Scheme::Http, _) | (None, Scheme::Https, SPOKEN_HTTP1) => Plan::Own,
-        (None, Scheme::Https, _) => Plan::Shared,
+/// Before the first negotiation all requests but one wait for that one's connection: if it speaks HTTP/2, no other is
+/// needed.
+fn connection_kind(scheme: Scheme, protocol: Option<Protocol>, negotiated: u8) -> ConnectionKind {
+    match (protocol, scheme, negotiated) {
+        (Some(Protocol::Http1), _, _) => ConnectionKind::Exclusive,
+        (Some(Protocol::Http2), _, _) => ConnectionKind::Multiplexed,
+        (None, Scheme::Http, _) | (None, Scheme::Https, NEGOTIATED_HTTP1) => ConnectionKind::Exclusive,
+        (None, Scheme::Https, _) => ConnectionKind::Multiplexed,
     }
 }
 
 impl Host {
     fn new(
-        authority: Authority,
-        idle: HostPool<Box<Http1>>,
-        shared_max: usize,
-    ) -> Result<Self, uri::InvalidUri> {
-        let (scheme, host, port) = (authority.scheme(), authority.host(), authority.port());
-        let uri_authority: uri::Authority = match port == scheme.default_port() {
-            true => host.parse()?,
-            false => format!("{host}:{port}").parse()?,
-        };
-        let header =
-            HeaderValue::from_str(uri_authority.as_str()).expect("what a URL may hold, a header may");
-        let uri_scheme = match scheme {
-            Scheme::Http => uri::Scheme::HTTP,
-            Scheme::Https => uri::Scheme::HTTPS,
-        };
+        origin: Origin,
+        http1: HostPool<Box<Http1>>,
+        http2_connections_max: usize,
+    ) -> Result<Self, InvalidUri> {
         Ok(Host {
-            authority,
-            header,
-            uri_scheme,
-            uri_authority,
-            idle,
-            shared: Sharing::new(shared_max),
-            spoken: AtomicU8::new(SPOKEN_NOTHING),
+            endpoint: Arc::new(Endpoint::new(origin)?),
+            http1,
+            http2: Http2Pool::new(http2_connections_max),
+            negotiated: AtomicU8::new(NEGOTIATED_NOTHING),
         })
     }
 
-    /// Who it is.
-    pub(crate) fn authority(&self) -> &Authority {
-        &self.authority
+    /// Scheme, name and port of the host.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.endpoint.origin
     }
 
-    /// A place on a connection: on one that waits or is shared, or on a new one. If `fresh`, not on one that
-    /// waits.
-    pub(crate) async fn place(
+    /// Acquires a connection for one request, and opens one if necessary. If `skip_idle`, no idle HTTP/1.1 connection
+    /// is used.
+    pub(crate) async fn acquire(
         &self,
         connector: &Connector,
         settings: &Settings,
         call: &mut Call,
-        fresh: bool,
-    ) -> Result<Place, Failure> {
+        skip_idle: bool,
+    ) -> Result<AcquiredConnection, StepError> {
         let now = clock::now();
-        if call.is_late(now) {
-            return Err(Failure::timed_out(Step::Wait));
+        if call.is_expired(now) {
+            return Err(StepError::timed_out(Step::Wait));
         }
-        let wanted = call.protocol().or(settings.protocol);
-        let deadline = deadline::earlier(call.deadline(), deadline::after(now, settings.connect));
-        let mut connection = Connecting { host: self, connector, settings, wanted, deadline };
+        let protocol = call.protocol().or(settings.protocol);
+        let deadline = deadline::earlier(call.deadline(), deadline::after(now, settings.connect_timeout));
+        let mut acquisition = Acquisition { host: self, connector, settings, protocol, deadline };
+        // Only `UseHttp1` leads to another round, which comes once per connection that negotiated HTTP/1.1.
         loop {
-            match plan(self.authority.scheme(), wanted, self.spoken.load(Ordering::Acquire)) {
-                Plan::Own => {
-                    if !fresh && let Some(lease) = http1::checkout(&self.idle, now) {
-                        return Ok(Place::Http1(lease));
+            // Acquire and Release pair up so that a waiter that is sent to HTTP/1.1 sees what was negotiated.
+            let negotiated = self.negotiated.load(Ordering::Acquire);
+            match connection_kind(self.origin().scheme(), protocol, negotiated) {
+                ConnectionKind::Exclusive => {
+                    if !skip_idle && let Some(lease) = http1::checkout(&self.http1, now) {
+                        return Ok(AcquiredConnection::Http1(lease));
                     }
-                    return connection.make(call).await;
+                    return acquisition.connect(call).await;
                 }
-                Plan::Shared => match connection.turn().await? {
-                    Turn::Place(place) => return Ok(Place::Http2(place)),
-                    Turn::Connect(turn) => {
-                        let place = connection.make(call).await?;
-                        if let Place::Http1(_) = place {
-                            self.shared.dismiss();
+                ConnectionKind::Multiplexed => match acquisition.acquire_stream().await? {
+                    Grant::Stream(permit) => return Ok(AcquiredConnection::Http2(permit)),
+                    Grant::Connect(permit) => {
+                        let acquired = acquisition.connect(call).await?;
+                        if let AcquiredConnection::Http1(_) = acquired {
+                            self.http2.send_waiters_to_http1();
                         }
-                        drop(turn);
-                        return Ok(place);
+                        drop(permit);
+                        return Ok(acquired);
                     }
-                    Turn::Elsewhere => {}
+                    Grant::UseHttp1 => {}
                 },
             }
         }
     }
-
-    /// Closes the shared connections that nobody uses, and says how many that were.
-    pub(crate) fn clear_shared(&self) -> usize {
-        self.shared.clear()
-    }
 }
 
-/// A connection being made.
-struct Connecting<'a> {
+/// The acquisition of one connection: what it may use, and until when.
+struct Acquisition<'a> {
     host: &'a Host,
     connector: &'a Connector,
     settings: &'a Settings,
-    wanted: Option<Protocol>,
+    protocol: Option<Protocol>,
     deadline: Option<Instant>,
 }
 
-impl Connecting<'_> {
-    /// A place on a shared connection, or the turn to make one; waits in line for either.
-    async fn turn(&self) -> Result<Turn, Failure> {
-        match self.host.shared.ask() {
-            Asked::Now(turn) => Ok(turn),
-            Asked::Later(told) => match deadline::within(self.deadline, told).await {
-                Ok(turn) => Ok(turn.unwrap_or(Turn::Elsewhere)),
-                Err(Passed) => Err(Failure::timed_out(Step::Wait)),
+impl Acquisition<'_> {
+    /// Acquires a stream of an HTTP/2 connection, or the permit to open one; waits in the queue for either.
+    async fn acquire_stream(&self) -> Result<Grant, StepError> {
+        match self.host.http2.acquire() {
+            Acquire::Granted(grant) => Ok(grant),
+            Acquire::Queued(receiver) => match deadline::timeout_at(self.deadline, receiver).await {
+                Ok(grant) => Ok(grant.unwrap_or(Grant::UseHttp1)),
+                Err(DeadlineElapsed) => Err(StepError::timed_out(Step::Wait)),
             },
         }
     }
 
-    /// A place on a new connection.
-    async fn make(&mut self, call: &mut Call) -> Result<Place, Failure> {
+    /// Opens a connection before the deadline.
+    async fn connect(&mut self, call: &mut Call) -> Result<AcquiredConnection, StepError> {
         let mut step = Step::Connect;
-        let span =
-            tracing::debug_span!(target: TARGET, "http.connect", server.address = %self.host.authority);
-        // Boxed, because it is rare and long: a call that finds a connection need not carry it along.
-        let making = Box::pin(self.connect(call, &mut step).instrument(span));
-        match deadline::within(self.deadline, making).await {
-            Ok(made) => made,
-            Err(Passed) => Err(Failure::timed_out(step)),
+        let origin = self.host.origin();
+        let span = tracing::debug_span!(target: TRACING_TARGET, "http.connect", server.address = %origin);
+        // Boxed, because it is rare and large: the future of a call on a warm connection stays small.
+        let connecting = Box::pin(self.open(call, &mut step).instrument(span));
+        match deadline::timeout_at(self.deadline, connecting).await {
+            Ok(acquired) => acquired,
+            Err(DeadlineElapsed) => Err(StepError::timed_out(step)),
         }
     }
 
-    async fn connect(&self, call: &mut Call, step: &mut Step) -> Result<Place, Failure> {
-        let Connecting { host, connector, settings, wanted, .. } = *self;
-        let Connected { stream, info, protocol } =
-            connector.connect(&host.authority, wanted, call, step).await?;
-        if wanted.is_none() {
-            let spoken = if protocol == Protocol::Http2 { SPOKEN_HTTP2 } else { SPOKEN_HTTP1 };
-            host.spoken.store(spoken, Ordering::Release);
+    async fn open(&self, call: &mut Call, step: &mut Step) -> Result<AcquiredConnection, StepError> {
+        let Acquisition { host, connector, settings, protocol, .. } = *self;
+        let endpoint = Arc::clone(&host.endpoint);
+        let connection = connector.connect(host.origin(), protocol, call, step).await?;
+        let NewConnection { stream, info, protocol: negotiated } = connection;
+        if protocol.is_none() {
+            let stored = match negotiated {
+                Protocol::Http1 => NEGOTIATED_HTTP1,
+                Protocol::Http2 => NEGOTIATED_HTTP2,
+            };
+            host.negotiated.store(stored, Ordering::Release);
         }
-        match protocol {
+        match negotiated {
             Protocol::Http1 => {
-                let http1 = Http1::begin(stream, info, settings)
-                    .await
-                    .map_err(|error| Failure::new(ErrorKind::Unreachable, Step::Connect).because(error))?;
-                Ok(Place::Http1(host.idle.lease(http1, clock::now())))
+                let http1 = Http1::handshake(stream, info, endpoint, settings).await.map_err(|error| {
+                    StepError::new(ErrorKind::Unreachable, Step::Connect).with_source(error)
+                })?;
+                Ok(AcquiredConnection::Http1(host.http1.lease(http1, clock::now())))
             }
             Protocol::Http2 => {
-                let http2 = Http2::begin(stream, info, settings, &host.shared).await?;
-                let place = http2.place(Reuse::New);
-                host.shared.add(http2);
-                place.map(Place::Http2).ok_or_else(|| {
-                    Failure::new(ErrorKind::Closed, Step::Connect)
-                        .because("the peer closed a new connection at once")
+                let http2 = Http2::handshake(stream, info, endpoint, settings, &host.http2).await?;
+                let permit = http2.try_acquire(Reuse::New);
+                host.http2.add(http2);
+                permit.map(AcquiredConnection::Http2).ok_or_else(|| {
+                    StepError::new(ErrorKind::Closed, Step::Connect)
+                        .with_source("the peer closed a new connection at once")
                 })
             }
         }
     }
 }
 
-/// All hosts a client knows.
+/// The hosts of a client, by origin.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     pool: ConnectionPool<Box<Http1>>,
-    known: RwLock<HashMap<Authority, Arc<Host>>>,
-    /// HTTP/2 connections per host.
-    shared_max: usize,
+    by_origin: RwLock<HashMap<Origin, Arc<Host>>>,
+    /// The limit of HTTP/2 connections per host.
+    http2_connections_max: usize,
 }
 
 impl Hosts {
-    pub(crate) fn new(config: PoolConfig, shared_max: usize) -> Self {
-        Hosts { pool: ConnectionPool::new(config), known: RwLock::default(), shared_max }
+    pub(crate) fn new(config: PoolConfig, http2_connections_max: usize) -> Self {
+        Hosts { pool: ConnectionPool::new(config), by_origin: RwLock::default(), http2_connections_max }
     }
 
-    /// The connections that wait, of all hosts.
+    /// The pool of idle HTTP/1.1 connections of all hosts.
     pub(crate) fn pool(&self) -> &ConnectionPool<Box<Http1>> {
         &self.pool
     }
 
-    /// Closes all connections that wait or are shared and unused, and says how many that were.
+    /// Closes all connections that no request uses, and returns their number.
     pub(crate) fn clear(&self) -> usize {
-        let known: Vec<_> =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        self.pool.clear() + known.iter().map(|host| host.clear_shared()).sum::<usize>()
+        let hosts: Vec<_> = ignore_poison(self.by_origin.read()).values().cloned().collect();
+        self.pool.clear() + hosts.iter().map(|host| host.http2.clear()).sum::<usize>()
     }
 
-    /// The host that a request goes to. Builds no string unless it is new.
-    pub(crate) fn get(&self, authority: &(dyn Key + '_)) -> Result<Arc<Host>, uri::InvalidUri> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(host) = known.get(authority) {
+    /// Finds or adds the host of an origin. Allocates only if it is new.
+    pub(crate) fn get(&self, origin: &(dyn OriginKey + '_)) -> Result<Arc<Host>, InvalidUri> {
+        let by_origin = ignore_poison(self.by_origin.read());
+        if let Some(host) = by_origin.get(origin) {
             return Ok(Arc::clone(host));
         }
-        drop(known);
-        self.meet(authority)
+        drop(by_origin);
+        self.insert(origin)
     }
 
-    fn meet(&self, authority: &(dyn Key + '_)) -> Result<Arc<Host>, uri::InvalidUri> {
-        let authority = authority.parts().to_owned();
-        let host = Arc::new(Host::new(authority.clone(), self.pool.host(&authority), self.shared_max)?);
-        let forgotten: Vec<_>;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        forgotten = match known.len() < HOSTS_MAX {
+    fn insert(&self, origin: &(dyn OriginKey + '_)) -> Result<Arc<Host>, InvalidUri> {
+        let origin = origin.parts().to_owned();
+        let host = Host::new(origin.clone(), self.pool.host(&origin), self.http2_connections_max)?;
+        let removed: Vec<_>;
+        let mut by_origin = ignore_poison(self.by_origin.write());
+        removed = match by_origin.len() < HOSTS_MAX {
             true => Vec::new(),
-            false => known.extract_if(|_, host| Arc::strong_count(host) == 1).collect(),
+            false => by_origin.extract_if(|_, host| Arc::strong_count(host) == 1).collect(),
         };
-        // Somebody else may have been faster.
-        let host = Arc::clone(known.entry(authority).or_insert(host));
-        drop(known);
-        // Closes their connections, which is done outside of the lock.
-        drop(forgotten);
+        // Another thread may have added it since `get` looked.
+        let host = Arc::clone(by_origin.entry(origin).or_insert_with(|| Arc::new(host)));
+        drop(by_origin);
+        // Closes their connections, which must not happen under the lock.
+        drop(removed);
         Ok(host)
     }
 }

@@ -1,24 +1,25 @@
-//! An HTTP client that says what happened.
+//! An HTTP client that reports what happened to each request.
 //!
-//! General clients hide what a resilient driver must know: whether a connection was new or reused, how
-//! long each step took, and whether a request that failed had left the machine. This one tells.
+//! A driver that retries must know what general clients do not tell: whether a connection was new or reused, how long
+//! each step took, and whether a failed request had been sent. This client records all of it in a
+//! [`RequestTrace`](trace::RequestTrace).
 //!
 //! ```
 //! # #[cfg(feature = "client")]
 //! # tokio::runtime::Runtime::new()?.block_on(async {
-//! use perihelion_http::{Client, exchange::Sent};
+//! use perihelion_http::{Client, trace::Sent};
 //!
-//! # let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-//! # let url = format!("http://{nobody}/");
+//! # let unused = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+//! # let url = format!("http://{unused}/");
 //! let client = Client::new();
 //! match client.send(http::Request::get(url).body(())?).await {
 //!     Ok(response) => {
-//!         let exchange = response.body().exchange();
-//!         println!("{} after {:?}", response.status(), exchange.first_byte);
-//!         println!("over connection {:?}, {:?}", exchange.connection, exchange.reuse);
+//!         let trace = response.body().trace();
+//!         println!("{} after {:?}", response.status(), trace.first_byte);
+//!         println!("over connection {:?}, {:?}", trace.connection, trace.reuse);
 //!         let body = response.into_body().bytes(1024 * 1024).await?;
 //!     }
-//!     // Nothing left: whatever the request does, it may be sent again.
+//!     // Nothing was sent, so any request can be retried.
 //!     Err(error) if error.sent() == Sent::NotSent => println!("{error}"),
 //!     Err(error) => return Err(error.into()),
 //! }
@@ -27,86 +28,75 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A `Client` also is an `azure_core::http::HttpClient`. Through that trait the record comes beside the
-//! response: see [`exchange`].
+//! A `Client` is also an `azure_core::http::HttpClient`; [`trace`] says how to get the trace through that trait.
 //!
-//! A request borrows a connection, is sent, is answered, and gives the connection back:
+//! The way of a request:
 //!
-//! 1. `authority` names the other end: scheme, lower-cased host and port.
-//! 2. `pool` has an HTTP/1.1 connection to it waiting, or not; HTTP/2 connections are shared.
-//! 3. `connect` makes one if not: resolve, TCP, proxy, TLS, within one deadline.
-//! 4. `Client` sends the request and hands the answer back as it arrives.
-//! 5. [`exchange`] is the record of all that, and [`Error`] what it says when it went wrong.
+//! 1. `client` starts a `call`, with its deadline and its trace, and finds the host by its `origin`.
+//! 2. `host` acquires a connection: an idle one from the `pool` (HTTP/1.1), a stream of a shared one (HTTP/2), or a new
+//!    one that `connect` opens (DNS, TCP, proxy, TLS).
+//! 3. `connection` sends the request over the `stream`, which counts what is written, and returns the response.
+//! 4. The response body returns the connection to its pool when it has been read.
 //!
-//! Every wait has an end: for a connection, for the first byte, for each piece of a body, and for the call as
-//! a whole. Nothing runs in the background but one task for each HTTP/2 connection, which ends with it.
+//! Every wait has a timeout: for a connection, for the first byte, for each chunk of a body, and for the whole call. The
+//! only background tasks are the drivers of HTTP/2 connections, which end with them. Requests are spans of `tracing`
+//! (`http.request`, and `http.connect` inside), and the pool publishes its counters as events (`pool::metrics`).
 //!
-//! Requests are spans of `tracing` (`http.request`, and `http.connect` inside), and the pool tells its numbers
-//! as events (`pool::observe`). While nobody listens, that costs next to nothing.
-//!
-//! Without the feature `client` only the vocabulary is compiled: what a driver needs in order to
-//! understand a client it has never met.
+//! Without the feature `client` only `trace` and the errors are compiled: what a driver needs to work with another
+//! HTTP client.
 
-// What happened to a request.
-mod error;
-pub mod exchange;
-
-pub use error::{Error, ErrorKind};
-
-// The other end.
+// From the lowest layer to the highest: a module uses only those above it.
+#[cfg(any(test, feature = "client"))]
+mod clock;
 #[cfg(feature = "client")]
-pub mod authority;
+mod sync;
+pub mod trace;
 
-// Connections that wait.
+mod error;
+
+#[cfg(feature = "client")]
+mod deadline;
+#[cfg(feature = "client")]
+pub mod origin;
+#[cfg(feature = "client")]
+mod settings;
+
+#[cfg(feature = "client")]
+mod call;
+#[cfg(feature = "client")]
+mod endpoint;
 #[cfg(feature = "client")]
 pub mod pool;
+#[cfg(feature = "client")]
+mod stream;
 
-// New connections.
+#[cfg(feature = "client")]
+mod request_body;
+
 #[cfg(feature = "client")]
 mod connect;
 #[cfg(feature = "client")]
 mod connection;
 
 #[cfg(feature = "client")]
-pub use connect::dns::{Resolve, Resolving, SystemResolver};
-#[cfg(feature = "client")]
-pub use connect::proxy::{BadProxy, Proxy};
+mod host;
 
-// Requests.
-#[cfg(feature = "client")]
-mod azure;
-#[cfg(feature = "client")]
-mod call;
 #[cfg(feature = "client")]
 mod client;
-#[cfg(feature = "client")]
-mod client_builder;
-#[cfg(feature = "client")]
-mod host;
-#[cfg(feature = "client")]
-mod request;
-#[cfg(feature = "client")]
-mod response;
-#[cfg(feature = "client")]
-mod settings;
-#[cfg(feature = "client")]
-mod sharing;
 
 #[cfg(feature = "client")]
-pub use azure::Pieces;
-#[cfg(feature = "client")]
-pub use client::Client;
-#[cfg(feature = "client")]
-pub use client_builder::{BuildError, ClientBuilder};
-#[cfg(feature = "client")]
-pub use request::RequestBody;
-#[cfg(feature = "client")]
-pub use response::ResponseBody;
+mod azure;
 
-// Time.
-#[cfg(any(test, feature = "client"))]
-pub(crate) mod clock;
 #[cfg(feature = "client")]
-mod deadline;
+pub use azure::RequestParts;
 #[cfg(feature = "client")]
-mod sync;
+pub use client::{BuildError, Client, ClientBuilder};
+#[cfg(feature = "client")]
+pub use connect::dns::{Resolve, Resolving, SystemResolver};
+#[cfg(feature = "client")]
+pub use connect::proxy::{InvalidProxy, Proxy};
+#[cfg(feature = "client")]
+pub use connection::ResponseBody;
+pub use error::{Error, ErrorKind};
+#[cfg(feature = "client")]
+pub use request_body::RequestBody;

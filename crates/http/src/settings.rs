@@ -1,52 +1,52 @@
-//! What a client obeys, resolved once when it is built.
+//! The settings of a client, complete: its builder starts from the defaults below.
 
 use std::time::Duration;
 
-use crate::exchange::Protocol;
+use crate::trace::Protocol;
 
-/// What a client obeys: no gaps left to interpret.
+/// The timeouts, limits and protocol of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// How long a connection, or a place on one, may take to come by.
-    pub(crate) connect: Option<Duration>,
-    /// How long status and headers may take, from when the request last moved.
-    pub(crate) first_byte: Option<Duration>,
-    /// How long the body may stand still.
-    pub(crate) silence: Option<Duration>,
-    /// How long a whole call may take, body included.
-    pub(crate) call: Option<Duration>,
-    /// The only protocol to speak; without one ALPN decides, and plain HTTP is HTTP/1.1.
+    /// How long it may take to acquire a connection, or a stream of a shared one.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// How long status and headers may take, counted from the last progress in sending the request.
+    pub(crate) first_byte_timeout: Option<Duration>,
+    /// How long the wait for the next chunk of a response body may take.
+    pub(crate) read_timeout: Option<Duration>,
+    /// How long a whole call may take, response body included.
+    pub(crate) call_timeout: Option<Duration>,
+    /// The only protocol to use; with `None` ALPN decides, and plain HTTP is HTTP/1.1.
     pub(crate) protocol: Option<Protocol>,
     pub(crate) header_count_max: usize,
     pub(crate) header_bytes_max: usize,
     pub(crate) http2: Http2Settings,
 }
 
-/// What applies to HTTP/2 only.
+/// The settings that apply to HTTP/2 only.
 #[derive(Clone, Debug)]
 pub(crate) struct Http2Settings {
-    /// Connections per host.
+    /// The highest number of HTTP/2 connections per host.
     pub(crate) connections_max: usize,
-    /// A connection that was silent for so long is asked whether it is alive,
-    pub(crate) ping_after: Duration,
-    /// and has so long to answer.
-    pub(crate) ping_answer: Duration,
-    /// A connection without streams is closed after so long.
-    pub(crate) idle: Duration,
-    /// How much of one body may arrive ahead of its reader,
+    /// A peer that sent nothing for this long is pinged.
+    pub(crate) keepalive_interval: Duration,
+    /// How long the peer may take to acknowledge a ping.
+    pub(crate) keepalive_timeout: Duration,
+    /// A connection without streams is closed after this time.
+    pub(crate) idle_timeout: Duration,
+    /// The flow-control window of one stream: how many bytes of a body the peer may send before they are read.
     pub(crate) stream_window: u32,
-    /// and of all bodies on a connection. Many times the former, so that a few that are not read do not stop
-    /// the others.
+    /// The flow-control window of a connection. Many times that of a stream, so that a few bodies that are not read do
+    /// not block the others.
     pub(crate) connection_window: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            connect: Some(Duration::from_secs(10)),
-            first_byte: Some(Duration::from_secs(60)),
-            silence: Some(Duration::from_secs(60)),
-            call: Some(Duration::from_secs(300)),
+            connect_timeout: Some(Duration::from_secs(10)),
+            first_byte_timeout: Some(Duration::from_secs(60)),
+            read_timeout: Some(Duration::from_secs(60)),
+            call_timeout: Some(Duration::from_secs(300)),
             protocol: None,
             header_count_max: 100,
             header_bytes_max: 64 * 1024,
@@ -59,9 +59,9 @@ impl Default for Http2Settings {
     fn default() -> Self {
         Http2Settings {
             connections_max: 1,
-            ping_after: Duration::from_secs(30),
-            ping_answer: Duration::from_secs(10),
-            idle: Duration::from_secs(300),
+            keepalive_interval: Duration::from_secs(30),
+            keepalive_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(300),
             stream_window: 2 * 1024 * 1024,
             connection_window: 32 * 1024 * 1024,
         }

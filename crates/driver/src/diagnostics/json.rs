@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use perihelion_http::exchange::Exchange;
+use perihelion_http::trace::RequestTrace;
 use serde::Serialize;
 
 use super::Diagnostics;
@@ -137,8 +137,8 @@ fn attempt_json(attempt: &Attempt, origin: Option<Instant>) -> AttemptJson<'_> {
     }
 }
 
-fn connection_json(exchange: &Exchange) -> Option<ConnectionJson> {
-    if *exchange == Exchange::default() {
+fn connection_json(exchange: &RequestTrace) -> Option<ConnectionJson> {
+    if *exchange == RequestTrace::default() {
         return None;
     }
     Some(ConnectionJson {
@@ -154,7 +154,7 @@ fn connection_json(exchange: &Exchange) -> Option<ConnectionJson> {
         sent_ms: exchange.request_sent.map(milliseconds),
         first_byte_ms: exchange.first_byte.map(milliseconds),
         complete_ms: exchange.complete.map(milliseconds),
-        failed: exchange.failed.map(|step| step.to_string()),
+        failed: exchange.failed_step.map(|step| step.to_string()),
     })
 }
 

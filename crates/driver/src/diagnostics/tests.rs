@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use azure_core::http::Url;
-use perihelion_http::exchange::{Exchange, Reuse, Step};
+use perihelion_http::trace::{RequestTrace, Reuse, Step};
 use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
@@ -27,7 +27,7 @@ fn sent(started: Instant, took_ms: u64, status: Option<(u16, u32)>) -> SendRecor
         sent: if status.is_some() { Sent::Sent } else { Sent::NotSent },
         shard: Some(3),
         waited: Duration::ZERO,
-        exchange: Exchange::default(),
+        exchange: RequestTrace::default(),
     }
 }
 
@@ -124,7 +124,7 @@ fn json_shows_what_the_connection_took() {
     let mut record = sent(start, 5, None);
     record.exchange.reuse = Some(Reuse::New);
     record.exchange.dns = Some(Duration::from_micros(1500));
-    record.exchange.failed = Some(Step::Connect);
+    record.exchange.failed_step = Some(Step::Connect);
     let mut recorder = Recorder::new("read item", start);
     recorder.sent(ExecutionContext::Initial, &endpoint("West US"), None, record, "again");
     let json: serde_json::Value = serde_json::from_str(&recorder.finish(start).to_json()).expect("JSON");

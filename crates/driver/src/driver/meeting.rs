@@ -182,7 +182,8 @@ fn names(endpoints: &[Endpoint]) -> String {
 fn no_account(error: Error, endpoint: &Endpoint) -> Error {
     use perihelion_http::ErrorKind::Untrusted;
     let (authority, message) = (endpoint.authority(), error.message());
-    let cause = error.source().and_then(|cause| perihelion_http::Error::of(cause)).map(|cause| cause.kind());
+    let cause =
+        error.source().and_then(|cause| perihelion_http::Error::find_in(cause)).map(|cause| cause.kind());
     match (error.kind(), cause) {
         (ErrorKind::Unavailable, Some(Untrusted)) => {
             let message = format!(

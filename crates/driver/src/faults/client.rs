@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use azure_core::http::headers::Headers;
 use futures::future::BoxFuture;
-use perihelion_http::exchange::{self, Exchange, Sent, Step};
+use perihelion_http::trace::{self, RequestTrace, Sent, Step};
 use perihelion_http::{Error, ErrorKind};
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
@@ -71,8 +71,8 @@ impl FaultInjectingHttpClient {
             return self.inner.carry(request).await;
         };
         if !delay.is_zero() {
-            let reporter = exchange::begin();
-            reporter.report(&Exchange::begun());
+            let reporter = trace::start_trace();
+            reporter.report(&RequestTrace::started());
             clock.sleep(delay).await;
         }
         match outcome {
@@ -91,7 +91,7 @@ impl FaultInjectingHttpClient {
             }
             Outcome::Timeout => {
                 let record = report(Sent::Sent, Some(Step::FirstByte));
-                match exchange::wanted().deadline {
+                match trace::request_options().deadline {
                     Some(deadline) => clock.sleep_until(deadline).await,
                     None => clock.sleep(self.patience).await,
                 }
@@ -108,16 +108,16 @@ impl Carrier for FaultInjectingHttpClient {
 }
 
 /// Says what "happened" to whoever observes the request.
-fn report(sent: Sent, failed: Option<Step>) -> Exchange {
-    let reporter = exchange::begin();
-    let mut record = Exchange::begun();
-    (record.sent, record.failed) = (sent, failed);
+fn report(sent: Sent, failed: Option<Step>) -> RequestTrace {
+    let reporter = trace::start_trace();
+    let mut record = RequestTrace::started();
+    (record.sent, record.failed_step) = (sent, failed);
     reporter.report(&record);
     record
 }
 
-fn failure(kind: ErrorKind, authority: &str, record: Exchange) -> azure_core::Error {
-    Error::new(kind, authority, record).because("a fault rule says so").into()
+fn failure(kind: ErrorKind, authority: &str, record: RequestTrace) -> azure_core::Error {
+    Error::new(kind, authority, record).with_source("a fault rule says so").into()
 }
 
 fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> Answer {

@@ -40,7 +40,7 @@ pub(crate) fn of_outcome(outcome: TransportOutcome, time_of_day: SystemTime) -> 
             of_answer(&answer, time_of_day)
         }
         TransportOutcome::NoAnswer { error, .. } => {
-            let ours = perihelion_http::Error::of(&error).map(perihelion_http::Error::kind);
+            let ours = perihelion_http::Error::find_in(&error).map(perihelion_http::Error::kind);
             let kind = match error.kind() {
                 azure_core::error::ErrorKind::Credential => ErrorKind::Unauthenticated,
                 azure_core::error::ErrorKind::DataConversion => ErrorKind::BadResponse,

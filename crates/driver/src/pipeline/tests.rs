@@ -8,7 +8,7 @@ use std::time::Duration;
 use azure_core::http::headers::Headers;
 use bytes::Bytes;
 use futures::FutureExt;
-use perihelion_http::exchange::Exchange;
+use perihelion_http::trace::RequestTrace;
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::PartitionKey;
 
@@ -183,7 +183,7 @@ impl Surroundings for World {
             sent: Sent::Sent,
             shard: None,
             waited: Duration::ZERO,
-            exchange: Exchange::begun(),
+            exchange: RequestTrace::started(),
         };
         TransportResult { outcome, last: Some(record), earlier: Vec::new() }
     }

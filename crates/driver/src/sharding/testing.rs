@@ -10,7 +10,7 @@ use std::time::Duration;
 use azure_core::error::ErrorKind;
 use azure_core::http::headers::Headers;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
-use perihelion_http::exchange::{self, Exchange, Protocol, Sent};
+use perihelion_http::trace::{self, Protocol, RequestTrace, Sent};
 
 use super::client_factory::{HttpClientConfig, HttpClientFactory, NewClient, SharedClients};
 use super::config::ShardingConfig;
@@ -116,8 +116,8 @@ impl HttpClient for Scripted {
             if let Reply::FailSilently(kind) = reply {
                 return Err(azure_core::Error::with_message(kind, "as the test wants"));
             }
-            let reporter = exchange::begin();
-            let mut record = Exchange::begun();
+            let reporter = trace::start_trace();
+            let mut record = RequestTrace::started();
             record.protocol = self.factory.protocol;
             record.sent = Sent::Sent;
             match reply {

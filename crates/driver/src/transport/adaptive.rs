@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::{Either, select};
-use perihelion_http::exchange::{Exchange, observe};
+use perihelion_http::trace::{RequestTrace, observe};
 
 use super::carrier::Carrier;
 use super::gateway::{LearnedProtocol, Strategy, strategy};
@@ -63,7 +63,7 @@ pub struct Delivery {
     /// The answer, or why there is none.
     pub result: Result<Answer, Undelivered>,
     /// What happened on the connection, as far as the client reported it.
-    pub exchange: Exchange,
+    pub exchange: RequestTrace,
     /// Which shard carried it; none over HTTP/1.1.
     pub shard: Option<u64>,
     /// When it was over.
@@ -83,7 +83,9 @@ impl Undelivered {
     fn is_timeout(&self) -> bool {
         match self {
             Undelivered::TimedOut => true,
-            Undelivered::Failed(error) => perihelion_http::Error::of(error).is_some_and(|e| e.is_timeout()),
+            Undelivered::Failed(error) => {
+                perihelion_http::Error::find_in(error).is_some_and(|e| e.is_timeout())
+            }
         }
     }
 }
@@ -176,8 +178,8 @@ impl AdaptiveTransport {
         carrier: &dyn Carrier,
         request: &Outgoing<'_>,
         deadline: Instant,
-    ) -> (Result<Answer, Undelivered>, Exchange) {
-        let mut observed = pin!(observe(carrier.carry(request)).until(deadline));
+    ) -> (Result<Answer, Undelivered>, RequestTrace) {
+        let mut observed = pin!(observe(carrier.carry(request)).with_deadline(deadline));
         if carrier.keeps_deadlines() {
             let (exchange, result) = observed.await;
             return (result.map_err(|error| self.undelivered(error, deadline)), exchange);
@@ -188,7 +190,7 @@ impl AdaptiveTransport {
         }
         match select(observed.as_mut(), self.clock.sleep_until(deadline)).await {
             Either::Left(((exchange, result), _)) => (result.map_err(Undelivered::Failed), exchange),
-            Either::Right(_) => (Err(Undelivered::TimedOut), observed.so_far()),
+            Either::Right(_) => (Err(Undelivered::TimedOut), observed.current_trace()),
         }
     }
 
@@ -211,7 +213,7 @@ impl AdaptiveTransport {
         }
     }
 
-    fn learn(&self, gateway: &Gateway, exchange: &Exchange) {
+    fn learn(&self, gateway: &Gateway, exchange: &RequestTrace) {
         if exchange.protocol.is_some() {
             gateway.protocol.learn(exchange.protocol);
             self.elsewhere.learn(exchange.protocol);

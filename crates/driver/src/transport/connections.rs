@@ -4,7 +4,7 @@ use azure_core::error::ErrorKind;
 use azure_core::http::Url;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use perihelion_http::{Client, Pieces};
+use perihelion_http::{Client, RequestParts};
 use protocol::status::Status;
 
 use super::carrier::{Carrier, whole};
@@ -15,14 +15,14 @@ use crate::sharding::ConnectAhead;
 impl Carrier for Client {
     fn carry<'a>(&'a self, request: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
         async move {
-            let pieces = Pieces {
+            let pieces = RequestParts {
                 origin: request.endpoint,
                 path: request.path,
                 method: request.method,
                 headers: request.headers.iter().map(|(name, value)| -> (&str, &str) { (name, value) }),
                 body: request.body,
             };
-            let (parts, body) = self.send_pieces(&pieces).await?.into_parts();
+            let (parts, body) = self.send_parts(&pieces).await?.into_parts();
             let body = whole(body).await?;
             Ok(Answer::new(Status(parts.status.as_u16()), parts.headers.into(), body))
         }

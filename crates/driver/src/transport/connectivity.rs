@@ -9,7 +9,7 @@ use std::iter::successors;
 use std::time::Duration;
 
 use azure_core::error::ErrorKind;
-use perihelion_http::exchange::{Exchange, Step};
+use perihelion_http::trace::{RequestTrace, Step};
 
 use super::outcome::Sent;
 
@@ -46,10 +46,10 @@ pub enum Trouble {
 impl Failure {
     /// Reads the error and the record. A client that reports is believed; of any other only what its error
     /// says for certain counts, and everything else may have been sent.
-    pub fn of(error: &azure_core::Error, exchange: &Exchange) -> Failure {
-        let ours = perihelion_http::Error::of(error);
+    pub fn of(error: &azure_core::Error, exchange: &RequestTrace) -> Failure {
+        let ours = perihelion_http::Error::find_in(error);
         let reported =
-            if *exchange != Exchange::default() { Some(exchange) } else { ours.map(|e| e.exchange()) };
+            if *exchange != RequestTrace::default() { Some(exchange) } else { ours.map(|e| e.trace()) };
         let sent = match reported {
             // What the peer did not look at has had no effect, though it left.
             Some(record) if record.safe_to_repeat() => Sent::NotSent,
@@ -85,11 +85,13 @@ fn guess_sent(error: &azure_core::Error) -> Sent {
     }
 }
 
-fn guess_trouble(error: &azure_core::Error, reported: Option<&Exchange>) -> Trouble {
+fn guess_trouble(error: &azure_core::Error, reported: Option<&RequestTrace>) -> Trouble {
     let before_sending = |step| matches!(step, Step::Dns | Step::Connect | Step::Tls);
     match error.kind() {
         ErrorKind::Connection => Trouble::Unreachable,
-        _ if reported.and_then(|record| record.failed).is_some_and(before_sending) => Trouble::Unreachable,
+        _ if reported.and_then(|record| record.failed_step).is_some_and(before_sending) => {
+            Trouble::Unreachable
+        }
         _ if is_before_connecting(error) => Trouble::Unreachable,
         ErrorKind::Io if io_kind(error) == Some(io::ErrorKind::TimedOut) => Trouble::TimedOut,
         ErrorKind::Io => Trouble::Broken,
@@ -146,8 +148,8 @@ mod tests {
         azure_core::Error::new(ErrorKind::Io, io::Error::from(kind)).with_context("sending")
     }
 
-    fn ours(kind: perihelion_http::ErrorKind, sent: Sent) -> (azure_core::Error, Exchange) {
-        let mut record = Exchange::begun();
+    fn ours(kind: perihelion_http::ErrorKind, sent: Sent) -> (azure_core::Error, RequestTrace) {
+        let mut record = RequestTrace::started();
         record.sent = sent;
         (perihelion_http::Error::new(kind, "https://one.example", record).into(), record)
     }
@@ -166,7 +168,7 @@ mod tests {
             (system(io::ErrorKind::TimedOut), Sent::MaybeSent, Trouble::TimedOut),
         ];
         for (error, sent, trouble) in cases {
-            assert_eq!(Failure::of(&error, &Exchange::default()), Failure { sent, trouble }, "{error}");
+            assert_eq!(Failure::of(&error, &RequestTrace::default()), Failure { sent, trouble }, "{error}");
         }
     }
 
@@ -184,7 +186,7 @@ mod tests {
             for sent in [Sent::NotSent, Sent::MaybeSent, Sent::Sent] {
                 let (error, record) = ours(kind, sent);
                 assert_eq!(Failure::of(&error, &record), Failure { sent, trouble }, "{kind:?}");
-                let unobserved = Failure::of(&error, &Exchange::default());
+                let unobserved = Failure::of(&error, &RequestTrace::default());
                 assert_eq!(unobserved, Failure { sent, trouble }, "its error says the same: {kind:?}");
             }
         }

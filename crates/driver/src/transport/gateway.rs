@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use azure_core::http::Url;
-use perihelion_http::exchange::Protocol;
+use perihelion_http::trace::Protocol;
 use protocol::account::{AccountProperties, Location};
 
 use crate::routing::{Endpoint, Region};

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use perihelion_http::exchange::Exchange;
+use perihelion_http::trace::RequestTrace;
 use protocol::status::{Status, SubStatus};
 
 use crate::operation::ResponseHeaders;
 
 /// Whether the request may have reached the service. Decides whether it may be sent again.
-pub use perihelion_http::exchange::Sent;
+pub use perihelion_http::trace::Sent;
 
 /// An answer of the service, good or bad.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct SendRecord {
     /// How long the transport waited before it.
     pub waited: Duration,
     /// The connection and its steps, as far as the client reported them.
-    pub exchange: Exchange,
+    pub exchange: RequestTrace,
 }
 
 /// The result of one attempt: its outcome and every request it took.

@@ -217,7 +217,7 @@ async fn a_busy_process_does_not_blame_its_connections() {
 
 #[tokio::test]
 async fn an_http1_gateway_gets_one_client_and_no_shards() {
-    use perihelion_http::exchange::Protocol;
+    use perihelion_http::trace::Protocol;
     let world = World::new(Factory::default().speaking(Some(Protocol::Http1)));
     let first = world.execute(&read(), SECOND).await;
     assert_eq!(first.last.expect("one").shard, Some(0), "nothing was known yet");

@@ -32,7 +32,7 @@ struct Clients {
 
 impl HttpClientFactory for Clients {
     fn create(&self, _: &HttpClientConfig) -> NewClient {
-        let client = self.template.sibling();
+        let client = self.template.with_separate_pool();
         self.made.lock().expect("no panic while locked").push(client.clone());
         NewClient::carrying(Arc::new(client))
     }

@@ -13,7 +13,7 @@ use perihelion_driver::routing::Endpoint;
 use perihelion_driver::sharding::{ConnectAhead, HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
 use perihelion_http::Client;
-use perihelion_http::exchange::Exchange;
+use perihelion_http::trace::RequestTrace;
 
 use crate::lab::{Lab, within};
 
@@ -33,7 +33,7 @@ struct Warm(Client, Arc<AtomicUsize>);
 
 impl HttpClientFactory for Clients {
     fn create(&self, _: &HttpClientConfig) -> NewClient {
-        let client = self.template.sibling();
+        let client = self.template.with_separate_pool();
         let warm = Warm(client.clone(), Arc::clone(&self.connected));
         NewClient::new(Arc::new(client)).with_connect(Arc::new(warm))
     }
@@ -90,7 +90,7 @@ pub(crate) fn endpoint(response: &Response) -> &Endpoint {
 }
 
 /// What happened on the connection that brought the answer.
-pub(crate) fn exchange(response: &Response) -> Exchange {
+pub(crate) fn exchange(response: &Response) -> RequestTrace {
     let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
     attempt.outcome.sent().expect("answered").exchange
 }

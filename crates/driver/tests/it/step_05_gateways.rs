@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use perihelion_driver::options::DriverOptions;
-use perihelion_http::exchange::Protocol;
+use perihelion_http::trace::Protocol;
 use serde_json::json;
 
 use crate::lab::{Lab, WEST, body, run, unraced};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use emulator::faults::{OperationKind as Op, Rule};
 use futures::future::join_all;
-use perihelion_http::exchange::{ConnectionId, Protocol, Reuse};
+use perihelion_http::trace::{ConnectionId, Protocol, Reuse};
 
 use crate::lab::{Lab, run};
 use crate::secure::{LONG, Secure, exchange, read};

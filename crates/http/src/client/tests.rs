@@ -17,8 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::exchange::{Protocol, Reuse, Sent, Step, observe};
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
+use crate::trace::{Protocol, Reuse, Sent, Step, observe};
 use crate::{Client, ClientBuilder, ErrorKind, Proxy, Resolve, Resolving};
 
 /// As the services this is for.
@@ -98,9 +98,9 @@ async fn the_second_request_takes_the_first_ones_connection() {
     let (address, _server) = echo().await;
     let client = Client::builder().build().expect("defaults are valid");
     let first = client.send(get(address)).await.expect("it is answered");
-    let first = *first.body().exchange();
+    let first = *first.body().trace();
     let second = client.send(get(address)).await.expect("it is answered");
-    let second = *second.body().exchange();
+    let second = *second.body().trace();
     assert_eq!((first.reuse, second.reuse), (Some(Reuse::New), Some(Reuse::Reused)));
     assert_eq!(first.connection, second.connection);
     assert_eq!(first.local, second.local);
@@ -217,7 +217,7 @@ async fn alpn_decides_unless_the_caller_does() {
             let request = Request::get(format!("{url}/a")).body(()).expect("it is valid");
             let mut sent = observe(client.send(request));
             if let Some(wanted) = wanted {
-                sent = sent.over(wanted);
+                sent = sent.with_protocol(wanted);
             }
             let (record, response) = sent.await;
             let found = response.as_ref().map(|_| record.protocol.expect("it was spoken"));
@@ -243,7 +243,7 @@ async fn many_requests_share_one_connection_within_what_the_peer_allows() {
         let request =
             Request::post(format!("{url}/b")).header("x-ask", "me").body("hello").expect("it is valid");
         let response = client.send(request).await.expect("none is refused");
-        let connection = response.body().exchange().connection;
+        let connection = response.body().trace().connection;
         assert_eq!(response.into_body().bytes(100).await.expect("it arrives"), "POST /b me hello");
         connection
     });
@@ -258,7 +258,7 @@ async fn more_connections_are_shared_if_the_builder_says_so() {
     let client = builder.http2_connections(3).build().expect("it is valid");
     let requests = (0..3 * STREAMS_MAX).map(|_| async {
         let request = Request::get(format!("{url}/held")).body(()).expect("it is valid");
-        client.send(request).await.expect("it is answered").into_body().exchange().connection
+        client.send(request).await.expect("it is answered").into_body().trace().connection
     });
     let mut connections = futures::future::join_all(requests).await;
     connections.sort_unstable();
@@ -293,7 +293,7 @@ async fn plain_http2_is_spoken_where_it_is_known_to_be() {
     let (address, _server) = echo().await;
     let client = Client::builder().protocol(Protocol::Http2).build().expect("it is valid");
     let response = client.send(get(address)).await.expect("it is answered");
-    assert_eq!(response.body().exchange().protocol, Some(Protocol::Http2));
+    assert_eq!(response.body().trace().protocol, Some(Protocol::Http2));
     assert_eq!(response.version(), http::Version::HTTP_2);
 }
 
@@ -380,7 +380,7 @@ async fn a_proxy_is_asked_for_the_way_to_plain_and_secure_hosts() {
         for round in 0..2 {
             let request = Request::get(&url).body(()).expect("it is valid");
             let response = client.send(request).await.expect("the proxy knows the way");
-            let record = *response.body().exchange();
+            let record = *response.body().trace();
             assert_eq!((record.remote, record.protocol), (Some(proxy), Some(protocol)), "{url}");
             assert_eq!(record.reuse == Some(Reuse::Reused), round == 1, "{url}");
             assert_eq!(response.into_body().bytes(100).await.expect("it arrives"), "GET /a - ");
@@ -420,7 +420,7 @@ async fn names_are_resolved_by_whom_the_builder_says() {
     let client = Client::builder().no_proxy().resolver(Resolver(Some(vec![nobody, address])));
     let response =
         client.build().expect("it is valid").send(request()).await.expect("the second one answers");
-    let record = response.body().exchange();
+    let record = response.body().trace();
     assert!(record.dns.is_some() && record.dns <= record.connect);
     assert_eq!(record.remote, Some(address));
 
@@ -443,10 +443,10 @@ async fn a_call_whose_time_was_up_before_it_began_is_not_sent() {
     let client = Client::new();
     // So that a connection waits.
     client.send(get(address)).await.expect("it is answered");
-    let (record, sent) = observe(client.send(get(address))).until(crate::clock::now()).await;
+    let (record, sent) = observe(client.send(get(address))).with_deadline(crate::clock::now()).await;
     let error = sent.expect_err("the time is up");
     assert_eq!((error.kind(), error.sent()), (ErrorKind::TimedOut, Sent::NotSent));
-    assert_eq!(record, *error.exchange());
+    assert_eq!(record, *error.trace());
     assert_eq!(client.pool_metrics().total.idle, 1, "the connection still waits");
 }
 
@@ -455,9 +455,9 @@ async fn siblings_have_connections_of_their_own() {
     let (url, builder, _server) = echo_tls(&["h2"]).await;
     let client = builder.build().expect("it is valid");
     let mut connections = Vec::new();
-    for client in [&client, &client.sibling(), &client.clone()] {
+    for client in [&client, &client.with_separate_pool(), &client.clone()] {
         let request = Request::get(&url).body(()).expect("it is valid");
-        connections.push(client.send(request).await.expect("it is answered").body().exchange().connection);
+        connections.push(client.send(request).await.expect("it is answered").body().trace().connection);
     }
     assert_ne!(connections[0], connections[1]);
     assert_eq!(connections[0], connections[2]);

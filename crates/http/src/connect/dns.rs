@@ -1,4 +1,4 @@
-//! From names to addresses.
+//! DNS: from host names to socket addresses.
 
 use std::fmt;
 use std::future::Future;
@@ -6,36 +6,36 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
-/// Turns a host's name into addresses.
+/// A DNS resolver.
 ///
 /// ```
 /// use std::net::SocketAddr;
 /// use perihelion_http::{Client, Resolve, Resolving};
 ///
-/// /// Everything is on this machine.
+/// /// Resolves every name to the loopback address.
 /// #[derive(Debug)]
-/// struct Here;
+/// struct Loopback;
 ///
-/// impl Resolve for Here {
+/// impl Resolve for Loopback {
 ///     fn resolve<'a>(&'a self, _host: &'a str, port: u16) -> Resolving<'a> {
 ///         Box::pin(async move { Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]) })
 ///     }
 /// }
 ///
-/// let client = Client::builder().resolver(Here).build()?;
+/// let client = Client::builder().resolver(Loopback).build()?;
 /// # Ok::<(), perihelion_http::BuildError>(())
 /// ```
 pub trait Resolve: fmt::Debug + Send + Sync + 'static {
-    /// The addresses of `host`, best first. Addresses written as such are not asked for.
+    /// Resolves `host` to addresses, the preferred one first. It is not called for a host that is an IP address.
     ///
-    /// It is given the time a connection may take, and dropped when that is up.
+    /// The future is dropped when the connect timeout passes.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a>;
 }
 
-/// A name that is being resolved.
+/// The future of a resolver: the addresses of a host.
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Asks the system, on a thread where that may take its time.
+/// The resolver of the operating system, called on a thread for blocking calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -45,24 +45,24 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The address itself, if `host` is one.
+/// Parses a host that is an IP address, which needs no resolver.
 pub(crate) fn literal(host: &str, port: u16) -> Option<SocketAddr> {
     host.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, port))
 }
 
-/// The order in which to try addresses: families take turns, beginning with the first address's, so that one
-/// family that leads nowhere costs one delay (RFC 8305, section 4).
-pub(crate) fn in_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+/// Orders addresses for happy eyeballs: IPv6 and IPv4 alternate, starting with the family of the first address, so that
+/// an unreachable family costs one delay (RFC 8305, section 4).
+pub(crate) fn interleave_families(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else { return addresses };
     let first_is_v6 = first.is_ipv6();
-    let (these, those): (Vec<_>, Vec<_>) =
+    let (preferred, other): (Vec<_>, Vec<_>) =
         addresses.into_iter().partition(|address| address.is_ipv6() == first_is_v6);
-    let mut turns = Vec::with_capacity(these.len() + those.len());
-    let (mut these, mut those) = (these.into_iter(), those.into_iter());
+    let mut interleaved = Vec::with_capacity(preferred.len() + other.len());
+    let (mut preferred, mut other) = (preferred.into_iter(), other.into_iter());
     loop {
-        match (these.next(), those.next()) {
-            (None, None) => return turns,
-            (one, other) => turns.extend(one.into_iter().chain(other)),
+        match (preferred.next(), other.next()) {
+            (None, None) => return interleaved,
+            (first, second) => interleaved.extend(first.into_iter().chain(second)),
         }
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns() {
+    fn address_families_alternate() {
         let addresses = |list: &[&str]| -> Vec<SocketAddr> {
             list.iter().map(|address| address.parse().expect("an address")).collect()
         };
@@ -85,7 +85,7 @@ mod tests {
             (&[a4, a6, b6], &[a4, a6, b6]),
             (&[a4, b4, a6], &[a4, a6, b4]),
         ] {
-            assert_eq!(in_turns(addresses(given)), addresses(expected), "{given:?}");
+            assert_eq!(interleave_families(addresses(given)), addresses(expected), "{given:?}");
         }
     }
 

@@ -1,5 +1,7 @@
-//! New connections: resolve, connect, ask a proxy, agree on TLS. Each step is noted in the call's record, and
-//! the time they may take together is the caller's to limit.
+//! Opening connections: DNS, TCP, proxy, TLS. Each step is noted in the trace of the call; the caller limits their total
+//! time.
+//!
+//! By hand and not with hyper-util's connectors: those tell neither the time of each step nor the step that failed.
 
 pub(crate) mod dns;
 pub(crate) mod proxy;
@@ -9,14 +11,14 @@ pub(crate) mod tls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::authority::{Authority, Scheme};
-use crate::call::{Call, Failure};
+use crate::call::{Call, StepError};
 use crate::clock;
-use crate::connection::{Info, Socket, Stream};
 use crate::error::ErrorKind;
-use crate::exchange::{Protocol, Step};
+use crate::origin::{Origin, Scheme};
+use crate::stream::{ConnectionInfo, Socket, Stream};
+use crate::trace::{Protocol, Step};
 
-/// What makes connections.
+/// Opens connections, with the settings of one client.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     pub(crate) resolver: Arc<dyn dns::Resolve>,
@@ -25,65 +27,62 @@ pub(crate) struct Connector {
     pub(crate) proxies: proxy::Proxies,
 }
 
-/// A connection on which nothing has been said yet.
+/// An open connection, on which HTTP has not started yet.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct NewConnection {
     pub(crate) stream: Stream,
-    pub(crate) info: Info,
+    pub(crate) info: ConnectionInfo,
     pub(crate) protocol: Protocol,
 }
 
-/// How far a connection has come: for the story, if the time is up before it is there.
-pub(crate) type Progressed<'a> = &'a mut Step;
-
 impl Connector {
-    /// Connects to `target` to speak `protocol`, or what the two ends agree on.
+    /// Connects to `target` for `protocol`, or for the protocol that ALPN chooses if it is `None`.
     ///
-    /// Dropped at any point, it leaves nothing behind. `step` is always the one it is at.
+    /// Can be dropped at any point. `step` is the current step, for the error of a caller that gives up.
     pub(crate) async fn connect(
         &self,
-        target: &Authority,
+        target: &Origin,
         protocol: Option<Protocol>,
         call: &mut Call,
-        step: Progressed<'_>,
-    ) -> Result<Connected, Failure> {
+        step: &mut Step,
+    ) -> Result<NewConnection, StepError> {
         let proxy = self.proxies.for_target(target);
         let addresses = self.resolve(proxy.map_or(target, |proxy| proxy.address()), call, step).await?;
 
         *step = Step::Connect;
         let tcp = tcp::connect(&addresses, &self.tcp)
             .await
-            .map_err(|error| Failure::new(ErrorKind::Unreachable, Step::Connect).because(error))?;
+            .map_err(|error| StepError::new(ErrorKind::Unreachable, Step::Connect).with_source(error))?;
         let mut socket = Socket::new(tcp);
         if let Some(proxy) = proxy {
             *step = Step::Proxy;
             proxy.tunnel(&mut socket, target).await?;
         }
-        call.record.connect = Some(call.offset(clock::now()));
+        call.trace.connect = Some(call.offset(clock::now()));
         call.report();
 
-        let info = Info::new(&socket);
+        let info = ConnectionInfo::new(&socket);
         match target.scheme() {
             Scheme::Http => {
                 let protocol = protocol.unwrap_or(Protocol::Http1);
-                Ok(Connected { stream: Stream::Plain(socket), info, protocol })
+                Ok(NewConnection { stream: Stream::Plain(socket), info, protocol })
             }
             Scheme::Https => {
                 *step = Step::Tls;
                 let (stream, protocol) = self.tls.handshake(target.host_name(), socket, protocol).await?;
-                call.record.tls = Some(call.offset(clock::now()));
+                call.trace.tls = Some(call.offset(clock::now()));
                 call.report();
-                Ok(Connected { stream, info, protocol })
+                Ok(NewConnection { stream, info, protocol })
             }
         }
     }
 
     async fn resolve(
         &self,
-        host: &Authority,
+        host: &Origin,
         call: &mut Call,
-        step: Progressed<'_>,
-    ) -> Result<Vec<SocketAddr>, Failure> {
+        step: &mut Step,
+    ) -> Result<Vec<SocketAddr>, StepError> {
         if let Some(address) = dns::literal(host.host_name(), host.port()) {
             return Ok(vec![address]);
         }
@@ -92,9 +91,9 @@ impl Connector {
             .resolver
             .resolve(host.host_name(), host.port())
             .await
-            .map_err(|error| Failure::new(ErrorKind::Unreachable, Step::Dns).because(error))?;
-        call.record.dns = Some(call.offset(clock::now()));
+            .map_err(|error| StepError::new(ErrorKind::Unreachable, Step::Dns).with_source(error))?;
+        call.trace.dns = Some(call.offset(clock::now()));
         call.report();
-        Ok(dns::in_turns(addresses))
+        Ok(dns::interleave_families(addresses))
     }
 }

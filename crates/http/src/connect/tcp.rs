@@ -1,4 +1,4 @@
-//! From addresses to a socket: happy eyeballs, keepalive, nodelay, local address.
+//! TCP: connects to the first of several addresses that accepts (happy eyeballs), with the socket options of the client.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,44 +8,45 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// How long an attempt has to itself before the next address is tried beside it (RFC 8305, section 8).
-const HEAD_START: Duration = Duration::from_millis(250);
+/// How long to wait for an address before the next one is tried in parallel (RFC 8305, section 8).
+const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// How sockets are made.
+/// The socket options of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpSettings {
-    /// A connection that was silent for so long is probed by the system.
+    /// The idle time before the system sends keepalive probes.
     pub(crate) keepalive: Option<Duration>,
-    /// The address to connect from.
+    /// The local address to connect from.
     pub(crate) local: Option<IpAddr>,
 }
 
-/// The first of `addresses` that answers. Each is given a head start before the next is tried beside it; when
-/// one fails, the next is tried at once. Those that come second are closed.
+/// Connects to the first of `addresses` that accepts. The next address is tried after a delay, or at once when one
+/// fails. Connections that come later are closed.
 pub(crate) async fn connect(addresses: &[SocketAddr], settings: &TcpSettings) -> io::Result<TcpStream> {
-    let mut waiting = addresses.iter().copied();
-    let mut trying = FuturesUnordered::new();
-    let mut failed = None;
+    let mut untried = addresses.iter().copied();
+    let mut attempts = FuturesUnordered::new();
+    let mut first_error = None;
+    // Each round starts an attempt or ends one; without any left it returns.
     loop {
-        match waiting.next() {
-            Some(address) => trying.push(connect_one(address, settings)),
-            None if trying.is_empty() => return Err(failed.unwrap_or_else(no_address)),
+        match untried.next() {
+            Some(address) => attempts.push(connect_one(address, settings)),
+            None if attempts.is_empty() => return Err(first_error.unwrap_or_else(no_address)),
             None => {}
         }
-        let head_start = async {
-            if waiting.len() > 0 {
-                tokio::time::sleep(HEAD_START).await;
+        let delay = async {
+            if untried.len() > 0 {
+                tokio::time::sleep(CONNECTION_ATTEMPT_DELAY).await;
             } else {
                 std::future::pending().await
             }
         };
         tokio::select! {
-            Some(tried) = trying.next() => match tried {
+            Some(attempt) = attempts.next() => match attempt {
                 Ok(stream) => return Ok(stream),
-                // The first one is the one the name's owner prefers: its reason is the better story.
-                Err(error) => { failed.get_or_insert(error); }
+                // The first address is the preferred one, so its error is the one to report; later ones are dropped.
+                Err(error) => { first_error.get_or_insert(error); }
             },
-            () = head_start => {}
+            () = delay => {}
         }
     }
 }
@@ -74,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: TcpSettings = TcpSettings { keepalive: Some(Duration::from_secs(30)), local: None };
+    const DEFAULTS: TcpSettings = TcpSettings { keepalive: Some(Duration::from_secs(30)), local: None };
 
     async fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
@@ -82,15 +83,15 @@ mod tests {
         (listener, address)
     }
 
-    /// An address on which nobody listens.
-    async fn nobody() -> SocketAddr {
+    /// An address without a listener, which refuses connections.
+    async fn refusing() -> SocketAddr {
         listener().await.1
     }
 
     #[tokio::test]
-    async fn sockets_keep_alive_and_do_not_delay() {
+    async fn sockets_have_keepalive_and_nodelay() {
         let (_listener, address) = listener().await;
-        let stream = connect(&[address], &PLAIN).await.expect("it listens");
+        let stream = connect(&[address], &DEFAULTS).await.expect("it listens");
         assert!(stream.nodelay().expect("it can be asked"));
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().expect("it can be asked"));
@@ -98,10 +99,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_local_address_is_the_one_asked_for() {
+    async fn the_local_address_is_the_configured_one() {
         let (_listener, address) = listener().await;
         let local: IpAddr = "127.0.0.2".parse().expect("an address");
-        let settings = TcpSettings { local: Some(local), ..PLAIN };
+        let settings = TcpSettings { local: Some(local), ..DEFAULTS };
         let stream = connect(&[address], &settings).await.expect("it listens");
         assert_eq!(stream.local_addr().expect("it is connected").ip(), local);
     }
@@ -109,39 +110,39 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_refuses_is_followed_by_the_next_at_once() {
         let (_listener, address) = listener().await;
-        let stream = connect(&[nobody().await, address], &PLAIN).await.expect("the second listens");
+        let stream = connect(&[refusing().await, address], &DEFAULTS).await.expect("the second listens");
         assert_eq!(stream.peer_addr().expect("it is connected"), address);
     }
 
-    /// An address where nobody answers: its line is full and nobody takes from it.
-    fn silent() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
+    /// An address that accepts nothing and refuses nothing: the backlog of its listener is full.
+    fn unresponsive() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
         socket.listen(0).expect("it listens");
         let address = socket.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
-        let mut waiting = Vec::new();
-        let patience = Duration::from_millis(50);
-        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, patience) {
-            waiting.push(stream);
+        let mut backlog = Vec::new();
+        let timeout = Duration::from_millis(50);
+        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, timeout) {
+            backlog.push(stream);
         }
-        (socket, waiting, address)
+        (socket, backlog, address)
     }
 
     #[tokio::test]
-    async fn an_address_that_says_nothing_is_not_waited_for() {
-        let (_socket, _waiting, silent) = silent();
-        let (_listener, there) = listener().await;
-        let addresses = [silent, there];
-        let connecting = connect(&addresses, &PLAIN);
+    async fn an_unresponsive_address_is_followed_by_the_next_after_a_delay() {
+        let (_socket, _backlog, unresponsive) = unresponsive();
+        let (_listener, listening) = listener().await;
+        let addresses = [unresponsive, listening];
+        let connecting = connect(&addresses, &DEFAULTS);
         let stream = tokio::time::timeout(Duration::from_secs(10), connecting).await.expect("in time");
-        assert_eq!(stream.expect("the second").peer_addr().expect("connected"), there);
+        assert_eq!(stream.expect("the second").peer_addr().expect("connected"), listening);
     }
 
     #[tokio::test]
-    async fn without_an_answer_the_first_reason_is_told() {
-        let error = connect(&[nobody().await, nobody().await], &PLAIN).await.expect_err("nobody listens");
+    async fn if_all_addresses_fail_the_first_error_is_returned() {
+        let error = connect(&[refusing().await, refusing().await], &DEFAULTS).await.expect_err("both refuse");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        let error = connect(&[], &PLAIN).await.expect_err("there is nobody to ask");
+        let error = connect(&[], &DEFAULTS).await.expect_err("there is no address");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,4 +1,4 @@
-//! TLS: whom to trust, and what ALPN agreed on.
+//! TLS: certificate verification, and the choice of a protocol by ALPN.
 
 use std::fmt;
 use std::io;
@@ -10,79 +10,82 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio_rustls::TlsConnector;
 
-use crate::call::Failure;
-use crate::connection::{Socket, Stream};
+use crate::call::StepError;
 use crate::error::ErrorKind;
-use crate::exchange::{Protocol, Step};
+use crate::stream::{Socket, Stream};
+use crate::trace::{Protocol, Step};
 
-/// Whom to trust.
+/// Which server certificates are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Those the system trusts, and these.
+pub(crate) enum TrustPolicy {
+    /// Those signed by a root certificate of the system, or by one of these.
     SystemAnd(Vec<CertificateDer<'static>>),
-    /// These, and nobody else.
+    /// Those signed by one of these root certificates.
     Only(Vec<CertificateDer<'static>>),
-    /// Anybody: for emulators only.
-    Anybody,
+    /// Any certificate at all: for emulators only.
+    AcceptAny,
 }
 
-/// TLS as configured, shared by all connections of a client and of its siblings, sessions included.
+/// The TLS configuration and its sessions, shared by all connections of a client and of the clients made from it.
 ///
-/// Made when the first connection needs it: reading the system's certificates takes milliseconds.
+/// It is made when the first connection needs it, because reading the certificates of the system takes milliseconds.
 #[derive(Clone)]
-pub(crate) struct Tls(Arc<Lazy>);
+pub(crate) struct Tls(Arc<LazyConnectors>);
 
-struct Lazy {
-    trust: Trust,
-    configs: OnceLock<Result<Configs, String>>,
+struct LazyConnectors {
+    trust: TrustPolicy,
+    connectors: OnceLock<Result<TlsConnectors, String>>,
 }
 
-/// One configuration for each offer of protocols.
-struct Configs {
+/// One TLS configuration for each list of protocols that ALPN offers.
+struct TlsConnectors {
     either: TlsConnector,
     http1: TlsConnector,
     http2: TlsConnector,
 }
 
 impl Tls {
-    pub(crate) fn new(trust: Trust) -> Self {
-        if trust == Trust::Anybody {
+    pub(crate) fn new(trust: TrustPolicy) -> Self {
+        if trust == TrustPolicy::AcceptAny {
             tracing::warn!(
-                "certificates are NOT checked: anybody on the way can read and change everything. \
+                "certificates are NOT verified: anyone between the two ends can read and change all traffic. \
                  This is for emulators only"
             );
         }
-        Tls(Arc::new(Lazy { trust, configs: OnceLock::new() }))
+        Tls(Arc::new(LazyConnectors { trust, connectors: OnceLock::new() }))
     }
 
-    /// Agrees on TLS with the host `name`, and on `protocol`, or on any if there is none.
+    /// Runs the TLS handshake with the host `name`, for `protocol`, or for any protocol if it is `None`.
     pub(crate) async fn handshake(
         &self,
         name: &str,
         socket: Socket,
         protocol: Option<Protocol>,
-    ) -> Result<(Stream, Protocol), Failure> {
-        let fail = |kind| Failure::new(kind, Step::Tls);
-        let configs = self.0.configs.get_or_init(|| Configs::new(&self.0.trust)).as_ref();
-        let configs = configs.map_err(|error| fail(ErrorKind::Untrusted).because(error.as_str()))?;
+    ) -> Result<(Stream, Protocol), StepError> {
+        let fail = |kind| StepError::new(kind, Step::Tls);
+        let connectors = self.0.connectors.get_or_init(|| TlsConnectors::new(&self.0.trust)).as_ref();
+        let connectors =
+            connectors.map_err(|error| fail(ErrorKind::Untrusted).with_source(error.as_str()))?;
         let connector = match protocol {
-            None => &configs.either,
-            Some(Protocol::Http1) => &configs.http1,
-            Some(Protocol::Http2) => &configs.http2,
+            None => &connectors.either,
+            Some(Protocol::Http1) => &connectors.http1,
+            Some(Protocol::Http2) => &connectors.http2,
         };
-        let name =
-            ServerName::try_from(name.to_owned()).map_err(|error| fail(ErrorKind::Invalid).because(error))?;
-        let tls =
-            connector.connect(name, socket).await.map_err(|error| fail(kind_of(&error)).because(error))?;
-        let agreed = match tls.get_ref().1.alpn_protocol() {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|error| fail(ErrorKind::Invalid).with_source(error))?;
+        let tls = connector
+            .connect(name, socket)
+            .await
+            .map_err(|error| fail(kind_of(&error)).with_source(error))?;
+        let negotiated = match tls.get_ref().1.alpn_protocol() {
             Some(b"h2") => Protocol::Http2,
-            // HTTP/1.1, or a peer that does not know ALPN.
+            // HTTP/1.1, or a peer without ALPN.
             _ => Protocol::Http1,
         };
         match protocol {
-            Some(protocol) if protocol != agreed => Err(fail(ErrorKind::Unreachable)
-                .because(format!("the peer does not speak {protocol}: allow {agreed}, or ask another"))),
-            _ => Ok((Stream::Tls(Box::new(tls)), agreed)),
+            Some(protocol) if protocol != negotiated => Err(fail(ErrorKind::Unreachable)
+                .with_source(format!("the server does not support {protocol}: allow {negotiated}"))),
+            _ => Ok((Stream::Tls(Box::new(tls)), negotiated)),
         }
     }
 }
@@ -108,27 +111,29 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     }
 }
 
-impl Configs {
-    fn new(trust: &Trust) -> Result<Self, String> {
+impl TlsConnectors {
+    fn new(trust: &TrustPolicy) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let config = match trust {
-            Trust::SystemAnd(more) => builder.with_root_certificates(with(system_roots(), more)?),
-            Trust::Only(these) => builder.with_root_certificates(with(RootCertStore::empty(), these)?),
-            Trust::Anybody => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustAnybody(provider)))
+            TrustPolicy::SystemAnd(more) => builder.with_root_certificates(add_roots(system_roots(), more)?),
+            TrustPolicy::Only(these) => {
+                builder.with_root_certificates(add_roots(RootCertStore::empty(), these)?)
+            }
+            TrustPolicy::AcceptAny => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
             }
         };
         let config = config.with_no_client_auth();
-        // Clones share the store of sessions, so that a connection of one resumes a session of the other.
+        // Clones of a configuration share its session store, so a connection of one resumes a session of another.
         let offer = |protocols: &[&[u8]]| {
             let mut config = config.clone();
             config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
             TlsConnector::from(Arc::new(config))
         };
-        Ok(Configs {
+        Ok(TlsConnectors {
             either: offer(&[b"h2", b"http/1.1"]),
             http1: offer(&[b"http/1.1"]),
             http2: offer(&[b"h2"]),
@@ -136,7 +141,7 @@ impl Configs {
     }
 }
 
-fn with(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Result<RootCertStore, String> {
+fn add_roots(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Result<RootCertStore, String> {
     for certificate in more {
         roots
             .add(certificate.clone())
@@ -145,15 +150,15 @@ fn with(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Result<Ro
     Ok(roots)
 }
 
-/// What the system trusts, read once per process. What cannot be read is left out: a certificate that would
-/// have needed it is refused then, by name.
+/// The root certificates of the system, read once per process. One that cannot be read is left out with a warning; a
+/// server that needs it is then not trusted.
 fn system_roots() -> RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS
         .get_or_init(|| {
             let found = rustls_native_certs::load_native_certs();
             for error in &found.errors {
-                tracing::warn!(%error, "some of the system's certificates cannot be read");
+                tracing::warn!(%error, "some root certificates of the system cannot be read");
             }
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(found.certs);
@@ -162,12 +167,12 @@ fn system_roots() -> RootCertStore {
         .clone()
 }
 
-/// Takes any certificate. Signatures are still checked, so that at least the peer has the key of the
-/// certificate it shows.
+/// Accepts any certificate. Signatures are still verified, so the peer at least has the key of the certificate it
+/// presents.
 #[derive(Debug)]
-struct TrustAnybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for TrustAnybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,13 +1,14 @@
 //! HTTP/2: many requests at once on one connection, which a task of its own drives.
 //!
-//! Requests go to `h2` directly: hyper would put a queue before it and a task beside each request. The task
-//! that drives the connection belongs to the [`Http2`], and ends with it; an `Http2` lives as long as its host
-//! keeps it or a request is on it.
+//! Requests go to `h2` directly: hyper would add a queue before it and a task per request. The driver task belongs to
+//! the [`Http2`] and ends with it; an `Http2` lives as long as its pool keeps it or a request uses it.
 //!
-//! Each request takes a [`Place`] first. There are never more of them than the peer allows streams, so what is
-//! handed to `h2` is sent and does not wait there, where nobody could tell that it never left.
+//! Each request takes a [`StreamPermit`] first. There are never more permits than the peer allows streams, so `h2`
+//! sends what it is given at once. In the queue of `h2` it would be unknown whether a request was sent.
 
+mod body;
 mod driver;
+pub(crate) mod pool;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -15,122 +16,129 @@ mod upload;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll, Waker, ready};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
+use h2::Reason;
 use h2::client::SendRequest;
-use h2::{Reason, RecvStream};
 use http::uri::Uri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
-use http_body::SizeHint;
 use tokio::task::AbortHandle;
 
+pub(crate) use self::body::Http2Body;
+use self::body::receive;
 use self::driver::{Keepalive, drive};
+use self::pool::Http2Pool;
 use self::upload::Upload;
-use super::wire::{Progress, Stream, Wire};
-use super::{Info, Unsent};
-use crate::authority::Authority;
-use crate::call::{Call, Failure};
+use super::{ResponseBody, TrySendError};
+use crate::call::{Call, StepError};
 use crate::clock;
-use crate::deadline::{self, Alarm};
-use crate::error::{Error, ErrorKind};
-use crate::exchange::{Protocol, Reuse, Sent, Step};
-use crate::host::Host;
-use crate::request::RequestBody;
-use crate::response::ResponseBody;
+use crate::deadline::{self, DeadlineElapsed, DeadlineTimer};
+use crate::endpoint::Endpoint;
+use crate::error::ErrorKind;
+use crate::request_body::RequestBody;
 use crate::settings::Settings;
-use crate::sharing::Sharing;
+use crate::stream::{ConnectionInfo, IoCounters, SendProgress, Stream};
+use crate::sync::ignore_poison;
+use crate::trace::{Protocol, Reuse, Sent, Step};
 
-/// Streams before the peer has said how many it allows. The services this is for allow 20; those that are
-/// refused were sent for nothing.
-const STREAMS_AT_FIRST: usize = 16;
-/// Timers kept for later requests.
-const ALARMS_MAX: usize = 256;
+/// Streams that are opened before the peer has sent its limit. Azure services allow 20; a stream beyond the limit
+/// would be refused after it was sent.
+const INITIAL_STREAMS_MAX: usize = 16;
+/// Timers that a connection keeps for later requests.
+const TIMERS_MAX: usize = 256;
 
-/// One connection that speaks HTTP/2.
+/// One HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     shared: Arc<Shared>,
-    wire: Arc<Wire>,
-    info: Info,
-    alarms: Mutex<Vec<Alarm>>,
+    io: Arc<IoCounters>,
+    info: ConnectionInfo,
+    endpoint: Arc<Endpoint>,
+    timers: Mutex<Vec<DeadlineTimer>>,
     driver: AbortHandle,
 }
 
-/// What the requests and the driver of a connection tell each other.
+/// The state that the requests of a connection share with its driver task.
+///
+/// `streams`, `streams_max` and `closed` are SeqCst because of the waiters of the pool: whoever changes one of them
+/// then reads [`Http2Pool`]'s count of waiters, and a new waiter adds itself to that count before it reads them. In one
+/// total order at least one of the two sees the other, so no waiter is left behind.
 #[derive(Debug)]
 struct Shared {
     streams: AtomicUsize,
     streams_max: AtomicUsize,
     closed: AtomicBool,
-    /// Whether the peer ever answered a request.
-    proven: AtomicBool,
-    /// Told when a place may have become free, on this connection or instead of it.
-    sharing: Weak<Sharing>,
+    /// Whether the peer ever responded to a request.
+    responded: AtomicBool,
+    /// The pool to notify when a stream becomes free, on this connection or in place of it.
+    pool: Weak<Http2Pool>,
 }
 
 impl Http2 {
-    /// Begins to speak it on a stream. `sharing` is told whenever a place may have become free.
-    pub(crate) async fn begin(
+    /// Starts HTTP/2 on a stream. `pool` is notified whenever a stream of the connection becomes free.
+    pub(crate) async fn handshake(
         stream: Stream,
-        info: Info,
+        info: ConnectionInfo,
+        endpoint: Arc<Endpoint>,
         settings: &Settings,
-        sharing: &Arc<Sharing>,
-    ) -> Result<Arc<Self>, Failure> {
-        let wire = Arc::clone(stream.wire());
+        pool: &Arc<Http2Pool>,
+    ) -> Result<Arc<Self>, StepError> {
+        let io = Arc::clone(stream.io());
         let header_bytes_max = u32::try_from(settings.header_bytes_max).unwrap_or(u32::MAX);
         let (sender, connection) = h2::client::Builder::new()
             .enable_push(false)
-            .initial_max_send_streams(STREAMS_AT_FIRST)
+            .initial_max_send_streams(INITIAL_STREAMS_MAX)
             .initial_window_size(settings.http2.stream_window)
             .initial_connection_window_size(settings.http2.connection_window)
             .max_header_list_size(header_bytes_max)
             .handshake(stream)
             .await
-            .map_err(|error| Failure::new(ErrorKind::Unreachable, Step::Connect).because(error))?;
+            .map_err(|error| StepError::new(ErrorKind::Unreachable, Step::Connect).with_source(error))?;
         let shared = Arc::new(Shared {
             streams: AtomicUsize::new(0),
-            streams_max: AtomicUsize::new(STREAMS_AT_FIRST),
+            streams_max: AtomicUsize::new(INITIAL_STREAMS_MAX),
             closed: AtomicBool::new(false),
-            proven: AtomicBool::new(false),
-            sharing: Arc::downgrade(sharing),
+            responded: AtomicBool::new(false),
+            pool: Arc::downgrade(pool),
         });
         let keepalive = Keepalive {
-            after: settings.http2.ping_after,
-            answer: settings.http2.ping_answer,
-            idle: settings.http2.idle,
+            interval: settings.http2.keepalive_interval,
+            timeout: settings.http2.keepalive_timeout,
+            idle_timeout: settings.http2.idle_timeout,
         };
-        let driver = tokio::spawn(drive(connection, Arc::clone(&shared), Arc::clone(&wire), keepalive));
+        let driver = tokio::spawn(drive(connection, Arc::clone(&shared), Arc::clone(&io), keepalive));
         let driver = driver.abort_handle();
-        Ok(Arc::new(Http2 { sender, shared, wire, info, alarms: Mutex::default(), driver }))
+        Ok(Arc::new(Http2 { sender, shared, io, info, endpoint, timers: Mutex::default(), driver }))
     }
 
-    /// Whether it takes no more requests.
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Whether the connection takes no more requests.
+    fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether no request is on it.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether no request uses the connection.
+    fn is_idle(&self) -> bool {
+        // Acquire: the requests that freed their streams are complete. A new one may start right after, in any case.
         self.shared.streams.load(Ordering::Acquire) == 0
     }
 
-    /// A place for one more request, if the peer allows one.
-    pub(crate) fn place(self: &Arc<Self>, reuse: Reuse) -> Option<Place> {
+    /// Takes a permit for one more stream, if the peer allows one.
+    pub(crate) fn try_acquire(self: &Arc<Self>, reuse: Reuse) -> Option<StreamPermit> {
         let Shared { streams, streams_max, .. } = &*self.shared;
         if self.is_closed() {
             return None;
         }
         let max = streams_max.load(Ordering::SeqCst);
         let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n < max).then_some(n + 1));
-        taken.is_ok().then(|| Place { http2: Arc::clone(self), alarm: None, reuse })
+        taken.is_ok().then(|| StreamPermit { http2: Arc::clone(self), timer: None, reuse })
     }
 }
 
-/// The last one to hold the connection closes it.
+/// Closes the connection when neither the pool nor a request holds it any more.
 impl Drop for Http2 {
     fn drop(&mut self) {
         self.driver.abort();
@@ -138,178 +146,178 @@ impl Drop for Http2 {
 }
 
 impl Shared {
-    fn allow(&self, max: usize) {
+    fn set_streams_max(&self, max: usize) {
         if self.streams_max.swap(max, Ordering::SeqCst) < max {
-            self.serve();
+            self.serve_waiters();
         }
     }
 
-    /// A request failed. A peer that does not speak HTTP/2, or does not speak at all, gets no further ones;
-    /// those on their way go on. `heard` says whether anything came since the request was handed over.
-    fn note_failure(&self, kind: ErrorKind, heard: bool) {
-        let hopeless = match kind {
+    /// Closes the connection for new requests if a failed request shows that the peer does not speak HTTP/2 or does
+    /// not respond. Requests in progress continue. `received` is whether any byte arrived since the request started.
+    fn close_if_unusable(&self, kind: ErrorKind, received: bool) {
+        let unusable = match kind {
             ErrorKind::Malformed => true,
-            // Others may be answered while this one takes its time. Where nobody ever was, nobody will be.
-            ErrorKind::TimedOut => !heard || !self.proven.load(Ordering::Relaxed),
+            // One slow response says nothing about the others. But a peer that sent nothing at all, or never
+            // responded to any request, is not worth another one. Relaxed: an old value only delays that.
+            ErrorKind::TimedOut => !received || !self.responded.load(Ordering::Relaxed),
             _ => false,
         };
-        if hopeless {
+        if unusable {
             self.close();
         }
     }
 
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.serve();
+        self.serve_waiters();
     }
 
-    fn serve(&self) {
-        if let Some(sharing) = self.sharing.upgrade() {
-            sharing.serve();
+    fn serve_waiters(&self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.serve_waiters();
         }
     }
 }
 
-/// A place for one request on a connection. Dropped, it is free for the next.
+/// A permit for one stream of a connection. Dropping it frees the stream for the next request.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct StreamPermit {
     http2: Arc<Http2>,
-    alarm: Option<Alarm>,
+    timer: Option<DeadlineTimer>,
     reuse: Reuse,
 }
 
-impl Place {
-    fn poll_until(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<deadline::Passed> {
+impl StreamPermit {
+    fn poll_until(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<DeadlineElapsed> {
         if deadline.is_none() {
             return Poll::Pending;
         }
         let http2 = &self.http2;
-        let alarm = self.alarm.get_or_insert_with(|| {
-            http2.alarms.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-        });
-        alarm.poll_until(deadline, cx)
+        let timer =
+            self.timer.get_or_insert_with(|| ignore_poison(http2.timers.lock()).pop().unwrap_or_default());
+        timer.poll_until(deadline, cx)
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
-        if let Some(alarm) = self.alarm.take() {
-            let mut alarms = self.http2.alarms.lock().unwrap_or_else(PoisonError::into_inner);
-            if alarms.len() < ALARMS_MAX {
-                alarms.push(alarm);
+        if let Some(timer) = self.timer.take() {
+            let mut timers = ignore_poison(self.http2.timers.lock());
+            if timers.len() < TIMERS_MAX {
+                timers.push(timer);
             }
         }
         self.http2.shared.streams.fetch_sub(1, Ordering::SeqCst);
-        self.http2.shared.serve();
+        self.http2.shared.serve_waiters();
     }
 }
 
-/// Sends a request and waits for status and headers.
+/// Sends a request and waits for the status and headers of its response.
 pub(crate) async fn send(
-    mut place: Place,
+    mut permit: StreamPermit,
     request: Request<RequestBody>,
-    host: &Host,
     call: &mut Call,
     settings: &Settings,
-) -> Result<Response<ResponseBody>, Unsent> {
-    let http2 = Arc::clone(&place.http2);
-    let (handed_over, received) = (clock::now(), http2.wire.received());
-    call.record.connection_ready = Some(call.offset(handed_over));
-    http2.info.describe(Protocol::Http2, place.reuse, &mut call.record);
+) -> Result<Response<ResponseBody>, TrySendError> {
+    let http2 = Arc::clone(&permit.http2);
+    let (started, received) = (clock::now(), http2.io.received());
+    call.trace.connection_ready = Some(call.offset(started));
+    http2.info.write_to(Protocol::Http2, permit.reuse, &mut call.trace);
 
     let mut sender = http2.sender.clone();
-    // Ready at once: it is the place that was waited for. What may be found here is a connection that the
-    // peer has closed, or is about to.
+    // Ready at once, because of the permit. An error means that the peer has closed the connection or announced it.
     if let Err(error) = poll_fn(|cx| sender.poll_ready(cx)).await {
         http2.shared.close();
-        return Err(Unsent { request: Some(request), failure: closed_before(error) });
+        return Err(TrySendError { request: Some(request), error: closed_error(error) });
     }
     let (mut parts, body) = request.into_parts();
-    prepare(&mut parts, &body, host)
-        .map_err(|error| Unsent::from(Failure::new(ErrorKind::Invalid, Step::Prepare).because(error)))?;
-    let mut progress = Progress::begin(&http2.wire);
-    let ends = body.is_over();
-    let (mut answer, stream) =
-        sender.send_request(Request::from_parts(parts, ()), ends).map_err(|error| {
-            // It went away between the two looks, or has no numbers for streams left.
+    prepare_head(&mut parts, &body, &http2.endpoint).map_err(|error| {
+        TrySendError::from(StepError::new(ErrorKind::Invalid, Step::Prepare).with_source(error))
+    })?;
+    let mut progress = SendProgress::start(&http2.io);
+    let without_body = body.is_finished();
+    let (mut response, stream) =
+        sender.send_request(Request::from_parts(parts, ()), without_body).map_err(|error| {
+            // The connection was closed since `poll_ready`, or has used up its stream numbers.
             http2.shared.close();
-            Unsent::from(closed_before(error))
+            TrySendError::from(closed_error(error))
         })?;
     drop(sender);
-    // From here on the driver may write it at any moment.
-    call.record.sent = Sent::MaybeSent;
+    // From here on the driver may write the request at any moment.
+    call.trace.sent = Sent::MaybeSent;
     call.report();
 
-    let mut upload = match ends {
-        true => Upload::Whole,
-        false => Upload::begin(stream, body),
+    let mut upload = match without_body {
+        true => Upload::Complete,
+        false => Upload::start(stream, body),
     };
-    let mut moved_at = handed_over;
-    let answered = poll_fn(|cx| {
-        // A body that fails resets its stream, but a response that came before counts.
-        let mut moved = false;
-        let uploaded = upload.poll(cx, &mut moved);
-        if moved {
-            moved_at = clock::now();
+    let mut progress_at = started;
+    let outcome = poll_fn(|cx| {
+        let mut progressed = false;
+        let uploaded = upload.poll(cx, &mut progressed);
+        if progressed {
+            progress_at = clock::now();
         }
-        if upload.is_whole() && !progress.has_ended() {
-            // The flush that may be under way is not ours; the one after it is.
-            progress.ended(Some(http2.wire.flushes() + 2));
+        if upload.is_complete() && !progress.has_end() {
+            // A flush that is in progress may not contain the end of the request; the one after it does.
+            progress.set_end(Some(http2.io.flushes() + 2));
         }
-        match (Pin::new(&mut answer).poll(cx), uploaded) {
+        // A body that fails resets its stream, but a response that arrived before takes precedence.
+        match (Pin::new(&mut response).poll(cx), uploaded) {
             (Poll::Ready(Ok(response)), _) => Poll::Ready(Ok(response)),
-            (_, Poll::Ready(Err(failure))) => Poll::Ready(Err(failure)),
-            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(failed(error, Step::FirstByte))),
+            (_, Poll::Ready(Err(error))) => Poll::Ready(Err(error)),
+            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(step_error(error, Step::FirstByte))),
             (Poll::Pending, _) => {
-                // A long upload that moves on is not late.
-                let first_byte = deadline::after(moved_at, settings.first_byte);
+                // The timeout counts from the last progress of the upload, so that a long upload does not time out.
+                let first_byte = deadline::after(progress_at, settings.first_byte_timeout);
                 let deadline = deadline::earlier(call.deadline(), first_byte);
-                place.poll_until(deadline, cx).map(|_| Err(Failure::timed_out(Step::FirstByte)))
+                permit.poll_until(deadline, cx).map(|_| Err(StepError::timed_out(Step::FirstByte)))
             }
         }
     })
     .await;
-    match answered {
+    match outcome {
         Ok(response) if response.headers().len() > settings.header_count_max => {
-            call.record.sent = Sent::Sent;
-            http2.shared.note_failure(ErrorKind::Malformed, true);
-            let story = format!("the response has {} headers", response.headers().len());
-            Err(Failure::new(ErrorKind::Malformed, Step::FirstByte).because(story).into())
+            call.trace.sent = Sent::Sent;
+            http2.shared.close_if_unusable(ErrorKind::Malformed, true);
+            let message = format!("the response has {} headers", response.headers().len());
+            Err(StepError::new(ErrorKind::Malformed, Step::FirstByte).with_source(message).into())
         }
         Ok(response) => {
-            http2.shared.proven.store(true, Ordering::Relaxed);
+            // Relaxed: see `close_if_unusable`.
+            http2.shared.responded.store(true, Ordering::Relaxed);
             let now = clock::now();
-            if upload.is_whole() {
-                call.record.sent = Sent::Sent;
-                let flushed = http2.wire.flushed_at().clamp(handed_over, now);
-                call.record.request_sent = Some(call.offset(flushed));
+            if upload.is_complete() {
+                call.trace.sent = Sent::Sent;
+                let flushed = http2.io.flushed_at().clamp(started, now);
+                call.trace.request_sent = Some(call.offset(flushed));
             }
-            call.record.first_byte = Some(call.offset(now));
-            Ok(receive(place, response, upload, host, call, settings))
+            call.trace.first_byte = Some(call.offset(now));
+            Ok(receive(permit, response, upload, call, settings))
         }
-        Err(mut failure) => {
-            http2.shared.note_failure(failure.kind, http2.wire.received() != received);
-            call.record.sent = progress.sent(&http2.wire);
-            if call.record.sent != Sent::Sent {
-                failure.step = failure.step.min(Step::Send);
+        Err(mut error) => {
+            http2.shared.close_if_unusable(error.kind, http2.io.received() != received);
+            call.trace.sent = progress.sent(&http2.io);
+            if call.trace.sent != Sent::Sent {
+                error.step = error.step.min(Step::Send);
             }
-            Err(failure.into())
+            Err(error.into())
         }
     }
 }
 
-/// Makes the head what HTTP/2 wants: the whole URL, no headers about the connection, the body's length.
-fn prepare(
+/// Changes the head of a request to what HTTP/2 requires: a complete URI, no connection headers, a content length.
+fn prepare_head(
     parts: &mut http::request::Parts,
     body: &RequestBody,
-    host: &Host,
+    endpoint: &Endpoint,
 ) -> Result<(), http::uri::InvalidUriParts> {
     let mut uri = std::mem::take(&mut parts.uri).into_parts();
-    uri.scheme = Some(host.uri_scheme.clone());
-    uri.authority = Some(host.uri_authority.clone());
+    uri.scheme = Some(endpoint.uri_scheme.clone());
+    uri.authority = Some(endpoint.uri_authority.clone());
     parts.uri = Uri::from_parts(uri)?;
     parts.version = http::Version::HTTP_2;
-    strip(&mut parts.headers);
+    remove_connection_headers(&mut parts.headers);
     if let Some(length) = body.len()
         && (length > 0 || matches!(parts.method, Method::POST | Method::PUT | Method::PATCH))
         && !parts.headers.contains_key(header::CONTENT_LENGTH)
@@ -319,8 +327,8 @@ fn prepare(
     Ok(())
 }
 
-/// Headers that are about one HTTP/1.1 connection, which HTTP/2 forbids.
-fn strip(headers: &mut HeaderMap) {
+/// Removes the headers that concern one HTTP/1.1 connection, which HTTP/2 forbids (RFC 9113, section 8.2.2).
+fn remove_connection_headers(headers: &mut HeaderMap) {
     for name in [
         header::HOST,
         header::CONNECTION,
@@ -334,152 +342,22 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// The head is there. Often all of the body is as well.
-fn receive(
-    place: Place,
-    response: Response<RecvStream>,
-    upload: Upload,
-    host: &Host,
-    call: &mut Call,
-    settings: &Settings,
-) -> Response<ResponseBody> {
-    let (parts, mut stream) = response.into_parts();
-    let left = announced(&parts.headers);
-    let now = clock::now();
-    let mut ahead = None;
-    if !stream.is_end_stream()
-        && let Poll::Ready(piece) = stream.poll_data(&mut Context::from_waker(Waker::noop()))
-    {
-        ahead = piece.map(|piece| take(&mut stream, piece));
-    }
-    let body = match ahead {
-        None | Some(Ok(_)) if stream.is_end_stream() && !matches!(upload, Upload::Going { .. }) => {
-            call.record.complete = call.record.first_byte;
-            let bytes = ahead.and_then(Result::ok).unwrap_or_default();
-            ResponseBody::complete(bytes, call.record)
-        }
-        ahead => ResponseBody::http2(Receiving {
-            until: deadline::earlier(call.deadline(), deadline::after(now, settings.silence)),
-            silence: settings.silence,
-            left,
-            target: host.authority().clone(),
-            place: Some(place),
-            stream,
-            upload,
-            ahead,
-            call: *call,
-        }),
-    };
-    call.report();
-    Response::from_parts(parts, body)
+/// The error of a connection that was closed before the request was passed to it.
+fn closed_error(error: h2::Error) -> StepError {
+    StepError::new(ErrorKind::Closed, Step::Send).with_source(error)
 }
 
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// Takes a piece, and lets the peer send as much again.
-fn take(stream: &mut RecvStream, piece: Result<Bytes, h2::Error>) -> Result<Bytes, h2::Error> {
-    let piece = piece?;
-    // Fails only for a stream that is over, which needs no room.
-    let _ = stream.flow_control().release_capacity(piece.len());
-    Ok(piece)
-}
-
-/// A body that is still arriving.
-pub(crate) struct Receiving {
-    /// Free again with the end of the body.
-    place: Option<Place>,
-    stream: RecvStream,
-    /// What of the request is still on its way.
-    upload: Upload,
-    ahead: Option<Result<Bytes, h2::Error>>,
-    /// How much is still to come, if that was announced.
-    left: Option<u64>,
-    until: Option<Instant>,
-    silence: Option<Duration>,
-    target: Authority,
-    pub(crate) call: Call,
-}
-
-impl Receiving {
-    /// The next piece. After the last one, or an error, there is nothing.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
-        let Some(place) = &mut self.place else { return Poll::Ready(None) };
-        let mut piece = self.ahead.take();
-        if piece.is_none() {
-            if let Poll::Ready(Err(failure)) = self.upload.poll(cx, &mut false) {
-                return self.fail(failure);
-            }
-            piece = match self.stream.poll_data(cx) {
-                Poll::Ready(piece) => piece.map(|piece| take(&mut self.stream, piece)),
-                Poll::Pending => {
-                    ready!(place.poll_until(self.until, cx));
-                    return self.fail(Failure::timed_out(Step::Body));
-                }
-            };
-        }
-        let now = clock::now();
-        match piece {
-            // A peer that never pauses must not get past the deadline.
-            Some(Ok(_)) if self.call.is_late(now) => self.fail(Failure::timed_out(Step::Body)),
-            Some(Ok(piece)) => {
-                self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
-                self.until = deadline::earlier(self.call.deadline(), deadline::after(now, self.silence));
-                if self.stream.is_end_stream() {
-                    self.finish(now);
-                }
-                Poll::Ready(Some(Ok(piece)))
-            }
-            Some(Err(error)) => self.fail(failed(error, Step::Body)),
-            None => {
-                self.finish(now);
-                Poll::Ready(None)
-            }
-        }
-    }
-
-    /// How much is certain to come.
-    pub(crate) fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.place.is_none()
-    }
-
-    fn finish(&mut self, now: Instant) {
-        self.place = None;
-        self.upload = Upload::Cut;
-        self.call.record.complete = Some(self.call.offset(now));
-        self.call.report();
-    }
-
-    fn fail(&mut self, failure: Failure) -> Poll<Option<Result<Bytes, Error>>> {
-        if let Some(place) = self.place.take() {
-            // What the body's silence is due to, the keepalive finds out.
-            place.http2.shared.note_failure(failure.kind, true);
-        }
-        Poll::Ready(Some(Err(self.call.fail(failure, &self.target))))
-    }
-}
-
-/// The connection was found to be over before the request was handed to it.
-fn closed_before(error: h2::Error) -> Failure {
-    Failure::new(ErrorKind::Closed, Step::Send).because(error)
-}
-
-/// What h2's error means for a request that was handed over.
-fn failed(error: h2::Error, step: Step) -> Failure {
+/// Translates an error of `h2` for a request that was passed to it.
+fn step_error(error: h2::Error, step: Step) -> StepError {
     let kind = if error.is_io() {
         ErrorKind::Closed
     } else if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
-        // Streams that a GOAWAY counts in go on, or end with the connection; this one was left out.
+        // h2 reports a GOAWAY only to streams above its last stream id, which the peer did not process.
         ErrorKind::Refused
     } else if error.is_library() {
         ErrorKind::Malformed
     } else {
         ErrorKind::Closed
     };
-    Failure::new(kind, step).because(error)
+    StepError::new(kind, step).with_source(error)
 }

@@ -1,23 +1,23 @@
-//! How many connections wait, and for how long: five per host and thirty seconds, unless told otherwise.
+//! How many idle connections the pool keeps, and for how long: by default five per host and thirty seconds.
 //!
-//! A [`PoolConfig`] is what the pool obeys, and cannot be wrong: [`PoolConfigBuilder::build`] refuses what
-//! makes no sense and says what to write instead.
+//! A [`PoolConfig`] is always valid: [`PoolConfigBuilder::build`] rejects invalid values with a message that says what
+//! to use instead.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::authority::Authority;
+use crate::origin::Origin;
 
-/// Idle connections kept per host unless told otherwise.
+/// The default number of idle connections per host.
 pub const MAX_PER_HOST_DEFAULT: usize = 5;
-/// The most idle connections per host that a configuration may ask for.
+/// The highest number of idle connections per host that a configuration may have.
 pub const MAX_PER_HOST_LIMIT: usize = 65_536;
-/// How long a connection may be idle unless told otherwise.
+/// The default time that a connection may be idle.
 pub const MAX_IDLE_TIME_DEFAULT: Duration = Duration::from_secs(30);
-/// Hosts remembered unless told otherwise.
+/// The default number of hosts that the pool keeps.
 pub const MAX_HOSTS_DEFAULT: usize = 1_024;
 
-/// How many connections wait, and for how long.
+/// How many idle connections the pool keeps, and for how long.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     limits: Limits,
@@ -25,21 +25,21 @@ pub struct PoolConfig {
     max_hosts: usize,
 }
 
-/// What holds for one host.
+/// The limits of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Idle connections kept.
+    /// The highest number of idle connections.
     pub max_per_host: usize,
-    /// How long one may be idle.
+    /// How long a connection may be idle.
     pub max_idle_time: Duration,
 }
 
-/// What is different for one host. Gaps are filled with what holds for all.
+/// The limits of one host that differ from the default. `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostOverride {
-    /// Idle connections kept.
+    /// The highest number of idle connections.
     pub max_per_host: Option<usize>,
-    /// How long one may be idle.
+    /// How long a connection may be idle.
     pub max_idle_time: Option<Duration>,
 }
 
@@ -51,21 +51,21 @@ impl Default for PoolConfig {
 }
 
 impl PoolConfig {
-    /// Starts from the defaults.
+    /// Creates a builder with the default values.
     pub fn builder() -> PoolConfigBuilder {
         PoolConfigBuilder::default()
     }
 
-    /// What holds for hosts without an override.
+    /// The limits of hosts without an override.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// What holds for one host: an override for host and port, else one for the host, else the default.
-    /// Asked once per host, when it is first met.
-    pub fn limits_of(&self, authority: &Authority) -> Limits {
-        let with_port = format!("{}:{}", authority.host(), authority.port());
-        let found = self.per_host.get(&with_port).or_else(|| self.per_host.get(authority.host()));
+    /// The limits of one host: the override for host and port, else the one for the host, else the default.
+    /// The pool calls it once per host.
+    pub fn limits_for(&self, origin: &Origin) -> Limits {
+        let with_port = format!("{}:{}", origin.host(), origin.port());
+        let found = self.per_host.get(&with_port).or_else(|| self.per_host.get(origin.host()));
         let other = found.copied().unwrap_or_default();
         Limits {
             max_per_host: other.max_per_host.unwrap_or(self.limits.max_per_host),
@@ -73,13 +73,13 @@ impl PoolConfig {
         }
     }
 
-    /// How many hosts are remembered while nobody uses them.
+    /// The number of hosts above which the pool removes hosts that are not used.
     pub fn max_hosts(&self) -> usize {
         self.max_hosts
     }
 }
 
-/// Makes a [`PoolConfig`].
+/// Builds a [`PoolConfig`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -103,32 +103,32 @@ pub struct PoolConfigBuilder {
 }
 
 impl PoolConfigBuilder {
-    /// How many idle connections to keep per host. Connections in use are not counted.
+    /// Sets the highest number of idle connections per host. Connections in use do not count.
     pub fn max_per_host(mut self, connections: usize) -> PoolConfigBuilder {
         self.config.limits.max_per_host = connections;
         self
     }
 
-    /// How long a connection may be idle before it is closed instead of used again.
+    /// Sets how long a connection may be idle before it is closed.
     pub fn max_idle_time(mut self, time: Duration) -> PoolConfigBuilder {
         self.config.limits.max_idle_time = time;
         self
     }
 
-    /// What is different for `host`, which is `name` for all its ports or `name:port` for one of them; the
-    /// case of letters does not matter. The last word about a host counts.
-    pub fn for_host(mut self, host: &str, different: HostOverride) -> PoolConfigBuilder {
-        self.overrides.push((host.to_ascii_lowercase(), different));
+    /// Overrides the limits of `host`, which is `name` for all its ports or `name:port` for one of them, in any case. The
+    /// last override of a host applies.
+    pub fn for_host(mut self, host: &str, limits: HostOverride) -> PoolConfigBuilder {
+        self.overrides.push((host.to_ascii_lowercase(), limits));
         self
     }
 
-    /// How many hosts to remember. Beyond it, one that nobody uses is forgotten when another is met.
+    /// Sets the number of hosts to keep. Above it, an unused host is removed when another one is added.
     pub fn max_hosts(mut self, hosts: usize) -> PoolConfigBuilder {
         self.config.max_hosts = hosts;
         self
     }
 
-    /// The configuration, if it makes sense.
+    /// Validates the values and returns the configuration.
     pub fn build(self) -> Result<PoolConfig, PoolConfigError> {
         let PoolConfigBuilder { mut config, overrides } = self;
         check_connections(config.limits.max_per_host, "every host")?;
@@ -136,11 +136,11 @@ impl PoolConfigBuilder {
         if config.max_hosts == 0 {
             return Err(PoolConfigError::NoHosts);
         }
-        for (host, different) in overrides {
+        for (host, limits) in overrides {
             check_host(&host)?;
-            different.max_per_host.map_or(Ok(()), |connections| check_connections(connections, &host))?;
-            different.max_idle_time.map_or(Ok(()), |time| check_idle_time(time, &host))?;
-            config.per_host.insert(host, different);
+            limits.max_per_host.map_or(Ok(()), |connections| check_connections(connections, &host))?;
+            limits.max_idle_time.map_or(Ok(()), |time| check_idle_time(time, &host))?;
+            config.per_host.insert(host, limits);
         }
         Ok(config)
     }
@@ -159,7 +159,7 @@ fn check_idle_time(time: Duration, host: &str) -> Result<(), PoolConfigError> {
     if time.is_zero() { Err(PoolConfigError::NoIdleTime { host: host.to_owned() }) } else { Ok(()) }
 }
 
-/// A name, with a port or without; not a URL.
+/// Checks that `host` is a name, with a port or without, and not a URL.
 fn check_host(host: &str) -> Result<(), PoolConfigError> {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -176,37 +176,37 @@ fn check_host(host: &str) -> Result<(), PoolConfigError> {
     }
 }
 
-/// What is wrong with a configuration.
+/// The reason why a pool configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolConfigError {
-    /// No connection would ever be used again.
+    /// The limit is zero, so no connection could ever be reused.
     #[error("no idle connection is allowed for {host}: allow at least one, or send `connection: close`")]
     NoConnections {
-        /// Whom it was meant for.
+        /// The host that the limit was set for.
         host: String,
     },
-    /// More sockets than a process has.
+    /// The limit is higher than the number of sockets of a process.
     #[error("{connections} idle connections for {host} are too many: allow at most {MAX_PER_HOST_LIMIT}")]
     TooManyConnections {
-        /// Whom it was meant for.
+        /// The host that the limit was set for.
         host: String,
-        /// How many.
+        /// The limit that was set.
         connections: usize,
     },
-    /// Every connection would be too old at once.
-    #[error("an idle time of zero for {host} expires every connection at once: allow some time")]
+    /// The idle time is zero, so every connection would expire at once.
+    #[error("an idle time of zero for {host} expires every connection at once: set a longer time")]
     NoIdleTime {
-        /// Whom it was meant for.
+        /// The host that the limit was set for.
         host: String,
     },
-    /// No host would be remembered.
-    #[error("no host is to be remembered: remember at least one")]
+    /// The number of hosts is zero.
+    #[error("the pool may keep no host: allow at least one")]
     NoHosts,
-    /// A URL, or nothing, in place of a host.
+    /// The host of an override is empty, or a URL.
     #[error("'{host}' is not a host: write `name`, `name:port`, or an IPv6 address in brackets")]
     BadHost {
-        /// What was written.
+        /// The text that was given as host.
         host: String,
     },
 }
@@ -214,7 +214,7 @@ pub enum PoolConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authority::Scheme;
+    use crate::origin::Scheme;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn five_per_host_and_thirty_seconds_unless_told_otherwise() {
+    fn the_default_is_five_per_host_for_thirty_seconds() {
         let limits = PoolConfig::default().limits();
         assert_eq!((limits.max_per_host, limits.max_idle_time), (5, Duration::from_secs(30)));
     }
 
     #[test]
-    fn the_most_specific_override_holds_and_its_gaps_are_filled() {
+    fn the_most_specific_override_applies_and_the_rest_is_default() {
         let time = HostOverride { max_idle_time: Some(SECOND), ..HostOverride::default() };
         let config = PoolConfig::builder()
             .max_per_host(2)
@@ -239,7 +239,7 @@ mod tests {
             .for_host("two.example", connections(4))
             .for_host("[::1]", connections(6))
             .build()
-            .expect("it makes sense");
+            .expect("it is valid");
         let cases = [
             ("one.example", 80, (7, MAX_IDLE_TIME_DEFAULT)),
             ("ONE.example", 81, (2, SECOND)),
@@ -248,20 +248,20 @@ mod tests {
             ("[::1]", 80, (6, MAX_IDLE_TIME_DEFAULT)),
         ];
         for (host, port, expected) in cases {
-            let limits = config.limits_of(&Authority::new(Scheme::Https, host, port));
+            let limits = config.limits_for(&Origin::new(Scheme::Https, host, port));
             assert_eq!((limits.max_per_host, limits.max_idle_time), expected, "{host}:{port}");
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_what_to_write_instead() {
+    fn invalid_values_are_rejected_with_a_hint() {
         let builder = PoolConfig::builder;
         let none = HostOverride::default();
         let cases = [
             (builder().max_per_host(0), "allow at least one"),
             (builder().max_per_host(MAX_PER_HOST_LIMIT + 1), "allow at most 65536"),
-            (builder().max_idle_time(Duration::ZERO), "allow some time"),
-            (builder().max_hosts(0), "remember at least one"),
+            (builder().max_idle_time(Duration::ZERO), "set a longer time"),
+            (builder().max_hosts(0), "allow at least one"),
             (builder().for_host("one", connections(0)), "for one: allow at least one"),
             (builder().for_host("", none), "is not a host"),
             (builder().for_host(":80", none), "is not a host"),
@@ -271,7 +271,7 @@ mod tests {
             (builder().for_host("::1", none), "is not a host"),
         ];
         for (builder, expected) in cases {
-            let error = builder.clone().build().expect_err("it makes no sense").to_string();
+            let error = builder.clone().build().expect_err("it is invalid").to_string();
             assert!(error.contains(expected), "{builder:?}: {error}");
         }
     }

@@ -1,62 +1,68 @@
-//! What happened to the connections of each host, in numbers that add up.
+//! The counters of the pool, per host and in total, and the `tracing` events that publish them.
 //!
-//! Two sums hold for every host and for all of them together, whenever they are looked at:
+//! Two sums hold at any time, for every host and in total:
 //!
-//! - `hits + misses` is how often a connection was asked for;
+//! - `hits + misses` is the number of checkouts;
 //! - `opened = active + idle + evictions + expirations + discards`: no connection is lost.
+//!
+//! Each checkout and checkin is an event of the target [`TARGET`] at the level TRACE, with the host and its counters.
+//! Without a subscriber an event costs one comparison: the counters are not even read.
 
 use std::ops::AddAssign;
+use std::time::Instant;
 
-use crate::authority::Authority;
+use super::{HostPool, Poolable};
 
-/// Connections that were used again: [`HostMetrics::hits`].
+use crate::origin::Origin;
+
+/// Checkouts that found an idle connection: [`HostMetrics::hits`].
 pub const HITS: &str = "connection.pool.hits";
-/// Times that none was waiting: [`HostMetrics::misses`].
+/// Checkouts that found no idle connection: [`HostMetrics::misses`].
 pub const MISSES: &str = "connection.pool.misses";
 /// Connections in use: [`HostMetrics::active`].
 pub const ACTIVE: &str = "connection.pool.active_connections.count";
-/// Connections that wait: [`HostMetrics::idle`].
+/// Connections that are idle: [`HostMetrics::idle`].
 pub const IDLE: &str = "connection.pool.idle_bucket_size.count";
-/// Connections that came into being: [`HostMetrics::opened`].
+/// Connections that were opened: [`HostMetrics::opened`].
 pub const OPENED: &str = "connection.pool.opened";
-/// Connections that made room: [`HostMetrics::evictions`].
+/// Connections that were evicted from a full pool: [`HostMetrics::evictions`].
 pub const EVICTIONS: &str = "connection.pool.evictions";
-/// Connections that waited for too long: [`HostMetrics::expirations`].
+/// Connections that were idle for too long: [`HostMetrics::expirations`].
 pub const EXPIRATIONS: &str = "connection.pool.expirations";
 /// Connections that could not be used again: [`HostMetrics::discards`].
 pub const DISCARDS: &str = "connection.pool.discards";
 
-/// What happened to the connections of one host since it was first met.
+/// The counters of one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostMetrics {
-    /// How often a connection was asked for and one was waiting.
+    /// The number of checkouts that found an idle connection.
     pub hits: u64,
-    /// How often a connection was asked for and none was waiting.
+    /// The number of checkouts that found no idle connection.
     pub misses: u64,
-    /// How many connections the pool was told of.
+    /// The number of connections that were opened.
     pub opened: u64,
-    /// How many are in use now.
+    /// The number of connections in use now.
     pub active: u64,
-    /// How many wait now.
+    /// The number of idle connections now.
     pub idle: u64,
-    /// How many were closed to make room for another.
+    /// The number of connections that were closed to make room for a newer one.
     pub evictions: u64,
-    /// How many were closed because they had waited for too long.
+    /// The number of connections that were closed after they had been idle for too long.
     pub expirations: u64,
-    /// How many ended otherwise: closed by the peer, dropped in the middle of an exchange, cleared away, or
-    /// taken out for good.
+    /// The number of connections that left otherwise: closed by the peer, dropped in the middle of a request, cleared,
+    /// or detached.
     pub discards: u64,
 }
 
 impl HostMetrics {
-    /// The share of hits in all that was asked for; nothing while nothing was.
+    /// The share of checkouts that were hits; `None` before the first checkout.
     pub fn hit_rate(&self) -> Option<f64> {
-        let asked = self.hits + self.misses;
-        (asked > 0).then(|| self.hits as f64 / asked as f64)
+        let checkouts = self.hits + self.misses;
+        (checkouts > 0).then(|| self.hits as f64 / checkouts as f64)
     }
 
-    /// Each number under the name it is published by.
+    /// Each counter with the name that it is published under.
     pub fn named(&self) -> [(&'static str, u64); 8] {
         [
             (HITS, self.hits),
@@ -84,19 +90,57 @@ impl AddAssign for HostMetrics {
     }
 }
 
-/// What happened to all connections of a pool.
+/// The counters of all hosts of a pool.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PoolMetrics {
-    /// Host by host, in the order of their names.
-    pub hosts: Vec<(Authority, HostMetrics)>,
-    /// All together, those included that have been forgotten since.
+    /// The counters of each host, ordered by name.
+    pub hosts: Vec<(Origin, HostMetrics)>,
+    /// The sum over all hosts, including those that were removed since.
     pub total: HostMetrics,
 }
 
 impl PoolMetrics {
-    /// What happened to the connections of one host.
-    pub fn host(&self, authority: &Authority) -> Option<&HostMetrics> {
-        self.hosts.iter().find(|(host, _)| host == authority).map(|(_, metrics)| metrics)
+    /// The counters of one host.
+    pub fn host(&self, origin: &Origin) -> Option<&HostMetrics> {
+        self.hosts.iter().find(|(host, _)| host == origin).map(|(_, metrics)| metrics)
     }
+}
+
+/// The `tracing` target of all events of the pool.
+pub const TARGET: &str = "perihelion_http::pool";
+
+macro_rules! trace_counters {
+    ($host:expr, $now:expr, $message:literal) => {
+        if tracing::enabled!(target: TARGET, tracing::Level::TRACE) {
+            let metrics = $host.metrics($now);
+            tracing::trace!(
+                target: TARGET,
+                host = %$host.origin(),
+                connection.pool.hits = metrics.hits,
+                connection.pool.misses = metrics.misses,
+                connection.pool.active_connections.count = metrics.active,
+                connection.pool.idle_bucket_size.count = metrics.idle,
+                connection.pool.evictions = metrics.evictions,
+                connection.pool.expirations = metrics.expirations,
+                connection.pool.discards = metrics.discards,
+                $message
+            );
+        }
+    };
+}
+
+/// Publishes a checkout that found an idle connection.
+pub(super) fn trace_hit<C: Poolable>(host: &HostPool<C>, now: Instant) {
+    trace_counters!(host, now, "connection reused");
+}
+
+/// Publishes a checkout that found no idle connection.
+pub(super) fn trace_miss<C: Poolable>(host: &HostPool<C>, now: Instant) {
+    trace_counters!(host, now, "no idle connection");
+}
+
+/// Publishes that a connection returned to the pool.
+pub(super) fn trace_checkin<C: Poolable>(host: &HostPool<C>, now: Instant) {
+    trace_counters!(host, now, "connection returned");
 }

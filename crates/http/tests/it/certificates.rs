@@ -1,4 +1,4 @@
-//! Certificates for servers on loopback, made for the occasion.
+//! Certificates for the servers of the tests, generated on demand.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// An authority that a client can be told to trust.
-pub(crate) struct Authority {
+/// A certificate authority that a client can trust.
+pub(crate) struct CertificateAuthority {
     root: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Authority {
-    pub(crate) fn new() -> Authority {
+impl CertificateAuthority {
+    pub(crate) fn new() -> CertificateAuthority {
         let key = KeyPair::generate().expect("a key can be made");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names, none wrong");
+        let mut params = CertificateParams::new(Vec::new()).expect("an empty list of names is valid");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = params.self_signed(&key).expect("it signs itself").der().clone();
-        Authority { root, issuer: Issuer::new(params, key) }
+        CertificateAuthority { root, issuer: Issuer::new(params, key) }
     }
 
     pub(crate) fn root(&self) -> CertificateDer<'static> {
@@ -31,7 +31,7 @@ impl Authority {
         self.sign(params(name), protocols)
     }
 
-    /// A server whose certificate was for `name` once.
+    /// A server whose certificate for `name` has expired.
     pub(crate) fn expired_server(&self, name: &str) -> TlsAcceptor {
         let mut params = params(name);
         params.not_before = date_time_ymd(2001, 1, 1);

@@ -1,12 +1,12 @@
-//! The crate from outside: the pool on plain values, the client against servers on loopback.
+//! The public API: the pool with plain values, and the client against servers on the loopback interface.
 
-mod bad_http2_peers;
-mod bad_peers;
 mod cancellation;
 mod certificates;
 mod client;
+mod faulty_http2_servers;
+mod faulty_servers;
 mod http2;
-mod observe;
 mod pool;
+mod pool_events;
 mod reuse;
 mod server;

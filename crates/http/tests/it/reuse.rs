@@ -1,25 +1,25 @@
-//! Connections that are used again, and those that must not be.
+//! Which connections are reused, and which must not be.
 
 use std::time::Duration;
 
-use perihelion_http::exchange::{Exchange, Reuse};
 use perihelion_http::pool::PoolConfig;
+use perihelion_http::trace::{RequestTrace, Reuse};
 
-use crate::client::{builder, client, get, observed, totals};
-use crate::server::{Act, Script, Server, well, write};
+use crate::client::{builder, client, get, get_traced, totals};
+use crate::server::{Action, Script, Server, respond, write};
 
-async fn record(client: &perihelion_http::Client, url: &str) -> Exchange {
-    let (record, answer) = observed(client, url).await;
-    assert!(answer.is_ok(), "{answer:?}");
-    record
+async fn trace(client: &perihelion_http::Client, url: &str) -> RequestTrace {
+    let (trace, response) = get_traced(client, url).await;
+    assert!(response.is_ok(), "{response:?}");
+    trace
 }
 
 #[tokio::test]
-async fn the_second_request_takes_the_first_one_s_connection() {
-    let server = Server::plain(|_| Script::from(well(10)));
+async fn the_second_request_reuses_the_connection_of_the_first() {
+    let server = Server::plain(|_| Script::from(respond(10)));
     let client = client();
-    let first = record(&client, &server.url("/one")).await;
-    let second = record(&client, &server.url("/two")).await;
+    let first = trace(&client, &server.url("/one")).await;
+    let second = trace(&client, &server.url("/two")).await;
     assert_eq!((first.reuse, second.reuse), (Some(Reuse::New), Some(Reuse::Reused)));
     assert_eq!(first.connection, second.connection);
     assert_eq!((first.local, first.remote), (second.local, Some(server.address())));
@@ -30,29 +30,29 @@ async fn the_second_request_takes_the_first_one_s_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_made_ahead_waits_for_the_first_request() {
-    let server = Server::plain(|_| Script::from(well(10)));
+async fn the_first_request_uses_a_connection_that_was_opened_before() {
+    let server = Server::plain(|_| Script::from(respond(10)));
     let client = client();
     let uri: http::Uri = server.url("/").parse().expect("a URL");
     for _ in 0..2 {
-        client.connect(&uri).await.expect("the server is there");
+        client.connect(&uri).await.expect("the server listens");
     }
-    let first = record(&client, &server.url("/one")).await;
+    let first = trace(&client, &server.url("/one")).await;
     assert_eq!((first.reuse, first.connect), (Some(Reuse::Reused), None));
-    assert_eq!(server.seen().accepted, 1, "the second found the first");
-    let nowhere = http::Uri::from_static("/no/host");
-    let error = client.connect(&nowhere).await.expect_err("there is no host in it");
+    assert_eq!(server.seen().accepted, 1, "the second connect opened nothing");
+    let without_host = http::Uri::from_static("/no/host");
+    let error = client.connect(&without_host).await.expect_err("there is no host in it");
     assert_eq!(error.kind(), perihelion_http::ErrorKind::Invalid, "{error}");
 }
 
 #[tokio::test]
-async fn requests_at_once_have_a_connection_each_and_the_limit_of_them_wait() {
-    let server = Server::plain(|_| Script::from(well(10)));
-    let config = PoolConfig::builder().max_per_host(3).build().expect("it makes sense");
-    let client = builder().pool(config).build().expect("it is right");
+async fn parallel_requests_have_a_connection_each_and_the_pool_keeps_the_limit() {
+    let server = Server::plain(|_| Script::from(respond(10)));
+    let config = PoolConfig::builder().max_per_host(3).build().expect("it is valid");
+    let client = builder().pool(config).build().expect("it is valid");
     let url = server.url("/");
-    let answers = futures::future::join_all((0..8).map(|_| get(&client, &url))).await;
-    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let responses = futures::future::join_all((0..8).map(|_| get(&client, &url))).await;
+    assert!(responses.iter().all(Result::is_ok), "{responses:?}");
     let metrics = totals(&client);
     assert_eq!((metrics.active, metrics.idle), (0, 3), "{metrics:?}");
     assert_eq!(metrics.opened, 3 + metrics.evictions, "{metrics:?}");
@@ -61,12 +61,11 @@ async fn requests_at_once_have_a_connection_each_and_the_limit_of_them_wait() {
 
 #[tokio::test]
 async fn a_connection_that_was_idle_for_too_long_is_closed() {
-    let server = Server::plain(|_| Script::from(well(10)));
-    let config =
-        PoolConfig::builder().max_idle_time(Duration::from_nanos(1)).build().expect("it makes sense");
-    let client = builder().pool(config).build().expect("it is right");
-    record(&client, &server.url("/")).await;
-    let second = record(&client, &server.url("/")).await;
+    let server = Server::plain(|_| Script::from(respond(10)));
+    let config = PoolConfig::builder().max_idle_time(Duration::from_nanos(1)).build().expect("it is valid");
+    let client = builder().pool(config).build().expect("it is valid");
+    trace(&client, &server.url("/")).await;
+    let second = trace(&client, &server.url("/")).await;
     assert_eq!(second.reuse, Some(Reuse::New));
     server.until("the first is closed", |seen| seen.ended == 1).await;
     assert_eq!(client.cleanup_stale(), 1);
@@ -75,22 +74,26 @@ async fn a_connection_that_was_idle_for_too_long_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_the_peer_has_closed_is_not_used_again() {
+async fn a_connection_that_the_server_has_closed_is_not_reused() {
     let server = Server::plain(|number| {
-        let once = || vec![Act::Read, write(crate::server::OK)];
-        Script::from(if number == 0 { once() } else { well(1) })
+        let once = || vec![Action::Read, write(crate::server::OK)];
+        Script::from(if number == 0 { once() } else { respond(1) })
     });
     let client = client();
-    record(&client, &server.url("/")).await;
+    trace(&client, &server.url("/")).await;
     server.until("it is closed", |seen| seen.ended == 1).await;
-    let second = record(&client, &server.url("/")).await;
-    assert_eq!((second.reuse, second.attempts), (Some(Reuse::New), 1), "nothing was tried in vain");
+    let second = trace(&client, &server.url("/")).await;
+    assert_eq!(
+        (second.reuse, second.attempts),
+        (Some(Reuse::New), 1),
+        "the closed connection was found before the request was sent"
+    );
     let metrics = totals(&client);
     assert_eq!((metrics.hits, metrics.misses, metrics.discards), (0, 2, 1), "{metrics:?}");
 }
 
 #[tokio::test]
-async fn a_response_that_says_close_is_obeyed() {
+async fn a_response_with_connection_close_closes_the_connection() {
     let texts = [
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
         "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
@@ -98,22 +101,22 @@ async fn a_response_that_says_close_is_obeyed() {
     ];
     for text in texts {
         let server = Server::plain(move |number| {
-            let mut script = vec![Act::Read, write(text)];
-            // Without a length the end of the connection is the end of the body.
-            script.extend(text.contains("content-length").then_some(Act::Wait));
-            Script::from(if number == 0 { script } else { well(1) })
+            let mut script = vec![Action::Read, write(text)];
+            // Without a content length, the end of the connection is the end of the body.
+            script.extend(text.contains("content-length").then_some(Action::Wait));
+            Script::from(if number == 0 { script } else { respond(1) })
         });
         let client = client();
-        record(&client, &server.url("/")).await;
+        trace(&client, &server.url("/")).await;
         assert_eq!(totals(&client).idle, 0, "{text:?}");
-        assert_eq!(record(&client, &server.url("/")).await.reuse, Some(Reuse::New), "{text:?}");
+        assert_eq!(trace(&client, &server.url("/")).await.reuse, Some(Reuse::New), "{text:?}");
         server.until("it is closed", |seen| seen.ended >= 1).await;
     }
 }
 
 #[tokio::test]
-async fn hosts_compare_without_case_and_ports_and_schemes_are_kept_apart() {
-    let [one, two] = [0, 1].map(|_| Server::plain(|_| Script::from(well(10))));
+async fn hosts_compare_case_insensitively_and_ports_have_connections_of_their_own() {
+    let [one, two] = [0, 1].map(|_| Server::plain(|_| Script::from(respond(10))));
     let client = client();
     for (url, reuse) in [
         (one.url_by_name("localhost", "/"), Reuse::New),
@@ -121,6 +124,6 @@ async fn hosts_compare_without_case_and_ports_and_schemes_are_kept_apart() {
         (one.url_by_name("127.0.0.1", "/"), Reuse::New),
         (two.url_by_name("localhost", "/"), Reuse::New),
     ] {
-        assert_eq!(record(&client, &url).await.reuse, Some(reuse), "{url}");
+        assert_eq!(trace(&client, &url).await.reuse, Some(reuse), "{url}");
     }
 }

@@ -1,6 +1,6 @@
-//! A server on loopback that does what a script says, byte by byte, and remembers what it saw.
+//! A server on the loopback interface that runs a script of actions per connection, and logs what it received.
 //!
-//! It has a thread and a runtime of its own, so that what a test counts on its runtime is the client's alone.
+//! It has a thread and a runtime of its own, so that a test can count the tasks of the client on its runtime.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,13 +13,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// Longer than anything here takes, on any machine. Whoever waits for so long waits for ever.
-pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+/// Longer than any test takes, on any machine: a wait that lasts so long would never end.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the server does next on a connection.
+/// One action of the server on a connection.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
-    /// Reads one request, its announced body included.
+pub(crate) enum Action {
+    /// Reads one request, with its body.
     Read,
     /// Reads this many bytes.
     ReadBytes(usize),
@@ -27,61 +27,61 @@ pub(crate) enum Act {
     ReadHeaders,
     /// Writes these bytes at once.
     Write(Vec<u8>),
-    /// Writes these bytes one by one, each on its own.
+    /// Writes these bytes one by one.
     Trickle(Vec<u8>),
-    /// Writes these bytes again and again, until the client hangs up.
+    /// Writes these bytes again and again, until the client closes the connection.
     Forever(Vec<u8>),
-    /// Does nothing until the client hangs up.
+    /// Does nothing until the client closes the connection.
     Wait,
-    /// Closes with a reset, in the middle of whatever is going on.
+    /// Closes the connection with a TCP reset.
     Reset,
 }
 
-pub(crate) fn write(text: &str) -> Act {
-    Act::Write(text.as_bytes().to_vec())
+pub(crate) fn write(text: &str) -> Action {
+    Action::Write(text.as_bytes().to_vec())
 }
 
-/// A right answer with a body of two bytes, after which the connection may be used again.
+/// A valid response with a body of two bytes, after which the connection can be reused.
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// Answers this many requests as they should be answered, and then does nothing more.
-pub(crate) fn well(requests: usize) -> Vec<Act> {
+/// Responds correctly to this many requests, and then does nothing more.
+pub(crate) fn respond(requests: usize) -> Vec<Action> {
     let mut script = Vec::new();
     for _ in 0..requests {
-        script.extend([Act::Read, write(OK)]);
+        script.extend([Action::Read, write(OK)]);
     }
-    script.push(Act::Wait);
+    script.push(Action::Wait);
     script
 }
 
-/// How and when a connection ends, whatever its script says.
+/// When and how a connection is cut off in the middle of its script.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
-    /// So many bytes are sent, those of TLS included.
+pub(crate) struct CutOff {
+    /// After the server has sent this many bytes, those of TLS included.
     pub(crate) after: usize,
-    /// With a reset, or properly.
+    /// With a TCP reset, or with a normal close.
     pub(crate) reset: bool,
 }
 
 /// The script of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
-    pub(crate) acts: Vec<Act>,
-    pub(crate) cut: Option<Cut>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) cut: Option<CutOff>,
 }
 
-impl From<Vec<Act>> for Script {
-    fn from(acts: Vec<Act>) -> Script {
-        Script { acts, cut: None }
+impl From<Vec<Action>> for Script {
+    fn from(actions: Vec<Action>) -> Script {
+        Script { actions, cut: None }
     }
 }
 
-/// What the server saw.
+/// What the server has received so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    /// Connections that were accepted.
+pub(crate) struct ServerLog {
+    /// The number of accepted connections.
     pub(crate) accepted: usize,
-    /// Connections that are over.
+    /// The number of accepted connections that have ended.
     pub(crate) ended: usize,
     /// The heads of all requests, each with the number of its connection.
     pub(crate) requests: Vec<(usize, String)>,
@@ -91,18 +91,18 @@ pub(crate) struct Seen {
 pub(crate) struct Server {
     address: SocketAddr,
     scheme: &'static str,
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<ServerLog>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Server {
-    /// Plain TCP; the script is asked for by the number of the connection, from 0.
+    /// Starts a server without TLS. `script` returns the script for the n-th connection, from 0.
     pub(crate) fn plain(script: impl Fn(usize) -> Script + Send + 'static) -> Server {
         Server::scripted(None, script)
     }
 
-    /// TLS.
+    /// Starts a server with TLS. `script` returns the script for the n-th connection, from 0.
     pub(crate) fn tls(tls: TlsAcceptor, script: impl Fn(usize) -> Script + Send + 'static) -> Server {
         Server::scripted(Some(tls), script)
     }
@@ -115,15 +115,15 @@ impl Server {
         })
     }
 
-    /// A server that does as `serve` does with each connection.
+    /// Starts a server that calls `serve` for each connection.
     pub(crate) fn start<F>(
         scheme: &'static str,
-        serve: impl Fn(usize, TcpStream, watch::Sender<Seen>) -> F + Send + 'static,
+        serve: impl Fn(usize, TcpStream, watch::Sender<ServerLog>) -> F + Send + 'static,
     ) -> Server
     where
         F: Future<Output = ()> + 'static,
     {
-        let (tell, seen) = watch::channel(Seen::default());
+        let (tell, seen) = watch::channel(ServerLog::default());
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -152,19 +152,19 @@ impl Server {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// The same by name, which certificates are for.
+    /// A URL of the server with a host name in place of its address.
     pub(crate) fn url_by_name(&self, name: &str, path: &str) -> String {
         format!("{}://{name}:{}{path}", self.scheme, self.address.port())
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> ServerLog {
         self.seen.borrow().clone()
     }
 
-    /// Waits until the server has seen what `enough` wants.
-    pub(crate) async fn until(&self, what: &str, enough: impl FnMut(&Seen) -> bool) -> Seen {
+    /// Waits until the log of the server satisfies `condition`.
+    pub(crate) async fn until(&self, what: &str, enough: impl FnMut(&ServerLog) -> bool) -> ServerLog {
         let mut seen = self.seen.clone();
-        let waited = tokio::time::timeout(FOREVER, seen.wait_for(enough)).await;
+        let waited = tokio::time::timeout(TEST_TIMEOUT, seen.wait_for(enough)).await;
         let Ok(Ok(found)) = waited else { panic!("{what}: never, {:?}", self.seen()) };
         found.clone()
     }
@@ -183,8 +183,8 @@ impl Drop for Server {
 
 async fn accept<F>(
     listener: TcpListener,
-    tell: watch::Sender<Seen>,
-    serve: impl Fn(usize, TcpStream, watch::Sender<Seen>) -> F,
+    tell: watch::Sender<ServerLog>,
+    serve: impl Fn(usize, TcpStream, watch::Sender<ServerLog>) -> F,
 ) where
     F: Future<Output = ()> + 'static,
 {
@@ -202,23 +202,23 @@ async fn accept<F>(
     }
 }
 
-/// Plays a script. Whatever the client does meanwhile is no concern of the script's.
+/// Runs a script on one connection. It ends early if the client closes the connection.
 async fn play(
     number: usize,
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     script: Script,
-    tell: &watch::Sender<Seen>,
+    tell: &watch::Sender<ServerLog>,
 ) {
-    // A second handle of the same socket: what it is told holds when the last one is closed.
+    // A second handle of the same socket, to set its linger option before the last handle is closed.
     let control = socket2::SockRef::from(&stream).try_clone().expect("handles are to be had");
     let resets = script.cut.is_some_and(|cut| cut.reset);
     let left = script.cut.map_or(usize::MAX, |cut| cut.after);
-    let stream = Cutting { stream, left };
+    let stream = TruncatedStream { stream, left };
     let ending = match tls {
-        None => act(number, stream, script.acts, tell).await,
+        None => run_actions(number, stream, script.actions, tell).await,
         Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => act(number, stream, script.acts, tell).await,
+            Ok(stream) => run_actions(number, stream, script.actions, tell).await,
             Err(_) if resets => Ending::Reset,
             Err(_) => Ending::Close,
         },
@@ -233,31 +233,31 @@ enum Ending {
     Reset,
 }
 
-async fn act(
+async fn run_actions(
     number: usize,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    acts: Vec<Act>,
-    tell: &watch::Sender<Seen>,
+    actions: Vec<Action>,
+    tell: &watch::Sender<ServerLog>,
 ) -> Ending {
-    for act in acts {
+    for act in actions {
         let done = match act {
-            Act::Read => match read_request(&mut stream).await {
+            Action::Read => match read_request(&mut stream).await {
                 Some(head) => {
                     tell.send_modify(|seen| seen.requests.push((number, head)));
                     true
                 }
                 None => false,
             },
-            Act::ReadBytes(count) => stream.read_exact(&mut vec![0; count]).await.is_ok(),
-            Act::ReadHeaders => match read_headers(&mut stream).await {
+            Action::ReadBytes(count) => stream.read_exact(&mut vec![0; count]).await.is_ok(),
+            Action::ReadHeaders => match read_headers(&mut stream).await {
                 Some(()) => {
                     tell.send_modify(|seen| seen.requests.push((number, "HEADERS".to_owned())));
                     true
                 }
                 None => false,
             },
-            Act::Write(bytes) => written(stream.write_all(&bytes).await, &mut stream).await,
-            Act::Trickle(bytes) => {
+            Action::Write(bytes) => written(stream.write_all(&bytes).await, &mut stream).await,
+            Action::Trickle(bytes) => {
                 let mut open = true;
                 for byte in bytes {
                     open = open && written(stream.write_all(&[byte]).await, &mut stream).await;
@@ -266,15 +266,15 @@ async fn act(
                 }
                 open
             }
-            Act::Forever(bytes) => {
+            Action::Forever(bytes) => {
                 while written(stream.write_all(&bytes).await, &mut stream).await {}
                 false
             }
-            Act::Wait => {
+            Action::Wait => {
                 while stream.read(&mut [0; 1024]).await.is_ok_and(|count| count > 0) {}
                 false
             }
-            Act::Reset => return Ending::Reset,
+            Action::Reset => return Ending::Reset,
         };
         if !done {
             break;
@@ -287,7 +287,7 @@ async fn written(result: std::io::Result<()>, stream: &mut (impl AsyncWrite + Un
     result.is_ok() && stream.flush().await.is_ok()
 }
 
-/// The head of one request; its body, if it announces one, is read and forgotten.
+/// Reads one request, and returns its head. Its body is read and dropped.
 async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -315,13 +315,13 @@ async fn read_headers(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
     }
 }
 
-/// A stream that fails after so many bytes were written.
-struct Cutting {
+/// A stream that fails after this many bytes were written.
+struct TruncatedStream {
     stream: TcpStream,
     left: usize,
 }
 
-impl AsyncRead for Cutting {
+impl AsyncRead for TruncatedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -331,7 +331,7 @@ impl AsyncRead for Cutting {
     }
 }
 
-impl AsyncWrite for Cutting {
+impl AsyncWrite for TruncatedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

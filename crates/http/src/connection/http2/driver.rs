@@ -1,4 +1,4 @@
-//! The task of a connection: moves its bytes, asks whether the peer is alive, and ends.
+//! The task of an HTTP/2 connection: reads and writes its frames, pings an idle peer, and closes what is not used.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,50 +11,54 @@ use bytes::Bytes;
 use h2::PingPong;
 use h2::client::Connection;
 
-use super::super::wire::{Stream, Wire};
 use super::Shared;
+use crate::stream::{IoCounters, Stream};
 
-/// With so many streams, a write that waits for one round of the runtime is likely to be joined by others.
+/// From this number of streams on, a write that waits for one scheduler round is likely to be joined by others.
 const BUSY_STREAMS: usize = 8;
 
-/// When to ask whether the peer is alive, how long it has to answer, and how long it is kept for nothing.
+/// When a connection is pinged, and when it is closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keepalive {
-    pub(super) after: Duration,
-    pub(super) answer: Duration,
-    pub(super) idle: Duration,
+    /// The peer is pinged after it sent nothing for this long.
+    pub(super) interval: Duration,
+    /// The connection is closed if the peer does not acknowledge a ping for this long.
+    pub(super) timeout: Duration,
+    /// The connection is closed after it had no streams for this long.
+    pub(super) idle_timeout: Duration,
 }
 
-/// Drives a connection to its end: its own, or that of the peer's patience or ours.
+/// Drives a connection until one end closes it, the peer stops responding, or it was idle for too long.
 pub(super) async fn drive(
     mut connection: Connection<Stream, Bytes>,
     shared: Arc<Shared>,
-    wire: Arc<Wire>,
+    io: Arc<IoCounters>,
     keepalive: Keepalive,
 ) {
     let closing = CloseOnDrop(shared);
     let shared = &*closing.0;
-    let mut dead = pin!(watch(connection.ping_pong(), shared, &wire, keepalive));
-    let mut stepped_back = false;
+    let mut expired = pin!(keep_alive(connection.ping_pong(), shared, &io, keepalive));
+    let mut yielded = false;
     poll_fn(|cx| {
-        // While many ask, those who are ready to ask as well go first, and all of it is written at once.
-        stepped_back = !stepped_back && shared.streams.load(Ordering::Relaxed) >= BUSY_STREAMS;
-        if stepped_back {
+        // Write coalescing: with many streams, every second poll yields first. Requests that are ready to send get
+        // their turn, and all of them are written with one system call. Relaxed: the number is a guess anyway.
+        yielded = !yielded && shared.streams.load(Ordering::Relaxed) >= BUSY_STREAMS;
+        if yielded {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let driven = Pin::new(&mut connection).poll(cx);
-        shared.allow(connection.max_concurrent_send_streams());
+        shared.set_streams_max(connection.max_concurrent_send_streams());
         match driven {
-            // An error is told to the streams that it concerns.
+            // h2 passes an error of the connection to each of its streams; nobody else needs it.
             Poll::Ready(_) => Poll::Ready(()),
-            Poll::Pending => dead.as_mut().poll(cx),
+            Poll::Pending => expired.as_mut().poll(cx),
         }
     })
     .await;
 }
 
-/// Says that a connection is closed, even if its driver is aborted.
+/// Marks a connection as closed when its driver ends, also when it is aborted.
 struct CloseOnDrop(Arc<Shared>);
 
 impl Drop for CloseOnDrop {
@@ -63,25 +67,27 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Ends when the peer does not answer any more, or nobody asks it anything any more.
-async fn watch(pings: Option<PingPong>, shared: &Shared, wire: &Wire, keepalive: Keepalive) {
+/// Pings a silent peer. Returns when the peer does not respond any more, or when the connection was idle for too long.
+async fn keep_alive(pings: Option<PingPong>, shared: &Shared, io: &IoCounters, keepalive: Keepalive) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let mut idle = Duration::ZERO;
+    // One round per interval; `drive` drops this future when the connection ends.
     loop {
-        let received = wire.received();
-        tokio::time::sleep(keepalive.after).await;
-        if wire.received() != received {
+        let received = io.received();
+        tokio::time::sleep(keepalive.interval).await;
+        if io.received() != received {
             idle = Duration::ZERO;
             continue;
         }
+        // Acquire: pairs with the decrement of a request that has just ended.
         if shared.streams.load(Ordering::Acquire) == 0 {
-            idle += keepalive.after;
-            if idle >= keepalive.idle {
+            idle += keepalive.interval;
+            if idle >= keepalive.idle_timeout {
                 return;
             }
         }
         let ping = pings.ping(h2::Ping::opaque());
-        if !matches!(tokio::time::timeout(keepalive.answer, ping).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(keepalive.timeout, ping).await, Ok(Ok(_))) {
             return;
         }
     }

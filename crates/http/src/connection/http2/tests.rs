@@ -15,11 +15,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::ClientBuilder;
 use crate::client::Client;
-use crate::client_builder::ClientBuilder;
 use crate::error::ErrorKind;
-use crate::exchange::{Protocol, Reuse, Sent, Step};
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
+use crate::trace::{Protocol, Reuse, Sent, Step};
 
 type Asked = (Request<RecvStream>, SendResponse<Bytes>);
 type Connection = server::Connection<TcpStream, Bytes>;
@@ -91,12 +91,12 @@ async fn after_goaway_requests_go_to_a_new_connection_and_those_on_their_way_fin
     .await;
     let client = client();
     let (first, second) = tokio::join!(client.send(get(address)), client.send(get(address)));
-    let connection = |response: Response<crate::ResponseBody>| response.body().exchange().connection;
+    let connection = |response: Response<crate::ResponseBody>| response.body().trace().connection;
     let first = connection(first.expect("it is answered"));
     assert_eq!(first, connection(second.expect("it was on its way")));
     // Whether or not the news has arrived, the next one is answered.
     let third = client.send(get(address)).await.expect("it is answered");
-    let record = *third.body().exchange();
+    let record = *third.body().trace();
     assert_ne!(record.connection, first);
     assert_eq!(record.sent, Sent::Sent);
 }
@@ -118,7 +118,7 @@ async fn a_refused_stream_may_be_repeated() {
     assert_ne!(error.sent(), Sent::NotSent, "it was, but nobody looked");
     assert!(error.safe_to_repeat());
     let response = client.send(get(address)).await.expect("the connection goes on");
-    assert_eq!(response.body().exchange().reuse, Some(Reuse::Reused));
+    assert_eq!(response.body().trace().reuse, Some(Reuse::Reused));
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_dropped_call_and_a_dropped_body_reset_their_stream_and_nothing_else()
     drop(first);
     drop(second);
     let third = client.send(get(address)).await.expect("the connection goes on");
-    assert_eq!(third.body().exchange().reuse, Some(Reuse::Reused));
+    assert_eq!(third.body().trace().reuse, Some(Reuse::Reused));
     for _ in 0..2 {
         assert_eq!(told.recv().await, Some(Reason::CANCEL));
     }
@@ -374,7 +374,7 @@ async fn an_answer_that_comes_before_the_whole_request_counts() {
     let request = Request::post(format!("http://{address}/")).body(RequestBody::stream(endless, None));
     let response = client().send(request.expect("it is valid")).await.expect("it is answered");
     assert_eq!(response.status(), 413);
-    assert_eq!(response.body().exchange().sent, Sent::MaybeSent);
+    assert_eq!(response.body().trace().sent, Sent::MaybeSent);
 }
 
 #[tokio::test]
@@ -439,8 +439,8 @@ async fn a_connection_nobody_uses_is_closed() {
         builder().http2_keepalive(millis(20), Duration::from_secs(5)).http2_idle_timeout(millis(50));
     let client = builder.build().expect("it is valid");
     let first = client.send(get(address)).await.expect("it is answered");
-    let first = first.body().exchange().connection;
+    let first = first.body().trace().connection;
     told.recv().await.expect("the connection is closed");
     let second = client.send(get(address)).await.expect("it is answered");
-    assert_ne!(second.body().exchange().connection, first);
+    assert_ne!(second.body().trace().connection, first);
 }

@@ -1,91 +1,97 @@
-//! The body of a request, handed to h2 as the peer has room for it.
+//! Sending the body of an HTTP/2 request, as far as the peer's flow-control window allows.
 
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 
-use crate::call::Failure;
+use crate::call::StepError;
 use crate::error::ErrorKind;
-use crate::exchange::Step;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
+use crate::trace::Step;
 
-/// What h2 is given to keep until there is room for it. More waits here, where it is known that it waits.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// The most that `h2` gets to buffer while the window is closed. A longer chunk waits here, where it counts as unsent.
+const BUFFERED_BYTES_MAX: usize = 64 * 1024;
 
-/// A body on its way out.
+/// A request body that is being sent.
 pub(super) enum Upload {
-    /// All of it was handed over.
-    Whole,
-    /// The peer wanted no more of it. What it answers is what counts.
-    Cut,
-    Going {
+    /// All of it was passed to `h2`.
+    Complete,
+    /// The peer accepts no more of it, or it failed. The response decides the outcome.
+    Stopped,
+    Sending {
         stream: SendStream<Bytes>,
-        /// Waits for room.
-        piece: Option<Bytes>,
+        /// A chunk that waits for capacity of the flow-control window.
+        chunk: Option<Bytes>,
         body: RequestBody,
     },
 }
 
 impl Upload {
-    pub(super) fn begin(mut stream: SendStream<Bytes>, mut body: RequestBody) -> Self {
-        let piece = body.take_bytes();
-        if let Some(piece) = piece.as_ref().filter(|piece| piece.len() > KEPT_BYTES_MAX) {
-            stream.reserve_capacity(piece.len());
+    pub(super) fn start(mut stream: SendStream<Bytes>, mut body: RequestBody) -> Self {
+        let chunk = body.take_bytes();
+        if let Some(chunk) = chunk.as_ref().filter(|chunk| chunk.len() > BUFFERED_BYTES_MAX) {
+            stream.reserve_capacity(chunk.len());
         }
-        Upload::Going { stream, piece, body }
+        Upload::Sending { stream, chunk, body }
     }
 
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Upload::Whole)
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self, Upload::Complete)
     }
 
-    /// Hands over what there is and what there is room for. Ready when there is no more to do.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, moved: &mut bool) -> Poll<Result<(), Failure>> {
-        let Upload::Going { stream, piece, body } = self else { return Poll::Ready(Ok(())) };
-        let handed_over = loop {
-            // A short end needs no room: h2 keeps it and sends it as the peer allows.
-            if let Some(last) = piece.take_if(|last| body.is_over() && last.len() <= KEPT_BYTES_MAX) {
+    /// Sends as much as the window allows, and sets `progressed` if that is more than nothing. Ready when the upload
+    /// has ended.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        progressed: &mut bool,
+    ) -> Poll<Result<(), StepError>> {
+        let Upload::Sending { stream, chunk, body } = self else { return Poll::Ready(Ok(())) };
+        // Each round sends bytes, takes the next chunk, or waits for one of the two; it ends with the body.
+        let sent = loop {
+            // A short last chunk needs no capacity: h2 buffers it until the window opens.
+            if let Some(last) = chunk.take_if(|last| body.is_finished() && last.len() <= BUFFERED_BYTES_MAX) {
                 break stream.send_data(last, true);
             }
-            let Some(waiting) = piece else {
-                match ready!(body.poll_piece(cx)) {
+            let Some(waiting) = chunk else {
+                match ready!(body.poll_chunk(cx)) {
                     Some(Ok(next)) => {
                         stream.reserve_capacity(next.len());
-                        *piece = Some(next);
+                        *chunk = Some(next);
                         continue;
                     }
                     Some(Err(error)) => {
                         stream.send_reset(Reason::CANCEL);
-                        *self = Upload::Cut;
-                        let failure = Failure::new(ErrorKind::RequestBody, Step::Send);
-                        return Poll::Ready(Err(failure.because(error)));
+                        *self = Upload::Stopped;
+                        let step_error = StepError::new(ErrorKind::RequestBody, Step::Send);
+                        return Poll::Ready(Err(step_error.with_source(error)));
                     }
                     None => break stream.send_data(Bytes::new(), true),
                 }
             };
-            let room = stream.capacity().min(waiting.len());
-            if room == 0 && !waiting.is_empty() {
+            let capacity = stream.capacity().min(waiting.len());
+            if capacity == 0 && !waiting.is_empty() {
                 match ready!(stream.poll_capacity(cx)) {
                     Some(Ok(_)) => continue,
                     Some(Err(error)) => break Err(error),
                     None => {
-                        *self = Upload::Cut;
+                        *self = Upload::Stopped;
                         return Poll::Ready(Ok(()));
                     }
                 }
             }
-            let now = waiting.split_to(room);
-            *moved = true;
+            let now = waiting.split_to(capacity);
+            *progressed = true;
             if waiting.is_empty() {
-                *piece = None;
+                *chunk = None;
             }
             if let Err(error) = stream.send_data(now, false) {
                 break Err(error);
             }
         };
-        // An error is the stream's, and told with the response.
-        *self = if handed_over.is_ok() { Upload::Whole } else { Upload::Cut };
+        // An error is one of the stream: h2 reports it with the response as well.
+        *self = if sent.is_ok() { Upload::Complete } else { Upload::Stopped };
         Poll::Ready(Ok(()))
     }
 }

@@ -1,18 +1,18 @@
-//! What becomes of a connection when its lease ends.
+//! When a lease returns its connection to the pool, and when it closes it.
 
 use super::*;
 
-/// How a lease ends, and whether its connection waits afterwards.
+/// How a lease ends, and whether its connection is idle afterwards.
 type Ending = (&'static str, fn(Lease<Socket>, Time), bool);
 
 #[test]
-fn only_a_lease_whose_exchange_was_complete_returns_its_connection() {
+fn only_a_lease_that_is_marked_idle_returns_its_connection() {
     let endings: [Ending; 7] = [
-        ("dropped in the middle", |lease, _| drop(lease), false),
+        ("dropped in the middle of a request", |lease, _| drop(lease), false),
         ("checked in", |lease, time| lease.checkin(time.at(1)), true),
         ("dropped when idle", |mut lease, time| lease.idle_since(time.at(1)), true),
         (
-            "dropped in the middle of a second exchange",
+            "dropped in the middle of a second request",
             |mut lease, time| {
                 lease.idle_since(time.at(1));
                 lease.in_use();
@@ -31,45 +31,45 @@ fn only_a_lease_whose_exchange_was_complete_returns_its_connection() {
             "closed by the peer when idle",
             |mut lease, time| {
                 lease.idle_since(time.at(1));
-                lease.state.hang_up();
+                lease.state.close_by_peer();
             },
             false,
         ),
         ("detached", |lease, _| drop(lease.detach()), false),
     ];
-    for (what, end, waits) in endings {
+    for (what, end, is_idle) in endings {
         let (time, (_pool, host)) = (Time::start(), small_host());
         let lease = host.lease(Socket::new(1), time.at(0));
-        assert_eq!((lease.origin(), host.metrics(time.at(0)).active), (Origin::New, 1), "{what}");
+        assert_eq!((lease.is_reused(), host.metrics(time.at(0)).active), (false, 1), "{what}");
         let state = Arc::clone(&lease.state);
         end(lease, time);
         let metrics = host.metrics(time.at(1));
-        assert_eq!((metrics.active, metrics.idle), (0, u64::from(waits)), "{what}");
-        assert_eq!((state.is_dropped(), metrics.discards), (!waits, u64::from(!waits)), "{what}");
+        assert_eq!((metrics.active, metrics.idle), (0, u64::from(is_idle)), "{what}");
+        assert_eq!((state.is_dropped(), metrics.discards), (!is_idle, u64::from(!is_idle)), "{what}");
         assert_adds_up(metrics, 0);
     }
 }
 
 #[test]
-fn a_connection_the_peer_has_closed_is_never_handed_out() {
+fn a_connection_that_the_peer_has_closed_is_never_checked_out() {
     let (time, (_pool, host)) = (Time::start(), small_host());
     let sockets: Vec<_> = (1..=3).map(Socket::new).collect();
     let states: Vec<_> = sockets.iter().map(|socket| Arc::clone(&socket.state)).collect();
     for socket in sockets {
         host.checkin(socket, time.at(0));
     }
-    states[2].hang_up();
-    states[0].hang_up();
+    states[2].close_by_peer();
+    states[0].close_by_peer();
     assert_eq!(drain(&host, time.at(0)), [2]);
     assert!(states.iter().all(|state| state.is_dropped()));
     assert_adds_up(host.metrics(time.at(0)), 2);
 }
 
 #[test]
-fn a_connection_that_is_rejected_was_no_hit() {
+fn a_rejected_connection_does_not_count_as_a_hit() {
     let (time, (_pool, host)) = (Time::start(), small_host());
     host.checkin(Socket::new(1), time.at(0));
-    let lease = host.checkout(time.at(0)).expect("it waits");
+    let lease = host.checkout(time.at(0)).expect("it is idle");
     let state = Arc::clone(&lease.state);
     lease.reject();
     assert!(state.is_dropped());
@@ -81,24 +81,24 @@ fn a_connection_that_is_rejected_was_no_hit() {
 }
 
 #[test]
-fn cleanup_closes_what_the_peer_has_closed() {
+fn cleanup_drops_connections_that_the_peer_has_closed() {
     let (time, (pool, host)) = (Time::start(), small_host());
     let socket = Socket::new(1);
-    socket.state.hang_up();
+    socket.state.close_by_peer();
     let state = Arc::clone(&socket.state);
     host.checkin(Socket::new(2), time.at(0));
     host.checkin(socket, time.at(0));
-    assert!(state.is_dropped(), "it is not even put in line");
+    assert!(state.is_dropped(), "a closed connection is not added");
     let lease = host.checkout(time.at(0)).expect("one is open");
     let state = Arc::clone(&lease.state);
     lease.checkin(time.at(0));
-    state.hang_up();
+    state.close_by_peer();
     assert_eq!(pool.cleanup_stale(time.at(0)), 1);
     assert_eq!(host.metrics(time.at(0)).discards, 2);
 }
 
 #[test]
-fn a_clock_that_was_read_too_early_expires_nothing() {
+fn a_checkout_with_an_earlier_time_than_the_checkin_expires_nothing() {
     let (time, (_pool, host)) = (Time::start(), small_host());
     host.checkin(Socket::new(1), time.at(60));
     assert_eq!(drain(&host, time.at(0)), [1]);
@@ -107,13 +107,13 @@ fn a_clock_that_was_read_too_early_expires_nothing() {
 #[test]
 fn leases_outlive_the_pool_and_close_their_connections() {
     let (time, (pool, host)) = (Time::start(), small_host());
-    let waits = Socket::new(1);
-    let state = Arc::clone(&waits.state);
-    host.checkin(waits, time.at(0));
+    let idle = Socket::new(1);
+    let state = Arc::clone(&idle.state);
+    host.checkin(idle, time.at(0));
     let lease = host.lease(Socket::new(2), time.at(0));
     let in_use = Arc::clone(&lease.state);
     drop((pool, host));
-    assert!(!state.is_dropped(), "the lease keeps its host");
+    assert!(!state.is_dropped(), "the lease keeps the pool of its host");
     lease.checkin(time.at(0));
-    assert!(state.is_dropped() && in_use.is_dropped(), "nobody can ask for them any more");
+    assert!(state.is_dropped() && in_use.is_dropped(), "the last reference to the pool is gone");
 }

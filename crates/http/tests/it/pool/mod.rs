@@ -1,4 +1,4 @@
-//! Every promise of the pool, on plain values and with time as a number.
+//! The pool with plain values as connections, and time as a number.
 
 mod criteria;
 mod hosts;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use perihelion_http::authority::{Authority, Scheme};
+use perihelion_http::origin::{Origin, Scheme};
 use perihelion_http::pool::{
-    ConnectionPool, HostMetrics, HostOverride, HostPool, Lease, Origin, PoolConfig, Pooled, PooledConnection,
+    ConnectionPool, HostMetrics, HostOverride, HostPool, Lease, PoolConfig, Poolable, PooledConnection,
 };
 
-/// A connection that knows its number, and whether it is open and has been closed.
+/// A connection with a number, which knows whether it is open and whether it was dropped.
 #[derive(Debug)]
 struct Socket {
     number: u32,
@@ -23,15 +23,15 @@ struct Socket {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The peer hung up.
-    hung_up: AtomicBool,
-    /// This end did.
+    /// Whether the peer has closed the connection.
+    closed_by_peer: AtomicBool,
+    /// Whether this end has closed the connection.
     dropped: AtomicBool,
 }
 
 impl State {
-    fn hang_up(&self) {
-        self.hung_up.store(true, Ordering::Relaxed);
+    fn close_by_peer(&self) {
+        self.closed_by_peer.store(true, Ordering::Relaxed);
     }
 
     fn is_dropped(&self) -> bool {
@@ -45,9 +45,9 @@ impl Socket {
     }
 }
 
-impl Pooled for Socket {
+impl Poolable for Socket {
     fn is_open(&self) -> bool {
-        !self.state.hung_up.load(Ordering::Relaxed)
+        !self.state.closed_by_peer.load(Ordering::Relaxed)
     }
 }
 
@@ -57,12 +57,12 @@ impl Drop for Socket {
     }
 }
 
-/// A clock that is moved by hand.
+/// A clock that the test sets.
 #[derive(Clone, Copy)]
 struct Time(Instant);
 
 impl Time {
-    #[expect(clippy::disallowed_methods, reason = "an Instant can be had from the clock alone")]
+    #[expect(clippy::disallowed_methods, reason = "only the clock makes an Instant")]
     fn start() -> Time {
         Time(Instant::now())
     }
@@ -72,8 +72,8 @@ impl Time {
     }
 }
 
-fn authority(host: &str) -> Authority {
-    Authority::new(Scheme::Https, host, 443)
+fn origin(host: &str) -> Origin {
+    Origin::new(Scheme::Https, host, 443)
 }
 
 fn pool() -> ConnectionPool<Socket> {
@@ -83,8 +83,8 @@ fn pool() -> ConnectionPool<Socket> {
 /// A pool whose host keeps three connections for ten seconds.
 fn small_host() -> (ConnectionPool<Socket>, HostPool<Socket>) {
     let config = PoolConfig::builder().max_per_host(3).max_idle_time(Duration::from_secs(10));
-    let pool = ConnectionPool::new(config.build().expect("it makes sense"));
-    let host = pool.host(&authority("one"));
+    let pool = ConnectionPool::new(config.build().expect("it is valid"));
+    let host = pool.host(&origin("one"));
     (pool, host)
 }
 
@@ -93,10 +93,10 @@ fn drain(host: &HostPool<Socket>, now: Instant) -> Vec<u32> {
     std::iter::from_fn(|| host.checkout(now).map(|lease| lease.number)).collect()
 }
 
-/// The two sums of the metrics' documentation.
+/// Checks the two sums that `pool::metrics` documents.
 #[track_caller]
-fn assert_adds_up(metrics: HostMetrics, asked: u64) {
+fn assert_adds_up(metrics: HostMetrics, checkouts: u64) {
     let HostMetrics { hits, misses, opened, active, idle, evictions, expirations, discards, .. } = metrics;
-    assert_eq!(hits + misses, asked, "{metrics:?}");
+    assert_eq!(hits + misses, checkouts, "{metrics:?}");
     assert_eq!(opened, active + idle + evictions + expirations + discards, "{metrics:?}");
 }

@@ -1,5 +1,4 @@
-//! The pool against a model of it: a list per host, without locks, guards or counters, that is written to
-//! be obviously right.
+//! The pool against a simple model of it: a list per host, without locks, leases or counters.
 
 use proptest::prelude::*;
 
@@ -11,21 +10,21 @@ const IDLE_SECONDS: u64 = 10;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Time goes by.
+    /// Some seconds pass.
     Wait { seconds: u64 },
-    /// A connection is asked for, and opened if none waits.
+    /// A connection is checked out, or opened if none is idle.
     Take { host: usize },
-    /// One in use is given back.
+    /// A lease is checked in.
     Return { lease: usize },
-    /// One in use is dropped in the middle.
+    /// A lease is dropped in the middle of a request.
     Abandon { lease: usize },
-    /// A connection from elsewhere is put in line.
+    /// A new connection is checked in without being used.
     Checkin { host: usize },
-    /// The peer closes a connection, wherever it is.
-    HangUp { connection: usize },
-    /// All that are stale are closed.
+    /// The peer closes a connection, idle or in use.
+    ClosedByPeer { connection: usize },
+    /// All stale connections are closed.
     Cleanup,
-    /// All that wait are closed.
+    /// All idle connections are closed.
     Clear,
 }
 
@@ -37,32 +36,32 @@ fn step() -> impl Strategy<Value = Step> {
         8 => any::<usize>().prop_map(|lease| Step::Return { lease }),
         2 => any::<usize>().prop_map(|lease| Step::Abandon { lease }),
         2 => host.prop_map(|host| Step::Checkin { host }),
-        2 => any::<usize>().prop_map(|connection| Step::HangUp { connection }),
+        2 => any::<usize>().prop_map(|connection| Step::ClosedByPeer { connection }),
         1 => Just(Step::Cleanup),
         1 => Just(Step::Clear),
     ]
 }
 
-/// One connection, as the model knows it.
+/// An idle connection of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Waiting {
+struct Idle {
     number: u32,
     since: u64,
 }
 
 #[derive(Default)]
 struct Model {
-    idle: [Vec<Waiting>; HOSTS.len()],
+    idle: [Vec<Idle>; HOSTS.len()],
     expected: [HostMetrics; HOSTS.len()],
-    hung_up: Vec<u32>,
+    closed_by_peer: Vec<u32>,
     now: u64,
 }
 
 impl Model {
-    /// Waiting connections that are of use, newest last; the others are taken out and counted.
+    /// Removes and counts the idle connections that have expired or are closed.
     fn sweep(&mut self, host: usize) {
-        let expired = |waiting: &Waiting| self.now - waiting.since > IDLE_SECONDS;
-        let closed = |waiting: &Waiting| self.hung_up.contains(&waiting.number);
+        let expired = |idle: &Idle| self.now - idle.since > IDLE_SECONDS;
+        let closed = |idle: &Idle| self.closed_by_peer.contains(&idle.number);
         let list = &self.idle[host];
         self.expected[host].expirations += list.iter().filter(|it| expired(it)).count() as u64;
         self.expected[host].discards += list.iter().filter(|it| !expired(it) && closed(it)).count() as u64;
@@ -70,13 +69,13 @@ impl Model {
         self.idle[host] = left;
     }
 
-    /// The number of the connection that must be handed out.
+    /// Checks out a connection, and returns its number.
     fn take(&mut self, host: usize) -> Option<u32> {
         let expired = self.idle[host].iter().filter(|it| self.now - it.since > IDLE_SECONDS).count();
         self.idle[host].drain(..expired);
         self.expected[host].expirations += expired as u64;
         while let Some(newest) = self.idle[host].pop() {
-            if !self.hung_up.contains(&newest.number) {
+            if !self.closed_by_peer.contains(&newest.number) {
                 self.expected[host].hits += 1;
                 return Some(newest.number);
             }
@@ -87,7 +86,7 @@ impl Model {
     }
 
     fn put(&mut self, host: usize, number: u32) {
-        if self.hung_up.contains(&number) {
+        if self.closed_by_peer.contains(&number) {
             self.expected[host].discards += 1;
             return;
         }
@@ -97,12 +96,12 @@ impl Model {
             self.expected[host].expirations += u64::from(expired);
             self.expected[host].evictions += u64::from(!expired);
         }
-        self.idle[host].push(Waiting { number, since: self.now });
+        self.idle[host].push(Idle { number, since: self.now });
     }
 }
 
-/// The pool and its model, side by side.
-struct World {
+/// The pool and its model, which take the same steps.
+struct Fixture {
     time: Time,
     pool: ConnectionPool<Socket>,
     model: Model,
@@ -110,13 +109,13 @@ struct World {
     states: Vec<Arc<State>>,
 }
 
-impl World {
-    fn new() -> World {
+impl Fixture {
+    fn new() -> Fixture {
         let config =
             PoolConfig::builder().max_per_host(LIMIT).max_idle_time(Duration::from_secs(IDLE_SECONDS));
-        World {
+        Fixture {
             time: Time::start(),
-            pool: ConnectionPool::new(config.build().expect("it makes sense")),
+            pool: ConnectionPool::new(config.build().expect("it is valid")),
             model: Model::default(),
             leases: Vec::new(),
             states: Vec::new(),
@@ -138,15 +137,15 @@ impl World {
         match *step {
             Step::Wait { seconds } => self.model.now += seconds,
             Step::Take { host } => {
-                let place = self.pool.host(&authority(HOSTS[host]));
-                let found = place.checkout(self.now());
+                let host_pool = self.pool.host(&origin(HOSTS[host]));
+                let found = host_pool.checkout(self.now());
                 let expected = self.model.take(host);
                 prop_assert_eq!(found.as_ref().map(|lease| lease.number), expected);
                 let lease = match found {
                     Some(lease) => lease,
-                    None => place.lease(self.open(host), self.now()),
+                    None => host_pool.lease(self.open(host), self.now()),
                 };
-                prop_assert!(lease.is_open() || lease.origin() == Origin::New);
+                prop_assert!(lease.is_open() || !lease.is_reused());
                 self.leases.push((host, lease));
             }
             Step::Return { lease } | Step::Abandon { lease } if !self.leases.is_empty() => {
@@ -162,12 +161,12 @@ impl World {
             Step::Checkin { host } => {
                 let socket = self.open(host);
                 self.model.put(host, socket.number);
-                self.pool.checkin(&authority(HOSTS[host]), socket, self.now());
+                self.pool.checkin(&origin(HOSTS[host]), socket, self.now());
             }
-            Step::HangUp { connection } if !self.states.is_empty() => {
+            Step::ClosedByPeer { connection } if !self.states.is_empty() => {
                 let number = connection % self.states.len();
-                self.states[number].hang_up();
-                self.model.hung_up.push(u32::try_from(number).expect("tests are short"));
+                self.states[number].close_by_peer();
+                self.model.closed_by_peer.push(u32::try_from(number).expect("tests are short"));
             }
             Step::Cleanup => {
                 let before: usize = self.model.idle.iter().map(Vec::len).sum();
@@ -183,7 +182,7 @@ impl World {
                 }
                 prop_assert_eq!(self.pool.clear(), before);
             }
-            Step::Return { .. } | Step::Abandon { .. } | Step::HangUp { .. } => {}
+            Step::Return { .. } | Step::Abandon { .. } | Step::ClosedByPeer { .. } => {}
         }
         self.compare()
     }
@@ -199,17 +198,17 @@ impl World {
             expected.active = self.leases.iter().filter(|(of, _)| *of == host).count() as u64;
             expected.idle = list.len() as u64 - stale;
             expected.expirations += stale;
-            let found = metrics.host(&authority(name)).copied().unwrap_or_default();
+            let found = metrics.host(&origin(name)).copied().unwrap_or_default();
             prop_assert_eq!(found, expected, "{}", name);
             let HostMetrics { opened, active, idle, evictions, expirations, discards, .. } = found;
             prop_assert_eq!(opened, active + idle + evictions + expirations + discards);
             total += found;
         }
         prop_assert_eq!(metrics.total, total);
-        // What the model says is gone is closed, and nothing else.
+        // Exactly the connections that are neither idle nor leased in the model are closed.
         let open = self.states.iter().filter(|state| !state.is_dropped()).count();
-        let kept: usize = self.model.idle.iter().map(Vec::len).sum();
-        prop_assert_eq!(open, kept + self.leases.len());
+        let idle: usize = self.model.idle.iter().map(Vec::len).sum();
+        prop_assert_eq!(open, idle + self.leases.len());
         Ok(())
     }
 }
@@ -218,10 +217,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_pool_does_what_its_model_does(steps in prop::collection::vec(step(), 1..80)) {
-        let mut world = World::new();
+    fn the_pool_behaves_like_its_model(steps in prop::collection::vec(step(), 1..80)) {
+        let mut fixture = Fixture::new();
         for step in &steps {
-            world.run(step)?;
+            fixture.run(step)?;
         }
     }
 }

@@ -1,43 +1,43 @@
-//! The idle list of one host, as a value: newest out first, oldest evicted, everything counted.
+//! The idle connections of one host, as a plain value: last in, first out, with the oldest evicted.
 //!
-//! The front is the oldest. Nothing here locks, closes, logs or reads a clock: what is to be closed is
-//! handed out in a [`Closing`], so that whoever holds the lock can let go of it first.
+//! The front is the oldest. Nothing here locks, closes, logs or reads a clock: connections to be closed are returned in
+//! a [`Closing`], so that the caller can release its lock first.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::config::Limits;
 use super::metrics::HostMetrics;
-use super::{Pooled, PooledConnection};
+use super::{Poolable, PooledConnection};
 
-/// Connections that were taken out of the list to be closed, which dropping this does.
+/// Connections that were removed from the list; dropping this closes them.
 #[must_use = "dropped under the lock, it closes connections under the lock"]
 #[derive(Debug)]
 pub(super) struct Closing<C>(Vec<PooledConnection<C>>);
 
 impl<C> Closing<C> {
-    /// How many.
+    /// The number of connections to be closed.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The idle connections of one host, and what became of the others.
+/// The idle connections of one host, and the counters of all its connections.
 #[derive(Debug)]
-pub(super) struct Bucket<C> {
+pub(super) struct IdleList<C> {
     idle: VecDeque<PooledConnection<C>>,
     limits: Limits,
-    /// All but `idle`, which is the length of the list.
+    /// All counters except `idle`, which is the length of the list.
     counts: HostMetrics,
 }
 
-impl<C: Pooled> Bucket<C> {
-    pub(super) fn new(limits: Limits) -> Bucket<C> {
-        Bucket { idle: VecDeque::new(), limits, counts: HostMetrics::default() }
+impl<C: Poolable> IdleList<C> {
+    pub(super) fn new(limits: Limits) -> IdleList<C> {
+        IdleList { idle: VecDeque::new(), limits, counts: HostMetrics::default() }
     }
 
-    /// The connection that was used last, if it is fresh and open. Those that are not are taken out on the
-    /// way, and so are the oldest that have expired. Constant, but for what is taken out.
+    /// Takes the connection that was used last and is open and not expired. Removes all expired ones, and closed ones
+    /// that are newer. Constant time, except for what is removed.
     pub(super) fn checkout(&mut self, now: Instant) -> (Option<PooledConnection<C>>, Closing<C>) {
         let mut closing = Vec::new();
         while self.idle.front().is_some_and(|oldest| is_expired(oldest, now, self.limits)) {
@@ -65,14 +65,14 @@ impl<C: Pooled> Bucket<C> {
         (found, Closing(closing))
     }
 
-    /// A new connection comes into use.
+    /// Counts a new connection, which is in use.
     pub(super) fn open(&mut self) {
         self.counts.opened += 1;
         self.counts.active += 1;
     }
 
-    /// A connection in use is put in line, as the newest, if it is open. The oldest makes room for it.
-    /// What has to be closed, which is one connection at most, is returned.
+    /// Adds a connection that was in use as the newest, if it is open. Evicts the oldest if the list is full. Returns
+    /// the connection to be closed, if any.
     pub(super) fn checkin(&mut self, connection: PooledConnection<C>) -> Option<PooledConnection<C>> {
         self.end_use();
         if !connection.stream.is_open() {
@@ -91,24 +91,24 @@ impl<C: Pooled> Bucket<C> {
         oldest
     }
 
-    /// A connection in use goes elsewhere, or away.
+    /// Counts a connection in use that is closed or leaves the pool.
     pub(super) fn discard(&mut self) {
         self.end_use();
         self.counts.discards += 1;
     }
 
-    /// A connection that was handed out turned out to be of no use: it was no hit after all.
+    /// Counts a connection from the list that turned out to be unusable: its checkout was no hit.
     pub(super) fn reject(&mut self) {
         self.discard();
         self.counts.hits = self.counts.hits.saturating_sub(1);
     }
 
     fn end_use(&mut self) {
-        debug_assert!(self.counts.active > 0, "a connection came back that was never in use");
+        debug_assert!(self.counts.active > 0, "a connection was returned that was not in use");
         self.counts.active = self.counts.active.saturating_sub(1);
     }
 
-    /// Takes out all that have expired or are closed. Looks at each.
+    /// Removes all connections that have expired or are closed. Linear time.
     pub(super) fn cleanup_stale(&mut self, now: Instant) -> Closing<C> {
         let (limits, counts) = (self.limits, &mut self.counts);
         let mut closing = Vec::new();
@@ -126,17 +126,17 @@ impl<C: Pooled> Bucket<C> {
         Closing(closing)
     }
 
-    /// Takes out all.
+    /// Removes all connections from the list.
     pub(super) fn clear(&mut self) -> Closing<C> {
         let all = Vec::from(std::mem::take(&mut self.idle));
         self.counts.discards += all.len() as u64;
         Closing(all)
     }
 
-    /// What happened, as of `now`: connections that have expired by then are counted as such, whether
-    /// somebody has come across them or not.
+    /// The counters as of `now`. Connections that have expired by then count as expired, even if they are still in the
+    /// list.
     pub(super) fn metrics(&self, now: Instant) -> HostMetrics {
-        let expired = self.idle.iter().filter(|waiting| is_expired(waiting, now, self.limits)).count();
+        let expired = self.idle.iter().filter(|connection| is_expired(connection, now, self.limits)).count();
         HostMetrics {
             idle: (self.idle.len() - expired) as u64,
             expirations: self.counts.expirations + expired as u64,
@@ -144,9 +144,9 @@ impl<C: Pooled> Bucket<C> {
         }
     }
 
-    /// What happened in all, to a bucket that is empty.
+    /// The final counters of an empty list.
     pub(super) fn totals(&self) -> HostMetrics {
-        debug_assert!(self.idle.is_empty(), "connections wait that would not be counted");
+        debug_assert!(self.idle.is_empty(), "idle connections would be missing from the counters");
         self.counts
     }
 
@@ -156,8 +156,8 @@ impl<C: Pooled> Bucket<C> {
     }
 }
 
-/// Whether a connection has been idle for too long. `now` may be before it was used: the clock was read,
-/// and then somebody else was faster.
+/// Whether a connection has been idle for too long. `now` may be earlier than its last use: another thread may have
+/// returned it after this one read the clock.
 fn is_expired<C>(connection: &PooledConnection<C>, now: Instant, limits: Limits) -> bool {
     now.saturating_duration_since(connection.last_used_at) > limits.max_idle_time
 }

@@ -1,4 +1,4 @@
-//! A client's settings, chosen once.
+//! Builds a client from its settings.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::client::Client;
+use super::Client;
 use crate::connect::Connector;
 use crate::connect::dns::{Resolve, SystemResolver};
-use crate::connect::proxy::{BadProxy, Proxies, Proxy};
+use crate::connect::proxy::{InvalidProxy, Proxies, Proxy};
 use crate::connect::tcp::TcpSettings;
-use crate::connect::tls::{Tls, Trust};
-use crate::exchange::Protocol;
+use crate::connect::tls::{Tls, TrustPolicy};
 use crate::host::Hosts;
 use crate::pool::PoolConfig;
 use crate::settings::Settings;
+use crate::trace::Protocol;
 
-/// Settings of a [`Client`].
+/// Builds a [`Client`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct ClientBuilder {
     pool: PoolConfig,
     resolver: Arc<dyn Resolve>,
     tcp: TcpSettings,
-    trust: Trust,
+    trust: TrustPolicy,
     proxies: ProxyChoice,
 }
 
@@ -52,10 +52,10 @@ enum ProxyChoice {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The environment names a proxy that is not understood.
+    /// A proxy variable of the environment is not a valid proxy URL.
     #[error(transparent)]
-    Proxy(#[from] BadProxy),
-    /// A certificate is not PEM.
+    Proxy(#[from] InvalidProxy),
+    /// A root certificate is not valid PEM.
     #[error(
         "the certificates cannot be read: they must be PEM, between BEGIN CERTIFICATE and END CERTIFICATE"
     )]
@@ -69,107 +69,107 @@ impl ClientBuilder {
             pool: PoolConfig::default(),
             resolver: Arc::new(SystemResolver),
             tcp: TcpSettings { keepalive: Some(Duration::from_secs(30)), local: None },
-            trust: Trust::SystemAnd(Vec::new()),
+            trust: TrustPolicy::SystemAnd(Vec::new()),
             proxies: ProxyChoice::Environment,
         }
     }
 
-    /// How long a connection, or a place on a shared one, may take to come by. Ten seconds by default.
+    /// Sets how long it may take to acquire a connection, or a stream of a shared one. Ten seconds by default.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
-        self.settings.connect = Some(time);
+        self.settings.connect_timeout = Some(time);
         self
     }
 
-    /// How long status and headers may take once the request was sent, and how long sending it may stand still.
+    /// Sets how long status and headers may take after the request was sent, and how long sending may make no progress.
     /// One minute by default.
     pub fn first_byte_timeout(mut self, time: Duration) -> Self {
-        self.settings.first_byte = Some(time);
+        self.settings.first_byte_timeout = Some(time);
         self
     }
 
-    /// How long a body may stand still. One minute by default.
-    pub fn silence_timeout(mut self, time: Duration) -> Self {
-        self.settings.silence = Some(time);
+    /// Sets how long the wait for the next chunk of a response body may take. One minute by default.
+    pub fn read_timeout(mut self, time: Duration) -> Self {
+        self.settings.read_timeout = Some(time);
         self
     }
 
-    /// How long a whole call may take, body included. Five minutes by default; without a limit, only the other
-    /// ones apply. A deadline of the scope ([`exchange::observe`](crate::exchange::observe)) counts if it is
-    /// earlier.
+    /// Sets how long a whole call may take, response body included. Five minutes by default; with `None`
+    /// only the other timeouts apply. An earlier deadline of the trace scope
+    /// ([`trace::observe`](crate::trace::observe)) takes precedence.
     pub fn call_timeout(mut self, time: Option<Duration>) -> Self {
-        self.settings.call = time;
+        self.settings.call_timeout = time;
         self
     }
 
-    /// How many headers a response may have (100 by default), and how long they may be altogether (64 KiB).
+    /// Limits the number of headers of a response (100 by default), and their total size (64 KiB).
     pub fn header_limits(mut self, count: usize, bytes: usize) -> Self {
         self.settings.header_count_max = count;
         self.settings.header_bytes_max = bytes;
         self
     }
 
-    /// Speaks this protocol only: HTTP/1.1 even with those who know HTTP/2, or HTTP/2 even over plain TCP.
-    /// By default ALPN decides, and plain HTTP is HTTP/1.1.
+    /// Uses only this protocol: HTTP/1.1 even if the server supports HTTP/2, or HTTP/2 even over plain TCP. By default
+    /// ALPN decides, and plain HTTP is HTTP/1.1.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.settings.protocol = Some(protocol);
         self
     }
 
-    /// How many HTTP/2 connections to make per host before requests wait for a place. One by default, at least
-    /// one.
+    /// Sets how many HTTP/2 connections a host may have before requests wait for a free stream. One by default, and at
+    /// least one.
     pub fn http2_connections(mut self, connections: usize) -> Self {
         self.settings.http2.connections_max = connections.max(1);
         self
     }
 
-    /// After how much silence an HTTP/2 connection is asked whether it is alive (30 seconds by default), and how
-    /// long it has to answer (10 seconds).
-    pub fn http2_keepalive(mut self, after: Duration, answer: Duration) -> Self {
-        self.settings.http2.ping_after = after;
-        self.settings.http2.ping_answer = answer;
+    /// Pings the peer of an HTTP/2 connection after it sent nothing for `interval` (30 seconds by default), and closes
+    /// the connection if it does not acknowledge the ping within `timeout` (10 seconds).
+    pub fn http2_keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
+        self.settings.http2.keepalive_interval = interval;
+        self.settings.http2.keepalive_timeout = timeout;
         self
     }
 
-    /// After how long without requests an HTTP/2 connection is closed. Five minutes by default.
+    /// Closes an HTTP/2 connection that had no requests for this long. Five minutes by default.
     pub fn http2_idle_timeout(mut self, time: Duration) -> Self {
-        self.settings.http2.idle = time;
+        self.settings.http2.idle_timeout = time;
         self
     }
 
-    /// How connections wait to be used again: five per host for thirty seconds by default.
+    /// Configures the pool of idle HTTP/1.1 connections: five per host for thirty seconds by default.
     pub fn pool(mut self, config: PoolConfig) -> Self {
         self.pool = config;
         self
     }
 
-    /// Who turns names into addresses. The system by default.
+    /// Sets the DNS resolver. By default it is that of the system.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// The address to connect from.
+    /// Sets the local address to connect from.
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.tcp.local = Some(address);
         self
     }
 
-    /// After how much silence the system asks whether the other end is there. Thirty seconds by default.
+    /// Sets the idle time before TCP keepalive probes. Thirty seconds by default; `None` turns them off.
     pub fn tcp_keepalive(mut self, time: Option<Duration>) -> Self {
         self.tcp.keepalive = time;
         self
     }
 
-    /// Trusts these certificates too, besides the system's.
+    /// Trusts these root certificates in addition to those of the system.
     pub fn trust(mut self, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
         match &mut self.trust {
-            Trust::SystemAnd(list) | Trust::Only(list) => list.extend(certificates),
-            Trust::Anybody => {}
+            TrustPolicy::SystemAnd(list) | TrustPolicy::Only(list) => list.extend(certificates),
+            TrustPolicy::AcceptAny => {}
         }
         self
     }
 
-    /// Trusts these certificates too, besides the system's: one or more, as PEM.
+    /// Trusts these root certificates, one or more as PEM, in addition to those of the system.
     pub fn trust_pem(self, pem: &[u8]) -> Result<Self, BuildError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         match certificates {
@@ -179,33 +179,33 @@ impl ClientBuilder {
         }
     }
 
-    /// Trusts these certificates and nobody else.
+    /// Trusts only these root certificates, and not those of the system.
     pub fn trust_only(mut self, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
-        self.trust = Trust::Only(certificates.into_iter().collect());
+        self.trust = TrustPolicy::Only(certificates.into_iter().collect());
         self
     }
 
-    /// Takes any certificate, from anybody, for any name. **This is for emulators only**: whoever is on the way
-    /// can read and change everything. A warning is logged for every client built like this.
+    /// Accepts any certificate, for any host name. **For emulators only**: anyone between the two ends can read and
+    /// change all traffic. A warning is logged for every client that is built like this.
     pub fn danger_accept_invalid_certificates(mut self) -> Self {
-        self.trust = Trust::Anybody;
+        self.trust = TrustPolicy::AcceptAny;
         self
     }
 
-    /// Sends everything through this proxy. By default the environment says which
-    /// (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and never for what is on this machine.
+    /// Sends all requests through this proxy. By default the environment decides (`HTTP_PROXY`, `HTTPS_PROXY`,
+    /// `ALL_PROXY`, `NO_PROXY`), and requests to the loopback interface use no proxy.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxies = ProxyChoice::All(proxy);
         self
     }
 
-    /// Goes through no proxy, whatever the environment says.
+    /// Uses no proxy, whatever the environment says.
     pub fn no_proxy(mut self) -> Self {
         self.proxies = ProxyChoice::None;
         self
     }
 
-    /// The client. Nothing is connected yet, and no certificate read.
+    /// Builds the client. This opens no connection and reads no certificate.
     pub fn build(self) -> Result<Client, BuildError> {
         let proxies = match &self.proxies {
             ProxyChoice::Environment => Proxies::from_environment(|name| std::env::var(name).ok())?,
@@ -215,9 +215,9 @@ impl ClientBuilder {
         Ok(self.assemble(proxies))
     }
 
-    pub(crate) fn build_leniently(self) -> Client {
+    pub(crate) fn build_ignoring_invalid_proxies(self) -> Client {
         let proxies = Proxies::from_environment(|name| std::env::var(name).ok()).unwrap_or_else(|error| {
-            tracing::warn!(%error, "going without a proxy");
+            tracing::warn!(%error, "the proxy settings of the environment are invalid: no proxy is used");
             Proxies::default()
         });
         self.assemble(proxies)
