@@ -4,9 +4,11 @@
 //! `routing`, what is known of containers in `cache`, one attempt in `transport`. Here they meet.
 
 mod asking;
+mod failback;
 mod meeting;
 mod surroundings;
 
+use crate::gateway::GatewayClient;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
@@ -20,12 +22,12 @@ use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hedging::budget::Budget;
-use crate::operation::{ContainerName, Operation, Response, Scope};
+use crate::operation::{ContainerName, Operation, Scope};
 use crate::options::{DriverSettings, OperationOptions};
 use crate::pipeline;
+use crate::response::Response;
 use crate::routing::refresh::{REFRESH_EVERY, RefreshHistory};
-use crate::routing::{AccountState, Endpoint, PartitionState, StateCell, failback, look_every};
-use crate::transport::Transport;
+use crate::routing::{AccountState, Endpoint, PartitionState, StateCell, look_every};
 
 /// The way to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -39,7 +41,7 @@ pub(crate) struct Inner {
     /// Itself, for work that outlives the call that began it.
     this: Weak<Inner>,
     pub(crate) settings: DriverSettings,
-    pub(crate) transport: Transport,
+    pub(crate) gateway: GatewayClient,
     pub(crate) account: StateCell<AccountState>,
     /// Endpoints beside the account's own to meet it at.
     backup_endpoints: Vec<Endpoint>,
@@ -58,7 +60,7 @@ impl CosmosDriver {
     pub(crate) fn new(
         account: &Account,
         settings: DriverSettings,
-        transport: Transport,
+        gateway: GatewayClient,
         clock: Clock,
     ) -> CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
@@ -67,7 +69,7 @@ impl CosmosDriver {
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
-            transport,
+            gateway,
             account: StateCell::new(account),
             backup_endpoints,
             partitions: StateCell::new(partitions),
@@ -173,7 +175,7 @@ impl CosmosDriver {
     /// How many requests to this account are under way over HTTP/2, those of other drivers included.
     pub fn in_flight(&self) -> u32 {
         let account = self.0.account.snapshot();
-        self.0.transport.adaptive().in_flight(account.all().chain(&self.0.backup_endpoints))
+        self.0.gateway.connections().in_flight(account.all().chain(&self.0.backup_endpoints))
     }
 
     /// Asks the account where it is now, unless that was done a moment ago.

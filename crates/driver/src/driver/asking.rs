@@ -16,8 +16,9 @@ use crate::cache::{
     Container, ContainerDefinition, PartitionRanges, RangeFeed, RangePage, parse_ranges, read_ranges,
 };
 use crate::error::Result;
-use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Response, Target};
+use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Target};
 use crate::pipeline;
+use crate::response::Response;
 
 impl Inner {
     /// Itself. Whoever calls holds a driver, so it is there.

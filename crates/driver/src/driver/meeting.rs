@@ -4,6 +4,9 @@
 //! that names all of them. The next one is asked as soon as the last has failed, and beside it when it is silent
 //! for [`ASK_NEXT_AFTER`]: an endpoint that never answers delays the others, and does not spend their time.
 
+use crate::diagnostics::ExecutionContext;
+use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
+use crate::transport::HeaderList;
 use std::error::Error as _;
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
@@ -21,10 +24,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
-use crate::transport::AttemptLimits;
-use crate::transport::header_list::HeaderList;
-use crate::transport::outcome::TransportOutcome;
-use crate::transport::request::{ExecutionContext, TransportRequest};
 
 /// How long an endpoint may be silent before the next one is asked beside it.
 const ASK_NEXT_AFTER: Duration = Duration::from_millis(500);
@@ -111,15 +110,15 @@ impl Inner {
     pub(crate) async fn fetch_account_from(&self, endpoint: &Endpoint) -> Result<AccountProperties> {
         let operation = Operation::new(OperationKind::Read, Target::account());
         let limits = AttemptLimits::of(&self.settings.operation, Plane::Metadata);
-        let request = TransportRequest {
+        let request = GatewayRequest {
             operation: &operation,
             endpoint,
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.clock.now() + limits.request_timeout,
         };
-        let answer = match self.transport.execute(request, &limits).await.outcome {
-            TransportOutcome::Success(answer) => parse_account(&answer.body),
+        let answer = match self.gateway.execute(request, &limits).await.outcome {
+            GatewayOutcome::Success(answer) => parse_account(&answer.body),
             outcome => Err(pipeline::error_of(outcome, self.clock.time_of_day())),
         };
         answer.map_err(|error| no_account(error, endpoint))

@@ -1,5 +1,6 @@
 //! The driver as the loop over regions sees it.
 
+use crate::gateway::{AttemptLimits, GatewayRequest, GatewayResult};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,9 +15,6 @@ use crate::operation::{Operation, Plane};
 use crate::options::OperationSettings;
 use crate::pipeline::{Location, Placed, Surroundings, needs_ranges, place};
 use crate::routing::{AccountState, PartitionId, PartitionState, StateCell};
-use crate::transport::AttemptLimits;
-use crate::transport::outcome::TransportResult;
-use crate::transport::request::TransportRequest;
 
 impl Surroundings for Inner {
     fn clock(&self) -> &Clock {
@@ -39,9 +37,9 @@ impl Surroundings for Inner {
         &self.hedges
     }
 
-    async fn send(&self, request: TransportRequest<'_>, settings: &OperationSettings) -> TransportResult {
+    async fn send(&self, request: GatewayRequest<'_>, settings: &OperationSettings) -> GatewayResult {
         let limits = AttemptLimits::of(settings, request.operation.plane());
-        self.transport.execute(request, &limits).await
+        self.gateway.execute(request, &limits).await
     }
 
     async fn locate(&self, operation: &Operation, deadline: Instant) -> Result<Option<Location>> {

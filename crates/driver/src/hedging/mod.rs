@@ -8,6 +8,7 @@ pub(crate) mod eligibility;
 pub(crate) mod threshold;
 pub(crate) mod winner;
 
+use crate::gateway::{GatewayOutcome, GatewayResult};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -18,7 +19,6 @@ use futures::future::{Either, select};
 use self::budget::Permit;
 use self::winner::Lane;
 use crate::clock::Clock;
-use crate::transport::outcome::{TransportOutcome, TransportResult};
 
 /// What became of both attempts.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Race {
 
 impl Race {
     /// The first attempt alone.
-    pub(crate) fn alone(result: TransportResult) -> Race {
+    pub(crate) fn alone(result: GatewayResult) -> Race {
         Race { first: Lane::Done(result), second: Lane::Unused, second_started: None, was_denied: false }
     }
 }
@@ -45,13 +45,13 @@ impl Race {
 pub(crate) async fn race<F, S>(
     clock: &Clock,
     threshold: Duration,
-    first: impl Future<Output = TransportResult>,
+    first: impl Future<Output = GatewayResult>,
     second: F,
-    is_final: impl Fn(&TransportOutcome) -> bool,
+    is_final: impl Fn(&GatewayOutcome) -> bool,
 ) -> Race
 where
     F: FnOnce() -> Option<(Permit, S)>,
-    S: Future<Output = TransportResult>,
+    S: Future<Output = GatewayResult>,
 {
     let mut first = pin!(first);
     // An answer that is there at once needs no timer.
@@ -94,37 +94,36 @@ mod tests {
     use super::budget::Budget;
     use super::*;
     use crate::clock::ManualTime;
-    use crate::transport::outcome::Answer;
+    use crate::transport::TransportResponse;
 
     const THRESHOLD: Duration = Duration::from_millis(50);
 
-    fn result(status: u16) -> TransportResult {
-        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
-        TransportResult { outcome: TransportOutcome::Success(answer), last: None, earlier: Vec::new() }
+    fn result(status: u16) -> GatewayResult {
+        let answer = TransportResponse::new(Status(status), ResponseHeaders::default(), Bytes::new());
+        GatewayResult { outcome: GatewayOutcome::Success(answer), last: None, earlier: Vec::new() }
     }
 
     fn status(lane: &Lane) -> Option<u16> {
         match &lane.result()?.outcome {
-            TransportOutcome::Success(answer) => Some(answer.status.0),
+            GatewayOutcome::Success(answer) => Some(answer.status.0),
             _ => None,
         }
     }
 
     /// An attempt that ends when told to, and one that never began.
-    fn attempt() -> (oneshot::Sender<TransportResult>, impl Future<Output = TransportResult>) {
+    fn attempt() -> (oneshot::Sender<GatewayResult>, impl Future<Output = GatewayResult>) {
         let (tell, told) = oneshot::channel();
         (tell, async move { told.await.expect("told") })
     }
 
-    fn is_200(outcome: &TransportOutcome) -> bool {
-        matches!(outcome, TransportOutcome::Success(answer) if answer.status == Status::OK)
+    fn is_200(outcome: &GatewayOutcome) -> bool {
+        matches!(outcome, GatewayOutcome::Success(answer) if answer.status == Status::OK)
     }
 
     #[test]
     fn a_fast_first_attempt_runs_alone_and_sets_no_timer() {
         let time = ManualTime::new();
-        let second =
-            || -> Option<(Permit, futures::future::Pending<TransportResult>)> { panic!("not needed") };
+        let second = || -> Option<(Permit, futures::future::Pending<GatewayResult>)> { panic!("not needed") };
         let clock = time.clock();
         let race =
             race(&clock, THRESHOLD, async { result(200) }, second, is_200).now_or_never().expect("at once");
@@ -185,7 +184,7 @@ mod tests {
         let time = ManualTime::new();
         let clock = time.clock();
         let (tell, first) = attempt();
-        let second = || None::<(Permit, futures::future::Pending<TransportResult>)>;
+        let second = || None::<(Permit, futures::future::Pending<GatewayResult>)>;
         let mut racing = Box::pin(race(&clock, THRESHOLD, first, second, is_200));
         assert!((&mut racing).now_or_never().is_none());
         time.advance(THRESHOLD);

@@ -4,11 +4,12 @@
 //! caused (409 of a create, 412 of a conditional write, 404 of a delete) decides nothing before the twin has
 //! answered as well.
 
+use crate::gateway::{GatewayOutcome, GatewayResult};
+use crate::transport::TransportResponse;
+use perihelion_http::exchange::Sent;
 use protocol::status::{Status, SubStatus};
 
 use crate::operation::Operation;
-use crate::pipeline::may_be_own_doing;
-use crate::transport::outcome::{Answer, TransportOutcome, TransportResult};
 
 /// What became of one of the two attempts.
 #[derive(Debug)]
@@ -22,12 +23,12 @@ pub(crate) enum Lane {
     /// It was dropped before its answer came.
     Abandoned,
     /// It came to an end.
-    Done(TransportResult),
+    Done(GatewayResult),
 }
 
 impl Lane {
     /// Its result, if it has one.
-    pub(crate) fn result(&self) -> Option<&TransportResult> {
+    pub(crate) fn result(&self) -> Option<&GatewayResult> {
         match self {
             Lane::Done(result) => Some(result),
             Lane::Unused | Lane::Abandoned => None,
@@ -54,18 +55,18 @@ pub(crate) struct Choice {
 }
 
 /// Whether a result ends the race, so that the other attempt is dropped.
-pub(crate) fn is_final(operation: &Operation, outcome: &TransportOutcome) -> bool {
+pub(crate) fn is_final(operation: &Operation, outcome: &GatewayOutcome) -> bool {
     match outcome {
-        TransportOutcome::Success(_) => true,
-        TransportOutcome::ServiceError(answer) => {
-            is_decision(answer) && !may_be_own_doing(answer.status, operation)
+        GatewayOutcome::Success(_) => true,
+        GatewayOutcome::ServiceError(answer) => {
+            is_decision(answer) && !operation.may_have_caused(answer.status)
         }
-        TransportOutcome::NoAnswer { .. } | TransportOutcome::DeadlineExceeded { .. } => false,
+        GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. } => false,
     }
 }
 
 /// Whether an answer is about the request and not about the region that gave it.
-fn is_decision(answer: &Answer) -> bool {
+fn is_decision(answer: &TransportResponse) -> bool {
     match (answer.status, answer.sub_status) {
         (Status::NOT_FOUND, SubStatus::NONE) => true,
         (Status::NOT_FOUND, _) => false,
@@ -85,11 +86,11 @@ fn is_decision(answer: &Answer) -> bool {
 /// Chooses the result that counts, once a race is over.
 pub(crate) fn choose(operation: &Operation, first: &Lane, second: &Lane) -> Choice {
     let rank = |lane: &Lane| match lane.result().map(|result| &result.outcome) {
-        Some(TransportOutcome::Success(_)) => 0,
+        Some(GatewayOutcome::Success(_)) => 0,
         Some(outcome) if is_final(operation, outcome) => 1,
-        Some(TransportOutcome::ServiceError(answer)) if is_decision(answer) => 2,
-        Some(TransportOutcome::ServiceError(_)) => 3,
-        Some(TransportOutcome::NoAnswer { .. } | TransportOutcome::DeadlineExceeded { .. }) => 4,
+        Some(GatewayOutcome::ServiceError(answer)) if is_decision(answer) => 2,
+        Some(GatewayOutcome::ServiceError(_)) => 3,
+        Some(GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. }) => 4,
         None => 5,
     };
     let side = if rank(second) < rank(first) { Side::Second } else { Side::First };
@@ -101,16 +102,15 @@ pub(crate) fn choose(operation: &Operation, first: &Lane, second: &Lane) -> Choi
 
 /// Whether nobody knows what an attempt did.
 fn may_have_been_applied(lane: &Lane) -> bool {
-    use crate::transport::outcome::Sent;
     match lane {
         Lane::Unused => false,
         Lane::Abandoned => true,
         Lane::Done(result) => match &result.outcome {
-            TransportOutcome::Success(_) => true,
-            TransportOutcome::ServiceError(answer) => {
+            GatewayOutcome::Success(_) => true,
+            GatewayOutcome::ServiceError(answer) => {
                 matches!(answer.status, Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT)
             }
-            TransportOutcome::NoAnswer { sent, .. } | TransportOutcome::DeadlineExceeded { sent } => {
+            GatewayOutcome::NoResponse { sent, .. } | GatewayOutcome::DeadlineExceeded { sent } => {
                 *sent != Sent::NotSent
             }
         },
@@ -125,24 +125,23 @@ mod tests {
 
     use super::*;
     use crate::operation::{ContainerName, Precondition};
-    use crate::transport::outcome::Sent;
 
-    fn done(outcome: TransportOutcome) -> Lane {
-        Lane::Done(TransportResult { outcome, last: None, earlier: Vec::new() })
+    fn done(outcome: GatewayOutcome) -> Lane {
+        Lane::Done(GatewayResult { outcome, last: None, earlier: Vec::new() })
     }
 
-    fn answer(status: u16) -> TransportOutcome {
-        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
+    fn answer(status: u16) -> GatewayOutcome {
+        let answer = TransportResponse::new(Status(status), ResponseHeaders::default(), Bytes::new());
         if answer.status.is_success() {
-            TransportOutcome::Success(answer)
+            GatewayOutcome::Success(answer)
         } else {
-            TransportOutcome::ServiceError(answer)
+            GatewayOutcome::ServiceError(answer)
         }
     }
 
-    fn lost(sent: Sent) -> TransportOutcome {
+    fn lost(sent: Sent) -> GatewayOutcome {
         let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "reset");
-        TransportOutcome::NoAnswer { error, sent }
+        GatewayOutcome::NoResponse { error, sent }
     }
 
     fn key() -> PartitionKey {
@@ -193,7 +192,7 @@ mod tests {
             // Nobody knows about the other one.
             (done(answer(409)), done(lost(Sent::MaybeSent)), First, true),
             (done(answer(500)), done(answer(409)), Second, true),
-            (done(answer(409)), done(TransportOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),
+            (done(answer(409)), done(GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),
             (done(answer(409)), Lane::Abandoned, First, true),
             (done(answer(409)), Lane::Unused, First, false),
         ] {

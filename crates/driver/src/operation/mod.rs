@@ -2,11 +2,10 @@
 //!
 //! An [`Operation`] says what ([`OperationKind`]) is done to what ([`Target`]), where on the ring
 //! ([`Scope`]), with which body and under which condition. How it is carried out is in `options`; what came
-//! of it is a [`Response`].
+//! of it is a [`Response`](crate::Response).
 
 mod headers;
 mod kind;
-mod response;
 mod target;
 
 use std::borrow::Cow;
@@ -14,10 +13,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use protocol::partition::{EpkRange, PartitionKey};
 use protocol::partition_range::RangeId;
+use protocol::status::Status;
 
 pub use self::headers::ResponseHeaders;
 pub use self::kind::{OperationKind, Plane};
-pub use self::response::Response;
 pub use self::target::{ContainerName, Target};
 
 /// Which part of a container an operation is about.
@@ -209,6 +208,11 @@ impl Operation {
     /// Whether it leaves everything as it was.
     pub fn is_read_only(&self) -> bool {
         self.kind.is_read_only()
+    }
+
+    /// Whether the service would answer `status` because an earlier attempt of this operation was carried out.
+    pub fn may_have_caused(&self, status: Status) -> bool {
+        self.kind.may_have_caused(status, self.precondition != Precondition::None)
     }
 
     /// Whether it may be sent again although it may have been received.

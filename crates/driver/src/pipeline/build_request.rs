@@ -2,6 +2,9 @@
 //!
 //! Cost: one list of headers, and a copy of each value that is not known beforehand.
 
+use crate::diagnostics::ExecutionContext;
+use crate::gateway::GatewayRequest;
+use crate::transport::HeaderList;
 use std::time::Instant;
 
 use protocol::headers as names;
@@ -12,8 +15,6 @@ use crate::operation::{Operation, OperationKind, Precondition, Scope};
 use crate::options::OperationSettings;
 use crate::routing::{AccountState, Endpoint};
 use crate::session::{ContainerSession, sends_token};
-use crate::transport::header_list::HeaderList;
-use crate::transport::request::{ExecutionContext, TransportRequest};
 
 const TRUE: &str = "true";
 
@@ -34,8 +35,8 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// The request of one attempt.
-    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> TransportRequest<'a> {
-        TransportRequest {
+    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> GatewayRequest<'a> {
+        GatewayRequest {
             operation: self.operation,
             endpoint,
             headers: self.headers(),

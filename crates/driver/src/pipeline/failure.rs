@@ -1,5 +1,7 @@
 //! From the last outcome to the error the caller hears. Pure: the time of day is an argument.
 
+use crate::gateway::GatewayOutcome;
+use crate::transport::TransportResponse;
 use std::time::{Duration, SystemTime};
 
 use protocol::headers as names;
@@ -7,13 +9,12 @@ use protocol::status::{Status, SubStatus};
 
 use super::step::Why;
 use crate::error::{Error, ErrorKind};
-use crate::transport::outcome::{Answer, TransportOutcome};
 
 /// How far apart two clocks may be before the service takes signatures for old, with a little left for the way.
 const SKEW_MAX: Duration = Duration::from_secs(14 * 60);
 
 /// The error of an operation that was given up.
-pub(crate) fn error(why: Why, outcome: TransportOutcome, time_of_day: SystemTime) -> Error {
+pub(crate) fn error(why: Why, outcome: GatewayOutcome, time_of_day: SystemTime) -> Error {
     let error = of_outcome(outcome, time_of_day);
     match why {
         Why::Answer => error,
@@ -28,18 +29,18 @@ pub(crate) fn error(why: Why, outcome: TransportOutcome, time_of_day: SystemTime
 }
 
 /// The error of an operation whose next attempt would come too late.
-pub(crate) fn out_of_time(outcome: TransportOutcome, undecided: bool, time_of_day: SystemTime) -> Error {
+pub(crate) fn out_of_time(outcome: GatewayOutcome, undecided: bool, time_of_day: SystemTime) -> Error {
     let kind = if undecided { ErrorKind::Undecided } else { ErrorKind::DeadlineExceeded };
     of_outcome(outcome, time_of_day).with_kind(kind)
 }
 
 /// What an outcome says by itself.
-pub(crate) fn of_outcome(outcome: TransportOutcome, time_of_day: SystemTime) -> Error {
+pub(crate) fn of_outcome(outcome: GatewayOutcome, time_of_day: SystemTime) -> Error {
     match outcome {
-        TransportOutcome::Success(answer) | TransportOutcome::ServiceError(answer) => {
+        GatewayOutcome::Success(answer) | GatewayOutcome::ServiceError(answer) => {
             of_answer(&answer, time_of_day)
         }
-        TransportOutcome::NoAnswer { error, .. } => {
+        GatewayOutcome::NoResponse { error, .. } => {
             let ours = perihelion_http::Error::of(&error).map(perihelion_http::Error::kind);
             let kind = match error.kind() {
                 azure_core::error::ErrorKind::Credential => ErrorKind::Unauthenticated,
@@ -49,13 +50,13 @@ pub(crate) fn of_outcome(outcome: TransportOutcome, time_of_day: SystemTime) -> 
             };
             Error::new(kind, error.to_string()).with_source(error)
         }
-        TransportOutcome::DeadlineExceeded { .. } => {
+        GatewayOutcome::DeadlineExceeded { .. } => {
             Error::new(ErrorKind::DeadlineExceeded, "the deadline passed before an answer came")
         }
     }
 }
 
-fn of_answer(answer: &Answer, time_of_day: SystemTime) -> Error {
+fn of_answer(answer: &TransportResponse, time_of_day: SystemTime) -> Error {
     let mut error = Error::of_answer(answer.status, answer.sub_status, &answer.body);
     if is_about_the_clock(answer, time_of_day) {
         let theirs = answer.headers.get(names::DATE).unwrap_or("another time");
@@ -77,7 +78,7 @@ fn of_answer(answer: &Answer, time_of_day: SystemTime) -> Error {
 
 /// Whether a refusal is due to clocks that differ: the service says so, or its clock is so far off that it would
 /// have refused in any case.
-fn is_about_the_clock(answer: &Answer, time_of_day: SystemTime) -> bool {
+fn is_about_the_clock(answer: &TransportResponse, time_of_day: SystemTime) -> bool {
     /// What the service says.
     const SAID: &[u8] = b"not valid at the current time";
     match (answer.status, answer.sub_status) {
@@ -123,8 +124,8 @@ mod tests {
             if sub_status != 0 {
                 headers.insert(HeaderName::from_static("x-ms-substatus"), sub_status.to_string());
             }
-            let answer = Answer::new(Status(status), headers.into(), body.into());
-            let error = of_outcome(TransportOutcome::ServiceError(answer), now);
+            let answer = TransportResponse::new(Status(status), headers.into(), body.into());
+            let error = of_outcome(GatewayOutcome::ServiceError(answer), now);
             assert_eq!(
                 error.message().contains("clock"),
                 is_clock,

@@ -16,13 +16,15 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnostics::{ExecutionContext, SendRecord};
+use crate::gateway::{GatewayOutcome, GatewayResult};
+use crate::transport::TransportResponse;
 use std::time::Instant;
 
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
 
 pub(crate) use self::attempts::backoff;
-pub(crate) use self::evaluate::{may_be_of_own_doing, may_be_own_doing};
 pub(crate) use self::failure::of_outcome as error_of;
 pub(crate) use self::location::{Location, Placed, needs_ranges, place};
 pub(crate) use self::surroundings::Surroundings;
@@ -35,11 +37,10 @@ use crate::diagnostics::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hedging::winner::{Choice, Lane, Side, choose, is_final};
 use crate::hedging::{self, Race, eligibility::may_be_raced, threshold::threshold};
-use crate::operation::{Operation, Response, ResponseHeaders};
+use crate::operation::{Operation, ResponseHeaders};
 use crate::options::OperationSettings;
+use crate::response::Response;
 use crate::routing::{self, AccountState, Demand, PartitionRegion, PartitionState, Region, Route};
-use crate::transport::outcome::{Answer, SendRecord, TransportOutcome, TransportResult};
-use crate::transport::request::ExecutionContext;
 
 /// Carries out one operation that the caller began at `started`: attempt after attempt, until an answer counts
 /// or nothing more can be tried.
@@ -125,7 +126,7 @@ struct View<'a> {
 struct Attempted {
     context: ExecutionContext,
     route: Route,
-    result: TransportResult,
+    result: GatewayResult,
     /// The other one of a race.
     other: Option<Other>,
     /// Whether the other one may have been carried out, unlike what the result says.
@@ -225,8 +226,8 @@ impl<'a, S: Surroundings> Execution<'a, S> {
     }
 
     /// Remembers how fast a region was.
-    fn measure(&self, route: &Route, started: Instant, result: &TransportResult) {
-        if let TransportOutcome::Success(_) = result.outcome {
+    fn measure(&self, route: &Route, started: Instant, result: &GatewayResult) {
+        if let GatewayOutcome::Success(_) = result.outcome {
             let now = self.surroundings.clock().now();
             let took = now.saturating_duration_since(started);
             route.endpoint.latencies().record(self.operation.kind(), took, now);
@@ -245,11 +246,11 @@ impl<'a, S: Surroundings> Execution<'a, S> {
     fn judge(
         &self,
         route: &Route,
-        outcome: &TransportOutcome,
+        outcome: &GatewayOutcome,
         view: &View<'_>,
         attempts: &Attempts,
     ) -> Verdict {
-        if let TransportOutcome::Success(_) = outcome {
+        if let GatewayOutcome::Success(_) = outcome {
             return Verdict { step: Step::Finish, reason: "done", effects: Vec::new() };
         }
         let region = route.endpoint.region();
@@ -278,7 +279,7 @@ impl<'a, S: Surroundings> Execution<'a, S> {
     }
 
     /// Keeps what happened, and gives back what the attempt came to.
-    fn record(&mut self, attempt: Attempted, view: &View<'_>, reason: &'static str) -> TransportOutcome {
+    fn record(&mut self, attempt: Attempted, view: &View<'_>, reason: &'static str) -> GatewayOutcome {
         let range = view.location.and_then(Location::range);
         if let Some(Other { context, route, lane, started }) = attempt.other {
             match lane {
@@ -300,7 +301,7 @@ impl<'a, S: Surroundings> Execution<'a, S> {
                 Lane::Unused => {}
             }
         }
-        let TransportResult { outcome, last, earlier } = attempt.result;
+        let GatewayResult { outcome, last, earlier } = attempt.result;
         for record in earlier {
             self.recorder.sent(
                 attempt.context,
@@ -320,8 +321,8 @@ impl<'a, S: Surroundings> Execution<'a, S> {
     }
 
     /// The answer, after everybody has learnt from it.
-    fn finish(self, outcome: TransportOutcome, region: &Region, view: &View<'_>) -> Result<Response> {
-        let TransportOutcome::Success(answer) = outcome else { unreachable!("only a success is finished") };
+    fn finish(self, outcome: GatewayOutcome, region: &Region, view: &View<'_>) -> Result<Response> {
+        let GatewayOutcome::Success(answer) = outcome else { unreachable!("only a success is finished") };
         let is_read = self.operation.is_read_only();
         if view.account.is_unavailable(region, is_read) {
             self.surroundings.account().update(|account| account.mark_available(region));
@@ -346,16 +347,16 @@ impl<'a, S: Surroundings> Execution<'a, S> {
 }
 
 /// The answer, if it saw the partition as it is: a success, or a refusal for what is or is not there.
-fn learns_from(outcome: &TransportOutcome) -> Option<&Answer> {
+fn learns_from(outcome: &GatewayOutcome) -> Option<&TransportResponse> {
     match outcome {
-        TransportOutcome::Success(answer) => Some(answer),
-        TransportOutcome::ServiceError(answer) => match (answer.status, answer.sub_status) {
+        GatewayOutcome::Success(answer) => Some(answer),
+        GatewayOutcome::ServiceError(answer) => match (answer.status, answer.sub_status) {
             (Status::CONFLICT | Status::PRECONDITION_FAILED, _) | (Status::NOT_FOUND, SubStatus::NONE) => {
                 Some(answer)
             }
             _ => None,
         },
-        TransportOutcome::NoAnswer { .. } | TransportOutcome::DeadlineExceeded { .. } => None,
+        GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. } => None,
     }
 }
 
@@ -366,6 +367,6 @@ fn learn(location: &Location, headers: &ResponseHeaders) {
     }
 }
 
-fn sends(result: TransportResult) -> impl Iterator<Item = SendRecord> {
+fn sends(result: GatewayResult) -> impl Iterator<Item = SendRecord> {
     result.earlier.into_iter().chain(result.last)
 }

@@ -1,5 +1,6 @@
 //! What the loop needs of the driver around it: state, time, chance, and three ways to ask.
 
+use crate::gateway::{GatewayRequest, GatewayResult};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,8 +13,6 @@ use crate::hedging::budget::Budget;
 use crate::operation::Operation;
 use crate::options::OperationSettings;
 use crate::routing::{AccountState, PartitionState, StateCell};
-use crate::transport::outcome::TransportResult;
-use crate::transport::request::TransportRequest;
 
 /// The driver, as the loop sees it; in tests, a script.
 pub(crate) trait Surroundings: Send + Sync {
@@ -35,9 +34,9 @@ pub(crate) trait Surroundings: Send + Sync {
     /// Sends one attempt. Never later than the request's deadline.
     fn send(
         &self,
-        request: TransportRequest<'_>,
+        request: GatewayRequest<'_>,
         settings: &OperationSettings,
-    ) -> impl Future<Output = TransportResult> + Send;
+    ) -> impl Future<Output = GatewayResult> + Send;
 
     /// Finds the container and partition of an operation on data: from memory nearly always. None for
     /// metadata.

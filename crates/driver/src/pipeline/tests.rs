@@ -1,6 +1,8 @@
 //! The loop, over a script: regions that answer what they are told, after as long as they are told, in time
 //! that moves only when everybody waits.
 
+use crate::gateway::GatewayRequest;
+use perihelion_http::exchange::Sent;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,8 +23,6 @@ use crate::operation::{ContainerName, OperationKind, Precondition, Target};
 use crate::options::{CircuitBreakerConfig, DriverSettings, OperationOptions, TimeoutOptions};
 use crate::routing::StateCell;
 use crate::routing::test_accounts::{account, properties};
-use crate::transport::outcome::Sent;
-use crate::transport::request::TransportRequest;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -142,7 +142,7 @@ impl Surroundings for World {
         &self.budget
     }
 
-    async fn send(&self, request: TransportRequest<'_>, _: &OperationSettings) -> TransportResult {
+    async fn send(&self, request: GatewayRequest<'_>, _: &OperationSettings) -> GatewayResult {
         let region = request.endpoint.region().as_str().to_owned();
         self.sent.lock().expect("unpoisoned").push((region.clone(), request.context));
         let (after, reply) = self.reply(&region);
@@ -150,29 +150,27 @@ impl Surroundings for World {
         let until = (started + after).min(request.deadline);
         self.clock.sleep_until(until).await;
         let outcome = match reply {
-            _ if started + after > request.deadline => {
-                TransportOutcome::DeadlineExceeded { sent: Sent::Sent }
-            }
+            _ if started + after > request.deadline => GatewayOutcome::DeadlineExceeded { sent: Sent::Sent },
             Reply::Answer(status, sub_status) => {
                 let mut headers = Headers::new();
                 headers.insert(names::SUB_STATUS, sub_status.to_string());
                 headers.insert(names::SESSION_TOKEN, "0:-1#5");
-                let answer = Answer::new(Status(status), headers.into(), Bytes::new());
+                let answer = TransportResponse::new(Status(status), headers.into(), Bytes::new());
                 if answer.status.is_success() {
-                    TransportOutcome::Success(answer)
+                    GatewayOutcome::Success(answer)
                 } else {
-                    TransportOutcome::ServiceError(answer)
+                    GatewayOutcome::ServiceError(answer)
                 }
             }
             Reply::Lost(sent) => {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "connection reset");
-                TransportOutcome::NoAnswer { error, sent }
+                GatewayOutcome::NoResponse { error, sent }
             }
             Reply::NoToken => {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "no token");
-                TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
+                GatewayOutcome::NoResponse { error, sent: Sent::NotSent }
             }
         };
         let record = SendRecord {
@@ -185,7 +183,7 @@ impl Surroundings for World {
             waited: Duration::ZERO,
             exchange: Exchange::begun(),
         };
-        TransportResult { outcome, last: Some(record), earlier: Vec::new() }
+        GatewayResult { outcome, last: Some(record), earlier: Vec::new() }
     }
 
     async fn locate(&self, operation: &Operation, _: Instant) -> Result<Option<Location>> {

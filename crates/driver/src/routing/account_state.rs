@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use azure_core::http::Url;
 use protocol::account::{AccountProperties, ConsistencyLevel, Location};
 
-use super::endpoint::{Endpoint, Region};
-use crate::transport::gateway::Gateway2;
+use super::endpoint::Endpoint;
+use super::gateway2::Gateway2;
+use crate::region::Region;
 
 /// How long a region that could not be reached is left alone before it is tried again.
 pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);

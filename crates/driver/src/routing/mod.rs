@@ -2,24 +2,28 @@
 //!
 //! In: a snapshot of the account ([`AccountState`]) and of its partitions ([`PartitionState`]), and what the
 //! attempt is for ([`Demand`]). Out: one [`Route`]. [`resolve`] is pure; the states are replaced, never changed,
-//! through a [`StateCell`]; asking the account again is `refresh`, giving partitions back is `failback`.
+//! through a [`StateCell`]; when the account's properties may be read again is `refresh`.
 
 mod account_state;
 mod endpoint;
-pub(crate) mod failback;
+mod gateway2;
+mod latencies;
 mod partition_map;
 mod partition_state;
 pub(crate) mod refresh;
 mod state_cell;
 
 pub use account_state::{AccountState, UNAVAILABLE_FOR, Unavailable};
-pub use endpoint::{Endpoint, EndpointKind, Region};
+pub use endpoint::{Endpoint, EndpointKind};
+pub use gateway2::Gateway2;
 pub use partition_map::{IncompleteMap, Partition, PartitionMap};
 pub(crate) use partition_state::look_every;
 pub use partition_state::{
     Breaker, BreakerState, ContainerIdentity, PartitionId, PartitionRegion, PartitionState,
 };
 pub use state_cell::StateCell;
+
+pub use crate::region::Region;
 
 #[cfg(test)]
 pub(crate) use account_state::tests as test_accounts;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use imbl::HashMap;
 use protocol::partition_range::RangeId;
 
-use super::endpoint::Region;
 use crate::operation::ContainerName;
 use crate::options::CircuitBreakerConfig;
+use crate::region::Region;
 
 /// A container by its name and by what tells it from another one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -16,16 +16,18 @@ mod write_forbidden;
 #[cfg(test)]
 mod tests;
 
+use crate::gateway::GatewayOutcome;
+use crate::transport::TransportResponse;
+use perihelion_http::exchange::Sent;
 use std::time::Duration;
 
 use protocol::status::{Status, SubStatus};
 
 use super::attempts::{Attempts, backoff};
 use super::step::{Access, Effect, Step, Verdict, Why};
-use crate::operation::{Operation, OperationKind, Precondition};
+use crate::operation::Operation;
 use crate::options::RetryPolicy;
 use crate::routing::{PartitionId, PartitionRegion, Region};
-use crate::transport::outcome::{Answer, Sent, TransportOutcome};
 
 /// The first wait after all regions were tried, or where there is only one.
 const ROUND_WAIT: Duration = Duration::from_millis(100);
@@ -56,16 +58,16 @@ pub(crate) struct Situation<'a> {
 }
 
 /// Decides what follows an attempt.
-pub(crate) fn evaluate(outcome: &TransportOutcome, situation: &Situation<'_>) -> Verdict {
+pub(crate) fn evaluate(outcome: &GatewayOutcome, situation: &Situation<'_>) -> Verdict {
     match outcome {
-        TransportOutcome::Success(_) => Verdict { step: Step::Finish, reason: "done", effects: Vec::new() },
-        TransportOutcome::ServiceError(answer) => evaluate_answer(answer, situation),
-        TransportOutcome::NoAnswer { error, sent } => unreachable::evaluate(error, *sent, situation),
-        TransportOutcome::DeadlineExceeded { sent } => past_deadline(*sent, situation),
+        GatewayOutcome::Success(_) => Verdict { step: Step::Finish, reason: "done", effects: Vec::new() },
+        GatewayOutcome::ServiceError(answer) => evaluate_answer(answer, situation),
+        GatewayOutcome::NoResponse { error, sent } => unreachable::evaluate(error, *sent, situation),
+        GatewayOutcome::DeadlineExceeded { sent } => past_deadline(*sent, situation),
     }
 }
 
-fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
+fn evaluate_answer(answer: &TransportResponse, situation: &Situation<'_>) -> Verdict {
     match (answer.status, answer.sub_status) {
         (Status::FORBIDDEN, SubStatus::WRITE_FORBIDDEN | SubStatus::DATABASE_ACCOUNT_NOT_FOUND) => {
             write_forbidden::evaluate(answer.sub_status, situation)
@@ -87,38 +89,10 @@ fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
         }
         (Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT, _) => server_error::evaluate(situation),
         (Status::RETRY_WITH, _) => retry_with::evaluate(situation),
-        (status, _) if situation.attempts.maybe_applied && may_be_own_doing(status, situation.operation) => {
+        (status, _) if situation.attempts.maybe_applied && situation.operation.may_have_caused(status) => {
             Verdict::give_up(Why::Undecided, "an earlier attempt may have caused it")
         }
         _ => Verdict::give_up(Why::Answer, "the answer is final"),
-    }
-}
-
-/// Whether an operation that was carried out would be answered like this when it is sent again.
-pub(crate) fn may_be_own_doing(status: Status, operation: &Operation) -> bool {
-    may_be_of_own_doing(status, operation.kind(), *operation.precondition() != Precondition::None)
-}
-
-/// The same, of any operation of this kind, under a condition or not.
-pub(crate) fn may_be_of_own_doing(status: Status, kind: OperationKind, conditional: bool) -> bool {
-    match kind {
-        OperationKind::Create => status == Status::CONFLICT,
-        OperationKind::Delete => {
-            status == Status::NOT_FOUND || (conditional && status == Status::PRECONDITION_FAILED)
-        }
-        OperationKind::Replace | OperationKind::Upsert => {
-            conditional && status == Status::PRECONDITION_FAILED
-        }
-        // What they do is in their bodies, so anything may come of doing it twice.
-        OperationKind::Patch | OperationKind::Batch | OperationKind::Execute => {
-            matches!(
-                status,
-                Status::CONFLICT | Status::PRECONDITION_FAILED | Status::NOT_FOUND | Status::BAD_REQUEST
-            )
-        }
-        OperationKind::Read | OperationKind::ReadFeed | OperationKind::Query | OperationKind::QueryPlan => {
-            false
-        }
     }
 }
 

@@ -15,7 +15,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The container was made again under the same name, or is gone: it is looked up anew, and the operation is
 /// sent once more if that can help.
-pub(super) fn evaluate(answer: &crate::transport::outcome::Answer, situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(answer: &crate::transport::TransportResponse, situation: &Situation<'_>) -> Verdict {
     let forget = situation.operation.target().container_name().cloned().map(Effect::ForgetContainer);
     let is_another = answer.status == Status::BAD_REQUEST;
     let attempts = situation.attempts;

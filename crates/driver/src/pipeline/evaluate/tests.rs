@@ -6,15 +6,15 @@ use protocol::partition::PartitionKey;
 use protocol::partition_range::RangeId;
 
 use super::*;
-use crate::operation::{ContainerName, Scope, Target};
+use crate::operation::{ContainerName, OperationKind, Precondition, Scope, Target};
 use crate::routing::Unavailable;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/retries.md");
 const HEADING: &str =
     "| answer | operation | first | no other region | changes | gives up after | the caller hears |";
 
-fn answer(status: u16, sub_status: u32) -> TransportOutcome {
-    TransportOutcome::ServiceError(Answer {
+fn answer(status: u16, sub_status: u32) -> GatewayOutcome {
+    GatewayOutcome::ServiceError(TransportResponse {
         status: Status(status),
         sub_status: SubStatus(sub_status),
         headers: ResponseHeaders::default(),
@@ -22,19 +22,19 @@ fn answer(status: u16, sub_status: u32) -> TransportOutcome {
     })
 }
 
-fn no_answer(sent: Sent) -> TransportOutcome {
+fn no_answer(sent: Sent) -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "reset");
-    TransportOutcome::NoAnswer { error, sent }
+    GatewayOutcome::NoResponse { error, sent }
 }
 
-fn no_token() -> TransportOutcome {
+fn no_token() -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "none");
-    TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
+    GatewayOutcome::NoResponse { error, sent: Sent::NotSent }
 }
 
-fn nonsense() -> TransportOutcome {
+fn nonsense() -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::DataConversion, "endless");
-    TransportOutcome::NoAnswer { error, sent: Sent::Sent }
+    GatewayOutcome::NoResponse { error, sent: Sent::Sent }
 }
 
 fn container() -> ContainerName {
@@ -67,14 +67,14 @@ struct World {
     metadata: bool,
 }
 
-fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
+fn judge(outcome: &GatewayOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
     judge_by(1.0, outcome, operation, attempts, world)
 }
 
 /// The same with this much luck.
 fn judge_by(
     draw: f64,
-    outcome: &TransportOutcome,
+    outcome: &GatewayOutcome,
     operation: &Operation,
     attempts: &Attempts,
     world: World,
@@ -125,7 +125,7 @@ fn effects_in_words(effects: &[Effect]) -> String {
 }
 
 /// Repeats an outcome until nothing more is tried: how often, how long the waits are at most, and what is heard.
-fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) -> (String, &'static str) {
+fn endurance(outcome: &GatewayOutcome, operation: &Operation, world: World) -> (String, &'static str) {
     let (least, waited, heard) = repeated(1.0, outcome, operation, world);
     let (most, _, _) = repeated(0.0, outcome, operation, world);
     let end = match (least, most) {
@@ -139,7 +139,7 @@ fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) ->
 
 fn repeated(
     draw: f64,
-    outcome: &TransportOutcome,
+    outcome: &GatewayOutcome,
     operation: &Operation,
     world: World,
 ) -> (u32, Duration, &'static str) {
@@ -169,7 +169,7 @@ fn repeated(
     }
 }
 
-fn row(name: &str, who: &str, outcome: &TransportOutcome, operation: &Operation, world: World) -> String {
+fn row(name: &str, who: &str, outcome: &GatewayOutcome, operation: &Operation, world: World) -> String {
     let fresh = Attempts::default();
     let first = judge(outcome, operation, &fresh, World { others: 2, ..world });
     let alone = judge(outcome, operation, &fresh, World { others: 0, ..world });
@@ -224,21 +224,21 @@ fn the_table_in_the_documentation_is_what_the_driver_does() {
         row(
             "deadline, not sent",
             "any",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::NotSent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::NotSent },
             &create,
             plain,
         ),
         row(
             "deadline, maybe sent",
             "reads",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::Sent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::Sent },
             &read,
             plain,
         ),
         row(
             "deadline, maybe sent",
             "writes",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::MaybeSent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::MaybeSent },
             &create,
             plain,
         ),
@@ -388,7 +388,7 @@ fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
 #[test]
 fn a_success_is_the_end() {
     let success =
-        TransportOutcome::Success(Answer::new(Status::OK, ResponseHeaders::default(), Bytes::new()));
+        GatewayOutcome::Success(TransportResponse::new(Status::OK, ResponseHeaders::default(), Bytes::new()));
     let verdict = judge(&success, &read(), &Attempts::default(), World::default());
     assert_eq!((verdict.step, verdict.effects), (Step::Finish, Vec::new()));
 }

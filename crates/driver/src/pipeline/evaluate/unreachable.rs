@@ -5,12 +5,12 @@
 //! doing it twice is the same as doing it once; for any other write the caller is told that nobody knows.
 
 use azure_core::error::ErrorKind;
+use perihelion_http::exchange::Sent;
 
 use super::super::attempts::Attempts;
 use super::super::step::{Effect, Verdict, Why};
 use super::Situation;
 use crate::routing::Unavailable;
-use crate::transport::outcome::Sent;
 
 pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situation<'_>) -> Verdict {
     match (error.kind(), sent) {

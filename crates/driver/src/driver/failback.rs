@@ -1,19 +1,17 @@
 //! Background: regions and partitions that were left are looked at again, and get their traffic back.
 
+use crate::diagnostics::ExecutionContext;
+use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
+use crate::transport::HeaderList;
 use std::sync::Arc;
 use std::time::Instant;
 
 use protocol::headers as names;
 use protocol::status::Status;
 
-use super::account_state::UNAVAILABLE_FOR;
-use super::partition_state::PartitionRegion;
-use crate::driver::Inner;
+use super::Inner;
 use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
-use crate::transport::AttemptLimits;
-use crate::transport::header_list::HeaderList;
-use crate::transport::outcome::TransportOutcome;
-use crate::transport::request::{ExecutionContext, TransportRequest};
+use crate::routing::{PartitionRegion, UNAVAILABLE_FOR};
 
 /// Probes under way at once.
 const PROBES_MAX: usize = 8;
@@ -56,25 +54,21 @@ async fn probe(driver: &Inner, key: &PartitionRegion) {
     let mut headers = HeaderList::new();
     headers.set(names::PARTITION_KEY_RANGE_ID, &key.partition.range.to_string());
     headers.set_fixed(names::MAX_ITEM_COUNT, "1");
-    let request = TransportRequest {
+    let request = GatewayRequest {
         operation: &operation,
         endpoint,
         headers,
         context: ExecutionContext::Probe,
         deadline: driver.clock.now() + limits.request_timeout,
     };
-    match driver.transport.execute(request, &limits).await.outcome {
-        TransportOutcome::Success(_) => {
-            driver.partitions.update(|partitions| partitions.probe_succeeded(key))
-        }
+    match driver.gateway.execute(request, &limits).await.outcome {
+        GatewayOutcome::Success(_) => driver.partitions.update(|partitions| partitions.probe_succeeded(key)),
         // The partition is no more: there is nothing to come back to.
-        TransportOutcome::ServiceError(answer)
-            if matches!(answer.status, Status::GONE | Status::NOT_FOUND) =>
-        {
+        GatewayOutcome::ServiceError(answer) if matches!(answer.status, Status::GONE | Status::NOT_FOUND) => {
             driver.partitions.update(|partitions| partitions.record_success(key));
         }
-        TransportOutcome::ServiceError(_)
-        | TransportOutcome::NoAnswer { .. }
-        | TransportOutcome::DeadlineExceeded { .. } => {}
+        GatewayOutcome::ServiceError(_)
+        | GatewayOutcome::NoResponse { .. }
+        | GatewayOutcome::DeadlineExceeded { .. } => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The product's HTTP client as a carrier: nothing is translated on the way.
+//! The product's HTTP client as a [`Transport`]: it enforces deadlines itself and reports what happened.
 
 use azure_core::error::ErrorKind;
 use azure_core::http::Url;
@@ -7,35 +7,34 @@ use futures::future::BoxFuture;
 use perihelion_http::{Client, Pieces};
 use protocol::status::Status;
 
-use super::carrier::{Carrier, whole};
-use super::outcome::Answer;
-use super::request::Outgoing;
-use crate::sharding::ConnectAhead;
+use super::body::read_body;
+use super::{Transport, TransportRequest, TransportResponse};
 
-impl Carrier for Client {
-    fn carry<'a>(&'a self, request: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
+impl Transport for Client {
+    fn send<'a>(
+        &'a self,
+        request: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
         async move {
-            let pieces = Pieces {
+            let parts = Pieces {
                 origin: request.endpoint,
                 path: request.path,
                 method: request.method,
                 headers: request.headers.iter().map(|(name, value)| -> (&str, &str) { (name, value) }),
                 body: request.body,
             };
-            let (parts, body) = self.send_pieces(&pieces).await?.into_parts();
-            let body = whole(body).await?;
-            Ok(Answer::new(Status(parts.status.as_u16()), parts.headers.into(), body))
+            let (parts, body) = self.send_pieces(&parts).await?.into_parts();
+            let body = read_body(body).await?;
+            Ok(TransportResponse::new(Status(parts.status.as_u16()), parts.headers.into(), body))
         }
         .boxed()
     }
 
-    /// Down to the socket: every wait of the client ends with its call.
-    fn keeps_deadlines(&self) -> bool {
+    /// The deadline reaches down to the socket: every wait of the client ends with its call.
+    fn enforces_deadlines(&self) -> bool {
         true
     }
-}
 
-impl ConnectAhead for Client {
     fn connect<'a>(&'a self, endpoint: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
         async move {
             let uri = endpoint.as_str().parse();

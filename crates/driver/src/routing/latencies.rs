@@ -1,0 +1,155 @@
+//! How fast an endpoint has answered recently, by kind of operation.
+//!
+//! Latencies are counted in buckets a quarter of a power of two wide, over the last one or two windows of
+//! time. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and
+//! every read records here.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::operation::OperationKind;
+
+/// How long latencies count as recent: one to two of these.
+const WINDOW: Duration = Duration::from_secs(15);
+/// Fewer samples than these say nothing about the 99th percentile.
+const SAMPLES_MIN: u32 = 50;
+/// Quarters of powers of two of a microsecond, up to half a minute.
+const BUCKETS: usize = 100;
+
+/// Recent latencies of one endpoint, by kind of operation.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies {
+    start: OnceLock<Instant>,
+    kinds: [OnceLock<Box<Windows>>; OperationKind::ALL.len()],
+}
+
+#[derive(Debug)]
+struct Windows {
+    /// Which window is the current one, counted from the start.
+    number: AtomicU32,
+    current: [AtomicU32; BUCKETS],
+    previous: [AtomicU32; BUCKETS],
+}
+
+impl Latencies {
+    /// Counts one.
+    pub(crate) fn record(&self, kind: OperationKind, took: Duration, now: Instant) {
+        let windows = self.kinds[kind as usize].get_or_init(Box::default);
+        windows.turn(self.window(now));
+        windows.current[bucket(took)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The recent 99th percentile; none before enough is known.
+    pub(crate) fn p99(&self, kind: OperationKind, now: Instant) -> Option<Duration> {
+        let windows = self.kinds[kind as usize].get()?;
+        windows.turn(self.window(now));
+        let count = |index: usize| {
+            windows.current[index].load(Ordering::Relaxed) + windows.previous[index].load(Ordering::Relaxed)
+        };
+        let total: u32 = (0..BUCKETS).map(count).sum();
+        if total < SAMPLES_MIN {
+            return None;
+        }
+        let mut above = total / 100;
+        for index in (0..BUCKETS).rev() {
+            let count = count(index);
+            if count > above {
+                return Some(upper_bound(index));
+            }
+            above -= count;
+        }
+        None
+    }
+
+    fn window(&self, now: Instant) -> u32 {
+        let start = *self.start.get_or_init(|| now);
+        let windows = now.saturating_duration_since(start).as_millis() / WINDOW.as_millis();
+        u32::try_from(windows).unwrap_or(u32::MAX)
+    }
+}
+
+impl Default for Windows {
+    fn default() -> Windows {
+        Windows {
+            number: AtomicU32::new(0),
+            current: [const { AtomicU32::new(0) }; BUCKETS],
+            previous: [const { AtomicU32::new(0) }; BUCKETS],
+        }
+    }
+}
+
+impl Windows {
+    /// Moves on to a window, if it is a later one: one thread does it.
+    fn turn(&self, window: u32) {
+        let current = self.number.load(Ordering::Relaxed);
+        if window <= current
+            || self.number.compare_exchange(current, window, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        let adjacent = window == current + 1;
+        for (current, previous) in self.current.iter().zip(&self.previous) {
+            let count = current.swap(0, Ordering::Relaxed);
+            previous.store(if adjacent { count } else { 0 }, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The bucket of a latency: its power of two and the quarter within it.
+fn bucket(took: Duration) -> usize {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(4);
+    let power = micros.ilog2();
+    let quarter = (micros >> (power - 2)) & 3;
+    ((power as usize) * 4 + quarter as usize).min(BUCKETS - 1)
+}
+
+/// The latency that is above everything in a bucket.
+fn upper_bound(bucket: usize) -> Duration {
+    let (power, quarter) = (bucket / 4, (bucket % 4) as u64);
+    Duration::from_micros((5 + quarter) << power.saturating_sub(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_99th_percentile_is_above_99_of_100_and_not_far() {
+        let now = Clock::machine().now();
+        let latencies = Latencies::default();
+        for millisecond in 1..=200 {
+            latencies.record(OperationKind::Read, millisecond * MS, now);
+        }
+        let p99 = latencies.p99(OperationKind::Read, now).expect("enough samples");
+        assert!(p99 >= 198 * MS && p99 <= 250 * MS, "{p99:?}");
+        assert_eq!(latencies.p99(OperationKind::Create, now), None, "kinds are counted apart");
+    }
+
+    #[test]
+    fn a_few_samples_say_nothing_and_old_ones_are_forgotten() {
+        let now = Clock::machine().now();
+        let latencies = Latencies::default();
+        for _ in 0..SAMPLES_MIN - 1 {
+            latencies.record(OperationKind::Read, 10 * MS, now);
+        }
+        assert_eq!(latencies.p99(OperationKind::Read, now), None);
+        latencies.record(OperationKind::Read, 10 * MS, now);
+        for (later, known) in [(Duration::ZERO, true), (WINDOW, true), (2 * WINDOW, false)] {
+            assert_eq!(latencies.p99(OperationKind::Read, now + later).is_some(), known, "{later:?}");
+        }
+    }
+
+    #[test]
+    fn every_latency_is_below_the_bound_of_its_bucket() {
+        for micros in (0..10_000).chain((10_000..40_000_000).step_by(9973)) {
+            let took = Duration::from_micros(micros);
+            let bucket = bucket(took);
+            assert!(bucket == BUCKETS - 1 || took < upper_bound(bucket), "{took:?} in {bucket}");
+            assert!(bucket < 12 || upper_bound(bucket) <= took.mul_f64(1.26), "{took:?} in {bucket}");
+        }
+    }
+}
