@@ -1,4 +1,4 @@
-//! Background: regions and partitions that were left are looked at again, and get their traffic back.
+//! Failback: regions and partitions that were unavailable are probed in the background, and get their traffic back.
 
 use crate::diagnostics::ExecutionContext;
 use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
@@ -13,30 +13,30 @@ use super::Inner;
 use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
 use crate::routing::{PartitionRegion, UNAVAILABLE_FOR};
 
-/// Probes under way at once.
+/// Probes that run at the same time.
 const PROBES_MAX: usize = 8;
 
-/// One look: forgets what is old, and probes partitions that have been left for a while.
-pub(crate) async fn look(driver: Arc<Inner>) {
+/// One round: removes marks that have expired, and probes regions and partitions that were unavailable for a while.
+pub(super) async fn probe_all(driver: Arc<Inner>) {
     let now = driver.clock.now();
     if driver.account.peek(|account| account.has_expired(now, UNAVAILABLE_FOR)) {
         driver.account.update(|account| account.expire(now, UNAVAILABLE_FOR));
     }
     probe_regions(&driver, now).await;
-    if driver.partitions.peek(|partitions| partitions.next_due().is_none_or(|due| due > now)) {
+    if driver.partitions.peek(|partitions| partitions.next_probe().is_none_or(|at| at > now)) {
         return;
     }
-    let due = driver.partitions.update_with(|partitions| partitions.sweep(now).take_probes(now));
-    for batch in due.chunks(PROBES_MAX) {
-        futures::future::join_all(batch.iter().map(|key| probe(&driver, key))).await;
+    let probes = driver.partitions.update_with(|partitions| partitions.sweep(now).take_probes(now));
+    for batch in probes.chunks(PROBES_MAX) {
+        futures::future::join_all(batch.iter().map(|key| probe_partition(&driver, key))).await;
     }
 }
 
-/// Asks regions that could not be reached for the account: one that answers gets its traffic back.
+/// Reads the account's properties in regions that could not be reached: one that responds gets its traffic back.
 async fn probe_regions(driver: &Inner, now: Instant) {
     let delay = driver.settings.circuit_breaker.unavailability_probe_delay;
-    let left = driver.account.peek(|account| account.left_for(now, delay));
-    let probes = left.iter().map(async |endpoint| {
+    let unreachable = driver.account.peek(|account| account.unreachable_for(now, delay));
+    let probes = unreachable.iter().map(async |endpoint| {
         if driver.fetch_account_from(endpoint).await.is_ok() {
             driver.account.update(|account| account.mark_available(endpoint.region()));
         }
@@ -44,8 +44,8 @@ async fn probe_regions(driver: &Inner, now: Instant) {
     futures::future::join_all(probes).await;
 }
 
-/// Reads a little of a partition in the region it was left in.
-async fn probe(driver: &Inner, key: &PartitionRegion) {
+/// Reads one item of a partition in the region where it failed.
+async fn probe_partition(driver: &Inner, key: &PartitionRegion) {
     let account = driver.account.snapshot();
     let Some(endpoint) = account.all().find(|endpoint| endpoint.region() == &key.region) else { return };
     let operation = Operation::new(OperationKind::ReadFeed, Target::items(&key.partition.container.name))
@@ -63,8 +63,10 @@ async fn probe(driver: &Inner, key: &PartitionRegion) {
     };
     match driver.gateway.execute(request, &limits).await.outcome {
         GatewayOutcome::Success(_) => driver.partitions.update(|partitions| partitions.probe_succeeded(key)),
-        // The partition is no more: there is nothing to come back to.
-        GatewayOutcome::ServiceError(answer) if matches!(answer.status, Status::GONE | Status::NOT_FOUND) => {
+        // The partition no longer exists, so neither does anything to fail back to.
+        GatewayOutcome::ServiceError(response)
+            if matches!(response.status, Status::GONE | Status::NOT_FOUND) =>
+        {
             driver.partitions.update(|partitions| partitions.record_success(key));
         }
         GatewayOutcome::ServiceError(_)

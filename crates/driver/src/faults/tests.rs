@@ -184,7 +184,11 @@ async fn a_shard_whose_requests_hang_is_replaced_and_the_requests_drain() {
     sweep(&fixture).await;
     assert_eq!(shard_ids(&fixture), [1], "nothing has come back for eleven seconds");
     assert!(succeeded(&fixture.execute(&create(), SECOND).await));
-    assert_eq!(fixture.gateway.connections().client_count(), 2, "the old client lives while a request needs it");
+    assert_eq!(
+        fixture.gateway.connections().client_count(),
+        2,
+        "the old client lives while a request needs it"
+    );
     drop(hanging);
     assert_eq!(fixture.gateway.connections().client_count(), 1);
 }

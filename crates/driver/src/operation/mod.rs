@@ -24,7 +24,7 @@ pub use self::target::{ContainerName, Target};
 pub enum Scope {
     /// No part: metadata, or whatever the gateway makes of it.
     #[default]
-    Whole,
+    Container,
     /// One logical partition.
     Key(PartitionKey),
     /// A stretch of the ring. The driver finds the physical partition that covers it; a stretch that more
@@ -67,7 +67,7 @@ impl Operation {
         Operation {
             kind,
             target,
-            scope: Scope::Whole,
+            scope: Scope::Container,
             key_header: None,
             body: Bytes::new(),
             precondition: Precondition::None,
@@ -118,7 +118,7 @@ impl Operation {
     pub fn with_scope(mut self, scope: Scope) -> Operation {
         self.key_header = match &scope {
             Scope::Key(key) => Some(key.to_header()),
-            Scope::Whole | Scope::Range(_) | Scope::Partition(_) => None,
+            Scope::Container | Scope::Range(_) | Scope::Partition(_) => None,
         };
         self.scope = scope;
         self

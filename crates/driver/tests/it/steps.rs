@@ -22,7 +22,7 @@ const STEPS: &[Promise] = &[
         "1.1",
         "state components are replaced, never changed",
         &[
-            "driver/src/pipeline/attempts.rs: a_region_is_left_once_and_a_round_forgets",
+            "driver/src/pipeline/retry_state.rs: a_region_is_tried_once_until_all_regions_were_tried",
             "driver/src/routing/state_cell.rs: no_update_is_lost_between_writers",
             "driver/src/routing/state_cell.rs: a_snapshot_stays_as_it_was",
         ],
@@ -144,7 +144,7 @@ const STEPS: &[Promise] = &[
         "4.1",
         "two attempts race, and say which they are",
         &[
-            "driver/src/hedging/mod.rs: the_second_begins_at_the_threshold_and_the_loser_is_dropped",
+            "driver/src/hedging/tests.rs: the_second_attempt_starts_at_the_threshold_and_the_loser_is_dropped",
             "driver/src/pipeline/tests.rs: a_slow_read_is_raced_and_both_attempts_are_shown",
         ],
     ),
@@ -152,7 +152,7 @@ const STEPS: &[Promise] = &[
         "4.2",
         "the threshold follows the recent 99th percentile, between 50 ms and 4 s",
         &[
-            "driver/src/hedging/threshold.rs: the_threshold_stays_between_its_gates",
+            "driver/src/hedging/tests.rs: the_threshold_stays_within_its_bounds",
             "driver/src/routing/latencies.rs: a_few_samples_say_nothing_and_old_ones_are_forgotten",
             "driver/src/pipeline/tests.rs: the_threshold_follows_what_was_measured_and_not_what_was_abandoned",
         ],
@@ -162,7 +162,7 @@ const STEPS: &[Promise] = &[
         "hedging is an option of every layer",
         &[
             "driver/src/options/hedging.rs: thresholds_stay_within_the_gates",
-            "driver/src/hedging/eligibility.rs: the_caller_and_the_account_may_forbid_it",
+            "driver/src/hedging/tests.rs: the_caller_and_the_account_may_forbid_hedging",
             "driver/tests/it/step_04_hedging.rs: racing_is_off_for_an_operation_that_says_so",
         ],
     ),
