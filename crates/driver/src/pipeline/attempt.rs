@@ -61,9 +61,11 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
         let first = self.context.send(builder.request(&route.endpoint, context), self.settings);
         let hedging = &self.settings.hedging;
         // Only the first attempt is hedged: later ones already avoid the regions that failed.
-        let second = (previous.is_none() && is_eligible(operation, hedging, view.account))
-            .then(|| routing::resolve_second(&route, &wanted, view.account, view.partitions))
-            .flatten();
+        let second = match previous {
+            None => routing::resolve_second(&route, &wanted, view.account, view.partitions)
+                .filter(|_| is_eligible(operation, hedging, view.account)),
+            Some(_) => None,
+        };
         let Some(second) = second else {
             let result = first.await;
             self.record_latency(&route, started, &result);

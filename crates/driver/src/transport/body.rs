@@ -1,11 +1,11 @@
-//! Reads the body of a response.
+//! Reads the body of a response whose length is not known beforehand.
 
 use azure_core::error::ErrorKind;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
 
 /// The longest response body that is read. The service keeps its pages below 4 MB.
-const BODY_BYTES_MAX: usize = 128 * 1024 * 1024;
+pub(super) const BODY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Reads a body to its end. A body that is longer than any the service sends is an error, because repeating the
 /// request would bring it again. A body that came as one chunk is not copied.

@@ -4,10 +4,11 @@ use azure_core::error::ErrorKind;
 use azure_core::http::Url;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http_body::Body;
 use perihelion_http::{Client, Pieces};
 use protocol::status::Status;
 
-use super::body::read_body;
+use super::body::{BODY_BYTES_MAX, read_body};
 use super::{Transport, TransportRequest, TransportResponse};
 
 impl Transport for Client {
@@ -24,7 +25,10 @@ impl Transport for Client {
                 body: request.body,
             };
             let (parts, body) = self.send_pieces(&parts).await?.into_parts();
-            let body = read_body(body).await?;
+            let body = match body.size_hint().upper() {
+                Some(length) if length <= BODY_BYTES_MAX as u64 => body.bytes(BODY_BYTES_MAX).await?,
+                Some(_) | None => read_body(body).await?,
+            };
             Ok(TransportResponse::new(Status(parts.status.as_u16()), parts.headers.into(), body))
         }
         .boxed()
