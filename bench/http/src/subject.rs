@@ -137,8 +137,8 @@ fn perihelion(wire: Wire, root: &CertificateDer<'static>) -> Result<perihelion_h
         .trust_only([root.clone()])
         .pool(pool.map_err(|error| error.to_string())?);
     let protocol = match wire {
-        Wire::Http1 | Wire::Plain => perihelion_http::exchange::Protocol::Http1,
-        Wire::Http2 => perihelion_http::exchange::Protocol::Http2,
+        Wire::Http1 | Wire::Plain => perihelion_http::trace::Protocol::Http1,
+        Wire::Http2 => perihelion_http::trace::Protocol::Http2,
     };
     builder.protocol(protocol).build().map_err(|error| error.to_string())
 }

@@ -1,10 +1,11 @@
 //! A client's options, chosen once.
 
+use driver::transport::HttpClientConfig;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::options::{DriverOptions, EnvironmentOptions, OperationOptions, RegionOptions, TimeoutOptions};
-use driver::sharding::{HttpClientConfig, ShardingConfig};
+use driver::sharding::ShardingConfig;
 use driver::{Account, CosmosRuntime, Error, ErrorKind};
 use perihelion_http::pool::PoolConfig;
 use perihelion_http::{BuildError, ClientBuilder};

@@ -1,8 +1,8 @@
 //! Gives the driver its HTTP clients: this crate's connections below the driver's rules.
 
+use driver::transport::{HttpClientConfig, Transport, TransportFactory};
 use std::sync::Arc;
 
-use driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_http::{BuildError, Client, ClientBuilder};
 
 /// Makes clients that share one TLS configuration and have connections of their own.
@@ -16,9 +16,8 @@ impl Clients {
     }
 }
 
-impl HttpClientFactory for Clients {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
-        let client = Arc::new(self.0.with_separate_pool());
-        NewClient::carrying(Arc::clone(&client) as _).with_connect(client)
+impl TransportFactory for Clients {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
+        Arc::new(self.0.with_separate_pool())
     }
 }

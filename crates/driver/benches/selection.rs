@@ -5,6 +5,8 @@
 //! pass over their counters.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench reads the clock and prints")]
 
+use perihelion_driver::sharding::ShardedTransport;
+use perihelion_driver::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,9 +14,7 @@ use std::time::{Duration, Instant};
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 use perihelion_driver::clock::Clock;
 use perihelion_driver::sharding::select::{Candidate, Limits, select};
-use perihelion_driver::sharding::{
-    HttpClientConfig, HttpClientFactory, InFlight, NewClient, ShardedTransport, ShardingConfig, SharedClients,
-};
+use perihelion_driver::sharding::{InFlight, ShardingConfig};
 
 /// A client that is never asked.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ struct Silent;
 #[derive(Debug)]
 struct Silents;
 
-impl HttpClientFactory for Silents {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
-        NewClient::new(Arc::new(Silent))
+impl TransportFactory for Silents {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
+        Arc::new(AzureCoreAdapter::new(Arc::new(Silent)))
     }
 }
 
@@ -76,13 +76,14 @@ fn counted(shards: u32, busy: bool, time: Duration) -> f64 {
     config.min_clients_per_endpoint = shards;
     config.max_clients_per_endpoint = shards.max(32);
     config.scale_up_threshold_ratio = 1.0;
-    let clients = SharedClients::new(Arc::new(Silents), HttpClientConfig::default());
-    let transport = ShardedTransport::new(config, clients, Clock::machine()).expect("valid");
-    let endpoint = transport.endpoint(Url::parse("https://one.example/").expect("a URL"));
+    let client = HttpClientConfig::default();
+    let transport =
+        ShardedTransport::new(Arc::new(Silents), client, config, Clock::machine()).expect("valid");
+    let endpoint = transport.new_shards(Url::parse("https://one.example/").expect("a URL"));
     let now = transport.now();
     let held: Vec<InFlight> =
         if busy { (0..shards * 15).map(|_| endpoint.acquire(None, now)).collect() } else { Vec::new() };
-    let nanoseconds = per_call(time, || black_box(endpoint.acquire(None, now)).answered(now));
+    let nanoseconds = per_call(time, || black_box(endpoint.acquire(None, now)).succeeded(now));
     drop(held);
     nanoseconds
 }

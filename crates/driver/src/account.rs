@@ -1,5 +1,6 @@
 //! Which account, and who asks: an endpoint and a credential.
 
+use crate::gateway::Credential;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use azure_core::http::Url;
 use protocol::authorization::AccountKey;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::transport::authorization::Credential;
 
 /// An account to connect to.
 #[derive(Clone)]

@@ -1,16 +1,18 @@
-//! `CosmosDriver`: wires the parts, holds no rules.
+//! `CosmosDriver`: the public face of the driver, and the pipeline's context. It wires the parts and holds no rules.
 //!
-//! Everything between an operation and its answer is elsewhere: the loop in `pipeline`, where to send in
-//! `routing`, what is known of containers in `cache`, one attempt in `transport`. Here they meet.
+//! The loop over attempts is in `pipeline`, the choice of a region in `routing`, the caches of containers and
+//! partition ranges in `cache`, one attempt in `gateway`. What the caches lack is read in `metadata_lookup`, the
+//! account's regions in `account_discovery`, and `failback` probes what was unavailable.
 
-mod asking;
-mod meeting;
-mod surroundings;
+mod account_discovery;
+mod failback;
+mod metadata_lookup;
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, Once, Weak};
+use std::time::Instant;
+
+use protocol::status::{Status, SubStatus};
 
 use crate::account::Account;
 use crate::background::Background;
@@ -19,38 +21,41 @@ use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hedging::budget::Budget;
-use crate::operation::{ContainerName, Operation, Response, Scope};
-use crate::options::{DriverSettings, OperationOptions};
-use crate::pipeline;
-use crate::routing::refresh::{REFRESH_EVERY, RefreshHistory};
-use crate::routing::{AccountState, Endpoint, PartitionState, StateCell, failback, look_every};
-use crate::transport::Transport;
+use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult};
+use crate::hedging::HedgingBudget;
+use crate::operation::{ContainerName, Operation, Plane, Scope};
+use crate::options::{DriverSettings, OperationOptions, OperationSettings};
+use crate::pipeline::{self, Location, PipelineContext};
+use crate::response::Response;
+use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
+use crate::routing::{
+    AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
+};
 
-/// The way to one account. Cheap to clone; background tasks and caches end with the last clone.
+/// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
 /// Made by [`CosmosRuntime::driver`](crate::CosmosRuntime::driver).
 #[derive(Clone)]
 pub struct CosmosDriver(Arc<Inner>);
 
-/// What the clones of a driver share.
+/// The state that the clones of a driver share.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    /// Itself, for work that outlives the call that began it.
+struct Inner {
+    /// A reference to itself, for work that outlives the call that started it.
     this: Weak<Inner>,
-    pub(crate) settings: DriverSettings,
-    pub(crate) transport: Transport,
-    pub(crate) account: StateCell<AccountState>,
-    /// Endpoints beside the account's own to meet it at.
+    settings: DriverSettings,
+    gateway: GatewayClient,
+    account: StateCell<AccountState>,
+    /// Endpoints besides the account's own at which its properties can be read.
     backup_endpoints: Vec<Endpoint>,
-    pub(crate) partitions: StateCell<PartitionState>,
+    partitions: StateCell<PartitionState>,
     properties: AccountCache,
     refreshes: Mutex<RefreshHistory>,
     containers: ContainerCache,
-    hedges: Budget,
+    hedging_budget: HedgingBudget,
     metrics: Metrics,
-    pub(crate) clock: Clock,
-    begun: Once,
+    clock: Clock,
+    background_started: Once,
     background: Background,
 }
 
@@ -58,7 +63,7 @@ impl CosmosDriver {
     pub(crate) fn new(
         account: &Account,
         settings: DriverSettings,
-        transport: Transport,
+        gateway: GatewayClient,
         clock: Clock,
     ) -> CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
@@ -67,28 +72,29 @@ impl CosmosDriver {
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
-            transport,
+            gateway,
             account: StateCell::new(account),
             backup_endpoints,
             partitions: StateCell::new(partitions),
             properties: AccountCache::new(),
             refreshes: Mutex::default(),
             containers: ContainerCache::new(),
-            hedges: Budget::default(),
+            hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
             clock,
-            begun: Once::new(),
+            background_started: Once::new(),
             background: Background::new(),
         }))
     }
 
-    /// Carries out one operation: in the best region, in another one if that fails, beside it if that is slow.
+    /// Carries out one operation: in the best region, in another region if that fails, and with a hedged attempt
+    /// if that is slow.
     ///
-    /// Gives one answer (2xx, or 304 of a feed with nothing new) or one error, whose kind says what the caller
-    /// can do next, before the deadline of the options. Dropping the future ends the operation: requests in
-    /// flight are cancelled and nothing is left behind. Both results carry what was tried.
+    /// Returns one response (2xx, or 304 of a feed with nothing new) or one error, whose kind says what the
+    /// caller can do next, before the deadline of the options. Dropping the future cancels the operation:
+    /// requests in flight are cancelled and nothing is left behind. Both results carry diagnostics.
     ///
-    /// `options` fill what the driver was made with; [`OperationOptions::new`] says nothing and costs nothing.
+    /// `options` override those of the driver; [`OperationOptions::new`] overrides nothing and costs nothing.
     pub async fn execute_operation(
         &self,
         operation: &Operation,
@@ -97,115 +103,107 @@ impl CosmosDriver {
         let inner = &*self.0;
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
-        inner.begin();
+        inner.start_background();
         if !inner.account.peek(AccountState::is_known) {
-            inner.meet_account(started + settings.timeouts.end_to_end).await?;
+            inner.discover_account(started + settings.timeouts.end_to_end).await?;
         }
         let result = pipeline::execute(inner, operation, &settings, started).await;
-        inner.count(operation, &result);
+        inner.record_metrics(operation, &result);
         result
     }
 
-    /// What is known of a container: its `_rid` and its partition key. Asked for if it is not known.
+    /// The `_rid` and partition key of a container. Read from the service if they are not cached.
     pub async fn container(&self, name: &ContainerName) -> Result<Arc<Container>> {
-        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
+        let deadline = self.0.default_deadline();
         self.ready().await?;
         self.0.container(name, deadline).await
     }
 
-    /// The container its name leads to now, when what is known of it does not fit. Many who ask at once ask once.
-    pub async fn container_after(&self, known: &Arc<Container>) -> Result<Arc<Container>> {
-        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
-        self.0.refreshed_container(known, deadline).await
+    /// The container that the name of `known` leads to now, for a caller that found `known` out of date. Concurrent
+    /// calls share one request.
+    pub async fn refresh_container(&self, known: &Arc<Container>) -> Result<Arc<Container>> {
+        self.0.refreshed_container(known, self.0.default_deadline()).await
     }
 
-    /// The physical partitions of a container, in the order of the ring. Asked for if they are not known.
+    /// The physical partitions of a container, in EPK order. Read from the service if they are not cached.
     pub async fn partitions(&self, container: &Arc<Container>) -> Result<Arc<PartitionRanges>> {
-        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
-        self.0.ranges(container, deadline).await
+        self.0.ranges(container, self.0.default_deadline()).await
     }
 
-    /// The same, newer than `known`, which an answer spoke against (410/1002). Many who ask at once ask once.
-    pub async fn partitions_after(
+    /// The physical partitions of a container, newer than `known`, which a response contradicted (410/1002).
+    /// Concurrent calls share one request.
+    pub async fn refresh_partitions(
         &self,
         container: &Arc<Container>,
         known: &Arc<PartitionRanges>,
     ) -> Result<Arc<PartitionRanges>> {
-        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
-        self.0.refreshed_ranges(container, known, deadline).await
+        self.0.refreshed_ranges(container, known, self.0.default_deadline()).await
     }
 
-    /// Learns the account and these containers, so that the first operations on them need not.
+    /// Reads the properties of the account and of these containers, so that the first operations on them need
+    /// not.
     pub async fn warm_up(&self, containers: &[ContainerName]) -> Result<()> {
         self.ready().await?;
-        let learn = async |name: &ContainerName| {
+        let load = async |name: &ContainerName| {
             let container = self.container(name).await?;
             self.partitions(&container).await
         };
-        futures::future::try_join_all(containers.iter().map(learn)).await.map(|_| ())
+        futures::future::try_join_all(containers.iter().map(load)).await.map(|_| ())
     }
 
-    /// Where the account is, as far as it is known.
+    /// The regions of the account, as far as they are known.
     pub fn account(&self) -> Arc<AccountState> {
         self.0.account.snapshot()
     }
 
-    /// Which partitions are in trouble where.
+    /// The circuit breakers of partitions that failed somewhere.
     pub fn partition_state(&self) -> Arc<PartitionState> {
         self.0.partitions.snapshot()
     }
 
-    /// What all operations add up to.
+    /// The metrics of all operations.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
 
-    /// What all operations add up to until now, and how the breakers stand.
+    /// A snapshot of the metrics of all operations, with the state of the circuit breakers.
     pub fn metrics_snapshot(&self) -> MetricsSnapshot {
         self.0.metrics.snapshot(&self.0.partitions.snapshot())
     }
 
-    /// How many second attempts run beside slow ones right now.
+    /// How many hedged attempts run right now.
     pub fn open_hedges(&self) -> u32 {
-        self.0.hedges.open()
+        self.0.hedging_budget.open()
     }
 
-    /// How many requests to this account are under way over HTTP/2, those of other drivers included.
+    /// How many HTTP/2 requests to this account are in flight, those of other drivers included.
     pub fn in_flight(&self) -> u32 {
         let account = self.0.account.snapshot();
-        self.0.transport.adaptive().in_flight(account.all().chain(&self.0.backup_endpoints))
+        self.0.gateway.connections().in_flight(account.all().chain(&self.0.backup_endpoints))
     }
 
-    /// Asks the account where it is now, unless that was done a moment ago.
+    /// Reads the account's properties again, unless that was done a moment ago.
     pub async fn refresh_account(&self) {
-        use crate::pipeline::Surroundings;
-        let deadline = self.0.clock.now() + self.0.settings.operation.timeouts.end_to_end;
-        self.0.refresh_account(deadline).await;
+        self.0.refresh_account(self.0.default_deadline()).await;
     }
 
-    /// Where time comes from.
+    /// The source of time.
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// A value in `0.0..1.0`.
-    pub(crate) fn draw(&self) -> f64 {
-        self.0.random()
-    }
-
-    /// Waits until the account has been asked once.
+    /// Waits until the account's properties were read once.
     async fn ready(&self) -> Result<()> {
         let inner = &*self.0;
-        inner.begin();
+        inner.start_background();
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
-        let deadline = inner.clock.now() + inner.settings.operation.timeouts.end_to_end;
-        inner.meet_account(deadline).await
+        inner.discover_account(inner.default_deadline()).await
     }
 }
 
-/// Where it leads; what it keeps is asked for by name.
+/// Shows the endpoint and the regions; caches and metrics have methods of their own.
 impl fmt::Debug for CosmosDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let account = self.account();
@@ -220,34 +218,24 @@ impl fmt::Debug for CosmosDriver {
 }
 
 impl Inner {
-    /// Starts what runs in the background, with the first call, because that is within a runtime.
-    fn begin(&self) {
-        self.begun.call_once(|| {
+    /// Starts the background tasks with the first call, because that one runs within a runtime.
+    fn start_background(&self) {
+        self.background_started.call_once(|| {
             let (clock, this) = (&self.clock, &self.this);
-            self.background.repeat(clock, REFRESH_EVERY, this.clone(), |inner| async move {
-                inner.ask_account().await;
+            self.background.repeat(clock, REFRESH_INTERVAL, this.clone(), |inner| async move {
+                inner.reload_account().await;
             });
-            let period = look_every(&self.settings.circuit_breaker);
-            self.background.repeat(clock, period, this.clone(), failback::look);
+            let period = failback_interval(&self.settings.circuit_breaker);
+            self.background.repeat(clock, period, this.clone(), failback::probe_all);
         });
     }
 
-    /// What `work` gives, or that the time is up.
-    async fn within<T>(
-        &self,
-        deadline: std::time::Instant,
-        work: impl Future<Output = Result<T>> + Send,
-    ) -> Result<T> {
-        match self.clock.within(Some(deadline), work).await {
-            Some(result) => result,
-            None => Err(Error::new(
-                ErrorKind::DeadlineExceeded,
-                "the deadline passed while the container was looked up",
-            )),
-        }
+    /// The deadline of calls without options of their own, which start now.
+    fn default_deadline(&self) -> Instant {
+        self.clock.now() + self.settings.operation.timeouts.end_to_end
     }
 
-    fn count(&self, operation: &Operation, result: &Result<Response>) {
+    fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {
         let diagnostics: Option<&Diagnostics> = match result {
             Ok(response) => Some(response.diagnostics()),
             Err(error) => error.diagnostics(),
@@ -268,10 +256,91 @@ impl Inner {
         }
     }
 
-    /// A value in `0.0..1.0`. Drawn only when something went wrong, so it need not be fast.
-    fn random(&self) -> f64 {
-        // The standard library's hasher is seeded anew each time, by the operating system.
-        let bits = RandomState::new().build_hasher().finish();
-        (bits >> 11) as f64 / (1u64 << 53) as f64
+    /// The container of this name: from the cache, or read from the service.
+    async fn container(&self, name: &ContainerName, deadline: Instant) -> Result<Arc<Container>> {
+        match self.containers.peek(name) {
+            Some(container) => Ok(container),
+            None => self.look_up_container(name, deadline).await,
+        }
     }
+
+    /// The partition ranges of a container: from the cache, or read from the service.
+    async fn ranges(&self, container: &Arc<Container>, deadline: Instant) -> Result<Arc<PartitionRanges>> {
+        match container.ranges().peek() {
+            Some(ranges) => Ok(ranges),
+            None => self.look_up_ranges(container, deadline).await,
+        }
+    }
+}
+
+impl PipelineContext for Inner {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn random(&self) -> f64 {
+        fastrand::f64()
+    }
+
+    fn account(&self) -> &StateCell<AccountState> {
+        &self.account
+    }
+
+    fn partitions(&self) -> &StateCell<PartitionState> {
+        &self.partitions
+    }
+
+    fn hedging_budget(&self) -> &HedgingBudget {
+        &self.hedging_budget
+    }
+
+    async fn send(&self, request: GatewayRequest<'_>, settings: &OperationSettings) -> GatewayResult {
+        let limits = AttemptLimits::of(settings, request.operation.plane());
+        self.gateway.execute(request, &limits).await
+    }
+
+    async fn locate(&self, operation: &Operation, deadline: Instant) -> Result<Option<Location>> {
+        let Some(name) = operation.target().container_name().filter(|_| operation.plane() == Plane::Data)
+        else {
+            return Ok(None);
+        };
+        let container = self.container(name, deadline).await?;
+        let scope = operation.scope();
+        if *scope == Scope::Container {
+            return Ok(Some(Location { container, ranges: None, partition: None, bounds: None }));
+        }
+        let ranges = self.ranges(&container, deadline).await?;
+        let (partition, bounds) = match ranges.map().place(scope, container.partition_key()) {
+            Placement::Unresolved => (None, None),
+            Placement::Partition(range, bounds) => {
+                (Some(PartitionId { container: Arc::clone(container.identity()), range }), bounds)
+            }
+            Placement::Split => return Err(range_was_split()),
+        };
+        Ok(Some(Location { container, ranges: Some(ranges), partition, bounds }))
+    }
+
+    async fn refresh_account(&self, deadline: Instant) {
+        if self.may_reload_account() {
+            // A timeout is ignored: the operation itself ends at the same deadline.
+            let _in_time = self.clock.within(Some(deadline), self.reload_account()).await;
+        }
+    }
+
+    async fn refresh_partitions(&self, known: &Location, deadline: Instant) {
+        if let Some(ranges) = &known.ranges {
+            // An error is ignored: the next attempt gets 410 again and asks for another refresh.
+            let _newer = self.refreshed_ranges(&known.container, ranges, deadline).await;
+        }
+    }
+
+    fn forget_container(&self, known: &Arc<Container>) {
+        self.containers.forget(known);
+    }
+}
+
+/// The error that the service would respond with to a request for a partition that was split.
+fn range_was_split() -> Error {
+    Error::new(ErrorKind::Unavailable, "the EPK range lies in several partitions; divide it anew")
+        .with_status(Status::GONE, SubStatus::PARTITION_KEY_RANGE_GONE)
 }

@@ -9,11 +9,11 @@
 //!
 //! use perihelion_driver::operation::ContainerName;
 //! use perihelion_driver::options::{DriverOptions, OperationOptions};
-//! use perihelion_driver::sharding::HttpClientFactory;
+//! use perihelion_driver::transport::TransportFactory;
 //! use perihelion_driver::{Account, CosmosRuntime, Operation, Result};
 //! use protocol::partition::PartitionKey;
 //!
-//! # async fn example(clients: Arc<dyn HttpClientFactory>) -> Result<()> {
+//! # async fn example(clients: Arc<dyn TransportFactory>) -> Result<()> {
 //! // Once per process: connections and defaults. Once per account: what is known about it.
 //! let runtime = CosmosRuntime::builder(clients).build()?;
 //! let account = Account::from_connection_string("AccountEndpoint=https://…;AccountKey=…")?;
@@ -35,20 +35,20 @@
 //!   Headers that only some operations have go in with [`Operation::with_header`].
 //! - Feeds are read page by page: [`Response::continuation`] is the next page's header. A request for a
 //!   stretch that a split has divided, or for a partition that is gone, is answered with 410/1002;
-//!   [`CosmosDriver::partitions_after`] then has the ranges that took its place.
+//!   [`CosmosDriver::refresh_partitions`] then has the ranges that took its place.
 //! - Everything the driver retries, and what it never does, is the table in `docs/retries.md`.
 //!
 //! # On the way
 //!
 //! ```text
-//!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► Carrier
+//!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► Transport
 //!                  ▲  │        where      one attempt   which connection
 //!                  │  └► evaluate ─► Step + Effects
 //!                  └──────── next attempt, another region, or the end
 //! ```
 //!
 //! Decisions are pure functions over snapshots; the loops that send and sleep carry them out. The
-//! driver sees items as bytes and knows a [`Carrier`](transport::carrier::Carrier) of requests, which every
+//! driver sees items as bytes and knows a [`Transport`](transport::Transport) of requests, which every
 //! `HttpClient` of `azure_core` can be, and no HTTP library.
 
 #![warn(missing_docs)]
@@ -62,14 +62,16 @@ mod hedging;
 mod pipeline;
 
 // 3. Where to send.
+mod region;
 pub mod routing;
 pub mod session;
 
 // 4. One attempt at one endpoint.
-pub mod transport;
+pub mod gateway;
 
-// 5. Which connection.
+// 5. Which connection, and the way down to the network.
 pub mod sharding;
+pub mod transport;
 
 // What is known about the account and its containers.
 pub mod cache;
@@ -77,6 +79,7 @@ pub mod cache;
 // What the caller can see afterwards.
 pub mod diagnostics;
 mod error;
+mod response;
 
 // What goes wrong on purpose.
 #[cfg(feature = "fault-injection")]
@@ -99,5 +102,6 @@ mod runtime;
 pub use account::Account;
 pub use driver::CosmosDriver;
 pub use error::{Error, ErrorKind, Result};
-pub use operation::{Operation, OperationKind, Response, Target};
+pub use operation::{Operation, OperationKind, Target};
+pub use response::Response;
 pub use runtime::{CosmosRuntime, CosmosRuntimeBuilder};

@@ -1,5 +1,8 @@
 //! What drivers of one process share: connections, defaults and the environment's word.
 
+use crate::gateway::GatewayClient;
+use crate::sharding::ShardedTransport;
+use crate::transport::{HttpClientConfig, TransportFactory};
 use std::sync::Arc;
 
 use crate::account::Account;
@@ -7,9 +10,7 @@ use crate::clock::Clock;
 use crate::driver::CosmosDriver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{DriverOptions, DriverSettings, EnvironmentOptions};
-use crate::sharding::{HttpClientConfig, HttpClientFactory, ShardingConfig};
-use crate::transport::Transport;
-use crate::transport::adaptive::AdaptiveTransport;
+use crate::sharding::ShardingConfig;
 
 /// Shared by the drivers of a process. Cheap to clone; connections live as long as a clone or a driver does.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub struct CosmosRuntime(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    adaptive: Arc<AdaptiveTransport>,
+    connections: Arc<ShardedTransport>,
     options: DriverOptions,
     environment: EnvironmentOptions,
     application: Option<String>,
@@ -27,7 +28,7 @@ struct Shared {
 /// Makes a [`CosmosRuntime`]; everything but the factory has a default.
 #[derive(Debug)]
 pub struct CosmosRuntimeBuilder {
-    factory: Arc<dyn HttpClientFactory>,
+    factory: Arc<dyn TransportFactory>,
     client: HttpClientConfig,
     sharding: Option<ShardingConfig>,
     options: DriverOptions,
@@ -38,7 +39,7 @@ pub struct CosmosRuntimeBuilder {
 
 impl CosmosRuntime {
     /// A runtime whose HTTP clients come from `factory`.
-    pub fn builder(factory: Arc<dyn HttpClientFactory>) -> CosmosRuntimeBuilder {
+    pub fn builder(factory: Arc<dyn TransportFactory>) -> CosmosRuntimeBuilder {
         CosmosRuntimeBuilder {
             factory,
             client: HttpClientConfig::default(),
@@ -54,19 +55,19 @@ impl CosmosRuntime {
     pub fn driver(&self, account: &Account, options: DriverOptions) -> Result<CosmosDriver> {
         let shared = &*self.0;
         let settings = DriverSettings::resolve(options, &shared.options, &shared.environment)?;
-        let transport = Transport::new(
-            Arc::clone(&shared.adaptive),
+        let gateway = GatewayClient::new(
+            Arc::clone(&shared.connections),
             account.credential().clone(),
             account.endpoint(),
             shared.application.as_deref(),
             shared.clock.clone(),
         );
-        Ok(CosmosDriver::new(account, settings, transport, shared.clock.clone()))
+        Ok(CosmosDriver::new(account, settings, gateway, shared.clock.clone()))
     }
 
-    /// The connections.
-    pub fn transport(&self) -> &Arc<AdaptiveTransport> {
-        &self.0.adaptive
+    /// The connections that all drivers of the process share.
+    pub fn connections(&self) -> &Arc<ShardedTransport> {
+        &self.0.connections
     }
 }
 
@@ -117,10 +118,10 @@ impl CosmosRuntimeBuilder {
     pub fn build(self) -> Result<CosmosRuntime> {
         let sharding =
             self.sharding.unwrap_or_else(|| ShardingConfig::from_environment(&self.environment.sharding));
-        let adaptive = AdaptiveTransport::new(self.factory, self.client, sharding, self.clock.clone())
+        let connections = ShardedTransport::new(self.factory, self.client, sharding, self.clock.clone())
             .map_err(|bad| Error::new(ErrorKind::Configuration, bad.to_string()).with_source(bad))?;
         Ok(CosmosRuntime(Arc::new(Shared {
-            adaptive: Arc::new(adaptive),
+            connections: Arc::new(connections),
             options: self.options,
             environment: self.environment,
             application: self.application,

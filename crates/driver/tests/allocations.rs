@@ -2,6 +2,12 @@
 //!
 //! A binary of its own: the count is of the whole process.
 
+use perihelion_driver::diagnostics::ExecutionContext;
+use perihelion_driver::gateway::{AttemptLimits, Credential, GatewayClient, GatewayOutcome, GatewayRequest};
+use perihelion_driver::sharding::ShardedTransport;
+use perihelion_driver::transport::{
+    HeaderList, HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse,
+};
 use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +19,7 @@ use perihelion_driver::clock::Clock;
 use perihelion_driver::operation::{ContainerName, Operation, Plane, ResponseHeaders};
 use perihelion_driver::options::OperationSettings;
 use perihelion_driver::routing::{Endpoint, Region};
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient, ShardingConfig};
-use perihelion_driver::transport::adaptive::AdaptiveTransport;
-use perihelion_driver::transport::authorization::Credential;
-use perihelion_driver::transport::carrier::Carrier;
-use perihelion_driver::transport::header_list::HeaderList;
-use perihelion_driver::transport::outcome::{Answer, TransportOutcome};
-use perihelion_driver::transport::request::{ExecutionContext, Outgoing, TransportRequest};
-use perihelion_driver::transport::{AttemptLimits, Transport};
+use perihelion_driver::sharding::ShardingConfig;
 use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::partition::PartitionKey;
 use protocol::status::Status;
@@ -36,15 +35,20 @@ struct Memory;
 #[derive(Debug)]
 struct Memories;
 
-impl HttpClientFactory for Memories {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
-        NewClient::carrying(Arc::new(Memory))
+impl TransportFactory for Memories {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
+        Arc::new(Memory)
     }
 }
 
-impl Carrier for Memory {
-    fn carry<'a>(&'a self, _: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
-        Box::pin(async { Ok(Answer::new(Status::OK, ResponseHeaders::default(), Bytes::from_static(b"{}"))) })
+impl Transport for Memory {
+    fn send<'a>(
+        &'a self,
+        _: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
+        Box::pin(async {
+            Ok(TransportResponse::new(Status::OK, ResponseHeaders::default(), Bytes::from_static(b"{}")))
+        })
     }
 }
 
@@ -57,16 +61,16 @@ fn allocations() -> usize {
 async fn choosing_a_shard_allocates_nothing_and_a_request_a_handful() {
     let (client, sharding, clock) =
         (HttpClientConfig::default(), ShardingConfig::default(), Clock::machine());
-    let adaptive = AdaptiveTransport::new(Arc::new(Memories), client, sharding, clock.clone());
+    let connections = ShardedTransport::new(Arc::new(Memories), client, sharding, clock.clone());
     let url = Url::parse("https://one.example/").expect("a URL");
     let key = Credential::Key(AccountKey::from_base64(EMULATOR_KEY).expect("a key"));
-    let transport = Transport::new(Arc::new(adaptive.expect("valid")), key, &url, None, clock.clone());
+    let gateway = GatewayClient::new(Arc::new(connections.expect("valid")), key, &url, None, clock.clone());
     let endpoint = Endpoint::regional(Region::new("West US"), url);
     let operation = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single("k"), "1");
     let limits = AttemptLimits::of(&OperationSettings::default(), Plane::Data);
     let mut least = usize::MAX;
     for _ in 0..20 {
-        let request = TransportRequest {
+        let request = GatewayRequest {
             operation: &operation,
             endpoint: &endpoint,
             headers: HeaderList::new(),
@@ -74,20 +78,20 @@ async fn choosing_a_shard_allocates_nothing_and_a_request_a_handful() {
             deadline: clock.now() + Duration::from_secs(60),
         };
         let before = allocations();
-        let result = transport.execute(request, &limits).await;
+        let result = gateway.execute(request, &limits).await;
         // The first makes what stays, and a new second a new date: neither is what most requests pay.
         least = least.min(allocations() - before);
-        assert!(matches!(result.outcome, TransportOutcome::Success(_)), "{result:?}");
+        assert!(matches!(result.outcome, GatewayOutcome::Success(_)), "{result:?}");
     }
     // The signature, its base64, and the client's own future.
     assert!(least <= 3, "{least} allocations");
 
-    let gateway = transport.adaptive().gateway(&endpoint);
+    let route = gateway.connections().route(&endpoint);
     let now = Duration::from_secs(1);
     let rounds = (0..5).map(|_| {
         let before = allocations();
         for _ in 0..1000 {
-            gateway.shards().acquire(None, now).answered(now);
+            route.shards().acquire(None, now).succeeded(now);
         }
         allocations() - before
     });

@@ -1,5 +1,6 @@
 //! The product's driver over memory.
 
+use perihelion_driver::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use bytes::Bytes;
 use perihelion::{Account, DriverOptions};
 use perihelion_driver::CosmosRuntime;
 use perihelion_driver::operation::ContainerName;
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 
 use super::answers::{self, CONTAINER, ENDPOINT, KEY};
 use crate::peri::DATABASE;
@@ -26,9 +26,9 @@ pub(super) fn driver() -> Result<Perihelion, String> {
 #[derive(Debug)]
 struct Memory;
 
-impl HttpClientFactory for Memory {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
-        NewClient::new(Arc::new(Memory))
+impl TransportFactory for Memory {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
+        Arc::new(AzureCoreAdapter::new(Arc::new(Memory)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use perihelion::{CosmosClient, DriverOptions, OperationOptions, PartitionKey};
 use perihelion_driver::operation::ContainerName;
 use perihelion_driver::{CosmosDriver, Operation};
-use perihelion_http::exchange::Protocol;
+use perihelion_http::trace::Protocol;
 use perihelion_http::pool::PoolConfig;
 
 use super::Wire;

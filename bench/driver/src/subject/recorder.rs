@@ -1,5 +1,6 @@
 //! What the product's driver sends, kept: the bare loop sends the same again.
 
+use perihelion_driver::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
 use http::HeaderMap;
 use perihelion::{DriverOptions, OperationOptions};
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{CosmosRuntime, Operation};
 
 use crate::peri::Peri;
@@ -49,10 +49,10 @@ pub(super) async fn record(
 #[derive(Debug)]
 struct Factory(Arc<Recorder>);
 
-impl HttpClientFactory for Factory {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Factory {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
         let client: Arc<dyn HttpClient> = Arc::clone(&self.0) as _;
-        NewClient::new(client)
+        Arc::new(AzureCoreAdapter::new(client))
     }
 }
 

@@ -210,7 +210,7 @@ pub(super) async fn range_of(key: &PartitionKey, container: &ContainerClient) ->
         return Ok(range);
     }
     // It may have been made again, with another key.
-    let newest = driver.container_after(&known).await?;
+    let newest = driver.refresh_container(&known).await?;
     stretch(key, newest.partition_key()).ok_or_else(|| {
         let (given, wanted) = (key.components().len(), newest.partition_key().paths.len());
         let message = format!("the partition key has {given} components and the container's {wanted}");

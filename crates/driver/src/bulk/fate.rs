@@ -9,7 +9,6 @@ use protocol::status::{Status, SubStatus};
 
 use crate::error::{Error, ErrorKind};
 use crate::operation::OperationKind;
-use crate::pipeline::may_be_of_own_doing;
 
 /// What becomes of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +71,7 @@ pub(super) fn of_result(
             Fate::Again(Cause::TooMuch)
         }
         (Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT, _) => lost(facts),
-        (status, _) if facts.maybe_applied && may_be_of_own_doing(status, facts.kind, facts.conditional) => {
+        (status, _) if facts.maybe_applied && facts.kind.may_have_caused(status, facts.conditional) => {
             Fate::Undecided
         }
         _ => Fate::Refused,

@@ -79,7 +79,7 @@ impl BulkStream {
     fn advance(&mut self, context: &mut Context<'_>) -> bool {
         let (driver, mut moved) = (self.service.driver.clone(), false);
         while let Poll::Ready(Some(arrival)) = self.in_flight.poll_next_unpin(context) {
-            let (now, draw) = (driver.clock().now(), driver.draw());
+            let (now, draw) = (driver.clock().now(), fastrand::f64());
             match arrival {
                 Arrival::Ring(ring) => self.dispatch.take_ring(ring, now, draw),
                 Arrival::Answer(request, answer) => self.dispatch.answered(request, answer, now, draw),
@@ -177,7 +177,7 @@ impl Service {
         let ranges = self.driver.partitions(&container).await?;
         let ranges = match known {
             Some(known) if std::sync::Arc::ptr_eq(&known.ranges, &ranges) => {
-                self.driver.partitions_after(&container, &ranges).await?
+                self.driver.refresh_partitions(&container, &ranges).await?
             }
             _ => ranges,
         };

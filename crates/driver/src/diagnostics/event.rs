@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use perihelion_http::trace::{RequestTrace, Sent};
 use protocol::partition_range::RangeId;
+use protocol::status::{Status, SubStatus};
 
 use crate::routing::Endpoint;
-use crate::transport::outcome::SendRecord;
-use crate::transport::request::ExecutionContext;
 
 /// One attempt. Holds no text: names are shared or static.
 #[derive(Clone, Debug)]
@@ -57,4 +57,53 @@ impl AttemptOutcome {
             AttemptOutcome::Abandoned { started, took } => (*started, *took),
         }
     }
+}
+
+/// Why an attempt is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExecutionContext {
+    /// The first.
+    Initial,
+    /// Again, in the region that was tried before.
+    Retry,
+    /// Again, in another region.
+    Failover,
+    /// Beside the first, because that one is slow.
+    Hedging,
+    /// To see whether a partition or region has come back.
+    Probe,
+}
+
+impl ExecutionContext {
+    /// The word of diagnostics.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExecutionContext::Initial => "initial",
+            ExecutionContext::Retry => "retry",
+            ExecutionContext::Failover => "failover",
+            ExecutionContext::Hedging => "hedging",
+            ExecutionContext::Probe => "probe",
+        }
+    }
+}
+
+/// One request that left the driver, for diagnostics.
+#[derive(Clone, Debug)]
+pub struct SendRecord {
+    /// When it began.
+    pub started: Instant,
+    /// How long it took, to the last byte or the failure.
+    pub took: Duration,
+    /// The status and sub-status; none without an answer.
+    pub status: Option<(Status, SubStatus)>,
+    /// Request units of the answer.
+    pub charge: f64,
+    /// Whether it left.
+    pub sent: Sent,
+    /// Which shard carried it; none over HTTP/1.1.
+    pub shard: Option<u64>,
+    /// How long the transport waited before it.
+    pub waited: Duration,
+    /// The connection and its steps, as far as the client reported them.
+    pub exchange: RequestTrace,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Diagnostics;
 use super::event::{Attempt, AttemptOutcome};
-use crate::transport::outcome::Sent;
+use perihelion_http::trace::Sent;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

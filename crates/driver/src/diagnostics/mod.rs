@@ -17,7 +17,7 @@ pub mod telemetry;
 
 use std::time::Duration;
 
-pub use event::{Attempt, AttemptOutcome};
+pub use event::{Attempt, AttemptOutcome, ExecutionContext, SendRecord};
 pub(crate) use recent::Recent;
 pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
 pub use summary::Summary;

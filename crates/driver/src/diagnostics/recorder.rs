@@ -5,11 +5,9 @@ use std::time::Instant;
 use protocol::partition_range::RangeId;
 use protocol::status::Status;
 
-use super::event::{Attempt, AttemptOutcome};
+use super::event::{Attempt, AttemptOutcome, ExecutionContext, SendRecord};
 use super::{Diagnostics, Totals};
 use crate::routing::Endpoint;
-use crate::transport::outcome::SendRecord;
-use crate::transport::request::ExecutionContext;
 
 /// Attempts that are kept from the beginning.
 pub const ATTEMPTS_FIRST_MAX: usize = 8;

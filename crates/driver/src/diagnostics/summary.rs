@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Diagnostics;
+use super::event::ExecutionContext;
 use super::event::{Attempt, AttemptOutcome};
-use crate::transport::outcome::Sent;
-use crate::transport::request::ExecutionContext;
+use perihelion_http::trace::Sent;
 
 /// One line: what was done, for how long, at which cost, and every attempt that was kept.
 #[derive(Clone, Copy, Debug)]

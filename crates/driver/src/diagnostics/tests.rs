@@ -1,3 +1,5 @@
+use crate::diagnostics::{ExecutionContext, SendRecord};
+use perihelion_http::trace::Sent;
 use std::time::{Duration, Instant};
 
 use azure_core::http::Url;
@@ -9,8 +11,6 @@ use super::telemetry::{self, AttributeValue};
 use super::*;
 use crate::clock::Clock;
 use crate::routing::{Endpoint, Region};
-use crate::transport::outcome::{SendRecord, Sent};
-use crate::transport::request::ExecutionContext;
 
 fn endpoint(region: &str) -> Endpoint {
     let host = region.to_lowercase().replace(' ', "");

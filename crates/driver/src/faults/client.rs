@@ -1,9 +1,11 @@
 //! The client that asks the rules first, and the factory that puts it in front of every other.
 
+use crate::transport::{HttpClientConfig, Transport, TransportFactory, TransportRequest};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use azure_core::http::Url;
 use azure_core::http::headers::Headers;
 use futures::future::BoxFuture;
 use perihelion_http::trace::{self, RequestTrace, Sent, Step};
@@ -15,33 +17,29 @@ use super::FaultInjector;
 use super::condition::Seen;
 use super::reaction::{Outcome, Reaction};
 use crate::routing::Endpoint;
-use crate::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
-use crate::transport::carrier::Carrier;
-use crate::transport::outcome::Answer;
-use crate::transport::request::Outgoing;
+use crate::transport::TransportResponse;
 
 /// Puts a [`FaultInjectingHttpClient`] in front of every client that another factory makes.
 #[derive(Debug)]
 pub struct FaultInjectingHttpClientFactory {
-    inner: Arc<dyn HttpClientFactory>,
+    inner: Arc<dyn TransportFactory>,
     faults: FaultInjector,
     created: AtomicU64,
 }
 
 impl FaultInjectingHttpClientFactory {
     /// Wraps `inner`; its clients obey the rules of `faults`, now and later.
-    pub fn new(inner: Arc<dyn HttpClientFactory>, faults: FaultInjector) -> FaultInjectingHttpClientFactory {
+    pub fn new(inner: Arc<dyn TransportFactory>, faults: FaultInjector) -> FaultInjectingHttpClientFactory {
         FaultInjectingHttpClientFactory { inner, faults, created: AtomicU64::new(0) }
     }
 }
 
-impl HttpClientFactory for FaultInjectingHttpClientFactory {
-    fn create(&self, config: &HttpClientConfig) -> NewClient {
+impl TransportFactory for FaultInjectingHttpClientFactory {
+    fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport> {
         let number = self.created.fetch_add(1, Ordering::Relaxed);
         let (faults, patience) = (self.faults.clone(), config.request_timeout);
-        self.inner
-            .create(config)
-            .wrapped(|inner| Arc::new(FaultInjectingHttpClient { inner, faults, number, patience }))
+        let inner = self.inner.create(config);
+        Arc::new(FaultInjectingHttpClient { inner, faults, number, patience })
     }
 
     fn endpoint_in_use(&self, endpoint: &Endpoint) {
@@ -53,7 +51,7 @@ impl HttpClientFactory for FaultInjectingHttpClientFactory {
 /// A client that asks the rules before it hands a request on.
 #[derive(Debug)]
 pub struct FaultInjectingHttpClient {
-    inner: Arc<dyn Carrier>,
+    inner: Arc<dyn Transport>,
     faults: FaultInjector,
     number: u64,
     /// How long a timeout takes where nobody set a deadline.
@@ -61,14 +59,14 @@ pub struct FaultInjectingHttpClient {
 }
 
 impl FaultInjectingHttpClient {
-    async fn execute(&self, request: &Outgoing<'_>) -> azure_core::Result<Answer> {
+    async fn execute(&self, request: &TransportRequest<'_>) -> azure_core::Result<TransportResponse> {
         let authority = request.authority();
         let region = self.faults.region_of(&authority);
         let clock = self.faults.clock();
         let reaction = Seen::of(request, &authority, region, self.number)
             .and_then(|seen| self.faults.reaction(&seen, clock.now()));
         let Some(Reaction { delay, outcome }) = reaction else {
-            return self.inner.carry(request).await;
+            return self.inner.send(request).await;
         };
         if !delay.is_zero() {
             let reporter = trace::start_trace();
@@ -76,7 +74,7 @@ impl FaultInjectingHttpClient {
             clock.sleep(delay).await;
         }
         match outcome {
-            Outcome::PassOn => self.inner.carry(request).await,
+            Outcome::PassOn => self.inner.send(request).await,
             Outcome::Answer { status, sub_status, retry_after } => {
                 report(Sent::Sent, None);
                 Ok(answer(status, sub_status, retry_after))
@@ -86,7 +84,7 @@ impl FaultInjectingHttpClient {
             }
             Outcome::ConnectionErrorAfterSending => {
                 // Up to the last byte, so that the service is done with it for certain.
-                self.inner.carry(request).await?;
+                self.inner.send(request).await?;
                 Err(failure(ErrorKind::Closed, &authority, report(Sent::Sent, Some(Step::FirstByte))))
             }
             Outcome::Timeout => {
@@ -101,9 +99,16 @@ impl FaultInjectingHttpClient {
     }
 }
 
-impl Carrier for FaultInjectingHttpClient {
-    fn carry<'a>(&'a self, request: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
+impl Transport for FaultInjectingHttpClient {
+    fn send<'a>(
+        &'a self,
+        request: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
         Box::pin(self.execute(request))
+    }
+
+    fn connect<'a>(&'a self, endpoint: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
+        self.inner.connect(endpoint)
     }
 }
 
@@ -120,7 +125,7 @@ fn failure(kind: ErrorKind, authority: &str, record: RequestTrace) -> azure_core
     Error::new(kind, authority, record).with_source("a fault rule says so").into()
 }
 
-fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> Answer {
+fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> TransportResponse {
     let mut headers = Headers::new();
     if !sub_status.is_none() {
         headers.insert(names::SUB_STATUS, sub_status.to_string());
@@ -129,5 +134,5 @@ fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) 
         headers.insert(names::RETRY_AFTER_MS, wait.as_millis().to_string());
     }
     let body = format!(r#"{{"code":"{}","message":"a fault rule says so"}}"#, status.code_name());
-    Answer::new(status, headers.into(), body.into())
+    TransportResponse::new(status, headers.into(), body.into())
 }

@@ -3,13 +3,13 @@
 //! In: a request as the client sees it. Out: whether a condition holds. Below sharding there are no
 //! operations any more, only verbs, paths and headers, so what was wanted is read back from those.
 
+use crate::transport::TransportRequest;
 use azure_core::http::Method;
 use protocol::headers as names;
 use protocol::resource_path::{ResourcePath, ResourceType};
 
 use crate::operation::OperationKind;
 use crate::routing::Region;
-use crate::transport::request::Outgoing;
 
 /// What is looked at: what a request wants, of what, where.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// Reads a request; `None` for one that is not of the service's API.
     pub fn of(
-        request: &Outgoing<'_>,
+        request: &TransportRequest<'_>,
         authority: &'a str,
         region: Option<Region>,
         client: u64,
@@ -51,7 +51,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn operation(request: &Outgoing<'_>, path: &ResourcePath<'_>) -> OperationKind {
+fn operation(request: &TransportRequest<'_>, path: &ResourcePath<'_>) -> OperationKind {
     let says = |name| request.headers.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     match request.method {
         Method::Get | Method::Head if path.is_feed() => OperationKind::ReadFeed,
@@ -143,7 +143,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::transport::header_list::HeaderList;
+    use crate::transport::HeaderList;
 
     static NOTHING: Bytes = Bytes::new();
 
@@ -151,10 +151,15 @@ mod tests {
         Url::parse("https://one.example/").expect("a URL")
     }
 
-    fn request<'a>(endpoint: &'a Url, method: Method, path: &'a str, flags: &[&'static str]) -> Outgoing<'a> {
+    fn request<'a>(
+        endpoint: &'a Url,
+        method: Method,
+        path: &'a str,
+        flags: &[&'static str],
+    ) -> TransportRequest<'a> {
         let mut headers = HeaderList::new();
         flags.iter().for_each(|flag| headers.set_fixed(flag, "True"));
-        Outgoing { endpoint, path, method, headers, body: &NOTHING }
+        TransportRequest { endpoint, path, method, headers, body: &NOTHING }
     }
 
     #[test]

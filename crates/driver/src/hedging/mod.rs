@@ -1,215 +1,168 @@
-//! A second attempt elsewhere when the first is slow.
+//! Hedging: a second attempt in another region when the first is slow.
 //!
-//! [`eligibility`] says whether, [`threshold`] says when, [`budget`] says how many, [`race()`] runs the two and
-//! [`winner`] says which one counts. The loser is cancelled by being dropped.
+//! [`is_eligible`] says whether an operation may be hedged, [`threshold`] when the second attempt starts, and
+//! [`HedgingBudget`] how many such attempts run at once. [`race`] runs the two, and [`winner`] decides which one
+//! counts. The other attempt is cancelled by being dropped.
 
-pub(crate) mod budget;
-pub(crate) mod eligibility;
-pub(crate) mod threshold;
 pub(crate) mod winner;
+
+#[cfg(test)]
+mod tests;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
-use self::budget::Permit;
-use self::winner::Lane;
+use self::winner::RaceAttempt;
 use crate::clock::Clock;
-use crate::transport::outcome::{TransportOutcome, TransportResult};
+use crate::gateway::{GatewayOutcome, GatewayResult};
+use crate::operation::{Operation, OperationKind, Plane, Precondition};
+use crate::options::{HedgingSettings, HedgingThreshold};
+use crate::routing::AccountState;
 
-/// What became of both attempts.
+/// The threshold while too few latencies of the region are known.
+const THRESHOLD_UNKNOWN: Duration = Duration::from_millis(500);
+
+/// Whether a second attempt may run beside the first: for reads of data, and on multi-write accounts for writes
+/// that do no harm when they arrive late. Patches, batches and stored procedures are never hedged: carried out
+/// twice they may do anything.
+pub(crate) fn is_eligible(operation: &Operation, settings: &HedgingSettings, account: &AccountState) -> bool {
+    if !settings.enabled || account.forbids_hedging() || operation.plane() != Plane::Data {
+        return false;
+    }
+    match operation.kind() {
+        OperationKind::Read | OperationKind::ReadFeed | OperationKind::Query => true,
+        OperationKind::Create | OperationKind::Replace | OperationKind::Upsert | OperationKind::Delete => {
+            account.is_multi_write() && may_arrive_late(operation)
+        }
+        OperationKind::QueryPlan | OperationKind::Patch | OperationKind::Batch | OperationKind::Execute => {
+            false
+        }
+    }
+}
+
+/// Whether a write that is carried out late overwrites nothing newer. The slow region may carry the first attempt
+/// out long after the second was acknowledged: dropping a request does not take it back from the network. A
+/// create then finds its item, and a precondition that was true once is false; any other write would overwrite
+/// later ones, unless the caller knows that there are none.
+fn may_arrive_late(operation: &Operation) -> bool {
+    operation.kind() == OperationKind::Create
+        || matches!(operation.precondition(), Precondition::IfMatch(_))
+        || operation.is_idempotent()
+}
+
+/// When the second attempt starts. `p99` is the first region's recent 99th percentile, if it is known.
+pub(crate) fn threshold(setting: HedgingThreshold, p99: Option<Duration>) -> Duration {
+    match setting {
+        HedgingThreshold::Static(after) => after,
+        HedgingThreshold::Dynamic { min, max } => p99.unwrap_or(THRESHOLD_UNKNOWN).clamp(min, max),
+    }
+}
+
+/// The limit on concurrent second attempts: hedging helps the few operations that are slow, and must not double
+/// the load of a region that is slow for all. Cheap to clone; clones count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HedgingBudget(Arc<AtomicU32>);
+
+/// The permit of one second attempt; dropping it releases its place in the budget.
 #[derive(Debug)]
-pub(crate) struct Race {
+pub(crate) struct Permit(Arc<AtomicU32>);
+
+impl HedgingBudget {
+    /// Takes a permit, unless `max` are taken.
+    pub(crate) fn take(&self, max: u32) -> Option<Permit> {
+        // Relaxed: the count protects no other memory.
+        let one_more = |open: u32| (open < max).then_some(open + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Permit(Arc::clone(&self.0)))
+    }
+
+    /// How many permits are taken.
+    pub(crate) fn open(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What became of both attempts of a race.
+#[derive(Debug)]
+pub(crate) struct RaceResult {
     /// The first attempt.
-    pub(crate) first: Lane,
-    /// The second, and when it began; unused when the first was fast enough.
-    pub(crate) second: Lane,
-    /// When the second began.
+    pub(crate) first: RaceAttempt,
+    /// The second attempt; not started when the first was fast enough.
+    pub(crate) second: RaceAttempt,
+    /// When the second attempt started.
     pub(crate) second_started: Option<Instant>,
-    /// The first was slow, and too many races were open to begin another.
+    /// Whether the first attempt was slow and the budget had no permit for a second.
     pub(crate) was_denied: bool,
 }
 
-impl Race {
-    /// The first attempt alone.
-    pub(crate) fn alone(result: TransportResult) -> Race {
-        Race { first: Lane::Done(result), second: Lane::Unused, second_started: None, was_denied: false }
+impl RaceResult {
+    fn first_only(result: GatewayResult) -> RaceResult {
+        RaceResult {
+            first: RaceAttempt::Finished(result),
+            second: RaceAttempt::NotStarted,
+            second_started: None,
+            was_denied: false,
+        }
     }
 }
 
-/// Runs `first`; if it has not ended after `threshold`, runs what `second` makes beside it, if it makes
-/// anything. Ends with the first result that `is_final`, or with both.
+/// Runs `first`; if it has not ended after `threshold`, runs the attempt that `second` makes beside it, if it
+/// makes one. Ends with the first result that `is_final`, or with both.
 pub(crate) async fn race<F, S>(
     clock: &Clock,
     threshold: Duration,
-    first: impl Future<Output = TransportResult>,
+    first: impl Future<Output = GatewayResult>,
     second: F,
-    is_final: impl Fn(&TransportOutcome) -> bool,
-) -> Race
+    is_final: impl Fn(&GatewayOutcome) -> bool,
+) -> RaceResult
 where
     F: FnOnce() -> Option<(Permit, S)>,
-    S: Future<Output = TransportResult>,
+    S: Future<Output = GatewayResult>,
 {
     let mut first = pin!(first);
-    // An answer that is there at once needs no timer.
+    // A response that is there at once needs no timer.
     if let Poll::Ready(result) = poll_fn(|context| Poll::Ready(first.as_mut().poll(context))).await {
-        return Race::alone(result);
+        return RaceResult::first_only(result);
     }
     let first = match select(first, clock.sleep(threshold)).await {
-        Either::Left((result, _timer)) => return Race::alone(result),
+        Either::Left((result, _timer)) => return RaceResult::first_only(result),
         Either::Right(((), first)) => first,
     };
     let Some((_permit, second)) = second() else {
-        return Race { was_denied: true, ..Race::alone(first.await) };
+        return RaceResult { was_denied: true, ..RaceResult::first_only(first.await) };
     };
     let second_started = Some(clock.now());
-    // On the heap, because it is rare and the size of the first.
+    // On the heap, because it is rare and as large as the first.
     let second = Box::pin(second);
     let (first, second) = match select(first, second).await {
         Either::Left((result, second)) => {
-            let second = if is_final(&result.outcome) { Lane::Abandoned } else { Lane::Done(second.await) };
-            (Lane::Done(result), second)
+            let second = if is_final(&result.outcome) {
+                RaceAttempt::Abandoned
+            } else {
+                RaceAttempt::Finished(second.await)
+            };
+            (RaceAttempt::Finished(result), second)
         }
         Either::Right((result, first)) => {
-            let first = if is_final(&result.outcome) { Lane::Abandoned } else { Lane::Done(first.await) };
-            (first, Lane::Done(result))
+            let first = if is_final(&result.outcome) {
+                RaceAttempt::Abandoned
+            } else {
+                RaceAttempt::Finished(first.await)
+            };
+            (first, RaceAttempt::Finished(result))
         }
     };
-    Race { first, second, second_started, was_denied: false }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use crate::operation::ResponseHeaders;
-    use bytes::Bytes;
-    use futures::FutureExt;
-    use futures::channel::oneshot;
-    use protocol::status::Status;
-
-    use super::budget::Budget;
-    use super::*;
-    use crate::clock::ManualTime;
-    use crate::transport::outcome::Answer;
-
-    const THRESHOLD: Duration = Duration::from_millis(50);
-
-    fn result(status: u16) -> TransportResult {
-        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
-        TransportResult { outcome: TransportOutcome::Success(answer), last: None, earlier: Vec::new() }
-    }
-
-    fn status(lane: &Lane) -> Option<u16> {
-        match &lane.result()?.outcome {
-            TransportOutcome::Success(answer) => Some(answer.status.0),
-            _ => None,
-        }
-    }
-
-    /// An attempt that ends when told to, and one that never began.
-    fn attempt() -> (oneshot::Sender<TransportResult>, impl Future<Output = TransportResult>) {
-        let (tell, told) = oneshot::channel();
-        (tell, async move { told.await.expect("told") })
-    }
-
-    fn is_200(outcome: &TransportOutcome) -> bool {
-        matches!(outcome, TransportOutcome::Success(answer) if answer.status == Status::OK)
-    }
-
-    #[test]
-    fn a_fast_first_attempt_runs_alone_and_sets_no_timer() {
-        let time = ManualTime::new();
-        let second =
-            || -> Option<(Permit, futures::future::Pending<TransportResult>)> { panic!("not needed") };
-        let clock = time.clock();
-        let race =
-            race(&clock, THRESHOLD, async { result(200) }, second, is_200).now_or_never().expect("at once");
-        assert_eq!((status(&race.first), race.second_started), (Some(200), None));
-        assert_eq!(time.sleepers(), 0);
-    }
-
-    #[test]
-    fn the_second_begins_at_the_threshold_and_the_loser_is_dropped() {
-        let time = ManualTime::new();
-        let clock = time.clock();
-        for second_wins in [false, true] {
-            let budget = Budget::default();
-            let ((tell_first, first), (tell_second, second)) = (attempt(), attempt());
-            let begun = Cell::new(false);
-            let start = || {
-                begun.set(true);
-                Some((budget.take(1).expect("free"), second))
-            };
-            let mut racing = Box::pin(race(&clock, THRESHOLD, first, start, is_200));
-            assert!((&mut racing).now_or_never().is_none());
-            time.advance(THRESHOLD - Duration::from_millis(1));
-            assert!((&mut racing).now_or_never().is_none() && !begun.get());
-            time.advance(Duration::from_millis(1));
-            assert!((&mut racing).now_or_never().is_none() && begun.get());
-            assert_eq!(budget.open(), 1);
-            let (winner, loser) =
-                if second_wins { (tell_second, tell_first) } else { (tell_first, tell_second) };
-            winner.send(result(200)).expect("awaited");
-            let race = racing.now_or_never().expect("over");
-            let (won, lost) = if second_wins { (race.second, race.first) } else { (race.first, race.second) };
-            assert!(matches!((status(&won), lost), (Some(200), Lane::Abandoned)));
-            assert!(loser.is_canceled(), "the loser was dropped");
-            assert_eq!(budget.open(), 0);
-        }
-    }
-
-    #[test]
-    fn a_result_that_decides_nothing_waits_for_the_other() {
-        let time = ManualTime::new();
-        let clock = time.clock();
-        let budget = Budget::default();
-        let ((tell_first, first), (tell_second, second)) = (attempt(), attempt());
-        let start = || Some((budget.take(1).expect("free"), second));
-        let mut racing = Box::pin(race(&clock, THRESHOLD, first, start, is_200));
-        assert!((&mut racing).now_or_never().is_none());
-        time.advance(THRESHOLD);
-        assert!((&mut racing).now_or_never().is_none());
-        tell_second.send(result(299)).expect("awaited");
-        assert!((&mut racing).now_or_never().is_none());
-        tell_first.send(result(298)).expect("awaited");
-        let race = racing.now_or_never().expect("over");
-        assert_eq!((status(&race.first), status(&race.second)), (Some(298), Some(299)));
-    }
-
-    #[test]
-    fn without_a_permit_the_first_goes_on_alone() {
-        let time = ManualTime::new();
-        let clock = time.clock();
-        let (tell, first) = attempt();
-        let second = || None::<(Permit, futures::future::Pending<TransportResult>)>;
-        let mut racing = Box::pin(race(&clock, THRESHOLD, first, second, is_200));
-        assert!((&mut racing).now_or_never().is_none());
-        time.advance(THRESHOLD);
-        assert!((&mut racing).now_or_never().is_none());
-        tell.send(result(200)).expect("awaited");
-        let race = racing.now_or_never().expect("over");
-        assert!(race.was_denied && status(&race.first) == Some(200));
-    }
-
-    #[test]
-    fn a_race_dropped_at_any_moment_leaves_nothing_behind() {
-        for steps in 0..3 {
-            let time = ManualTime::new();
-            let clock = time.clock();
-            let budget = Budget::default();
-            let ((_first, first), (_second, second)) = (attempt(), attempt());
-            let start = || Some((budget.take(1).expect("free"), second));
-            let mut racing = Box::pin(race(&clock, THRESHOLD, first, start, is_200));
-            for _ in 0..steps {
-                assert!((&mut racing).now_or_never().is_none());
-                time.advance(THRESHOLD);
-            }
-            drop(racing);
-            assert_eq!((time.sleepers(), budget.open()), (0, 0), "after {steps} steps");
-        }
-    }
+    RaceResult { first, second, second_started, was_denied: false }
 }

@@ -1,72 +1,75 @@
-//! The better of two results. Pure.
+//! Which of two raced attempts counts. Pure.
 //!
-//! A read takes the first final answer. A write takes the first success; an answer that its own twin may have
-//! caused (409 of a create, 412 of a conditional write, 404 of a delete) decides nothing before the twin has
-//! answered as well.
+//! A read takes the first final response. A write takes the first success; a response that the other attempt may
+//! have caused (409 of a create, 412 of a conditional write, 404 of a delete) is not final before the other
+//! attempt has ended as well.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
+use crate::gateway::{GatewayOutcome, GatewayResult};
+use crate::transport::TransportResponse;
+use perihelion_http::trace::Sent;
 use protocol::status::{Status, SubStatus};
 
 use crate::operation::Operation;
-use crate::pipeline::may_be_own_doing;
-use crate::transport::outcome::{Answer, TransportOutcome, TransportResult};
 
-/// What became of one of the two attempts.
+/// The state of one of the two attempts when the race ended.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "at most two live, for the end of one attempt; nearly all are done"
 )]
-pub(crate) enum Lane {
-    /// It was never sent.
-    Unused,
-    /// It was dropped before its answer came.
+pub(crate) enum RaceAttempt {
+    /// It was not needed, and never sent.
+    NotStarted,
+    /// It was dropped before its response came.
     Abandoned,
-    /// It came to an end.
-    Done(TransportResult),
+    /// It ended with a result.
+    Finished(GatewayResult),
 }
 
-impl Lane {
-    /// Its result, if it has one.
-    pub(crate) fn result(&self) -> Option<&TransportResult> {
+impl RaceAttempt {
+    /// The result of the attempt, if it has one.
+    pub(crate) fn result(&self) -> Option<&GatewayResult> {
         match self {
-            Lane::Done(result) => Some(result),
-            Lane::Unused | Lane::Abandoned => None,
+            RaceAttempt::Finished(result) => Some(result),
+            RaceAttempt::NotStarted | RaceAttempt::Abandoned => None,
         }
     }
 }
 
-/// Which of the two counts.
+/// One of the two attempts of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The first.
+    /// The attempt that started first.
     First,
-    /// The second.
+    /// The hedged attempt in another region.
     Second,
 }
 
-/// Which result counts, and whether the other attempt may have done what was asked all the same.
+/// Which attempt counts, and whether the other one may have been carried out all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    /// The one that counts.
+pub(crate) struct Winner {
+    /// The attempt that counts.
     pub(crate) side: Side,
-    /// Whether the other one may have been carried out, unlike what the one that counts says.
+    /// Whether the other attempt may have been carried out, unlike what the one that counts says.
     pub(crate) other_maybe_applied: bool,
 }
 
 /// Whether a result ends the race, so that the other attempt is dropped.
-pub(crate) fn is_final(operation: &Operation, outcome: &TransportOutcome) -> bool {
+pub(crate) fn is_final(operation: &Operation, outcome: &GatewayOutcome) -> bool {
     match outcome {
-        TransportOutcome::Success(_) => true,
-        TransportOutcome::ServiceError(answer) => {
-            is_decision(answer) && !may_be_own_doing(answer.status, operation)
+        GatewayOutcome::Success(_) => true,
+        GatewayOutcome::ServiceError(response) => {
+            is_about_request(response) && !operation.may_have_caused(response.status)
         }
-        TransportOutcome::NoAnswer { .. } | TransportOutcome::DeadlineExceeded { .. } => false,
+        GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. } => false,
     }
 }
 
-/// Whether an answer is about the request and not about the region that gave it.
-fn is_decision(answer: &Answer) -> bool {
-    match (answer.status, answer.sub_status) {
+/// Whether a response is about the request and not about the region that gave it.
+fn is_about_request(response: &TransportResponse) -> bool {
+    match (response.status, response.sub_status) {
         (Status::NOT_FOUND, SubStatus::NONE) => true,
         (Status::NOT_FOUND, _) => false,
         (Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH) => false,
@@ -82,35 +85,34 @@ fn is_decision(answer: &Answer) -> bool {
     }
 }
 
-/// Chooses the result that counts, once a race is over.
-pub(crate) fn choose(operation: &Operation, first: &Lane, second: &Lane) -> Choice {
-    let rank = |lane: &Lane| match lane.result().map(|result| &result.outcome) {
-        Some(TransportOutcome::Success(_)) => 0,
+/// Chooses the attempt that counts, once a race is over.
+pub(crate) fn choose(operation: &Operation, first: &RaceAttempt, second: &RaceAttempt) -> Winner {
+    let rank = |attempt: &RaceAttempt| match attempt.result().map(|result| &result.outcome) {
+        Some(GatewayOutcome::Success(_)) => 0,
         Some(outcome) if is_final(operation, outcome) => 1,
-        Some(TransportOutcome::ServiceError(answer)) if is_decision(answer) => 2,
-        Some(TransportOutcome::ServiceError(_)) => 3,
-        Some(TransportOutcome::NoAnswer { .. } | TransportOutcome::DeadlineExceeded { .. }) => 4,
+        Some(GatewayOutcome::ServiceError(response)) if is_about_request(response) => 2,
+        Some(GatewayOutcome::ServiceError(_)) => 3,
+        Some(GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. }) => 4,
         None => 5,
     };
     let side = if rank(second) < rank(first) { Side::Second } else { Side::First };
     let (counts, other) = if side == Side::First { (first, second) } else { (second, first) };
     let succeeded = rank(counts) == 0;
     let other_maybe_applied = !operation.is_read_only() && !succeeded && may_have_been_applied(other);
-    Choice { side, other_maybe_applied }
+    Winner { side, other_maybe_applied }
 }
 
-/// Whether nobody knows what an attempt did.
-fn may_have_been_applied(lane: &Lane) -> bool {
-    use crate::transport::outcome::Sent;
-    match lane {
-        Lane::Unused => false,
-        Lane::Abandoned => true,
-        Lane::Done(result) => match &result.outcome {
-            TransportOutcome::Success(_) => true,
-            TransportOutcome::ServiceError(answer) => {
-                matches!(answer.status, Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT)
+/// Whether an attempt may have been carried out.
+fn may_have_been_applied(attempt: &RaceAttempt) -> bool {
+    match attempt {
+        RaceAttempt::NotStarted => false,
+        RaceAttempt::Abandoned => true,
+        RaceAttempt::Finished(result) => match &result.outcome {
+            GatewayOutcome::Success(_) => true,
+            GatewayOutcome::ServiceError(response) => {
+                matches!(response.status, Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT)
             }
-            TransportOutcome::NoAnswer { sent, .. } | TransportOutcome::DeadlineExceeded { sent } => {
+            GatewayOutcome::NoResponse { sent, .. } | GatewayOutcome::DeadlineExceeded { sent } => {
                 *sent != Sent::NotSent
             }
         },
@@ -125,24 +127,23 @@ mod tests {
 
     use super::*;
     use crate::operation::{ContainerName, Precondition};
-    use crate::transport::outcome::Sent;
 
-    fn done(outcome: TransportOutcome) -> Lane {
-        Lane::Done(TransportResult { outcome, last: None, earlier: Vec::new() })
+    fn done(outcome: GatewayOutcome) -> RaceAttempt {
+        RaceAttempt::Finished(GatewayResult { outcome, last: None, earlier: Vec::new() })
     }
 
-    fn answer(status: u16) -> TransportOutcome {
-        let answer = Answer::new(Status(status), ResponseHeaders::default(), Bytes::new());
-        if answer.status.is_success() {
-            TransportOutcome::Success(answer)
+    fn response(status: u16) -> GatewayOutcome {
+        let response = TransportResponse::new(Status(status), ResponseHeaders::default(), Bytes::new());
+        if response.status.is_success() {
+            GatewayOutcome::Success(response)
         } else {
-            TransportOutcome::ServiceError(answer)
+            GatewayOutcome::ServiceError(response)
         }
     }
 
-    fn lost(sent: Sent) -> TransportOutcome {
+    fn lost(sent: Sent) -> GatewayOutcome {
         let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "reset");
-        TransportOutcome::NoAnswer { error, sent }
+        GatewayOutcome::NoResponse { error, sent }
     }
 
     fn key() -> PartitionKey {
@@ -171,7 +172,7 @@ mod tests {
             (&read, 429, false),
             (&read, 200, true),
         ] {
-            assert_eq!(is_final(operation, &answer(status)), ends, "{:?} {status}", operation.kind());
+            assert_eq!(is_final(operation, &response(status)), ends, "{:?} {status}", operation.kind());
         }
         assert!(!is_final(&read, &lost(Sent::NotSent)));
     }
@@ -181,24 +182,24 @@ mod tests {
         use Side::{First, Second};
         let create = Operation::create_item(&ContainerName::new("d", "c"), key(), "{}");
         for (first, second, side, other_maybe_applied) in [
-            (done(answer(201)), done(answer(409)), First, false),
-            (done(answer(409)), done(answer(201)), Second, false),
-            (done(answer(201)), Lane::Abandoned, First, false),
-            (Lane::Abandoned, done(answer(201)), Second, false),
+            (done(response(201)), done(response(409)), First, false),
+            (done(response(409)), done(response(201)), Second, false),
+            (done(response(201)), RaceAttempt::Abandoned, First, false),
+            (RaceAttempt::Abandoned, done(response(201)), Second, false),
             // Neither was carried out, so somebody else's item is there.
-            (done(answer(409)), done(answer(409)), First, false),
-            (done(answer(409)), done(answer(503)), First, false),
-            (done(answer(429)), done(answer(409)), Second, false),
-            (done(lost(Sent::NotSent)), done(answer(409)), Second, false),
+            (done(response(409)), done(response(409)), First, false),
+            (done(response(409)), done(response(503)), First, false),
+            (done(response(429)), done(response(409)), Second, false),
+            (done(lost(Sent::NotSent)), done(response(409)), Second, false),
             // Nobody knows about the other one.
-            (done(answer(409)), done(lost(Sent::MaybeSent)), First, true),
-            (done(answer(500)), done(answer(409)), Second, true),
-            (done(answer(409)), done(TransportOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),
-            (done(answer(409)), Lane::Abandoned, First, true),
-            (done(answer(409)), Lane::Unused, First, false),
+            (done(response(409)), done(lost(Sent::MaybeSent)), First, true),
+            (done(response(500)), done(response(409)), Second, true),
+            (done(response(409)), done(GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),
+            (done(response(409)), RaceAttempt::Abandoned, First, true),
+            (done(response(409)), RaceAttempt::NotStarted, First, false),
         ] {
             let choice = choose(&create, &first, &second);
-            assert_eq!(choice, Choice { side, other_maybe_applied }, "{first:?} {second:?}");
+            assert_eq!(choice, Winner { side, other_maybe_applied }, "{first:?} {second:?}");
         }
     }
 
@@ -207,12 +208,12 @@ mod tests {
         use Side::{First, Second};
         let read = Operation::read_item(&ContainerName::new("d", "c"), key(), "i");
         for (first, second, side) in [
-            (done(answer(503)), done(answer(404)), Second),
-            (done(lost(Sent::Sent)), done(answer(503)), Second),
-            (done(answer(503)), done(answer(503)), First),
-            (Lane::Abandoned, done(answer(404)), Second),
+            (done(response(503)), done(response(404)), Second),
+            (done(lost(Sent::Sent)), done(response(503)), Second),
+            (done(response(503)), done(response(503)), First),
+            (RaceAttempt::Abandoned, done(response(404)), Second),
         ] {
-            assert_eq!(choose(&read, &first, &second), Choice { side, other_maybe_applied: false });
+            assert_eq!(choose(&read, &first, &second), Winner { side, other_maybe_applied: false });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use azure_core::http::Method;
 use protocol::resource_path::ResourceType;
+use protocol::status::Status;
 
 /// What is done to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +70,31 @@ impl OperationKind {
     /// [`Operation::repeatable`](super::Operation::repeatable).
     pub fn is_idempotent(self) -> bool {
         self.is_read_only()
+    }
+
+    /// Whether the service would answer `status` to an operation of this kind because an earlier attempt of the
+    /// same operation was carried out. `conditional` says whether it has a precondition.
+    pub fn may_have_caused(self, status: Status, conditional: bool) -> bool {
+        match self {
+            OperationKind::Create => status == Status::CONFLICT,
+            OperationKind::Delete => {
+                status == Status::NOT_FOUND || (conditional && status == Status::PRECONDITION_FAILED)
+            }
+            OperationKind::Replace | OperationKind::Upsert => {
+                conditional && status == Status::PRECONDITION_FAILED
+            }
+            // Their effect is in their bodies, so carrying them out twice may fail in any of these ways.
+            OperationKind::Patch | OperationKind::Batch | OperationKind::Execute => {
+                matches!(
+                    status,
+                    Status::CONFLICT | Status::PRECONDITION_FAILED | Status::NOT_FOUND | Status::BAD_REQUEST
+                )
+            }
+            OperationKind::Read
+            | OperationKind::ReadFeed
+            | OperationKind::Query
+            | OperationKind::QueryPlan => false,
+        }
     }
 
     /// The verb of the request.

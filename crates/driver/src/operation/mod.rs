@@ -2,11 +2,10 @@
 //!
 //! An [`Operation`] says what ([`OperationKind`]) is done to what ([`Target`]), where on the ring
 //! ([`Scope`]), with which body and under which condition. How it is carried out is in `options`; what came
-//! of it is a [`Response`].
+//! of it is a [`Response`](crate::Response).
 
 mod headers;
 mod kind;
-mod response;
 mod target;
 
 use std::borrow::Cow;
@@ -14,10 +13,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use protocol::partition::{EpkRange, PartitionKey};
 use protocol::partition_range::RangeId;
+use protocol::status::Status;
 
 pub use self::headers::ResponseHeaders;
 pub use self::kind::{OperationKind, Plane};
-pub use self::response::Response;
 pub use self::target::{ContainerName, Target};
 
 /// Which part of a container an operation is about.
@@ -25,7 +24,7 @@ pub use self::target::{ContainerName, Target};
 pub enum Scope {
     /// No part: metadata, or whatever the gateway makes of it.
     #[default]
-    Whole,
+    Container,
     /// One logical partition.
     Key(PartitionKey),
     /// A stretch of the ring. The driver finds the physical partition that covers it; a stretch that more
@@ -68,7 +67,7 @@ impl Operation {
         Operation {
             kind,
             target,
-            scope: Scope::Whole,
+            scope: Scope::Container,
             key_header: None,
             body: Bytes::new(),
             precondition: Precondition::None,
@@ -119,7 +118,7 @@ impl Operation {
     pub fn with_scope(mut self, scope: Scope) -> Operation {
         self.key_header = match &scope {
             Scope::Key(key) => Some(key.to_header()),
-            Scope::Whole | Scope::Range(_) | Scope::Partition(_) => None,
+            Scope::Container | Scope::Range(_) | Scope::Partition(_) => None,
         };
         self.scope = scope;
         self
@@ -209,6 +208,11 @@ impl Operation {
     /// Whether it leaves everything as it was.
     pub fn is_read_only(&self) -> bool {
         self.kind.is_read_only()
+    }
+
+    /// Whether the service would answer `status` because an earlier attempt of this operation was carried out.
+    pub fn may_have_caused(&self, status: Status) -> bool {
+        self.kind.may_have_caused(status, self.precondition != Precondition::None)
     }
 
     /// Whether it may be sent again although it may have been received.

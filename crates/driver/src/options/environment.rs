@@ -199,7 +199,7 @@ mod tests {
         CircuitBreakerOptions, ConsistencyOptions, HedgingOptions, OperationOptions, TimeoutOptions,
     };
     use super::*;
-    use crate::routing::Region;
+    use crate::region::Region;
 
     fn read(variables: &[(&str, &str)]) -> Result<EnvironmentOptions, BadVariable> {
         EnvironmentOptions::read(|name| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::routing::Region;
+use crate::region::Region;
 
 /// What a caller may say of regions.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,10 @@
-//! Operation, route and session → what the transport sends. Pure.
+//! Builds the request of an attempt from the operation, its location and the session. Pure.
 //!
 //! Cost: one list of headers, and a copy of each value that is not known beforehand.
 
+use crate::diagnostics::ExecutionContext;
+use crate::gateway::GatewayRequest;
+use crate::transport::HeaderList;
 use std::time::Instant;
 
 use protocol::headers as names;
@@ -12,30 +15,28 @@ use crate::operation::{Operation, OperationKind, Precondition, Scope};
 use crate::options::OperationSettings;
 use crate::routing::{AccountState, Endpoint};
 use crate::session::{ContainerSession, sends_token};
-use crate::transport::header_list::HeaderList;
-use crate::transport::request::{ExecutionContext, TransportRequest};
 
 const TRUE: &str = "true";
 
-/// What a request is made of, besides where it goes and why.
+/// What the requests of an attempt have in common, whichever region they go to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a> {
-    /// What is wanted.
+pub(crate) struct RequestBuilder<'a> {
+    /// The operation that is attempted.
     pub(crate) operation: &'a Operation,
-    /// How.
+    /// The settings of the operation.
     pub(crate) settings: &'a OperationSettings,
-    /// In which partition.
+    /// The container and partition, for operations on data.
     pub(crate) location: Option<&'a Location>,
-    /// Of which account.
+    /// The snapshot of the account.
     pub(crate) account: &'a AccountState,
-    /// Until when.
+    /// The deadline of the operation.
     pub(crate) deadline: Instant,
 }
 
-impl<'a> Parts<'a> {
-    /// The request of one attempt.
-    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> TransportRequest<'a> {
-        TransportRequest {
+impl<'a> RequestBuilder<'a> {
+    /// The request to one endpoint.
+    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> GatewayRequest<'a> {
+        GatewayRequest {
             operation: self.operation,
             endpoint,
             headers: self.headers(),
@@ -48,7 +49,7 @@ impl<'a> Parts<'a> {
         let operation = self.operation;
         let mut headers = HeaderList::new();
         match operation.scope() {
-            Scope::Whole => {}
+            Scope::Container => {}
             Scope::Key(_) => {
                 if let Some(key) = operation.key_header() {
                     headers.set(names::PARTITION_KEY, key);
@@ -85,7 +86,7 @@ impl<'a> Parts<'a> {
             Precondition::IfMatch(etag) => headers.set(names::IF_MATCH, etag),
             Precondition::IfNoneMatch(etag) => headers.set(names::IF_NONE_MATCH, etag),
         }
-        if let Some((name, value)) = of_kind(operation.kind()) {
+        if let Some((name, value)) = header_of_kind(operation.kind()) {
             headers.set_fixed(name, value);
         }
         if let Some(content_type) = content_type(operation) {
@@ -97,10 +98,10 @@ impl<'a> Parts<'a> {
         headers
     }
 
-    /// The caller's token, or what this driver has seen.
+    /// The caller's session token, or the one of this driver's session.
     fn session_token(&self) -> Option<String> {
         if let Some(token) = self.operation.session_token() {
-            return Some(self.own_part(token));
+            return Some(self.token_of_partition(token));
         }
         let (account, consistency) = (self.account, &self.settings.consistency);
         let is_read = self.operation.is_read_only();
@@ -109,10 +110,10 @@ impl<'a> Parts<'a> {
             .then(|| location.container.session().token(location.session_scope()))?
     }
 
-    /// What a token of several partitions says of the one the request goes to: all of it may be longer than a
-    /// header can be. Whole where that is not known, and where it says nothing of it or makes no sense, which is
-    /// for the service to judge.
-    fn own_part(&self, token: &str) -> String {
+    /// The part of a token of several partitions that is about the partition of the request: the whole token may
+    /// be longer than a header can be. The token stays as it is where the partition is not known, or the token
+    /// has no such part or cannot be parsed, which is for the service to reject.
+    fn token_of_partition(&self, token: &str) -> String {
         let own = self.location.filter(|_| token.contains(',') && SessionToken::parse(token).is_ok());
         let own = own.and_then(|location| {
             let given = ContainerSession::new();
@@ -123,7 +124,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn of_kind(kind: OperationKind) -> Option<(&'static str, &'static str)> {
+fn header_of_kind(kind: OperationKind) -> Option<(&'static str, &'static str)> {
     match kind {
         OperationKind::Upsert => Some((names::IS_UPSERT, TRUE)),
         OperationKind::Batch => Some((names::IS_BATCH_REQUEST, TRUE)),
@@ -179,7 +180,7 @@ mod tests {
         let account = account(writes, &["A", "B"]);
         let settings = OperationSettings::default();
         let deadline = Clock::machine().now();
-        let parts = Parts { operation, settings: &settings, location, account: &account, deadline };
+        let parts = RequestBuilder { operation, settings: &settings, location, account: &account, deadline };
         let request = parts.request(account.hub(), ExecutionContext::Initial);
         assert_eq!(request.endpoint.url().as_str(), "http://a.example/");
         let pairs = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -308,7 +309,7 @@ mod tests {
         let operation = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single("k"), "i");
         let (account, here) = (account(&["A"], &["A"]), location(None));
         let deadline = Clock::machine().now();
-        let parts = Parts {
+        let parts = RequestBuilder {
             operation: &operation,
             settings: &settings,
             location: Some(&here),

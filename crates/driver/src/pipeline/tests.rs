@@ -8,21 +8,24 @@ use std::time::Duration;
 use azure_core::http::headers::Headers;
 use bytes::Bytes;
 use futures::FutureExt;
-use perihelion_http::trace::RequestTrace;
+use perihelion_http::trace::{RequestTrace, Sent};
 use protocol::container::PartitionKeyDefinition;
+use protocol::headers as names;
 use protocol::partition::PartitionKey;
+use protocol::status::Status;
 
 use super::*;
 use crate::cache::{Container, ContainerDefinition};
 use crate::clock::{Clock, ManualTime};
+use crate::diagnostics::{ExecutionContext, SendRecord};
 use crate::error::ErrorKind;
-use crate::hedging::budget::Budget;
+use crate::gateway::{GatewayOutcome, GatewayRequest, GatewayResult};
+use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, OperationKind, Precondition, Target};
 use crate::options::{CircuitBreakerConfig, DriverSettings, OperationOptions, TimeoutOptions};
 use crate::routing::StateCell;
 use crate::routing::test_accounts::{account, properties};
-use crate::transport::outcome::Sent;
-use crate::transport::request::TransportRequest;
+use crate::transport::TransportResponse;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -30,10 +33,10 @@ const MS: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug)]
 enum Reply {
     /// Answers.
-    Answer(u16, u32),
+    Response(u16, u32),
     /// Loses the connection.
     Lost(Sent),
-    /// Is never asked, because the credential gives no token.
+    /// Is never metadata_calls, because the credential gives no token.
     NoToken,
 }
 
@@ -44,39 +47,39 @@ struct Script {
     replies: VecDeque<Reply>,
 }
 
-struct World {
+struct Fixture {
     time: ManualTime,
     clock: Clock,
     account: StateCell<AccountState>,
     partitions: StateCell<PartitionState>,
-    budget: Budget,
+    budget: HedgingBudget,
     scripts: Mutex<HashMap<String, Script>>,
     /// Where requests went, and why.
     sent: Mutex<Vec<(String, ExecutionContext)>>,
-    /// What was asked for besides.
-    asked: Mutex<Vec<&'static str>>,
-    /// The write region an account that is asked again names.
+    /// What was metadata_calls for besides.
+    metadata_calls: Mutex<Vec<&'static str>>,
+    /// The write region an account that is metadata_calls again names.
     new_hub: Option<&'static str>,
     container: Arc<Container>,
 }
 
-impl World {
-    fn new(writes: &[&str], scripts: &[(&str, Duration, &[Reply])]) -> World {
+impl Fixture {
+    fn new(writes: &[&str], scripts: &[(&str, Duration, &[Reply])]) -> Fixture {
         let time = ManualTime::new();
         let partition_key = PartitionKeyDefinition::hash("/pk").expect("a path");
         let definition = ContainerDefinition { rid: "rid".into(), partition_key };
         let script = |(region, after, replies): &(&str, Duration, &[Reply])| {
             ((*region).to_owned(), Script { after: *after, replies: replies.iter().copied().collect() })
         };
-        World {
+        Fixture {
             clock: time.clock(),
             time,
             account: StateCell::new(account(writes, &["A", "B", "C"])),
             partitions: StateCell::new(PartitionState::new(CircuitBreakerConfig::default())),
-            budget: Budget::default(),
+            budget: HedgingBudget::default(),
             scripts: Mutex::new(scripts.iter().map(script).collect()),
             sent: Mutex::default(),
-            asked: Mutex::default(),
+            metadata_calls: Mutex::default(),
             new_hub: None,
             container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
         }
@@ -104,14 +107,15 @@ impl World {
         self.sent.lock().expect("unpoisoned").iter().map(|(_, context)| *context).collect()
     }
 
-    fn asked(&self) -> Vec<&'static str> {
-        self.asked.lock().expect("unpoisoned").clone()
+    fn metadata_calls(&self) -> Vec<&'static str> {
+        self.metadata_calls.lock().expect("unpoisoned").clone()
     }
 
     fn reply(&self, region: &str) -> (Duration, Reply) {
         let mut scripts = self.scripts.lock().expect("unpoisoned");
-        let script =
-            scripts.get_mut(region).unwrap_or_else(|| panic!("{region} was not expected to be asked"));
+        let script = scripts
+            .get_mut(region)
+            .unwrap_or_else(|| panic!("{region} was not expected to be metadata_calls"));
         let reply = if script.replies.len() > 1 {
             script.replies.pop_front()
         } else {
@@ -121,12 +125,12 @@ impl World {
     }
 }
 
-impl Surroundings for World {
+impl PipelineContext for Fixture {
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn draw(&self) -> f64 {
+    fn random(&self) -> f64 {
         1.0
     }
 
@@ -138,11 +142,11 @@ impl Surroundings for World {
         &self.partitions
     }
 
-    fn hedges(&self) -> &Budget {
+    fn hedging_budget(&self) -> &HedgingBudget {
         &self.budget
     }
 
-    async fn send(&self, request: TransportRequest<'_>, _: &OperationSettings) -> TransportResult {
+    async fn send(&self, request: GatewayRequest<'_>, _: &OperationSettings) -> GatewayResult {
         let region = request.endpoint.region().as_str().to_owned();
         self.sent.lock().expect("unpoisoned").push((region.clone(), request.context));
         let (after, reply) = self.reply(&region);
@@ -150,29 +154,27 @@ impl Surroundings for World {
         let until = (started + after).min(request.deadline);
         self.clock.sleep_until(until).await;
         let outcome = match reply {
-            _ if started + after > request.deadline => {
-                TransportOutcome::DeadlineExceeded { sent: Sent::Sent }
-            }
-            Reply::Answer(status, sub_status) => {
+            _ if started + after > request.deadline => GatewayOutcome::DeadlineExceeded { sent: Sent::Sent },
+            Reply::Response(status, sub_status) => {
                 let mut headers = Headers::new();
                 headers.insert(names::SUB_STATUS, sub_status.to_string());
                 headers.insert(names::SESSION_TOKEN, "0:-1#5");
-                let answer = Answer::new(Status(status), headers.into(), Bytes::new());
+                let answer = TransportResponse::new(Status(status), headers.into(), Bytes::new());
                 if answer.status.is_success() {
-                    TransportOutcome::Success(answer)
+                    GatewayOutcome::Success(answer)
                 } else {
-                    TransportOutcome::ServiceError(answer)
+                    GatewayOutcome::ServiceError(answer)
                 }
             }
             Reply::Lost(sent) => {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "connection reset");
-                TransportOutcome::NoAnswer { error, sent }
+                GatewayOutcome::NoResponse { error, sent }
             }
             Reply::NoToken => {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "no token");
-                TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
+                GatewayOutcome::NoResponse { error, sent: Sent::NotSent }
             }
         };
         let record = SendRecord {
@@ -185,7 +187,7 @@ impl Surroundings for World {
             waited: Duration::ZERO,
             exchange: RequestTrace::started(),
         };
-        TransportResult { outcome, last: Some(record), earlier: Vec::new() }
+        GatewayResult { outcome, last: Some(record), earlier: Vec::new() }
     }
 
     async fn locate(&self, operation: &Operation, _: Instant) -> Result<Option<Location>> {
@@ -200,7 +202,7 @@ impl Surroundings for World {
     }
 
     async fn refresh_account(&self, _: Instant) {
-        self.asked.lock().expect("unpoisoned").push("account");
+        self.metadata_calls.lock().expect("unpoisoned").push("account");
         if let Some(hub) = self.new_hub {
             self.account
                 .update(|account| account.with_properties(&properties(&[hub], &["A", "B", "C"]), &[]));
@@ -208,11 +210,11 @@ impl Surroundings for World {
     }
 
     async fn refresh_partitions(&self, _: &Location, _: Instant) {
-        self.asked.lock().expect("unpoisoned").push("partitions");
+        self.metadata_calls.lock().expect("unpoisoned").push("partitions");
     }
 
     fn forget_container(&self, _: &Arc<Container>) {
-        self.asked.lock().expect("unpoisoned").push("forget");
+        self.metadata_calls.lock().expect("unpoisoned").push("forget");
     }
 }
 
@@ -243,151 +245,163 @@ fn failed(result: Result<Response>) -> ErrorKind {
 
 #[test]
 fn an_answer_ends_the_operation_and_is_learnt_from() {
-    let world = World::new(&["A"], &[("A", 3 * MS, &[Reply::Answer(200, 0)])]);
-    let (result, took) = world.run(&read(), usual());
+    let fixture = Fixture::new(&["A"], &[("A", 3 * MS, &[Reply::Response(200, 0)])]);
+    let (result, took) = fixture.run(&read(), usual());
     let response = result.expect("an answer");
     assert_eq!((response.status(), took), (Status::OK, 3 * MS));
-    assert_eq!(world.contexts(), [ExecutionContext::Initial]);
+    assert_eq!(fixture.contexts(), [ExecutionContext::Initial]);
     assert_eq!(response.diagnostics().totals().attempts, 1);
-    assert!(world.container.session().token(crate::session::SessionScope::Unknown).is_some());
+    assert!(fixture.container.session().token(crate::session::SessionScope::Unknown).is_some());
 }
 
 #[test]
 fn a_read_goes_on_in_the_next_region_and_the_partition_is_remembered() {
-    let world =
-        World::new(&["A"], &[("A", MS, &[Reply::Answer(503, 0)]), ("B", MS, &[Reply::Answer(200, 0)])]);
+    let fixture =
+        Fixture::new(&["A"], &[("A", MS, &[Reply::Response(503, 0)]), ("B", MS, &[Reply::Response(200, 0)])]);
     for _ in 0..2 {
-        let (result, took) = world.run(&read(), usual());
+        let (result, took) = fixture.run(&read(), usual());
         assert_eq!((result.expect("an answer").status(), took), (Status::OK, 2 * MS));
     }
-    assert_eq!(world.regions(), ["A", "B", "A", "B"]);
+    assert_eq!(fixture.regions(), ["A", "B", "A", "B"]);
     // Two failed reads opened the breaker.
-    let (result, _) = world.run(&read(), usual());
+    let (result, _) = fixture.run(&read(), usual());
     assert!(result.is_ok());
-    assert_eq!(world.regions()[4..], ["B"]);
+    assert_eq!(fixture.regions()[4..], ["B"]);
     use ExecutionContext::{Failover, Initial};
-    assert_eq!(world.contexts(), [Initial, Failover, Initial, Failover, Initial]);
+    assert_eq!(fixture.contexts(), [Initial, Failover, Initial, Failover, Initial]);
 }
 
 #[test]
 fn a_region_that_cannot_be_reached_is_left_by_everybody() {
-    let world =
-        World::new(&["A"], &[("A", MS, &[Reply::Lost(Sent::NotSent)]), ("B", MS, &[Reply::Answer(200, 0)])]);
-    assert!(world.run(&read(), usual()).0.is_ok());
-    assert!(world.run(&read(), usual()).0.is_ok());
-    assert_eq!(world.regions(), ["A", "B", "B"]);
+    let fixture = Fixture::new(
+        &["A"],
+        &[("A", MS, &[Reply::Lost(Sent::NotSent)]), ("B", MS, &[Reply::Response(200, 0)])],
+    );
+    assert!(fixture.run(&read(), usual()).0.is_ok());
+    assert!(fixture.run(&read(), usual()).0.is_ok());
+    assert_eq!(fixture.regions(), ["A", "B", "B"]);
 }
 
 #[test]
 fn a_write_follows_the_account_to_its_new_region() {
-    let mut world =
-        World::new(&["A"], &[("A", MS, &[Reply::Answer(403, 3)]), ("B", MS, &[Reply::Answer(201, 0)])]);
-    world.new_hub = Some("B");
-    let (result, took) = world.run(&create(), usual());
+    let mut fixture =
+        Fixture::new(&["A"], &[("A", MS, &[Reply::Response(403, 3)]), ("B", MS, &[Reply::Response(201, 0)])]);
+    fixture.new_hub = Some("B");
+    let (result, took) = fixture.run(&create(), usual());
     assert!(result.is_ok());
     assert_eq!(took, 2 * MS, "the first retry is at once");
-    assert_eq!((world.regions(), world.asked()), (vec!["A".to_owned(), "B".to_owned()], vec!["account"]));
+    assert_eq!(
+        (fixture.regions(), fixture.metadata_calls()),
+        (vec!["A".to_owned(), "B".to_owned()], vec!["account"])
+    );
 }
 
 #[test]
 fn where_partitions_fail_over_a_write_follows_its_partition_alone() {
-    let world =
-        World::new(&["A"], &[("A", MS, &[Reply::Answer(403, 3)]), ("B", MS, &[Reply::Answer(201, 0)])]);
+    let fixture =
+        Fixture::new(&["A"], &[("A", MS, &[Reply::Response(403, 3)]), ("B", MS, &[Reply::Response(201, 0)])]);
     let mut announced = properties(&["A"], &["A", "B", "C"]);
     announced.enable_per_partition_failover_behavior = true;
-    world.account.update(|account| account.with_properties(&announced, &[]));
-    assert!(world.run(&create(), usual()).0.is_ok());
-    assert!(world.run(&create(), usual()).0.is_ok());
-    assert_eq!(world.regions(), ["A", "B", "B"], "the second write knows where its partition is");
-    assert!(!world.account.snapshot().is_unavailable(&Region::new("A"), false), "other partitions stay");
+    fixture.account.update(|account| account.with_properties(&announced, &[]));
+    assert!(fixture.run(&create(), usual()).0.is_ok());
+    assert!(fixture.run(&create(), usual()).0.is_ok());
+    assert_eq!(fixture.regions(), ["A", "B", "B"], "the second write knows where its partition is");
+    assert!(!fixture.account.snapshot().is_unavailable(&Region::new("A"), false), "other partitions stay");
 }
 
 #[test]
 fn a_credential_that_gives_no_token_says_nothing_about_the_region() {
-    let world = World::new(&["A"], &[("A", MS, &[Reply::NoToken])]);
-    let (result, _) = world.run(&create(), usual());
+    let fixture = Fixture::new(&["A"], &[("A", MS, &[Reply::NoToken])]);
+    let (result, _) = fixture.run(&create(), usual());
     assert_eq!(failed(result), ErrorKind::Unauthenticated);
-    assert_eq!(world.regions(), ["A"]);
-    assert!(!world.account.snapshot().is_unavailable(&Region::new("A"), false));
+    assert_eq!(fixture.regions(), ["A"]);
+    assert!(!fixture.account.snapshot().is_unavailable(&Region::new("A"), false));
 }
 
 #[test]
 fn a_write_that_no_region_takes_waits_five_seconds_in_all() {
-    let world =
-        World::new(&["A"], &[("A", Duration::ZERO, &[Reply::Answer(403, 3), Reply::Answer(403, 1008)])]);
-    let (result, took) = world.run(&create(), usual());
+    let fixture = Fixture::new(
+        &["A"],
+        &[("A", Duration::ZERO, &[Reply::Response(403, 3), Reply::Response(403, 1008)])],
+    );
+    let (result, took) = fixture.run(&create(), usual());
     assert_eq!(failed(result), ErrorKind::Unavailable);
     assert!(took > Duration::from_secs(4) && took <= Duration::from_secs(5), "{took:?}");
 }
 
 #[test]
 fn a_read_behind_its_session_goes_to_the_region_that_has_every_write() {
-    let world =
-        World::new(&["C"], &[("A", MS, &[Reply::Answer(404, 1002)]), ("C", MS, &[Reply::Answer(200, 0)])]);
-    assert!(world.run(&read(), usual()).0.is_ok());
-    assert_eq!(world.regions(), ["A", "C"]);
+    let fixture = Fixture::new(
+        &["C"],
+        &[("A", MS, &[Reply::Response(404, 1002)]), ("C", MS, &[Reply::Response(200, 0)])],
+    );
+    assert!(fixture.run(&read(), usual()).0.is_ok());
+    assert_eq!(fixture.regions(), ["A", "C"]);
 }
 
 #[test]
 fn where_several_regions_write_each_is_asked_once_before_any_is_asked_twice() {
-    let behind = &[Reply::Answer(404, 1002)][..];
-    let world = World::new(&["A", "B", "C"], &[("A", MS, behind), ("B", MS, behind), ("C", MS, behind)]);
-    let (result, _) = world.run(&read(), usual());
+    let behind = &[Reply::Response(404, 1002)][..];
+    let fixture = Fixture::new(&["A", "B", "C"], &[("A", MS, behind), ("B", MS, behind), ("C", MS, behind)]);
+    let (result, _) = fixture.run(&read(), usual());
     assert_eq!(failed(result), ErrorKind::SessionUnavailable);
-    assert_eq!(world.regions(), ["A", "B", "C", "A", "B"]);
+    assert_eq!(fixture.regions(), ["A", "B", "C", "A", "B"]);
 }
 
 #[test]
 fn a_write_that_may_have_been_received_is_undecided_after_one_attempt() {
-    for reply in
-        [Reply::Lost(Sent::MaybeSent), Reply::Lost(Sent::Sent), Reply::Answer(500, 0), Reply::Answer(408, 0)]
-    {
-        let world = World::new(&["A", "B", "C"], &[("A", MS, &[reply])]);
-        let (result, _) = world.run(&create(), usual());
+    for reply in [
+        Reply::Lost(Sent::MaybeSent),
+        Reply::Lost(Sent::Sent),
+        Reply::Response(500, 0),
+        Reply::Response(408, 0),
+    ] {
+        let fixture = Fixture::new(&["A", "B", "C"], &[("A", MS, &[reply])]);
+        let (result, _) = fixture.run(&create(), usual());
         assert_eq!(failed(result), ErrorKind::Undecided, "{reply:?}");
-        assert_eq!(world.regions(), ["A"]);
+        assert_eq!(fixture.regions(), ["A"]);
     }
 }
 
 #[test]
 fn what_a_repeated_write_may_have_caused_itself_is_not_called_a_conflict() {
-    let world = World::new(
+    let fixture = Fixture::new(
         &["A", "B", "C"],
-        &[("A", MS, &[Reply::Lost(Sent::Sent)]), ("B", MS, &[Reply::Answer(409, 0)])],
+        &[("A", MS, &[Reply::Lost(Sent::Sent)]), ("B", MS, &[Reply::Response(409, 0)])],
     );
-    let (result, _) = world.run(&create().repeatable(), usual());
+    let (result, _) = fixture.run(&create().repeatable(), usual());
     assert_eq!(failed(result), ErrorKind::Undecided);
 }
 
 #[test]
 fn ranges_are_listed_again_after_a_split_and_containers_forgotten_after_a_recreation() {
-    for ((status, sub_status), asked) in [
+    for ((status, sub_status), metadata_calls) in [
         ((410, 1002), "partitions"),
         ((410, 1007), "partitions"),
         ((410, 1000), "forget"),
         ((400, 1024), "forget"),
     ] {
-        let replies = &[Reply::Answer(status, sub_status), Reply::Answer(200, 0)];
-        let world = World::new(&["A"], &[("A", MS, replies)]);
-        let (result, took) = world.run(&read(), usual());
+        let replies = &[Reply::Response(status, sub_status), Reply::Response(200, 0)];
+        let fixture = Fixture::new(&["A"], &[("A", MS, replies)]);
+        let (result, took) = fixture.run(&read(), usual());
         assert!(result.is_ok());
-        assert_eq!((world.asked(), took), (vec![asked], 2 * MS));
+        assert_eq!((fixture.metadata_calls(), took), (vec![metadata_calls], 2 * MS));
     }
 }
 
 #[test]
 fn no_wait_reaches_beyond_the_deadline() {
     for (reply, operation) in [
-        (Reply::Answer(449, 0), create()),
-        (Reply::Answer(503, 0), create()),
-        (Reply::Answer(403, 3), create()),
-        (Reply::Answer(404, 1002), read()),
+        (Reply::Response(449, 0), create()),
+        (Reply::Response(503, 0), create()),
+        (Reply::Response(403, 3), create()),
+        (Reply::Response(404, 1002), read()),
         (Reply::Lost(Sent::NotSent), create()),
     ] {
         for timeout in [20 * MS, 150 * MS, 333 * MS] {
             let replies = &[reply][..];
-            let world = World::new(&["A"], &[("A", MS, replies), ("B", MS, replies), ("C", MS, replies)]);
-            let (result, took) = world.run(&operation, within(timeout));
+            let fixture = Fixture::new(&["A"], &[("A", MS, replies), ("B", MS, replies), ("C", MS, replies)]);
+            let (result, took) = fixture.run(&operation, within(timeout));
             let kind = failed(result);
             // Some give up before: four tries behind a session, three at a region that cannot be reached.
             let gave_up =
@@ -401,40 +415,45 @@ fn no_wait_reaches_beyond_the_deadline() {
 #[test]
 fn a_slow_answer_ends_at_the_deadline_in_the_terms_of_the_operation() {
     for (operation, kind) in [(read(), ErrorKind::DeadlineExceeded), (create(), ErrorKind::Undecided)] {
-        let slow = &[Reply::Answer(200, 0)][..];
+        let slow = &[Reply::Response(200, 0)][..];
         let minute = Duration::from_secs(60);
-        let world = World::new(&["A"], &[("A", minute, slow), ("B", minute, slow)]);
-        let (result, took) = world.run(&operation, within(Duration::from_secs(1)));
+        let fixture = Fixture::new(&["A"], &[("A", minute, slow), ("B", minute, slow)]);
+        let (result, took) = fixture.run(&operation, within(Duration::from_secs(1)));
         assert_eq!((failed(result), took), (kind, Duration::from_secs(1)));
     }
 }
 
 #[test]
 fn a_slow_read_is_raced_and_both_attempts_are_shown() {
-    let world = World::new(
+    let fixture = Fixture::new(
         &["A"],
-        &[("A", Duration::from_secs(30), &[Reply::Answer(200, 0)]), ("B", 7 * MS, &[Reply::Answer(200, 0)])],
+        &[
+            ("A", Duration::from_secs(30), &[Reply::Response(200, 0)]),
+            ("B", 7 * MS, &[Reply::Response(200, 0)]),
+        ],
     );
-    let (result, took) = world.run(&read(), usual());
+    let (result, took) = fixture.run(&read(), usual());
     let response = result.expect("an answer");
     assert_eq!(took, 507 * MS, "nothing is known yet, so the second begins after half a second");
     use ExecutionContext::{Hedging, Initial};
-    assert_eq!(world.contexts(), [Initial, Hedging]);
+    assert_eq!(fixture.contexts(), [Initial, Hedging]);
     let totals = response.diagnostics().totals();
     assert_eq!((totals.attempts, totals.hedges, totals.abandoned), (2, 1, 1));
-    assert_eq!(world.budget.open(), 0);
+    assert_eq!(fixture.budget.open(), 0);
 }
 
 #[test]
 fn the_threshold_follows_what_was_measured_and_not_what_was_abandoned() {
-    let world =
-        World::new(&["A"], &[("A", 2 * MS, &[Reply::Answer(200, 0)]), ("B", MS, &[Reply::Answer(200, 0)])]);
+    let fixture = Fixture::new(
+        &["A"],
+        &[("A", 2 * MS, &[Reply::Response(200, 0)]), ("B", MS, &[Reply::Response(200, 0)])],
+    );
     for _ in 0..60 {
-        assert!(world.run(&read(), usual()).0.is_ok());
+        assert!(fixture.run(&read(), usual()).0.is_ok());
     }
-    world.scripts.lock().expect("unpoisoned").get_mut("A").expect("there").after = Duration::from_secs(3);
+    fixture.scripts.lock().expect("unpoisoned").get_mut("A").expect("there").after = Duration::from_secs(3);
     for _ in 0..20 {
-        assert_eq!(world.run(&read(), usual()).1, 51 * MS, "a brown-out does not move the threshold");
+        assert_eq!(fixture.run(&read(), usual()).1, 51 * MS, "a brown-out does not move the threshold");
     }
 }
 
@@ -447,23 +466,25 @@ fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
     for (operation, done, twin) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
         // The first was carried out, is slow to say so, and its write has reached the second region.
-        let world = World::new(
+        let fixture = Fixture::new(
             &["A", "B", "C"],
-            &[("A", slow, &[Reply::Answer(done, 0)]), ("B", fast, &[Reply::Answer(twin, 0)])],
+            &[("A", slow, &[Reply::Response(done, 0)]), ("B", fast, &[Reply::Response(twin, 0)])],
         );
-        let (result, took) = world.run(&operation, usual());
+        let (result, took) = fixture.run(&operation, usual());
         assert_eq!((result.expect("its own write").status(), took), (Status(done), slow));
         // The same, and nobody hears of the first again.
-        for lost in [Reply::Lost(Sent::Sent), Reply::Answer(500, 0)] {
-            let world =
-                World::new(&["A", "B", "C"], &[("A", slow, &[lost]), ("B", fast, &[Reply::Answer(twin, 0)])]);
-            let (result, _) = world.run(&operation, usual());
+        for lost in [Reply::Lost(Sent::Sent), Reply::Response(500, 0)] {
+            let fixture = Fixture::new(
+                &["A", "B", "C"],
+                &[("A", slow, &[lost]), ("B", fast, &[Reply::Response(twin, 0)])],
+            );
+            let (result, _) = fixture.run(&operation, usual());
             assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {twin}");
         }
         // Both were refused: somebody else was there first.
-        let refused = &[Reply::Answer(twin, 0)][..];
-        let world = World::new(&["A", "B", "C"], &[("A", slow, refused), ("B", fast, refused)]);
-        let error = world.run(&operation, usual()).0.expect_err("refused");
+        let refused = &[Reply::Response(twin, 0)][..];
+        let fixture = Fixture::new(&["A", "B", "C"], &[("A", slow, refused), ("B", fast, refused)]);
+        let error = fixture.run(&operation, usual()).0.expect_err("refused");
         assert_eq!(error.status(), Some(Status(twin)));
         assert_ne!(error.kind(), ErrorKind::Undecided);
     }
@@ -471,7 +492,7 @@ fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
 
 #[test]
 fn patches_batches_writes_of_one_region_and_writes_over_others_are_never_raced() {
-    let slow = &[Reply::Answer(200, 0)][..];
+    let slow = &[Reply::Response(200, 0)][..];
     let target = Target::item(&ContainerName::new("d", "c"), "i");
     for (writes, kind) in [
         (&["A", "B", "C"][..], OperationKind::Patch),
@@ -479,35 +500,35 @@ fn patches_batches_writes_of_one_region_and_writes_over_others_are_never_raced()
         (&["A", "B", "C"], OperationKind::Upsert),
         (&["A"], OperationKind::Upsert),
     ] {
-        let world = World::new(writes, &[("A", Duration::from_secs(9), slow)]);
-        assert!(world.run(&Operation::new(kind, target.clone()), usual()).0.is_ok());
-        assert_eq!(world.regions(), ["A"]);
+        let fixture = Fixture::new(writes, &[("A", Duration::from_secs(9), slow)]);
+        assert!(fixture.run(&Operation::new(kind, target.clone()), usual()).0.is_ok());
+        assert_eq!(fixture.regions(), ["A"]);
     }
 }
 
 #[test]
 fn dropped_at_any_moment_nothing_is_left_behind() {
     let scripts: &[(&str, Duration, &[Reply])] = &[
-        ("A", Duration::from_secs(1), &[Reply::Answer(503, 0)]),
-        ("B", Duration::from_secs(1), &[Reply::Answer(503, 0)]),
-        ("C", MS, &[Reply::Answer(503, 0)]),
+        ("A", Duration::from_secs(1), &[Reply::Response(503, 0)]),
+        ("B", Duration::from_secs(1), &[Reply::Response(503, 0)]),
+        ("C", MS, &[Reply::Response(503, 0)]),
     ];
     let driver = DriverSettings::default();
     let settings = driver.for_operation(None).expect("valid");
     let mut most = 0;
     for steps in 0..40 {
-        let world = World::new(&["A"], scripts);
+        let fixture = Fixture::new(&["A"], scripts);
         let operation = read();
-        let mut execution = Box::pin(execute(&world, &operation, &settings, world.clock.now()));
+        let mut execution = Box::pin(execute(&fixture, &operation, &settings, fixture.clock.now()));
         for step in 0..steps {
             if (&mut execution).now_or_never().is_some() {
                 break;
             }
             most = most.max(step);
-            world.time.advance_to_next();
+            fixture.time.advance_to_next();
         }
         drop(execution);
-        assert_eq!((world.time.sleepers(), world.budget.open()), (0, 0), "after {steps} steps");
+        assert_eq!((fixture.time.sleepers(), fixture.budget.open()), (0, 0), "after {steps} steps");
     }
     assert!(most >= 8, "the operation was dropped in many places: {most}");
 }

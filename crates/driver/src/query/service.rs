@@ -123,7 +123,7 @@ pub(crate) async fn divide(
     if !afresh || now.len() > 1 {
         return Ok(now);
     }
-    Ok(parts(&*driver.partitions_after(container, &known).await?))
+    Ok(parts(&*driver.refresh_partitions(container, &known).await?))
 }
 
 /// What an error means to a reader of many pages. 410: no single partition owns the stretch, and the

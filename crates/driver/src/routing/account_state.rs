@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use azure_core::http::Url;
 use protocol::account::{AccountProperties, ConsistencyLevel, Location};
 
-use super::endpoint::{Endpoint, Region};
-use crate::transport::gateway::Gateway2;
+use super::endpoint::Endpoint;
+use super::gateway2::Gateway2;
+use crate::region::Region;
 
 /// How long a region that could not be reached is left alone before it is tried again.
 pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
@@ -150,7 +151,7 @@ impl AccountState {
     }
 
     /// The endpoints of regions that could not be reached and have been left alone for `age`.
-    pub fn left_for(&self, now: Instant, age: Duration) -> Vec<Endpoint> {
+    pub fn unreachable_for(&self, now: Instant, age: Duration) -> Vec<Endpoint> {
         let is_due = |endpoint: &&Endpoint| {
             self.unavailable.get(endpoint.region()).is_some_and(|mark| {
                 mark.what == Unavailable::All && now.saturating_duration_since(mark.since) >= age
@@ -317,8 +318,12 @@ pub(crate) mod tests {
             assert_eq!(state.is_unavailable(region, is_read), unavailable, "{region} {is_read}");
         }
         let five = Duration::from_secs(5);
-        assert!(state.left_for(now + Duration::from_secs(34), five).is_empty());
-        assert_eq!(names(&state.left_for(now + Duration::from_secs(35), five)), ["B"], "reads of A go on");
+        assert!(state.unreachable_for(now + Duration::from_secs(34), five).is_empty());
+        assert_eq!(
+            names(&state.unreachable_for(now + Duration::from_secs(35), five)),
+            ["B"],
+            "reads of A go on"
+        );
         let minute = Duration::from_secs(60);
         assert!(!state.has_expired(now + Duration::from_secs(59), minute));
         assert!(state.has_expired(now + minute, minute));

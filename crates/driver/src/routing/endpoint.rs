@@ -1,73 +1,12 @@
-//! A region and the endpoint it is reached at.
+//! The endpoint that a region, or the whole account, is reached at.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use azure_core::http::Url;
 
-use crate::hedging::threshold::Latencies;
-
-/// A region by its name. `West US`, `west us` and `westus` are one region; it is shown as it was written.
-#[derive(Clone)]
-pub struct Region {
-    name: Arc<str>,
-    /// Of the letters that count: equal regions have equal marks, and different ones hardly ever.
-    mark: u64,
-}
-
-impl Region {
-    /// The region of this name.
-    pub fn new(name: impl AsRef<str>) -> Region {
-        let name: Arc<str> = Arc::from(name.as_ref());
-        let mix = |mark: u64, byte: u8| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let mark = letters(&name).fold(0xcbf2_9ce4_8422_2325, mix);
-        Region { name, mark }
-    }
-
-    /// The name as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.name
-    }
-}
-
-/// What counts of a name: no spaces, no capitals.
-fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
-    name.bytes().filter(|byte| *byte != b' ').map(|byte| byte.to_ascii_lowercase())
-}
-
-impl PartialEq for Region {
-    fn eq(&self, other: &Region) -> bool {
-        self.mark == other.mark
-            && (Arc::ptr_eq(&self.name, &other.name) || letters(&self.name).eq(letters(&other.name)))
-    }
-}
-
-impl Eq for Region {}
-
-impl Hash for Region {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.mark);
-    }
-}
-
-impl From<&str> for Region {
-    fn from(name: &str) -> Region {
-        Region::new(name)
-    }
-}
-
-impl fmt::Debug for Region {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.name)
-    }
-}
-
-impl fmt::Display for Region {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
-    }
-}
+use super::latencies::Latencies;
+use crate::region::{Region, normalized};
 
 /// Whether an endpoint is one region's or the account's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +57,7 @@ impl Endpoint {
             return None;
         }
         let mut host = format!("{account}-");
-        host.extend(letters(region.as_str()).map(char::from));
+        host.extend(normalized(region.as_str()).map(char::from));
         host.push('.');
         host.push_str(cloud);
         let mut url = self.0.url.clone();
@@ -169,19 +108,7 @@ impl fmt::Debug for Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
-
-    #[test]
-    fn a_region_is_one_however_it_is_spelled() {
-        let mut regions = HashSet::from([Region::new("West US")]);
-        for (name, known) in [("westus", true), ("WEST US", true), ("West US 2", false), ("East US", false)] {
-            assert_eq!(regions.contains(&Region::new(name)), known, "{name}");
-        }
-        regions.insert(Region::new("West US 2"));
-        assert_eq!(regions.len(), 2);
-    }
 
     #[test]
     fn the_service_names_the_endpoints_of_regions_after_the_account() {

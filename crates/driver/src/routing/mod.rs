@@ -1,25 +1,31 @@
-//! Where to send.
+//! Which region and endpoint an attempt is sent to.
 //!
 //! In: a snapshot of the account ([`AccountState`]) and of its partitions ([`PartitionState`]), and what the
-//! attempt is for ([`Demand`]). Out: one [`Route`]. [`resolve`] is pure; the states are replaced, never changed,
-//! through a [`StateCell`]; asking the account again is `refresh`, giving partitions back is `failback`.
+//! attempt needs ([`RouteRequest`]). Out: one [`Route`]. [`resolve`] is pure; the states are replaced, never changed,
+//! through a [`StateCell`]; when the account's properties may be read again is `refresh`.
+
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod account_state;
 mod endpoint;
-pub(crate) mod failback;
+mod gateway2;
+mod latencies;
 mod partition_map;
 mod partition_state;
 pub(crate) mod refresh;
 mod state_cell;
 
 pub use account_state::{AccountState, UNAVAILABLE_FOR, Unavailable};
-pub use endpoint::{Endpoint, EndpointKind, Region};
-pub use partition_map::{IncompleteMap, Partition, PartitionMap};
-pub(crate) use partition_state::look_every;
+pub use endpoint::{Endpoint, EndpointKind};
+pub use gateway2::Gateway2;
+pub use partition_map::{IncompleteMap, Partition, PartitionMap, Placement};
+pub(crate) use partition_state::failback_interval;
 pub use partition_state::{
     Breaker, BreakerState, ContainerIdentity, PartitionId, PartitionRegion, PartitionState,
 };
 pub use state_cell::StateCell;
+
+pub use crate::region::Region;
 
 #[cfg(test)]
 pub(crate) use account_state::tests as test_accounts;
@@ -28,52 +34,52 @@ pub(crate) use partition_state::tests as test_partitions;
 
 /// What a route is needed for.
 #[derive(Clone, Copy, Debug)]
-pub struct Demand<'a> {
-    /// Whether the operation leaves everything as it was.
+pub struct RouteRequest<'a> {
+    /// Whether the operation is a read.
     pub is_read: bool,
-    /// The partition it is about, when it is about one.
+    /// The partition of the operation, when it is about one.
     pub partition: Option<&'a PartitionId>,
-    /// Regions the caller does not want.
+    /// Regions that the caller excludes.
     pub excluded: &'a [Region],
-    /// Regions this operation has tried and left.
-    pub left: &'a [Region],
-    /// Whether the region that has every write is wanted, not the nearest.
-    pub from_hub: bool,
+    /// Regions that this operation has already tried.
+    pub already_tried: &'a [Region],
+    /// Whether the hub region, which has every write, is preferred to the nearest one.
+    pub prefer_hub: bool,
 }
 
-/// Where an attempt goes.
+/// Where an attempt is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Where.
+    /// The endpoint of the attempt.
     pub endpoint: Endpoint,
-    /// The region it would have gone to, were it not for this partition's trouble there.
+    /// The region that would have been chosen if the breaker of the partition there were not open.
     pub instead_of: Option<Region>,
-    /// Nothing is known against it: it is well, and this operation has not left it.
+    /// Whether nothing speaks against the region: it is available, and this operation has not tried it.
     pub is_clean: bool,
 }
 
-/// Chooses where an attempt goes: the best region that is wanted, is not known to be in trouble, and has not
-/// been left by this operation. When there is no such region, the one with the least against it; when the
-/// caller wants none of them, the hub.
+/// Chooses where an attempt is sent: the best region that is not excluded, is available, and was not tried by
+/// this operation. When there is no such region, the one with the lowest penalty; when all regions are excluded,
+/// the hub.
 ///
 /// Cost: one pass over the regions; nothing is allocated.
-pub fn resolve(demand: &Demand<'_>, account: &AccountState, partitions: &PartitionState) -> Route {
-    if demand.from_hub {
+pub fn resolve(wanted: &RouteRequest<'_>, account: &AccountState, partitions: &PartitionState) -> Route {
+    if wanted.prefer_hub {
         let hub = account.hub();
-        if !demand.excluded.contains(hub.region()) && !demand.left.contains(hub.region()) {
+        if !wanted.excluded.contains(hub.region()) && !wanted.already_tried.contains(hub.region()) {
             return Route { endpoint: hub.clone(), instead_of: None, is_clean: true };
         }
     }
     let mut best: Option<(&Endpoint, u8)> = None;
     let mut avoided_for_partition = None;
     for endpoint in
-        candidates(demand, account).iter().filter(|endpoint| !demand.excluded.contains(endpoint.region()))
+        candidates(wanted, account).iter().filter(|endpoint| !wanted.excluded.contains(endpoint.region()))
     {
-        let against = Against::find(endpoint, demand, account, partitions);
-        if against.partition && avoided_for_partition.is_none() && best.is_none() {
+        let penalty = Penalty::of(endpoint, wanted, account, partitions);
+        if penalty.breaker_open && avoided_for_partition.is_none() && best.is_none() {
             avoided_for_partition = Some(endpoint.region());
         }
-        let weight = against.weight();
+        let weight = penalty.weight();
         if best.is_none_or(|(_, least)| weight < least) {
             best = Some((endpoint, weight));
         }
@@ -86,38 +92,38 @@ pub fn resolve(demand: &Demand<'_>, account: &AccountState, partitions: &Partiti
     Route { endpoint: endpoint.clone(), instead_of, is_clean: weight == 0 }
 }
 
-/// A region besides `route`'s to race it with: one that nothing is known against, or none.
+/// Chooses another region than `route`'s for a hedged attempt: one without any penalty, or none.
 pub fn resolve_second(
     route: &Route,
-    demand: &Demand<'_>,
+    wanted: &RouteRequest<'_>,
     account: &AccountState,
     partitions: &PartitionState,
 ) -> Option<Route> {
-    let wanted = |endpoint: &&Endpoint| {
+    let suitable = |endpoint: &&Endpoint| {
         **endpoint != route.endpoint
             && endpoint.region() != route.endpoint.region()
-            && !demand.excluded.contains(endpoint.region())
-            && Against::find(endpoint, demand, account, partitions).weight() == 0
+            && !wanted.excluded.contains(endpoint.region())
+            && Penalty::of(endpoint, wanted, account, partitions).weight() == 0
     };
-    // A race is for reads, and for writes where several regions take them: never into a failover.
-    let endpoints = if demand.is_read { account.reads() } else { account.writes() };
-    let endpoint = endpoints.iter().find(wanted)?;
+    // Writes are hedged only where several regions take them, so the failover list is not used.
+    let endpoints = if wanted.is_read { account.reads() } else { account.writes() };
+    let endpoint = endpoints.iter().find(suitable)?;
     Some(Route { endpoint: endpoint.clone(), instead_of: None, is_clean: true })
 }
 
-/// How many regions besides `current` this operation could still turn to.
-pub fn others(current: &Region, demand: &Demand<'_>, account: &AccountState) -> usize {
-    let other = |endpoint: &&Endpoint| {
+/// How many regions besides `current` this operation has not tried yet.
+pub fn count_untried(current: &Region, wanted: &RouteRequest<'_>, account: &AccountState) -> usize {
+    let untried = |endpoint: &&Endpoint| {
         let region = endpoint.region();
-        region != current && !demand.excluded.contains(region) && !demand.left.contains(region)
+        region != current && !wanted.excluded.contains(region) && !wanted.already_tried.contains(region)
     };
-    candidates(demand, account).iter().filter(other).count()
+    candidates(wanted, account).iter().filter(untried).count()
 }
 
-fn candidates<'a>(demand: &Demand<'_>, account: &'a AccountState) -> &'a [Endpoint] {
-    if demand.is_read {
+fn candidates<'a>(wanted: &RouteRequest<'_>, account: &'a AccountState) -> &'a [Endpoint] {
+    if wanted.is_read {
         account.reads()
-    } else if account.has_partition_failover() && demand.partition.is_some() {
+    } else if account.has_partition_failover() && wanted.partition.is_some() {
         account.failover_writes()
     } else {
         account.writes()
@@ -125,30 +131,30 @@ fn candidates<'a>(demand: &Demand<'_>, account: &'a AccountState) -> &'a [Endpoi
 }
 
 /// What speaks against a region.
-struct Against {
-    left: bool,
-    region: bool,
-    partition: bool,
+struct Penalty {
+    already_tried: bool,
+    unavailable: bool,
+    breaker_open: bool,
 }
 
-impl Against {
-    fn find(
+impl Penalty {
+    fn of(
         endpoint: &Endpoint,
-        demand: &Demand<'_>,
+        wanted: &RouteRequest<'_>,
         account: &AccountState,
         partitions: &PartitionState,
-    ) -> Against {
+    ) -> Penalty {
         let region = endpoint.region();
-        Against {
-            left: !demand.left.is_empty() && demand.left.contains(region),
-            region: account.is_unavailable(region, demand.is_read),
-            partition: demand.partition.is_some_and(|partition| partitions.is_open(partition, region)),
+        Penalty {
+            already_tried: wanted.already_tried.contains(region),
+            unavailable: account.is_unavailable(region, wanted.is_read),
+            breaker_open: wanted.partition.is_some_and(|partition| partitions.is_open(partition, region)),
         }
     }
 
-    /// What this operation saw for itself weighs most, what others saw of the partition least.
+    /// A region that this operation has tried itself weighs most, one where others saw the partition fail least.
     fn weight(&self) -> u8 {
-        u8::from(self.left) * 4 + u8::from(self.region) * 2 + u8::from(self.partition)
+        u8::from(self.already_tried) * 4 + u8::from(self.unavailable) * 2 + u8::from(self.breaker_open)
     }
 }
 
@@ -183,8 +189,8 @@ mod tests {
         open: &'a [&'a str],
         write: bool,
         excluded: &'a [&'a str],
-        left: &'a [&'a str],
-        from_hub: bool,
+        already_tried: &'a [&'a str],
+        prefer_hub: bool,
         goes_to: &'a str,
     }
 
@@ -196,19 +202,19 @@ mod tests {
             Row { down: &["A", "B"], goes_to: "C", ..Row::default() },
             Row { down: &["A", "B", "C"], goes_to: "A", ..Row::default() },
             Row { no_writes: &["A"], goes_to: "A", ..Row::default() },
-            Row { left: &["A"], goes_to: "B", ..Row::default() },
-            Row { left: &["A", "B"], goes_to: "C", ..Row::default() },
+            Row { already_tried: &["A"], goes_to: "B", ..Row::default() },
+            Row { already_tried: &["A", "B"], goes_to: "C", ..Row::default() },
             // What this operation saw outweighs what others saw.
-            Row { left: &["A", "C"], down: &["B"], goes_to: "B", ..Row::default() },
+            Row { already_tried: &["A", "C"], down: &["B"], goes_to: "B", ..Row::default() },
             Row { open: &["A"], goes_to: "B", ..Row::default() },
             Row { open: &["A", "B", "C"], goes_to: "A", ..Row::default() },
             Row { open: &["B"], down: &["A"], goes_to: "C", ..Row::default() },
             Row { excluded: &["A"], goes_to: "B", ..Row::default() },
             Row { excluded: &["A", "C"], down: &["B"], goes_to: "B", ..Row::default() },
             Row { excluded: &["A", "B", "C"], goes_to: "A", ..Row::default() },
-            Row { from_hub: true, left: &["B"], goes_to: "A", ..Row::default() },
-            Row { from_hub: true, left: &["A"], goes_to: "B", ..Row::default() },
-            Row { from_hub: true, excluded: &["A"], goes_to: "B", ..Row::default() },
+            Row { prefer_hub: true, already_tried: &["B"], goes_to: "A", ..Row::default() },
+            Row { prefer_hub: true, already_tried: &["A"], goes_to: "B", ..Row::default() },
+            Row { prefer_hub: true, excluded: &["A"], goes_to: "B", ..Row::default() },
             // Writes have one home, whatever happens there...
             Row { write: true, goes_to: "A", ..Row::default() },
             Row { write: true, down: &["A"], goes_to: "A", ..Row::default() },
@@ -220,7 +226,13 @@ mod tests {
             // ... or one per partition.
             Row { write: true, partition_failover: true, goes_to: "A", ..Row::default() },
             Row { write: true, partition_failover: true, open: &["A"], goes_to: "B", ..Row::default() },
-            Row { write: true, partition_failover: true, left: &["A", "B"], goes_to: "C", ..Row::default() },
+            Row {
+                write: true,
+                partition_failover: true,
+                already_tried: &["A", "B"],
+                goes_to: "C",
+                ..Row::default()
+            },
         ];
         let now = Clock::machine().now();
         for (index, row) in rows.iter().enumerate() {
@@ -238,14 +250,14 @@ mod tests {
             for region in regions(row.open) {
                 partitions = partitions.trip(&PartitionRegion { partition: partition(), region }, now);
             }
-            let demand = Demand {
+            let wanted = RouteRequest {
                 is_read: !row.write,
                 partition: Some(&partition()),
                 excluded: &regions(row.excluded),
-                left: &regions(row.left),
-                from_hub: row.from_hub,
+                already_tried: &regions(row.already_tried),
+                prefer_hub: row.prefer_hub,
             };
-            let route = resolve(&demand, &account, &partitions);
+            let route = resolve(&wanted, &account, &partitions);
             assert_eq!(route.endpoint.region().as_str(), row.goes_to, "row {index}");
         }
     }
@@ -257,14 +269,14 @@ mod tests {
         let partitions = healthy().trip(&key, Clock::machine().now());
         let other = PartitionId { range: RangeId(4), ..partition() };
         for (partition, instead_of) in [(&partition(), Some(Region::new("A"))), (&other, None)] {
-            let demand = Demand {
+            let wanted = RouteRequest {
                 is_read: true,
                 partition: Some(partition),
                 excluded: &[],
-                left: &[],
-                from_hub: false,
+                already_tried: &[],
+                prefer_hub: false,
             };
-            assert_eq!(resolve(&demand, &account, &partitions).instead_of, instead_of);
+            assert_eq!(resolve(&wanted, &account, &partitions).instead_of, instead_of);
         }
     }
 
@@ -284,10 +296,15 @@ mod tests {
                 account = account.mark_unavailable(&region, Unavailable::All, now);
             }
             let excluded = regions(excluded);
-            let demand =
-                Demand { is_read: !write, partition: None, excluded: &excluded, left: &[], from_hub: false };
-            let route = resolve(&demand, &account, &healthy());
-            let found = resolve_second(&route, &demand, &account, &healthy());
+            let wanted = RouteRequest {
+                is_read: !write,
+                partition: None,
+                excluded: &excluded,
+                already_tried: &[],
+                prefer_hub: false,
+            };
+            let route = resolve(&wanted, &account, &healthy());
+            let found = resolve_second(&route, &wanted, &account, &healthy());
             assert_eq!(found.map(|route| route.endpoint.region().as_str().to_owned()).as_deref(), second);
         }
     }
@@ -295,16 +312,21 @@ mod tests {
     #[test]
     fn others_are_those_that_were_not_left() {
         let account = account(&["A"], &["A", "B", "C"]);
-        for (is_read, left, excluded, expected) in [
+        for (is_read, already_tried, excluded, expected) in [
             (true, &[][..], &[][..], 2),
             (true, &["B"], &[], 1),
             (true, &["B"], &["C"], 0),
             (false, &[], &[], 0),
         ] {
-            let (left, excluded) = (regions(left), regions(excluded));
-            let demand =
-                Demand { is_read, partition: None, excluded: &excluded, left: &left, from_hub: false };
-            assert_eq!(others(&Region::new("A"), &demand, &account), expected);
+            let (already_tried, excluded) = (regions(already_tried), regions(excluded));
+            let wanted = RouteRequest {
+                is_read,
+                partition: None,
+                excluded: &excluded,
+                already_tried: &already_tried,
+                prefer_hub: false,
+            };
+            assert_eq!(count_untried(&Region::new("A"), &wanted, &account), expected);
         }
     }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use imbl::HashMap;
 use protocol::partition_range::RangeId;
 
-use super::endpoint::Region;
 use crate::operation::ContainerName;
 use crate::options::CircuitBreakerConfig;
+use crate::region::Region;
 
 /// A container by its name and by what tells it from another one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -200,7 +200,7 @@ impl PartitionState {
     }
 
     /// When something will be due for [`PartitionState::take_probes`] or [`PartitionState::sweep`].
-    pub fn next_due(&self) -> Option<Instant> {
+    pub fn next_probe(&self) -> Option<Instant> {
         let config = &self.config;
         let due = |breaker: &Breaker| match breaker.state {
             BreakerState::Closed | BreakerState::HalfOpen => {
@@ -238,7 +238,7 @@ impl PartitionState {
 }
 
 /// The pause between two looks at the breakers: as often as a probe may be due, and not busily.
-pub(crate) fn look_every(config: &CircuitBreakerConfig) -> Duration {
+pub(crate) fn failback_interval(config: &CircuitBreakerConfig) -> Duration {
     config.unavailability_probe_delay.min(config.failback_interval).max(Duration::from_millis(100))
 }
 
@@ -320,10 +320,10 @@ pub(crate) mod tests {
         assert!(is_open(&state, &key(0, "A")), "a probe alone changes nothing");
         assert!(state.take_probes(now + 9 * SECOND).1.is_empty());
         assert_eq!(state.take_probes(now + 10 * SECOND).1.len(), 1);
-        assert_eq!(open.next_due(), Some(now + 5 * SECOND));
+        assert_eq!(open.next_probe(), Some(now + 5 * SECOND));
         let for_writes = empty().trip(&key(0, "A"), now);
         assert!(for_writes.take_probes(now + 60 * SECOND).1.is_empty(), "a read says nothing about writes");
-        assert_eq!(for_writes.next_due(), Some(now + 300 * SECOND));
+        assert_eq!(for_writes.next_probe(), Some(now + 300 * SECOND));
     }
 
     #[test]

@@ -11,33 +11,33 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How often to ask without any trouble.
-pub(crate) const REFRESH_EVERY: Duration = Duration::from_secs(300);
+pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 
 /// When the account was last asked, and what came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefreshHistory {
     last: Option<Instant>,
     /// Answers in a row that brought nothing new, or none.
-    fruitless: u32,
+    unchanged: u32,
 }
 
 impl RefreshHistory {
     /// Whether the account may be asked now.
-    pub(crate) fn may_ask(&self, now: Instant) -> bool {
+    pub(crate) fn may_refresh(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.saturating_duration_since(last) >= self.pause())
     }
 
     /// The history after the account was asked.
     #[must_use]
-    pub(crate) fn asked(&self, now: Instant, brought_news: bool) -> RefreshHistory {
+    pub(crate) fn after_refresh(&self, now: Instant, is_new: bool) -> RefreshHistory {
         RefreshHistory {
             last: Some(now),
-            fruitless: if brought_news { 0 } else { self.fruitless.saturating_add(1) },
+            unchanged: if is_new { 0 } else { self.unchanged.saturating_add(1) },
         }
     }
 
     fn pause(&self) -> Duration {
-        PAUSE_MIN.saturating_mul(1 << self.fruitless.min(8)).min(PAUSE_MAX)
+        PAUSE_MIN.saturating_mul(1 << self.unchanged.min(8)).min(PAUSE_MAX)
     }
 }
 
@@ -52,15 +52,15 @@ mod tests {
     fn the_pause_doubles_while_nothing_is_learnt_and_starts_over_with_news() {
         let mut now = Clock::machine().now();
         let mut history = RefreshHistory::default();
-        assert!(history.may_ask(now));
+        assert!(history.may_refresh(now));
         for pause in [500, 1000, 2000, 4000, 5000, 5000] {
-            history = history.asked(now, false);
+            history = history.after_refresh(now, false);
             let pause = Duration::from_millis(pause);
-            assert!(!history.may_ask(now + pause - MILLISECOND), "{pause:?}");
-            assert!(history.may_ask(now + pause), "{pause:?}");
+            assert!(!history.may_refresh(now + pause - MILLISECOND), "{pause:?}");
+            assert!(history.may_refresh(now + pause), "{pause:?}");
             now += pause;
         }
-        history = history.asked(now, true);
-        assert!(!history.may_ask(now) && history.may_ask(now + PAUSE_MIN));
+        history = history.after_refresh(now, true);
+        assert!(!history.may_refresh(now) && history.may_refresh(now + PAUSE_MIN));
     }
 }

@@ -120,7 +120,7 @@ impl ShardingConfig {
     }
 
     /// Whether every number is one that can be obeyed; the error names the field and what it takes.
-    pub fn validate(&self) -> Result<(), BadSharding> {
+    pub fn validate(&self) -> Result<(), InvalidSharding> {
         let counts = [
             ("max_streams_per_client", self.max_streams_per_client),
             ("max_clients_per_endpoint", self.max_clients_per_endpoint),
@@ -138,20 +138,20 @@ impl ShardingConfig {
             ("read_hang_threshold", self.read_hang_threshold),
         ];
         if let Some((field, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return Err(BadSharding::Zero { field });
+            return Err(InvalidSharding::Zero { field });
         }
         // Written so that NaN is refused as well.
         if let Some((field, value)) = shares.into_iter().find(|(_, share)| !(*share > 0.0 && *share <= 1.0)) {
-            return Err(BadSharding::NotAShare { field, value });
+            return Err(InvalidSharding::NotAShare { field, value });
         }
         if let Some((field, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
-            return Err(BadSharding::Zero { field });
+            return Err(InvalidSharding::Zero { field });
         }
         if self.max_streams_per_client > SERVICE_STREAMS_MAX {
-            return Err(BadSharding::TooManyStreams { value: self.max_streams_per_client });
+            return Err(InvalidSharding::TooManyStreams { value: self.max_streams_per_client });
         }
         if self.min_clients_per_endpoint > self.max_clients_per_endpoint {
-            return Err(BadSharding::MoreThanTheMaximum {
+            return Err(InvalidSharding::MoreThanTheMaximum {
                 min: self.min_clients_per_endpoint,
                 max: self.max_clients_per_endpoint,
             });
@@ -163,7 +163,7 @@ impl ShardingConfig {
 /// Why a [`ShardingConfig`] cannot be obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
-pub enum BadSharding {
+pub enum InvalidSharding {
     /// A count or a time that must not be zero.
     #[error("{field} must be more than zero")]
     Zero {

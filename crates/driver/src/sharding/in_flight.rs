@@ -1,13 +1,13 @@
 //! One client at work for one endpoint, and the guard that counts what it carries.
 
+use crate::transport::Transport;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::client_factory::SharedClient;
+use super::clients::SharedClient;
 use super::health::Observation;
 use super::select::Candidate;
-use crate::transport::carrier::Carrier;
 
 /// A client and what was seen of its connection to one endpoint.
 ///
@@ -116,7 +116,7 @@ pub struct InFlight {
 enum Ended {
     /// Nobody said how: the call was dropped.
     Abandoned,
-    Told,
+    Reported,
 }
 
 impl InFlight {
@@ -152,13 +152,13 @@ impl InFlight {
     }
 
     /// The client to send it with.
-    pub fn carrier(&self) -> &dyn Carrier {
-        self.shard.client.carrier()
+    pub fn transport(&self) -> &dyn Transport {
+        self.shard.client.transport()
     }
 
     /// The service answered, with whatever status: the connection works.
-    pub fn answered(mut self, now: Duration) {
-        self.ended = Ended::Told;
+    pub fn succeeded(mut self, now: Duration) {
+        self.ended = Ended::Reported;
         let shard = &*self.shard;
         shard.last_success.store(nanos(now), Ordering::Relaxed);
         shard.last_request.store(nanos(now), Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl InFlight {
 
     /// No answer came.
     pub fn failed(mut self, now: Duration) {
-        self.ended = Ended::Told;
+        self.ended = Ended::Reported;
         self.shard.last_request.store(nanos(now), Ordering::Relaxed);
         self.shard.consecutive_failures.fetch_add(1, Ordering::Relaxed);
         self.shard.failures.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +207,7 @@ mod tests {
     fn however_a_request_ends_it_is_no_longer_in_flight() {
         let shard = testing::shard(7, at(1));
         for end in [
-            |request: InFlight| request.answered(at(2)),
+            |request: InFlight| request.succeeded(at(2)),
             |request: InFlight| request.failed(at(2)),
             |request: InFlight| drop(request),
         ] {
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(shard.in_flight(), 2);
             end(one);
             assert_eq!(shard.in_flight(), 1);
-            other.answered(at(3));
+            other.succeeded(at(3));
             assert_eq!(shard.in_flight(), 0);
         }
         assert_eq!((shard.requests(), shard.failures()), (6, 1));
@@ -231,7 +231,7 @@ mod tests {
         let seen = shard.observation();
         assert_eq!((seen.consecutive_failures, seen.abandoned, seen.last_success), (3, 3, None));
         assert_eq!(seen.abandoned_since, at(3));
-        InFlight::begin(&shard, at(4)).answered(at(5));
+        InFlight::begin(&shard, at(4)).succeeded(at(5));
         let seen = shard.observation();
         assert_eq!((seen.consecutive_failures, seen.abandoned, seen.last_success), (0, 0, Some(at(5))));
     }
@@ -242,9 +242,9 @@ mod tests {
         let first = InFlight::begin(&shard, at(10));
         let second = InFlight::begin(&shard, at(20));
         assert_eq!(shard.observation().busy_since, at(10));
-        first.answered(at(30));
+        first.succeeded(at(30));
         assert_eq!(shard.observation().busy_since, at(10));
-        second.answered(at(40));
+        second.succeeded(at(40));
         let _third = InFlight::begin(&shard, at(50));
         assert_eq!(shard.observation().busy_since, at(50));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use azure_core::http::Url;
 
-use super::client_factory::{SharedClient, SharedClients};
+use super::clients::{SharedClient, SharedClients};
 use super::config::ShardingConfig;
 use super::health::{EvictionReason, Observation};
 use super::in_flight::{InFlight, Shard};
@@ -366,7 +366,7 @@ mod tests {
                         let held: Vec<_> = (0..=(round % 16)).map(|_| shards.acquire(None, NOW)).collect();
                         let most = loads(&shards).into_iter().max();
                         assert!(most <= Some(16), "{most:?}");
-                        held.into_iter().for_each(|request| request.answered(NOW));
+                        held.into_iter().for_each(|request| request.succeeded(NOW));
                     }
                 });
             }

@@ -15,7 +15,7 @@ use futures::future::{Either, select};
 use futures::task::AtomicWaker;
 
 use super::Inner;
-use super::client_factory::SharedClient;
+use super::clients::SharedClient;
 use super::processor;
 
 /// Runs until the transport is gone.
@@ -73,7 +73,7 @@ impl Inner {
     /// Whether a connection stands, or the client makes its own with the first request.
     async fn connect(&self, client: Arc<SharedClient>, url: Url) -> bool {
         let deadline = self.clock.now() + self.common.clients.config().connect_timeout;
-        match self.clock.within(Some(deadline), client.connect_ahead(&url)).await {
+        match self.clock.within(Some(deadline), client.transport().connect(&url)).await {
             Some(Ok(())) => true,
             Some(Err(error)) => {
                 tracing::debug!(endpoint = url.as_str(), %error, "could not connect ahead");

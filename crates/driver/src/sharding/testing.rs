@@ -12,11 +12,12 @@ use azure_core::http::headers::Headers;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
 use perihelion_http::trace::{self, Protocol, RequestTrace, Sent};
 
-use super::client_factory::{HttpClientConfig, HttpClientFactory, NewClient, SharedClients};
+use super::clients::SharedClients;
 use super::config::ShardingConfig;
 use super::in_flight::Shard;
 use super::shards::Common;
 use super::sweep::Wake;
+use crate::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 
 /// What a client does with a request.
 #[derive(Clone, Debug)]
@@ -87,10 +88,10 @@ impl fmt::Debug for Factory {
     }
 }
 
-impl HttpClientFactory for Factory {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Factory {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
         let number = self.created.fetch_add(1, Ordering::Relaxed);
-        NewClient::new(Arc::new(Scripted { number, factory: self.clone() }))
+        Arc::new(AzureCoreAdapter::new(Arc::new(Scripted { number, factory: self.clone() })))
     }
 }
 

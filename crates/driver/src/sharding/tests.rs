@@ -11,33 +11,50 @@ use crate::clock::ManualTime;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Scripted clients that connect ahead when the test lets them.
+/// Makes scripted transports that open connections when the test permits it.
 #[derive(Debug)]
-struct Warmable {
+struct GatedFactory {
     factory: Factory,
-    ahead: Arc<Ahead>,
+    connects: Arc<Connects>,
 }
 
+/// A scripted transport whose connections the test permits.
 #[derive(Debug)]
-struct Ahead {
-    /// Connections that may be made; each that is takes one.
-    gate: tokio::sync::Semaphore,
-    fails: bool,
-    asked: AtomicUsize,
+struct GatedTransport {
+    inner: Arc<dyn Transport>,
+    connects: Arc<Connects>,
 }
 
-impl HttpClientFactory for Warmable {
-    fn create(&self, config: &HttpClientConfig) -> NewClient {
-        self.factory.create(config).with_connect(Arc::clone(&self.ahead) as Arc<dyn ConnectAhead>)
+/// The connections that transports were asked to open.
+#[derive(Debug)]
+struct Connects {
+    /// One permit for each connection that may be opened.
+    permits: tokio::sync::Semaphore,
+    fails: bool,
+    requested: AtomicUsize,
+}
+
+impl TransportFactory for GatedFactory {
+    fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport> {
+        let inner = self.factory.create(config);
+        Arc::new(GatedTransport { inner, connects: Arc::clone(&self.connects) })
     }
 }
 
-impl ConnectAhead for Ahead {
+impl Transport for GatedTransport {
+    fn send<'a>(
+        &'a self,
+        request: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
+        self.inner.send(request)
+    }
+
     fn connect<'a>(&'a self, _: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
-        Box::pin(async {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            self.gate.acquire().await.expect("open").forget();
-            match self.fails {
+        let connects = &*self.connects;
+        Box::pin(async move {
+            connects.requested.fetch_add(1, Ordering::Relaxed);
+            connects.permits.acquire().await.expect("open").forget();
+            match connects.fails {
                 true => Err(azure_core::Error::with_message(ErrorKind::Io, "nobody there")),
                 false => Ok(()),
             }
@@ -45,27 +62,27 @@ impl ConnectAhead for Ahead {
     }
 }
 
-struct World {
+struct Fixture {
     time: ManualTime,
-    ahead: Arc<Ahead>,
+    connects: Arc<Connects>,
     transport: ShardedTransport,
     shards: Arc<EndpointShards>,
 }
 
-fn world(connections: usize, fails: bool) -> World {
+fn fixture(connections: usize, fails: bool) -> Fixture {
     let time = ManualTime::new();
-    let gate = tokio::sync::Semaphore::new(connections);
-    let ahead = Arc::new(Ahead { gate, fails, asked: AtomicUsize::new(0) });
-    let factory = Warmable { factory: Factory::default(), ahead: Arc::clone(&ahead) };
-    let clients = SharedClients::new(Arc::new(factory), HttpClientConfig::default());
-    let transport = ShardedTransport::new(ShardingConfig::default(), clients, time.clock()).expect("valid");
-    let shards = transport.endpoint(Url::parse("https://one.example/").expect("a URL"));
-    World { time, ahead, transport, shards }
+    let permits = tokio::sync::Semaphore::new(connections);
+    let connects = Arc::new(Connects { permits, fails, requested: AtomicUsize::new(0) });
+    let factory = Arc::new(GatedFactory { factory: Factory::default(), connects: Arc::clone(&connects) });
+    let (client, sharding) = (HttpClientConfig::default(), ShardingConfig::default());
+    let transport = ShardedTransport::new(factory, client, sharding, time.clock()).expect("valid");
+    let shards = transport.new_shards(Url::parse("https://one.example/").expect("a URL"));
+    Fixture { time, connects, transport, shards }
 }
 
-impl World {
-    fn asked(&self) -> usize {
-        self.ahead.asked.load(Ordering::Relaxed)
+impl Fixture {
+    fn requested(&self) -> usize {
+        self.connects.requested.load(Ordering::Relaxed)
     }
 
     fn begin(&self, requests: usize) -> Vec<InFlight> {
@@ -88,71 +105,71 @@ async fn settle() {
 
 #[tokio::test]
 async fn a_shard_is_ready_before_the_others_are_full_and_no_request_waits_for_it() {
-    let world = world(0, false);
-    let mut requests = world.begin(12);
+    let fixture = fixture(0, false);
+    let mut requests = fixture.begin(12);
     settle().await;
-    assert_eq!(world.asked(), 0, "three quarters are fine");
-    requests.extend(world.begin(1));
-    until(|| world.asked() == 1).await;
-    assert_eq!(world.shards.count(), 1, "it is not offered before its connection stands");
-    requests.extend(world.begin(2));
-    world.ahead.gate.add_permits(1);
-    until(|| world.shards.count() == 2).await;
-    assert_eq!(world.asked(), 1);
+    assert_eq!(fixture.requested(), 0, "three quarters are fine");
+    requests.extend(fixture.begin(1));
+    until(|| fixture.requested() == 1).await;
+    assert_eq!(fixture.shards.count(), 1, "it is not offered before its connection stands");
+    requests.extend(fixture.begin(2));
+    fixture.connects.permits.add_permits(1);
+    until(|| fixture.shards.count() == 2).await;
+    assert_eq!(fixture.requested(), 1);
     drop(requests);
 }
 
 #[tokio::test]
 async fn connecting_ahead_that_hangs_or_fails_holds_up_nobody() {
-    let world = world(0, false);
-    let mut requests = world.begin(13);
-    until(|| world.asked() == 1).await;
-    requests.extend(world.begin(3));
-    requests.extend(world.begin(1));
-    assert_eq!(world.shards.count(), 2, "the seventeenth request gets its own at once");
-    until(|| world.time.sleepers() > 0).await;
-    world.time.advance(HttpClientConfig::default().connect_timeout);
+    let fixture = fixture(0, false);
+    let mut requests = fixture.begin(13);
+    until(|| fixture.requested() == 1).await;
+    requests.extend(fixture.begin(3));
+    requests.extend(fixture.begin(1));
+    assert_eq!(fixture.shards.count(), 2, "the seventeenth request gets its own at once");
+    until(|| fixture.time.sleepers() > 0).await;
+    fixture.time.advance(HttpClientConfig::default().connect_timeout);
     settle().await;
-    assert_eq!(world.shards.count(), 2, "what does not connect in time is not added");
+    assert_eq!(fixture.shards.count(), 2, "what does not connect in time is not added");
 
-    let failing = self::world(100, true);
+    let failing = self::fixture(100, true);
     let _requests = failing.begin(13);
-    until(|| failing.asked() == 1).await;
+    until(|| failing.requested() == 1).await;
     settle().await;
     drop(failing.begin(1));
     settle().await;
-    assert_eq!(failing.asked(), 1, "it is not tried again within the second");
+    assert_eq!(failing.requested(), 1, "it is not tried again within the second");
     failing.time.advance(SECOND);
     drop(failing.begin(1));
-    until(|| failing.asked() == 2).await;
+    until(|| failing.requested() == 2).await;
 }
 
 #[tokio::test]
 async fn every_interval_idle_shards_are_closed_without_anybody_asking() {
-    let world = world(100, false);
-    drop(world.begin(40));
+    let fixture = fixture(100, false);
+    drop(fixture.begin(40));
     settle().await;
-    assert!(world.shards.count() >= 3);
+    assert!(fixture.shards.count() >= 3);
     // The first look comes after ten seconds, and a minute of idling is allowed.
     for _ in 0..8 {
-        until(|| world.time.sleepers() > 0).await;
-        world.time.advance(10 * SECOND);
+        until(|| fixture.time.sleepers() > 0).await;
+        fixture.time.advance(10 * SECOND);
         settle().await;
     }
-    assert_eq!(world.shards.count(), 1);
-    assert_eq!(world.transport.clients().count(), 1);
+    assert_eq!(fixture.shards.count(), 1);
+    assert_eq!(fixture.transport.clients().count(), 1);
 }
 
 #[tokio::test]
 async fn the_task_ends_with_the_transport() {
-    let world = world(100, false);
-    until(|| world.time.sleepers() == 1).await;
-    let World { time, transport, shards, .. } = world;
+    let fixture = fixture(100, false);
+    until(|| fixture.time.sleepers() == 1).await;
+    let Fixture { time, transport, shards, .. } = fixture;
     let inner = Arc::downgrade(&transport.inner);
     drop(transport);
     until(|| time.sleepers() == 0).await;
     assert!(inner.upgrade().is_none());
     let request = shards.acquire(None, SECOND);
     assert_eq!(shards.in_flight(), 1, "who still holds the shards can use them");
-    request.answered(SECOND);
+    request.succeeded(SECOND);
 }

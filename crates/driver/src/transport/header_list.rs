@@ -1,56 +1,64 @@
 //! The headers of a request while it is put together.
 //!
-//! A dozen names that are known beforehand, with values of which half are: a list and one text are enough, and
-//! a map comes only where the client needs one.
+//! A request has about a dozen headers whose names are known beforehand, as are half of the values: a list and
+//! one text are enough, and a map is made only by transports that need one.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
-
-/// Room for the headers of nearly every request, and for their values.
+/// The number of headers for which a new list has room.
 const HEADERS_USUAL: usize = 20;
+/// The bytes of values for which a new list has room.
 const TEXT_USUAL: usize = 512;
 
-/// Names, lower case, and values. A name is there once.
+/// Header names, in lower case, and their values. Each name occurs once.
 #[derive(Clone, Debug)]
 pub struct HeaderList {
-    headers: Vec<(&'static str, Value)>,
+    headers: Vec<(&'static str, Stored)>,
     /// The values that were not known beforehand, one after another.
     text: String,
 }
 
 #[derive(Clone, Debug)]
-enum Value {
+enum Stored {
     Fixed(&'static str),
     Text(Range<usize>),
 }
 
+/// A header value, and whether it was known beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    /// A constant of the program.
+    Fixed(&'static str),
+    /// A value of this request.
+    Text(&'a str),
+}
+
 impl HeaderList {
-    /// No headers, and room for what an operation and the transport add.
+    /// An empty list with room for the headers of an ordinary request.
     pub fn new() -> HeaderList {
         HeaderList { headers: Vec::with_capacity(HEADERS_USUAL), text: String::with_capacity(TEXT_USUAL) }
     }
 
-    /// Sets a header to a value that is known beforehand.
+    /// Sets a header to a constant.
     pub fn set_fixed(&mut self, name: &'static str, value: &'static str) {
-        self.put(name, Value::Fixed(value));
+        self.put(name, Stored::Fixed(value));
     }
 
     /// Sets a header to a copy of `value`.
     pub fn set(&mut self, name: &'static str, value: &str) {
-        // What is written again with every try has one length: it takes no more room than once.
-        if let Some((_, Value::Text(place))) = self.headers.iter().find(|(known, _)| *known == name)
-            && place.len() == value.len()
+        // Dates, signatures and ids are set anew for every request of an attempt and keep their length, so
+        // their old text is overwritten.
+        if let Some((_, Stored::Text(range))) = self.headers.iter().find(|(known, _)| *known == name)
+            && range.len() == value.len()
         {
-            return self.text.replace_range(place.clone(), value);
+            return self.text.replace_range(range.clone(), value);
         }
         let start = self.text.len();
         self.text.push_str(value);
-        self.put(name, Value::Text(start..self.text.len()));
+        self.put(name, Stored::Text(start..self.text.len()));
     }
 
-    fn put(&mut self, name: &'static str, value: Value) {
+    fn put(&mut self, name: &'static str, value: Stored) {
         match self.headers.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
             None => self.headers.push((name, value)),
@@ -59,32 +67,23 @@ impl HeaderList {
 
     /// The value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.headers.iter().find(|(known, _)| *known == name)?;
-        Some(self.text_of(value))
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All of them.
+    /// All names and values, in the order in which the names were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> + Clone {
-        self.headers.iter().map(|(name, value)| (*name, self.text_of(value)))
+        self.values().map(|(name, value)| match value {
+            Value::Fixed(text) => (name, text),
+            Value::Text(text) => (name, text),
+        })
     }
 
-    /// The same as `azure_core` has them.
-    pub fn to_azure(&self) -> Headers {
-        let map = self.headers.iter().map(|(name, value)| {
-            let value = match value {
-                Value::Fixed(text) => HeaderValue::from_static(text),
-                Value::Text(place) => HeaderValue::from(self.text[place.clone()].to_owned()),
-            };
-            (HeaderName::from_static(name), value)
-        });
-        Headers::from(map.collect::<HashMap<_, _>>())
-    }
-
-    fn text_of<'a>(&'a self, value: &'a Value) -> &'a str {
-        match value {
-            Value::Fixed(text) => text,
-            Value::Text(place) => &self.text[place.clone()],
-        }
+    /// All names and values, with constants told from other values.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, Value<'_>)> + Clone {
+        self.headers.iter().map(|(name, value)| match value {
+            Stored::Fixed(text) => (*name, Value::Fixed(text)),
+            Stored::Text(range) => (*name, Value::Text(&self.text[range.clone()])),
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! An operation that is dropped, at whichever await: nothing is in flight, no hedge is open, no connection is
 //! checked out and no task runs on.
 
+use perihelion_driver::transport::{HttpClientConfig, Transport, TransportFactory};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,6 @@ use std::time::Duration;
 use perihelion_driver::change_feed::{ChangeFeedOptions, ChangeFeedStart};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use perihelion_driver::query::QueryOptions;
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
 use perihelion_http::Client;
 use tokio::runtime::{Builder, Runtime};
@@ -30,11 +30,11 @@ struct Clients {
     made: Arc<Mutex<Vec<Client>>>,
 }
 
-impl HttpClientFactory for Clients {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Clients {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
         let client = self.template.with_separate_pool();
         self.made.lock().expect("no panic while locked").push(client.clone());
-        NewClient::carrying(Arc::new(client))
+        Arc::new(client)
     }
 }
 

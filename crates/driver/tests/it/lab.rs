@@ -1,15 +1,16 @@
 //! An account in three regions, and drivers that speak to it.
 
+use perihelion_driver::transport::{HttpClientConfig, Transport, TransportFactory};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::{Emulator, EmulatorConfig, Running};
-use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Response, Scope, Target};
+use perihelion_driver::Response;
+use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{
     DriverOptions, HedgingOptions, OperationOptions, RegionOptions, TimeoutOptions,
 };
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
 use protocol::partition::PartitionKey;
 use serde_json::{Value, json};
@@ -25,14 +26,14 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Clients;
 
-impl HttpClientFactory for Clients {
-    fn create(&self, config: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Clients {
+    fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport> {
         let client = perihelion_http::Client::builder()
             .connect_timeout(config.connect_timeout)
             .no_proxy()
             .build()
             .expect("a client of defaults");
-        NewClient::carrying(Arc::new(client))
+        Arc::new(client)
     }
 }
 

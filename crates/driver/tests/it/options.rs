@@ -1,5 +1,6 @@
 //! Options, by what they change over sockets.
 
+use perihelion_driver::transport::{HttpClientConfig, Transport, TransportFactory};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +15,6 @@ use perihelion_driver::options::{
     OperationOptions, RegionOptions,
 };
 use perihelion_driver::routing::Region;
-use perihelion_driver::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{CosmosRuntime, ErrorKind};
 use protocol::partition::PartitionKey;
 
@@ -47,8 +47,8 @@ async fn a_runtimes_word_counts_for_all_of_its_drivers_but_those_that_say_otherw
 #[derive(Debug, Default)]
 struct Noting(Mutex<Vec<HttpClientConfig>>);
 
-impl HttpClientFactory for Noting {
-    fn create(&self, config: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Noting {
+    fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport> {
         self.0.lock().expect("no panic").push(config.clone());
         Clients.create(config)
     }
@@ -60,7 +60,7 @@ async fn every_client_is_made_with_what_the_runtime_says() {
     let factory = Arc::new(Noting::default());
     let mut config = HttpClientConfig::default();
     config.connect_timeout = Duration::from_millis(1234);
-    let factory_of_runtime: Arc<dyn HttpClientFactory> = Arc::clone(&factory) as _;
+    let factory_of_runtime: Arc<dyn TransportFactory> = Arc::clone(&factory) as _;
     let runtime = CosmosRuntime::builder(factory_of_runtime).with_client(config).build().expect("valid");
     let driver = runtime.driver(&lab.account(), DriverOptions::new()).expect("valid");
     run(&driver, &lab.create_item("a")).await.expect("made");

@@ -64,7 +64,7 @@ async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
 pub(crate) async fn split(lab: &Lab, driver: &CosmosDriver) {
     let container = driver.container(&lab.container).await.expect("known");
     let known = driver.partitions(&container).await.expect("listed");
-    let newest = driver.partitions_after(&container, &known).await.expect("listed again");
+    let newest = driver.refresh_partitions(&container, &known).await.expect("listed again");
     let first =
         newest.map().partitions().iter().min_by_key(|partition| partition.id).expect("one at least").id;
     lab.control(

@@ -12,8 +12,9 @@ use std::time::Duration;
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use azure_core::time::OffsetDateTime;
 use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use perihelion_driver::Response;
 use perihelion_driver::diagnostics::{Attempt, Diagnostics};
-use perihelion_driver::operation::{Operation, OperationKind, Response, Scope, Target};
+use perihelion_driver::operation::{Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
 use perihelion_driver::options::{RegionOptions, TimeoutOptions};
 use perihelion_driver::routing::{BreakerState, Region};
@@ -39,7 +40,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let lines = DOCUMENT.lines().skip_while(|line| !line.starts_with("| answer |")).skip(2);
+    let lines = DOCUMENT.lines().skip_while(|line| !line.starts_with("| response |")).skip(2);
     lines
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
@@ -160,15 +161,15 @@ const CASES: &[Case] = &[
     case("400/1024", "any", &[Strike::Answer(400, 1024)], ANY),
     case("404/1003", "any", &[Strike::Answer(404, 1003)], ANY),
     case("404/1013", "any", &[Strike::Answer(404, 1013)], ANY),
-    case("other answers", "any", OTHERS, ANY),
-    case("no answer, not sent", "reads", &[Strike::Refuse], READ),
-    case("no answer, not sent", "writes", &[Strike::Refuse], WRITE),
-    case("no answer, maybe sent", "reads", LOST, READ),
-    case("no answer, maybe sent", "writes", LOST, WRITE),
-    case("no answer, maybe sent", "repeatable writes", LOST, REPEATABLE),
+    case("other responses", "any", OTHERS, ANY),
+    case("no response, not sent", "reads", &[Strike::Refuse], READ),
+    case("no response, not sent", "writes", &[Strike::Refuse], WRITE),
+    case("no response, maybe sent", "reads", LOST, READ),
+    case("no response, maybe sent", "writes", LOST, WRITE),
+    case("no response, maybe sent", "repeatable writes", LOST, REPEATABLE),
     case("no token from the credential", "any", &[Strike::NoToken], ANY),
-    case("an answer that cannot be read", "reads", &[Strike::Rambles], READ),
-    case("an answer that cannot be read", "writes", &[Strike::Rambles], WRITE),
+    case("an unreadable response", "reads", &[Strike::Rambles], READ),
+    case("an unreadable response", "writes", &[Strike::Rambles], WRITE),
     case("deadline, not sent", "any", &[Strike::TooLate], ANY),
     case("deadline, maybe sent", "reads", &[Strike::Slow], READ),
     case("deadline, maybe sent", "writes", &[Strike::Slow], WRITE),
@@ -388,7 +389,7 @@ impl Stage {
         let diagnostics = diagnostics(&result);
         let error = result.as_ref().expect_err(told);
         let heard = match row.heard {
-            "the answer" => match strike {
+            "the service's error" => match strike {
                 Strike::Answer(status, sub_status) => {
                     let status = protocol::status::Status(status);
                     assert_eq!(error.status(), Some(status), "{told}: {error}");
@@ -449,13 +450,13 @@ impl Stage {
             let asked = |path: &str, requests: &[Value]| requests.iter().any(|seen| seen["path"] == path);
             let requests = self.requests(last).await;
             if asked("/", &requests) {
-                seen.insert("asks the account");
+                seen.insert("refreshes the account");
             }
             if asked("/dbs/d/colls/c", &requests) {
                 // With it, its ranges.
                 seen.insert("forgets the container");
             } else if asked("/dbs/d/colls/c/pkranges", &requests) {
-                seen.insert("lists ranges");
+                seen.insert("refreshes partition ranges");
             }
         }
         let expected: BTreeSet<&str> = expected.split(", ").filter(|change| *change != "–").collect();

@@ -1,5 +1,8 @@
 //! A driver over TLS, and what its diagnostics say about connections.
 
+use perihelion_driver::transport::{
+    AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,10 +10,10 @@ use std::time::Duration;
 use azure_core::http::Url;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use perihelion_driver::operation::{Operation, Response};
+use perihelion_driver::Response;
+use perihelion_driver::operation::Operation;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
 use perihelion_driver::routing::Endpoint;
-use perihelion_driver::sharding::{ConnectAhead, HttpClientConfig, HttpClientFactory, NewClient};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
 use perihelion_http::Client;
 use perihelion_http::trace::RequestTrace;
@@ -28,23 +31,35 @@ struct Clients {
     connected: Arc<AtomicUsize>,
 }
 
+/// A client behind the adapter for `azure_core`, whose early connections are counted.
 #[derive(Debug)]
-struct Warm(Client, Arc<AtomicUsize>);
+struct CountedConnects {
+    adapter: AzureCoreAdapter,
+    client: Client,
+    connected: Arc<AtomicUsize>,
+}
 
-impl HttpClientFactory for Clients {
-    fn create(&self, _: &HttpClientConfig) -> NewClient {
+impl TransportFactory for Clients {
+    fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
         let client = self.template.with_separate_pool();
-        let warm = Warm(client.clone(), Arc::clone(&self.connected));
-        NewClient::new(Arc::new(client)).with_connect(Arc::new(warm))
+        let adapter = AzureCoreAdapter::new(Arc::new(client.clone()));
+        Arc::new(CountedConnects { adapter, client, connected: Arc::clone(&self.connected) })
     }
 }
 
-impl ConnectAhead for Warm {
+impl Transport for CountedConnects {
+    fn send<'a>(
+        &'a self,
+        request: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
+        self.adapter.send(request)
+    }
+
     fn connect<'a>(&'a self, endpoint: &'a Url) -> BoxFuture<'a, azure_core::Result<()>> {
         async move {
             let uri = endpoint.as_str().parse().expect("an endpoint's URL");
-            self.0.connect(&uri).await?;
-            self.1.fetch_add(1, Ordering::Relaxed);
+            self.client.connect(&uri).await?;
+            self.connected.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
         .boxed()
@@ -73,7 +88,7 @@ impl Secure {
 
     /// Shards of the endpoint that reads go to.
     pub(crate) fn shards(&self, answered: &Response) -> usize {
-        self.runtime.transport().gateway(endpoint(answered)).shards().count()
+        self.runtime.connections().route(endpoint(answered)).shards().count()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Step 4: a second attempt elsewhere when the first is slow.
 
+use perihelion_driver::diagnostics::ExecutionContext;
 use std::time::Duration;
 
 use emulator::faults::{Down, OperationKind as Asked, Rule};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
-use perihelion_driver::transport::request::ExecutionContext;
 use protocol::status::Status;
 
 use crate::lab::{EAST, Lab, NORTH, WEST, body, regions, run, within};
@@ -18,7 +18,7 @@ fn racing(lab: &Lab) -> perihelion_driver::CosmosDriver {
 }
 
 /// How each attempt came about.
-fn contexts(response: &perihelion_driver::operation::Response) -> Vec<ExecutionContext> {
+fn contexts(response: &perihelion_driver::Response) -> Vec<ExecutionContext> {
     response.diagnostics().attempts().iter().map(|attempt| attempt.context).collect()
 }
 

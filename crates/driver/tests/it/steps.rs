@@ -22,7 +22,7 @@ const STEPS: &[Promise] = &[
         "1.1",
         "state components are replaced, never changed",
         &[
-            "driver/src/pipeline/attempts.rs: a_region_is_left_once_and_a_round_forgets",
+            "driver/src/pipeline/retry_state.rs: a_region_is_tried_once_until_all_regions_were_tried",
             "driver/src/routing/state_cell.rs: no_update_is_lost_between_writers",
             "driver/src/routing/state_cell.rs: a_snapshot_stays_as_it_was",
         ],
@@ -31,8 +31,8 @@ const STEPS: &[Promise] = &[
         "1.2",
         "one attempt: headers, signature, throttling",
         &[
-            "driver/src/transport/tests.rs: a_request_carries_the_common_headers_a_date_and_a_signature_that_fits",
-            "driver/src/transport/tests.rs: throttling_waits_as_long_as_the_service_asks_and_signs_anew",
+            "driver/src/gateway/tests.rs: a_request_carries_the_common_headers_a_date_and_a_signature_that_fits",
+            "driver/src/gateway/tests.rs: throttling_waits_as_long_as_the_service_asks_and_signs_anew",
         ],
     ),
     promise(
@@ -53,8 +53,8 @@ const STEPS: &[Promise] = &[
         "each pure function: the happy path, 429, the request",
         &[
             "driver/src/pipeline/evaluate/tests.rs: a_success_is_the_end",
-            "driver/src/transport/throttle.rs: the_hint_of_the_service_is_what_is_waited",
-            "driver/src/transport/throttle.rs: repeating_ends_within_both_limits",
+            "driver/src/gateway/throttle.rs: the_hint_of_the_service_is_what_is_waited",
+            "driver/src/gateway/throttle.rs: repeating_ends_within_both_limits",
             "driver/src/pipeline/build_request.rs: requests_carry_what_their_operation_needs_and_nothing_else",
         ],
     ),
@@ -79,7 +79,7 @@ const STEPS: &[Promise] = &[
         "2.3",
         "the deadline is enforced down to the request",
         &[
-            "driver/src/transport/tests.rs: nothing_goes_on_beyond_the_deadline",
+            "driver/src/gateway/tests.rs: nothing_goes_on_beyond_the_deadline",
             "driver/tests/it/step_02_regions.rs: no_operation_outlives_its_deadline_whatever_the_regions_do",
         ],
     ),
@@ -144,7 +144,7 @@ const STEPS: &[Promise] = &[
         "4.1",
         "two attempts race, and say which they are",
         &[
-            "driver/src/hedging/mod.rs: the_second_begins_at_the_threshold_and_the_loser_is_dropped",
+            "driver/src/hedging/tests.rs: the_second_attempt_starts_at_the_threshold_and_the_loser_is_dropped",
             "driver/src/pipeline/tests.rs: a_slow_read_is_raced_and_both_attempts_are_shown",
         ],
     ),
@@ -152,8 +152,8 @@ const STEPS: &[Promise] = &[
         "4.2",
         "the threshold follows the recent 99th percentile, between 50 ms and 4 s",
         &[
-            "driver/src/hedging/threshold.rs: the_threshold_stays_between_its_gates",
-            "driver/src/hedging/threshold.rs: a_few_samples_say_nothing_and_old_ones_are_forgotten",
+            "driver/src/hedging/tests.rs: the_threshold_stays_within_its_bounds",
+            "driver/src/routing/latencies.rs: a_few_samples_say_nothing_and_old_ones_are_forgotten",
             "driver/src/pipeline/tests.rs: the_threshold_follows_what_was_measured_and_not_what_was_abandoned",
         ],
     ),
@@ -162,7 +162,7 @@ const STEPS: &[Promise] = &[
         "hedging is an option of every layer",
         &[
             "driver/src/options/hedging.rs: thresholds_stay_within_the_gates",
-            "driver/src/hedging/eligibility.rs: the_caller_and_the_account_may_forbid_it",
+            "driver/src/hedging/tests.rs: the_caller_and_the_account_may_forbid_hedging",
             "driver/tests/it/step_04_hedging.rs: racing_is_off_for_an_operation_that_says_so",
         ],
     ),
@@ -204,7 +204,7 @@ const STEPS: &[Promise] = &[
         "5.1",
         "ALPN decides; Gateway 2.0 is recognised",
         &[
-            "driver/src/transport/gateway.rs: what_was_agreed_on_decides_and_the_neighbours_do_until_then",
+            "driver/src/sharding/protocol.rs: the_known_protocol_decides_and_the_default_one_until_then",
             "driver/tests/it/step_05_gateways.rs: gateway_2_0_locations_are_recognised_and_nothing_is_sent_there",
         ],
     ),
@@ -219,15 +219,15 @@ const STEPS: &[Promise] = &[
     promise(
         "5.3",
         "clients come from a factory",
-        &["driver/src/sharding/client_factory.rs: a_client_is_shared_by_those_who_do_not_have_it_yet"],
+        &["driver/src/sharding/clients.rs: endpoints_share_clients_that_they_do_not_use_yet"],
     ),
     promise(
         "5.4",
         "protocol detection, the factory, dispatch",
         &[
-            "driver/src/transport/gateway.rs: a_protocol_is_learned_and_learned_anew",
-            "driver/src/sharding/client_factory.rs: a_retired_client_is_not_given_out_and_an_unused_one_is_gone",
-            "driver/src/transport/tests.rs: an_http1_gateway_gets_one_client_and_no_shards",
+            "driver/src/sharding/protocol.rs: a_protocol_is_learned_and_may_change",
+            "driver/src/sharding/clients.rs: a_retired_client_is_not_given_out_and_an_unused_one_is_gone",
+            "driver/src/gateway/tests.rs: an_http1_gateway_gets_one_client_and_no_shards",
         ],
     ),
     promise(
@@ -292,7 +292,7 @@ const STEPS: &[Promise] = &[
         "7.4",
         "connectivity is retried on another shard where that is safe",
         &[
-            "driver/src/transport/connectivity.rs: another_shard_is_tried_where_that_is_safe_and_may_help",
+            "driver/src/gateway/connectivity.rs: another_shard_is_tried_where_that_is_safe_and_may_help",
             "driver/tests/it/step_07_connections.rs: requests_whose_connection_breaks_are_answered_over_another",
         ],
     ),
@@ -302,7 +302,7 @@ const STEPS: &[Promise] = &[
         &[
             "driver/src/sharding/scale.rs: an_unhealthy_shard_is_replaced",
             "driver/src/sharding/scale.rs: idle_shards_go_newest_first_down_to_the_minimum",
-            "driver/src/transport/tests.rs: a_broken_connection_is_tried_again_over_another_shard",
+            "driver/src/gateway/tests.rs: a_broken_connection_is_tried_again_over_another_shard",
         ],
     ),
     promise(

@@ -1,25 +1,25 @@
-//! 410: the partition is no longer where it was.
+//! 410: the partition is no longer where the cache says.
 //!
-//! After a split, a merge or a move the ranges are listed again and the operation finds its new partition: at
-//! once, then after waits. A request for one physical partition by number cannot be repeated, because that
-//! partition is gone for good: whoever asked for it divides the work anew. Any other 410 speaks against the
-//! partition in this region, as 503 does.
+//! After a split, a merge or a move the partition ranges are read again and the operation is sent to its new
+//! partition: at once, then with backoff. A request for one physical partition by id cannot be repeated, because
+//! that partition no longer exists: the caller divides its work anew. Any other 410 speaks against the partition
+//! in this region, as 503 does.
 
 use std::time::Duration;
 
 use protocol::status::SubStatus;
 
-use super::super::attempts::{Attempts, backoff};
-use super::super::step::{Effect, Verdict, Why};
+use super::super::decision::{Decision, Effect, GiveUpReason};
+use super::super::retry_state::{RetryCause, backoff};
 use super::{Situation, unavailable};
 use crate::operation::Scope;
 
-/// Tries with a map that was read again. A split takes a while to complete.
-pub(super) const MAPS_MAX: u32 = 8;
+/// Retries with metadata that was read again. A split takes a while to complete.
+const RETRIES_MAX: u32 = 8;
 const WAIT: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-pub(super) fn evaluate(sub_status: SubStatus, situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(sub_status: SubStatus, situation: &Situation<'_>) -> Decision {
     let container = situation.operation.target().container_name();
     let (reason, refresh) = match sub_status {
         SubStatus::NAME_CACHE_STALE => {
@@ -32,15 +32,15 @@ pub(super) fn evaluate(sub_status: SubStatus, situation: &Situation<'_>) -> Verd
         }
         _ => return unavailable::evaluate(situation),
     };
-    let attempts = situation.attempts;
-    let by_number = matches!(situation.operation.scope(), Scope::Partition(_));
-    if attempts.maps >= MAPS_MAX || by_number {
-        return Verdict::give_up(Why::Answer, reason).with_some(refresh);
+    let retries = situation.state.count(RetryCause::StaleMetadata);
+    let by_id = matches!(situation.operation.scope(), Scope::Partition(_));
+    if retries >= RETRIES_MAX || by_id {
+        return Decision::give_up(GiveUpReason::ServiceError, reason).with_some(refresh);
     }
-    let delay = match attempts.maps {
+    let delay = match retries {
         0 => Duration::ZERO,
-        tried => backoff(tried - 1, WAIT, WAIT_MAX, situation.draw),
+        retries => backoff(retries - 1, WAIT, WAIT_MAX, situation.random),
     };
-    let next = Attempts { maps: attempts.maps + 1, ..attempts.clone() };
-    Verdict::again(delay, next, reason).with_some(refresh)
+    let next = situation.state.counted(RetryCause::StaleMetadata);
+    Decision::retry(delay, next, reason).with_some(refresh)
 }

@@ -1,8 +1,10 @@
-//! What an answer means: pure, one file per family of answers.
+//! What the outcome of an attempt means: pure, one file per family of responses.
 //!
-//! In: the outcome of an attempt and the [`Situation`] it was made in. Out: a [`Verdict`], which is a step and
-//! the effects that go with it. Nothing here sends, sleeps, locks or reads a clock; chance is an argument. The
-//! whole of it is the table in `docs/retries.md`, which a test keeps equal to what the functions do.
+//! In: the outcome of an attempt and the [`Situation`] it was made in. Out: a [`Decision`], which is a step and
+//! the effects that go with it. Nothing here sends, sleeps, locks or reads a clock; random values are arguments.
+//! All rules together are the table in `docs/retries.md`, which a test compares with what the functions do.
+
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod gone;
 mod retry_with;
@@ -18,57 +20,59 @@ mod tests;
 
 use std::time::Duration;
 
+use perihelion_http::trace::Sent;
 use protocol::status::{Status, SubStatus};
 
-use super::attempts::{Attempts, backoff};
-use super::step::{Access, Effect, Step, Verdict, Why};
-use crate::operation::{Operation, OperationKind, Precondition};
+use super::decision::{Access, Decision, Effect, GiveUpReason};
+use super::retry_state::{RetryCause, RetryState, backoff};
+use crate::gateway::GatewayOutcome;
+use crate::operation::Operation;
 use crate::options::RetryPolicy;
 use crate::routing::{PartitionId, PartitionRegion, Region};
-use crate::transport::outcome::{Answer, Sent, TransportOutcome};
+use crate::transport::TransportResponse;
 
 /// The first wait after all regions were tried, or where there is only one.
-const ROUND_WAIT: Duration = Duration::from_millis(100);
-/// The longest.
-const ROUND_WAIT_MAX: Duration = Duration::from_secs(1);
+const ALL_REGIONS_WAIT: Duration = Duration::from_millis(100);
+/// The longest wait after all regions were tried.
+const ALL_REGIONS_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// What an attempt was made in: everything a decision may depend on besides the outcome.
+/// The situation of an attempt: everything a decision may depend on besides the outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
-    /// What is wanted.
+    /// The operation that was attempted.
     pub(crate) operation: &'a Operation,
-    /// Where the attempt went.
+    /// The region the attempt was sent to.
     pub(crate) region: &'a Region,
-    /// The region that has every write, if there is one such region and it is another.
-    pub(crate) hub_is_elsewhere: bool,
-    /// The partition it was about, when that is known.
+    /// Whether one region has every write, and this operation has not tried it yet.
+    pub(crate) hub_has_more: bool,
+    /// The partition of the operation, when that is known.
     pub(crate) partition: Option<&'a PartitionId>,
-    /// How many regions could still be turned to.
-    pub(crate) others: usize,
+    /// How many other regions the operation has not tried yet.
+    pub(crate) other_regions: usize,
     /// Whether a single partition may move its writes to another region.
     pub(crate) partition_failover: bool,
-    /// What has been tried before this attempt.
-    pub(crate) attempts: &'a Attempts,
-    /// How often to try.
+    /// What was tried before this attempt.
+    pub(crate) state: &'a RetryState,
+    /// The limits of retries.
     pub(crate) policy: &'a RetryPolicy,
-    /// A value in `0.0..1.0`, for waits.
-    pub(crate) draw: f64,
+    /// A value in `0.0..1.0`, for the jitter of waits.
+    pub(crate) random: f64,
 }
 
 /// Decides what follows an attempt.
-pub(crate) fn evaluate(outcome: &TransportOutcome, situation: &Situation<'_>) -> Verdict {
+pub(crate) fn evaluate(outcome: &GatewayOutcome, situation: &Situation<'_>) -> Decision {
     match outcome {
-        TransportOutcome::Success(_) => Verdict { step: Step::Finish, reason: "done", effects: Vec::new() },
-        TransportOutcome::ServiceError(answer) => evaluate_answer(answer, situation),
-        TransportOutcome::NoAnswer { error, sent } => unreachable::evaluate(error, *sent, situation),
-        TransportOutcome::DeadlineExceeded { sent } => past_deadline(*sent, situation),
+        GatewayOutcome::Success(_) => Decision::finish(),
+        GatewayOutcome::ServiceError(response) => evaluate_response(response, situation),
+        GatewayOutcome::NoResponse { error, sent } => unreachable::evaluate(error, *sent, situation),
+        GatewayOutcome::DeadlineExceeded { sent } => past_deadline(*sent, situation),
     }
 }
 
-fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
-    match (answer.status, answer.sub_status) {
+fn evaluate_response(response: &TransportResponse, situation: &Situation<'_>) -> Decision {
+    match (response.status, response.sub_status) {
         (Status::FORBIDDEN, SubStatus::WRITE_FORBIDDEN | SubStatus::DATABASE_ACCOUNT_NOT_FOUND) => {
-            write_forbidden::evaluate(answer.sub_status, situation)
+            write_forbidden::evaluate(response.sub_status, situation)
         }
         (Status::NOT_FOUND, SubStatus::READ_SESSION_NOT_AVAILABLE) => {
             session_unavailable::evaluate(situation)
@@ -78,7 +82,7 @@ fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
         }
         (Status::NOT_FOUND, SubStatus::OWNER_RESOURCE_NOT_FOUND)
         | (Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH) => {
-            stale_container::evaluate(answer, situation)
+            stale_container::evaluate(response, situation)
         }
         (Status::GONE, sub_status) => gone::evaluate(sub_status, situation),
         (Status::SERVICE_UNAVAILABLE, _)
@@ -87,45 +91,18 @@ fn evaluate_answer(answer: &Answer, situation: &Situation<'_>) -> Verdict {
         }
         (Status::INTERNAL_SERVER_ERROR | Status::REQUEST_TIMEOUT, _) => server_error::evaluate(situation),
         (Status::RETRY_WITH, _) => retry_with::evaluate(situation),
-        (status, _) if situation.attempts.maybe_applied && may_be_own_doing(status, situation.operation) => {
-            Verdict::give_up(Why::Undecided, "an earlier attempt may have caused it")
+        (status, _) if situation.state.maybe_applied && situation.operation.may_have_caused(status) => {
+            Decision::give_up(GiveUpReason::Undecided, "an earlier attempt may have caused it")
         }
-        _ => Verdict::give_up(Why::Answer, "the answer is final"),
+        _ => Decision::give_up(GiveUpReason::ServiceError, "the response is final"),
     }
 }
 
-/// Whether an operation that was carried out would be answered like this when it is sent again.
-pub(crate) fn may_be_own_doing(status: Status, operation: &Operation) -> bool {
-    may_be_of_own_doing(status, operation.kind(), *operation.precondition() != Precondition::None)
-}
-
-/// The same, of any operation of this kind, under a condition or not.
-pub(crate) fn may_be_of_own_doing(status: Status, kind: OperationKind, conditional: bool) -> bool {
-    match kind {
-        OperationKind::Create => status == Status::CONFLICT,
-        OperationKind::Delete => {
-            status == Status::NOT_FOUND || (conditional && status == Status::PRECONDITION_FAILED)
-        }
-        OperationKind::Replace | OperationKind::Upsert => {
-            conditional && status == Status::PRECONDITION_FAILED
-        }
-        // What they do is in their bodies, so anything may come of doing it twice.
-        OperationKind::Patch | OperationKind::Batch | OperationKind::Execute => {
-            matches!(
-                status,
-                Status::CONFLICT | Status::PRECONDITION_FAILED | Status::NOT_FOUND | Status::BAD_REQUEST
-            )
-        }
-        OperationKind::Read | OperationKind::ReadFeed | OperationKind::Query | OperationKind::QueryPlan => {
-            false
-        }
-    }
-}
-
-fn past_deadline(sent: Sent, situation: &Situation<'_>) -> Verdict {
-    let undecided = situation.attempts.maybe_applied || sent != Sent::NotSent;
-    let why = if undecided && !situation.operation.is_read_only() { Why::Undecided } else { Why::Deadline };
-    Verdict::give_up(why, "the deadline passed")
+fn past_deadline(sent: Sent, situation: &Situation<'_>) -> Decision {
+    let maybe_applied = situation.state.maybe_applied || sent != Sent::NotSent;
+    let undecided = maybe_applied && !situation.operation.is_read_only();
+    let error = if undecided { GiveUpReason::Undecided } else { GiveUpReason::Deadline };
+    Decision::give_up(error, "the deadline passed")
 }
 
 impl Situation<'_> {
@@ -135,23 +112,24 @@ impl Situation<'_> {
         Some(PartitionRegion { partition, region: self.region.clone() })
     }
 
-    /// The attempt speaks against the partition in this region.
+    /// Counts a failure of the partition in this region.
     fn partition_failed(&self) -> Option<Effect> {
         let access = if self.operation.is_read_only() { Access::Read } else { Access::Write };
         Some(Effect::PartitionFailed(self.partition_here()?, access))
     }
 
-    /// Writes that have nowhere else to go wait for a failover, so the account is asked.
+    /// Reads the account's properties again for a write that no other region takes: it waits for a failover.
     fn refresh_if_stuck(&self) -> Option<Effect> {
-        (!self.operation.is_read_only() && self.others == 0).then_some(Effect::RefreshAccount)
+        (!self.operation.is_read_only() && self.other_regions == 0).then_some(Effect::RefreshAccount)
     }
 
-    /// In another region at once; when none is left, in all of them again after a wait.
-    fn elsewhere(&self, attempts: Attempts, reason: &'static str) -> Verdict {
-        if self.others > 0 {
-            return Verdict::again(Duration::ZERO, attempts.leave(self.region), reason);
+    /// Retries in another region at once; when all were tried, in all of them again after a wait.
+    fn retry_in_next_region(&self, state: RetryState, reason: &'static str) -> Decision {
+        if self.other_regions > 0 {
+            return Decision::retry(Duration::ZERO, state.after_region(self.region), reason);
         }
-        let delay = backoff(attempts.rounds, ROUND_WAIT, ROUND_WAIT_MAX, self.draw);
-        Verdict::again(delay, attempts.next_round(), reason)
+        let rounds = state.count(RetryCause::AllRegionsTried);
+        let delay = backoff(rounds, ALL_REGIONS_WAIT, ALL_REGIONS_WAIT_MAX, self.random);
+        Decision::retry(delay, state.after_all_regions(), reason)
     }
 }

@@ -1,21 +1,21 @@
-//! 449: two writes met, and this one was not done. It is sent again, here, after a short wait.
+//! 449: a concurrent write was in progress, and this one was not done. It is retried in the same region after a
+//! short wait.
 
 use std::time::Duration;
 
-use super::super::attempts::{Attempts, backoff};
-use super::super::step::{Verdict, Why};
+use super::super::decision::{Decision, GiveUpReason};
+use super::super::retry_state::{RetryCause, backoff};
 use super::Situation;
 
 const WAIT: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-pub(super) fn evaluate(situation: &Situation<'_>) -> Verdict {
-    let reason = "two writes met";
-    let attempts = situation.attempts;
-    if attempts.conflicts >= situation.policy.conflict_retries_max {
-        return Verdict::give_up(Why::Answer, reason);
+pub(super) fn evaluate(situation: &Situation<'_>) -> Decision {
+    let reason = "a concurrent write was in progress";
+    let retries = situation.state.count(RetryCause::RetryWith);
+    if retries >= situation.policy.conflict_retries_max {
+        return Decision::give_up(GiveUpReason::ServiceError, reason);
     }
-    let delay = backoff(attempts.conflicts, WAIT, WAIT_MAX, situation.draw);
-    let next = Attempts { conflicts: attempts.conflicts + 1, ..attempts.clone() };
-    Verdict::again(delay, next, reason)
+    let delay = backoff(retries, WAIT, WAIT_MAX, situation.random);
+    Decision::retry(delay, situation.state.counted(RetryCause::RetryWith), reason)
 }

@@ -1,23 +1,24 @@
-//! 500 and 408: the service began and did not finish.
+//! 500 and 408: the service started the operation and did not finish it.
 //!
-//! A read goes to another region. A write may have been done: it is not repeated, and the caller is told that
-//! nobody knows.
+//! A read goes to another region. A write may have been carried out: it is not repeated, and the caller gets
+//! `Undecided`.
 
-use super::super::attempts::Attempts;
-use super::super::step::{Verdict, Why};
+use super::super::decision::{Decision, GiveUpReason};
+use super::super::retry_state::RetryCause;
 use super::Situation;
 
-pub(super) fn evaluate(situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(situation: &Situation<'_>) -> Decision {
     let reason = "the service failed while serving it";
-    let (operation, attempts) = (situation.operation, situation.attempts);
-    let verdict = if !operation.is_idempotent() {
-        Verdict::give_up(Why::Undecided, reason)
-    } else if attempts.failovers >= situation.policy.failover_retries_max {
-        Verdict::give_up(if operation.is_read_only() { Why::Answer } else { Why::Undecided }, reason)
+    let (operation, state) = (situation.operation, situation.state);
+    let is_write = !operation.is_read_only();
+    let decision = if !operation.is_idempotent() {
+        Decision::give_up(GiveUpReason::Undecided, reason)
+    } else if state.count(RetryCause::Failover) >= situation.policy.failover_retries_max {
+        let error = if is_write { GiveUpReason::Undecided } else { GiveUpReason::ServiceError };
+        Decision::give_up(error, reason)
     } else {
-        let maybe_applied = attempts.maybe_applied || !operation.is_read_only();
-        let next = Attempts { failovers: attempts.failovers + 1, maybe_applied, ..attempts.clone() };
-        situation.elsewhere(next, reason)
+        let next = state.counted(RetryCause::Failover).maybe_applied_if(is_write);
+        situation.retry_in_next_region(next, reason)
     };
-    verdict.with_some(situation.partition_failed())
+    decision.with_some(situation.partition_failed())
 }

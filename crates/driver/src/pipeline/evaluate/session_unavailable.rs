@@ -1,24 +1,26 @@
-//! 404/1002: this region has not seen what the session has.
+//! 404/1002: this region has not replicated what the session has seen.
 //!
-//! Asking the same region again helps nobody: the next attempt leaves it. Where one region has every write,
-//! that one is asked; otherwise each of the others in turn. Only after all of them is there a wait.
+//! Retrying in the same region does not help: the next attempt goes to another one. Where one region has every
+//! write, that is the hub region; otherwise each of the others, one after another. There is a wait only after
+//! all of them were tried.
 
 use std::time::Duration;
 
-use super::super::attempts::Attempts;
-use super::super::step::{Verdict, Why};
+use super::super::decision::{Decision, GiveUpReason};
+use super::super::retry_state::RetryCause;
 use super::Situation;
 
-pub(super) fn evaluate(situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(situation: &Situation<'_>) -> Decision {
     let reason = "the region is behind the session";
-    let attempts = situation.attempts;
-    if attempts.sessions >= situation.policy.session_retries_max {
-        return Verdict::give_up(Why::Answer, reason);
+    let state = situation.state;
+    if state.count(RetryCause::SessionNotAvailable) >= situation.policy.session_retries_max {
+        return Decision::give_up(GiveUpReason::ServiceError, reason);
     }
-    let counted = Attempts { sessions: attempts.sessions + 1, ..attempts.clone() };
-    if situation.hub_is_elsewhere && situation.others > 0 {
-        let next = Attempts { from_hub: true, ..counted.leave(situation.region) };
-        return Verdict::again(Duration::ZERO, next, reason);
+    let counted = state.counted(RetryCause::SessionNotAvailable);
+    if situation.hub_has_more && situation.other_regions > 0 {
+        let mut next = counted.after_region(situation.region);
+        next.prefer_hub = true;
+        return Decision::retry(Duration::ZERO, next, reason);
     }
-    situation.elsewhere(counted, reason)
+    situation.retry_in_next_region(counted, reason)
 }

@@ -1,38 +1,39 @@
-//! 400/1024, 404/1003 and 404/1013: what is known of the container is out of date, or it is not there yet.
+//! 400/1024, 404/1003 and 404/1013: the cached container is out of date, or the container is still being created.
 
 use std::time::Duration;
 
 use protocol::status::Status;
 
-use super::super::attempts::{Attempts, backoff};
-use super::super::step::{Effect, Verdict, Why};
+use super::super::decision::{Decision, Effect, GiveUpReason};
+use super::super::retry_state::{RetryCause, backoff};
 use super::Situation;
+use crate::transport::TransportResponse;
 
-/// Tries while a container is being made.
-pub(super) const NOT_READY_MAX: u32 = 8;
+/// Retries while a container is being created.
+const NOT_READY_MAX: u32 = 8;
 const WAIT: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The container was made again under the same name, or is gone: it is looked up anew, and the operation is
-/// sent once more if that can help.
-pub(super) fn evaluate(answer: &crate::transport::outcome::Answer, situation: &Situation<'_>) -> Verdict {
+/// The container was created again under the same name, or is gone: it is looked up again, and the operation is
+/// retried once if that can help.
+pub(super) fn evaluate(response: &TransportResponse, situation: &Situation<'_>) -> Decision {
     let forget = situation.operation.target().container_name().cloned().map(Effect::ForgetContainer);
-    let is_another = answer.status == Status::BAD_REQUEST;
-    let attempts = situation.attempts;
-    if is_another && attempts.maps == 0 {
-        let next = Attempts { maps: 1, ..attempts.clone() };
-        return Verdict::again(Duration::ZERO, next, "the container is another one").with_some(forget);
+    let was_recreated = response.status == Status::BAD_REQUEST;
+    let state = situation.state;
+    if was_recreated && state.count(RetryCause::StaleMetadata) == 0 {
+        let next = state.counted(RetryCause::StaleMetadata);
+        return Decision::retry(Duration::ZERO, next, "the container is another one").with_some(forget);
     }
-    Verdict::give_up(Why::Answer, "the container is gone").with_some(forget)
+    Decision::give_up(GiveUpReason::ServiceError, "the container is gone").with_some(forget)
 }
 
-/// The container is still being made: wait for it.
-pub(super) fn not_ready(situation: &Situation<'_>) -> Verdict {
-    let reason = "the container is being made";
-    let attempts = situation.attempts;
-    if attempts.maps >= NOT_READY_MAX {
-        return Verdict::give_up(Why::Answer, reason);
+/// The container is still being created: the operation is retried with backoff.
+pub(super) fn not_ready(situation: &Situation<'_>) -> Decision {
+    let reason = "the container is being created";
+    let retries = situation.state.count(RetryCause::StaleMetadata);
+    if retries >= NOT_READY_MAX {
+        return Decision::give_up(GiveUpReason::ServiceError, reason);
     }
-    let delay = backoff(attempts.maps, WAIT, WAIT_MAX, situation.draw);
-    Verdict::again(delay, Attempts { maps: attempts.maps + 1, ..attempts.clone() }, reason)
+    let delay = backoff(retries, WAIT, WAIT_MAX, situation.random);
+    Decision::retry(delay, situation.state.counted(RetryCause::StaleMetadata), reason)
 }

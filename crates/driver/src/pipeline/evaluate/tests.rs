@@ -5,16 +5,17 @@ use bytes::Bytes;
 use protocol::partition::PartitionKey;
 use protocol::partition_range::RangeId;
 
+use super::super::decision::Step;
 use super::*;
-use crate::operation::{ContainerName, Scope, Target};
+use crate::operation::{ContainerName, OperationKind, Precondition, Scope, Target};
 use crate::routing::Unavailable;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/retries.md");
 const HEADING: &str =
-    "| answer | operation | first | no other region | changes | gives up after | the caller hears |";
+    "| response | operation | first | no other region | changes | gives up after | the caller gets |";
 
-fn answer(status: u16, sub_status: u32) -> TransportOutcome {
-    TransportOutcome::ServiceError(Answer {
+fn response(status: u16, sub_status: u32) -> GatewayOutcome {
+    GatewayOutcome::ServiceError(TransportResponse {
         status: Status(status),
         sub_status: SubStatus(sub_status),
         headers: ResponseHeaders::default(),
@@ -22,19 +23,19 @@ fn answer(status: u16, sub_status: u32) -> TransportOutcome {
     })
 }
 
-fn no_answer(sent: Sent) -> TransportOutcome {
+fn no_response(sent: Sent) -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "reset");
-    TransportOutcome::NoAnswer { error, sent }
+    GatewayOutcome::NoResponse { error, sent }
 }
 
-fn no_token() -> TransportOutcome {
+fn no_token() -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "none");
-    TransportOutcome::NoAnswer { error, sent: Sent::NotSent }
+    GatewayOutcome::NoResponse { error, sent: Sent::NotSent }
 }
 
-fn nonsense() -> TransportOutcome {
+fn unreadable() -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::DataConversion, "endless");
-    TransportOutcome::NoAnswer { error, sent: Sent::Sent }
+    GatewayOutcome::NoResponse { error, sent: Sent::Sent }
 }
 
 fn container() -> ContainerName {
@@ -59,49 +60,54 @@ fn by_number() -> Operation {
 
 /// What the rows vary; the rest of a situation is the same for all.
 #[derive(Clone, Copy, Default)]
-struct World {
-    others: usize,
-    hub_is_elsewhere: bool,
+struct Circumstances {
+    other_regions: usize,
+    hub_has_more: bool,
     partition_failover: bool,
     /// Whether the operation is about the account's own records, and so about no partition.
     metadata: bool,
 }
 
-fn judge(outcome: &TransportOutcome, operation: &Operation, attempts: &Attempts, world: World) -> Verdict {
-    judge_by(1.0, outcome, operation, attempts, world)
+fn decide(
+    outcome: &GatewayOutcome,
+    operation: &Operation,
+    state: &RetryState,
+    given: Circumstances,
+) -> Decision {
+    decide_with(1.0, outcome, operation, state, given)
 }
 
 /// The same with this much luck.
-fn judge_by(
-    draw: f64,
-    outcome: &TransportOutcome,
+fn decide_with(
+    random: f64,
+    outcome: &GatewayOutcome,
     operation: &Operation,
-    attempts: &Attempts,
-    world: World,
-) -> Verdict {
+    state: &RetryState,
+    given: Circumstances,
+) -> Decision {
     let partition = crate::routing::test_partitions::partition(0);
     evaluate(
         outcome,
         &Situation {
             operation,
             region: &Region::new("West"),
-            hub_is_elsewhere: world.hub_is_elsewhere,
-            partition: (!world.metadata).then_some(&partition),
-            others: world.others,
-            partition_failover: world.partition_failover,
-            attempts,
+            hub_has_more: given.hub_has_more,
+            partition: (!given.metadata).then_some(&partition),
+            other_regions: given.other_regions,
+            partition_failover: given.partition_failover,
+            state,
             policy: &RetryPolicy::default(),
-            draw,
+            random,
         },
     )
 }
 
 /// A step in words.
-fn step_in_words(verdict: &Verdict) -> String {
-    let Step::Again { delay, attempts } = &verdict.step else { return "gives up".to_owned() };
-    let place = if attempts.from_hub {
+fn step_in_words(decision: &Decision) -> String {
+    let Step::Retry { delay, state } = &decision.step else { return "gives up".to_owned() };
+    let place = if state.prefer_hub {
         "the hub region"
-    } else if !attempts.left.is_empty() {
+    } else if !state.regions_tried.is_empty() {
         "another region"
     } else {
         "here"
@@ -113,11 +119,11 @@ fn effects_in_words(effects: &[Effect]) -> String {
     let words = effects.iter().map(|effect| match effect {
         Effect::MarkUnavailable(_, Unavailable::All) => "region down",
         Effect::MarkUnavailable(_, Unavailable::Writes) => "region down for writes",
-        Effect::RefreshAccount => "asks the account",
+        Effect::RefreshAccount => "refreshes the account",
         Effect::PartitionFailed(_, Access::Read) => "counts a failed read",
         Effect::PartitionFailed(_, Access::Write) => "counts a failed write",
         Effect::PartitionTripped(_) => "opens the breaker",
-        Effect::RefreshPartitions(_) => "lists ranges",
+        Effect::RefreshPartitions(_) => "refreshes partition ranges",
         Effect::ForgetContainer(_) => "forgets the container",
     });
     let words: Vec<_> = words.collect();
@@ -125,9 +131,13 @@ fn effects_in_words(effects: &[Effect]) -> String {
 }
 
 /// Repeats an outcome until nothing more is tried: how often, how long the waits are at most, and what is heard.
-fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) -> (String, &'static str) {
-    let (least, waited, heard) = repeated(1.0, outcome, operation, world);
-    let (most, _, _) = repeated(0.0, outcome, operation, world);
+fn endurance(
+    outcome: &GatewayOutcome,
+    operation: &Operation,
+    given: Circumstances,
+) -> (String, &'static str) {
+    let (least, waited, heard) = repeated(1.0, outcome, operation, given);
+    let (most, _, _) = repeated(0.0, outcome, operation, given);
     let end = match (least, most) {
         (0, 0) => "–".to_owned(),
         (1, 1) => "1 retry".to_owned(),
@@ -138,30 +148,30 @@ fn endurance(outcome: &TransportOutcome, operation: &Operation, world: World) ->
 }
 
 fn repeated(
-    draw: f64,
-    outcome: &TransportOutcome,
+    random: f64,
+    outcome: &GatewayOutcome,
     operation: &Operation,
-    world: World,
+    given: Circumstances,
 ) -> (u32, Duration, &'static str) {
-    let (mut attempts, mut retries, mut waited) = (Attempts::default(), 0, Duration::ZERO);
+    let (mut state, mut retries, mut waited) = (RetryState::default(), 0, Duration::ZERO);
     loop {
-        let others = world.others.saturating_sub(attempts.left.len());
-        match judge_by(draw, outcome, operation, &attempts, World { others, ..world }).step {
-            Step::Again { delay, attempts: next } => {
+        let other_regions = given.other_regions.saturating_sub(state.regions_tried.len());
+        match decide_with(random, outcome, operation, &state, Circumstances { other_regions, ..given }).step {
+            Step::Retry { delay, state: next } => {
                 retries += 1;
                 waited += delay;
-                attempts = next;
+                state = next;
                 assert!(retries < 100, "somebody must give up");
             }
             Step::Finish => unreachable!("no row is a success"),
             Step::GiveUp(why) => {
                 let heard = match why {
-                    Why::Answer => "the answer",
-                    Why::Unreachable => "`Unavailable`",
-                    Why::Undecided => "`Undecided`",
-                    Why::Deadline => "`DeadlineExceeded`",
-                    Why::Credential => "`Unauthenticated`",
-                    Why::Nonsense => "`BadResponse`",
+                    GiveUpReason::ServiceError => "the service's error",
+                    GiveUpReason::Unreachable => "`Unavailable`",
+                    GiveUpReason::Undecided => "`Undecided`",
+                    GiveUpReason::Deadline => "`DeadlineExceeded`",
+                    GiveUpReason::Credential => "`Unauthenticated`",
+                    GiveUpReason::InvalidResponse => "`BadResponse`",
                 };
                 return (retries, waited, heard);
             }
@@ -169,11 +179,17 @@ fn repeated(
     }
 }
 
-fn row(name: &str, who: &str, outcome: &TransportOutcome, operation: &Operation, world: World) -> String {
-    let fresh = Attempts::default();
-    let first = judge(outcome, operation, &fresh, World { others: 2, ..world });
-    let alone = judge(outcome, operation, &fresh, World { others: 0, ..world });
-    let (end, heard) = endurance(outcome, operation, World { others: 0, ..world });
+fn row(
+    name: &str,
+    who: &str,
+    outcome: &GatewayOutcome,
+    operation: &Operation,
+    given: Circumstances,
+) -> String {
+    let fresh = RetryState::default();
+    let first = decide(outcome, operation, &fresh, Circumstances { other_regions: 2, ..given });
+    let alone = decide(outcome, operation, &fresh, Circumstances { other_regions: 0, ..given });
+    let (end, heard) = endurance(outcome, operation, Circumstances { other_regions: 0, ..given });
     format!(
         "| {name} | {who} | {} | {} | {} | {end} | {heard} |",
         step_in_words(&first),
@@ -186,59 +202,59 @@ fn row(name: &str, who: &str, outcome: &TransportOutcome, operation: &Operation,
 fn the_table_in_the_documentation_is_what_the_driver_does() {
     let (read, create, by_number) = (read(), create(), by_number());
     let repeatable = create.clone().repeatable();
-    let plain = World::default();
-    let hub = World { hub_is_elsewhere: true, ..plain };
-    let failover = World { partition_failover: true, ..plain };
+    let plain = Circumstances::default();
+    let hub = Circumstances { hub_has_more: true, ..plain };
+    let failover = Circumstances { partition_failover: true, ..plain };
     let rows = [
-        row("403/3", "any", &answer(403, 3), &create, plain),
-        row("403/3, partitions fail over", "writes", &answer(403, 3), &create, failover),
-        row("403/1008", "any", &answer(403, 1008), &read, plain),
-        row("404/1002, one write region", "any", &answer(404, 1002), &read, hub),
-        row("404/1002, several", "any", &answer(404, 1002), &read, plain),
-        row("410/1002, 410/1007, 410/1008", "any", &answer(410, 1002), &read, plain),
-        row("410/1002, 410/1007, 410/1008", "by range id", &answer(410, 1002), &by_number, plain),
-        row("410/1000", "any", &answer(410, 1000), &read, plain),
-        row("410, other", "reads", &answer(410, 0), &read, plain),
-        row("410, other", "writes", &answer(410, 0), &create, plain),
-        row("503", "reads", &answer(503, 0), &read, plain),
-        row("503", "writes", &answer(503, 0), &create, plain),
-        row("429/3092", "reads", &answer(429, 3092), &read, plain),
-        row("429/3092", "writes", &answer(429, 3092), &create, plain),
-        row("429, other", "any", &answer(429, 3200), &read, plain),
-        row("500, 408", "reads", &answer(500, 0), &read, plain),
-        row("500, 408", "writes", &answer(500, 0), &create, plain),
-        row("500, 408", "repeatable writes", &answer(408, 0), &repeatable, plain),
-        row("449", "any", &answer(449, 0), &create, plain),
-        row("400/1024", "any", &answer(400, 1024), &read, plain),
-        row("404/1003", "any", &answer(404, 1003), &read, plain),
-        row("404/1013", "any", &answer(404, 1013), &read, plain),
-        row("other answers", "any", &answer(404, 0), &read, plain),
-        row("no answer, not sent", "reads", &no_answer(Sent::NotSent), &read, plain),
-        row("no answer, not sent", "writes", &no_answer(Sent::NotSent), &create, plain),
-        row("no answer, maybe sent", "reads", &no_answer(Sent::MaybeSent), &read, plain),
-        row("no answer, maybe sent", "writes", &no_answer(Sent::MaybeSent), &create, plain),
-        row("no answer, maybe sent", "repeatable writes", &no_answer(Sent::Sent), &repeatable, plain),
+        row("403/3", "any", &response(403, 3), &create, plain),
+        row("403/3, partitions fail over", "writes", &response(403, 3), &create, failover),
+        row("403/1008", "any", &response(403, 1008), &read, plain),
+        row("404/1002, one write region", "any", &response(404, 1002), &read, hub),
+        row("404/1002, several", "any", &response(404, 1002), &read, plain),
+        row("410/1002, 410/1007, 410/1008", "any", &response(410, 1002), &read, plain),
+        row("410/1002, 410/1007, 410/1008", "by range id", &response(410, 1002), &by_number, plain),
+        row("410/1000", "any", &response(410, 1000), &read, plain),
+        row("410, other", "reads", &response(410, 0), &read, plain),
+        row("410, other", "writes", &response(410, 0), &create, plain),
+        row("503", "reads", &response(503, 0), &read, plain),
+        row("503", "writes", &response(503, 0), &create, plain),
+        row("429/3092", "reads", &response(429, 3092), &read, plain),
+        row("429/3092", "writes", &response(429, 3092), &create, plain),
+        row("429, other", "any", &response(429, 3200), &read, plain),
+        row("500, 408", "reads", &response(500, 0), &read, plain),
+        row("500, 408", "writes", &response(500, 0), &create, plain),
+        row("500, 408", "repeatable writes", &response(408, 0), &repeatable, plain),
+        row("449", "any", &response(449, 0), &create, plain),
+        row("400/1024", "any", &response(400, 1024), &read, plain),
+        row("404/1003", "any", &response(404, 1003), &read, plain),
+        row("404/1013", "any", &response(404, 1013), &read, plain),
+        row("other responses", "any", &response(404, 0), &read, plain),
+        row("no response, not sent", "reads", &no_response(Sent::NotSent), &read, plain),
+        row("no response, not sent", "writes", &no_response(Sent::NotSent), &create, plain),
+        row("no response, maybe sent", "reads", &no_response(Sent::MaybeSent), &read, plain),
+        row("no response, maybe sent", "writes", &no_response(Sent::MaybeSent), &create, plain),
+        row("no response, maybe sent", "repeatable writes", &no_response(Sent::Sent), &repeatable, plain),
         row("no token from the credential", "any", &no_token(), &create, plain),
-        row("an answer that cannot be read", "reads", &nonsense(), &read, plain),
-        row("an answer that cannot be read", "writes", &nonsense(), &create, plain),
+        row("an unreadable response", "reads", &unreadable(), &read, plain),
+        row("an unreadable response", "writes", &unreadable(), &create, plain),
         row(
             "deadline, not sent",
             "any",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::NotSent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::NotSent },
             &create,
             plain,
         ),
         row(
             "deadline, maybe sent",
             "reads",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::Sent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::Sent },
             &read,
             plain,
         ),
         row(
             "deadline, maybe sent",
             "writes",
-            &TransportOutcome::DeadlineExceeded { sent: Sent::MaybeSent },
+            &GatewayOutcome::DeadlineExceeded { sent: Sent::MaybeSent },
             &create,
             plain,
         ),
@@ -267,11 +283,16 @@ fn sub_statuses_that_share_a_row_share_a_decision() {
         &[(429, 0), (429, 3200), (404, 0), (409, 0), (412, 0), (401, 0), (403, 5300), (400, 0), (413, 0)],
     ] {
         for operation in [read(), create()] {
-            let verdicts = group.iter().map(|(status, sub_status)| {
-                judge(&answer(*status, *sub_status), &operation, &Attempts::default(), World::default())
+            let decisions = group.iter().map(|(status, sub_status)| {
+                decide(
+                    &response(*status, *sub_status),
+                    &operation,
+                    &RetryState::default(),
+                    Circumstances::default(),
+                )
             });
-            let verdicts: Vec<_> = verdicts.collect();
-            assert!(verdicts.windows(2).all(|pair| pair[0] == pair[1]), "{group:?}: {verdicts:#?}");
+            let decisions: Vec<_> = decisions.collect();
+            assert!(decisions.windows(2).all(|pair| pair[0] == pair[1]), "{group:?}: {decisions:#?}");
         }
     }
 }
@@ -279,14 +300,14 @@ fn sub_statuses_that_share_a_row_share_a_decision() {
 #[test]
 fn both_forbidden_answers_draw_on_one_budget() {
     let operation = create();
-    let (mut attempts, mut waited) = (Attempts::default(), Duration::ZERO);
+    let (mut state, mut waited) = (RetryState::default(), Duration::ZERO);
     for turn in 0.. {
-        let outcome = if turn % 2 == 0 { answer(403, 3) } else { answer(403, 1008) };
-        match judge(&outcome, &operation, &attempts, World::default()).step {
-            Step::Again { delay, attempts: next } => {
+        let outcome = if turn % 2 == 0 { response(403, 3) } else { response(403, 1008) };
+        match decide(&outcome, &operation, &state, Circumstances::default()).step {
+            Step::Retry { delay, state: next } => {
                 assert_eq!(delay.is_zero(), turn == 0, "only the first retry is at once");
                 waited += delay;
-                attempts = next;
+                state = next;
             }
             _ => break,
         }
@@ -297,34 +318,38 @@ fn both_forbidden_answers_draw_on_one_budget() {
 #[test]
 fn a_region_that_was_behind_is_not_asked_again_before_all_others() {
     let operation = read();
-    let first =
-        judge(&answer(404, 1002), &operation, &Attempts::default(), World { others: 2, ..World::default() });
-    let Step::Again { attempts, .. } = first.step else { panic!("another region is asked") };
-    assert_eq!(attempts.left, [Region::new("West")]);
+    let first = decide(
+        &response(404, 1002),
+        &operation,
+        &RetryState::default(),
+        Circumstances { other_regions: 2, ..Circumstances::default() },
+    );
+    let Step::Retry { state, .. } = first.step else { panic!("another region is asked") };
+    assert_eq!(state.regions_tried, [Region::new("West")]);
 }
 
 #[test]
 fn every_wait_is_half_chance_and_never_longer_than_said() {
     let operation = read();
     for status in [(503, 0), (449, 0), (404, 1002)] {
-        let outcome = answer(status.0, status.1);
-        let attempts = Attempts { sessions: 1, ..Attempts::default() };
-        let delay = |draw: f64| {
-            let verdict = evaluate(
+        let outcome = response(status.0, status.1);
+        let state = RetryState::default().counted(RetryCause::SessionNotAvailable);
+        let delay = |random: f64| {
+            let decision = evaluate(
                 &outcome,
                 &Situation {
                     operation: &operation,
                     region: &Region::new("West"),
-                    hub_is_elsewhere: false,
+                    hub_has_more: false,
                     partition: None,
-                    others: 0,
+                    other_regions: 0,
                     partition_failover: false,
-                    attempts: &attempts,
+                    state: &state,
                     policy: &RetryPolicy::default(),
-                    draw,
+                    random,
                 },
             );
-            let Step::Again { delay, .. } = verdict.step else { panic!("tried again") };
+            let Step::Retry { delay, .. } = decision.step else { panic!("tried again") };
             delay
         };
         assert_eq!(delay(0.0) * 2, delay(1.0));
@@ -349,12 +374,13 @@ fn after_an_attempt_that_may_have_worked_its_own_doing_is_not_reported_as_somebo
         (Operation::new(OperationKind::Patch, Target::item(&name, "i")), 412, true),
         (read(), 404, false),
     ] {
-        let attempts = Attempts { maybe_applied: true, ..Attempts::default() };
-        let verdict = judge(&answer(status, 0), &operation, &attempts, World::default());
-        let expected = if own { Why::Undecided } else { Why::Answer };
-        assert_eq!(verdict.step, Step::GiveUp(expected), "{:?} {status}", operation.kind());
-        let fresh = judge(&answer(status, 0), &operation, &Attempts::default(), World::default());
-        assert_eq!(fresh.step, Step::GiveUp(Why::Answer), "{:?} {status}", operation.kind());
+        let state = RetryState::default().maybe_applied_if(true);
+        let decision = decide(&response(status, 0), &operation, &state, Circumstances::default());
+        let expected = if own { GiveUpReason::Undecided } else { GiveUpReason::ServiceError };
+        assert_eq!(decision.step, Step::GiveUp(expected), "{:?} {status}", operation.kind());
+        let fresh =
+            decide(&response(status, 0), &operation, &RetryState::default(), Circumstances::default());
+        assert_eq!(fresh.step, Step::GiveUp(GiveUpReason::ServiceError), "{:?} {status}", operation.kind());
     }
 }
 
@@ -362,10 +388,16 @@ fn after_an_attempt_that_may_have_worked_its_own_doing_is_not_reported_as_somebo
 fn a_write_that_may_have_been_received_is_never_sent_again() {
     for kind in OperationKind::ALL.into_iter().filter(|kind| !kind.is_read_only()) {
         let operation = Operation::new(kind, Target::items(&container()));
-        for outcome in [answer(500, 0), answer(408, 0), no_answer(Sent::MaybeSent), no_answer(Sent::Sent)] {
-            let verdict =
-                judge(&outcome, &operation, &Attempts::default(), World { others: 2, ..World::default() });
-            assert_eq!(verdict.step, Step::GiveUp(Why::Undecided), "{kind:?} {outcome:?}");
+        for outcome in
+            [response(500, 0), response(408, 0), no_response(Sent::MaybeSent), no_response(Sent::Sent)]
+        {
+            let decision = decide(
+                &outcome,
+                &operation,
+                &RetryState::default(),
+                Circumstances { other_regions: 2, ..Circumstances::default() },
+            );
+            assert_eq!(decision.step, Step::GiveUp(GiveUpReason::Undecided), "{kind:?} {outcome:?}");
         }
     }
 }
@@ -379,16 +411,16 @@ fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
         (&lists, Sent::Sent, "region down"),
         (&makes, Sent::Sent, "–"),
     ] {
-        let world = World { others: 2, metadata: true, ..World::default() };
-        let verdict = judge(&no_answer(sent), operation, &Attempts::default(), world);
-        assert_eq!(effects_in_words(&verdict.effects), changes, "{:?} {sent:?}", operation.kind());
+        let given = Circumstances { other_regions: 2, metadata: true, ..Circumstances::default() };
+        let decision = decide(&no_response(sent), operation, &RetryState::default(), given);
+        assert_eq!(effects_in_words(&decision.effects), changes, "{:?} {sent:?}", operation.kind());
     }
 }
 
 #[test]
 fn a_success_is_the_end() {
     let success =
-        TransportOutcome::Success(Answer::new(Status::OK, ResponseHeaders::default(), Bytes::new()));
-    let verdict = judge(&success, &read(), &Attempts::default(), World::default());
-    assert_eq!((verdict.step, verdict.effects), (Step::Finish, Vec::new()));
+        GatewayOutcome::Success(TransportResponse::new(Status::OK, ResponseHeaders::default(), Bytes::new()));
+    let decision = decide(&success, &read(), &RetryState::default(), Circumstances::default());
+    assert_eq!((decision.step, decision.effects), (Step::Finish, Vec::new()));
 }

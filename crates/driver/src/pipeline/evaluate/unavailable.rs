@@ -1,19 +1,19 @@
-//! 503, 429/3092 and 410 of no known reason: this partition here is in trouble.
+//! 503, 429/3092 and 410 of no known sub-status: the partition cannot be served in this region.
 //!
-//! The service refused, so nothing was done and writes may be repeated. The breaker of the partition in this
-//! region counts it; the operation goes to another region that may serve it.
+//! The service rejected the request, so nothing was done and writes may be repeated. The circuit breaker of the
+//! partition in this region counts a failure; the operation goes to another region that may serve it.
 
-use super::super::attempts::Attempts;
-use super::super::step::{Verdict, Why};
+use super::super::decision::{Decision, GiveUpReason};
+use super::super::retry_state::RetryCause;
 use super::Situation;
 
-pub(super) fn evaluate(situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(situation: &Situation<'_>) -> Decision {
     let reason = "the partition cannot be served here";
-    let attempts = situation.attempts;
-    let verdict = if attempts.failovers >= situation.policy.failover_retries_max {
-        Verdict::give_up(Why::Answer, reason)
+    let state = situation.state;
+    let decision = if state.count(RetryCause::Failover) >= situation.policy.failover_retries_max {
+        Decision::give_up(GiveUpReason::ServiceError, reason)
     } else {
-        situation.elsewhere(Attempts { failovers: attempts.failovers + 1, ..attempts.clone() }, reason)
+        situation.retry_in_next_region(state.counted(RetryCause::Failover), reason)
     };
-    verdict.with_some(situation.partition_failed()).with_some(situation.refresh_if_stuck())
+    decision.with_some(situation.partition_failed()).with_some(situation.refresh_if_stuck())
 }

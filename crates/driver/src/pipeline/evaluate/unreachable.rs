@@ -1,61 +1,64 @@
-//! No answer: was the request sent?
+//! No response: was the request sent?
 //!
-//! Two failures are not about the region: a credential without a token, and an answer that cannot be read.
-//! What was not sent may be sent anywhere, whatever it is. What may have been received is sent again only if
-//! doing it twice is the same as doing it once; for any other write the caller is told that nobody knows.
+//! Two failures are not about the region: a credential without a token, and a response that cannot be read. A
+//! request that was not sent may be sent anywhere. A request that may have been received is repeated only if it
+//! is idempotent; for any other write the caller gets `Undecided`.
 
 use azure_core::error::ErrorKind;
+use perihelion_http::trace::Sent;
 
-use super::super::attempts::Attempts;
-use super::super::step::{Effect, Verdict, Why};
+use super::super::decision::{Decision, Effect, GiveUpReason};
+use super::super::retry_state::RetryCause;
 use super::Situation;
 use crate::routing::Unavailable;
-use crate::transport::outcome::Sent;
 
-pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situation<'_>) -> Verdict {
+pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situation<'_>) -> Decision {
     match (error.kind(), sent) {
-        // Neither of the two is about the region.
-        (ErrorKind::Credential, _) => Verdict::give_up(Why::Credential, "the credential gave no token"),
+        (ErrorKind::Credential, _) => {
+            Decision::give_up(GiveUpReason::Credential, "the credential gave no token")
+        }
         (ErrorKind::DataConversion, _) if situation.operation.is_read_only() => {
-            Verdict::give_up(Why::Nonsense, "the answer cannot be read")
+            Decision::give_up(GiveUpReason::InvalidResponse, "the response cannot be read")
         }
         (_, Sent::NotSent) => not_sent(situation),
         (_, Sent::MaybeSent | Sent::Sent) => maybe_sent(situation),
     }
 }
 
-fn not_sent(situation: &Situation<'_>) -> Verdict {
+fn not_sent(situation: &Situation<'_>) -> Decision {
     let reason = "the region cannot be reached";
-    let attempts = situation.attempts;
-    let verdict = if attempts.connections >= situation.policy.connection_retries_max {
-        let undecided = attempts.maybe_applied && !situation.operation.is_read_only();
-        Verdict::give_up(if undecided { Why::Undecided } else { Why::Unreachable }, reason)
+    let state = situation.state;
+    let decision = if state.count(RetryCause::NotSent) >= situation.policy.connection_retries_max {
+        let undecided = state.maybe_applied && !situation.operation.is_read_only();
+        let error = if undecided { GiveUpReason::Undecided } else { GiveUpReason::Unreachable };
+        Decision::give_up(error, reason)
     } else {
-        situation.elsewhere(Attempts { connections: attempts.connections + 1, ..attempts.clone() }, reason)
+        situation.retry_in_next_region(state.counted(RetryCause::NotSent), reason)
     };
-    verdict
+    decision
         .with(Effect::MarkUnavailable(situation.region.clone(), Unavailable::All))
         .with_some(situation.refresh_if_stuck())
 }
 
-fn maybe_sent(situation: &Situation<'_>) -> Verdict {
-    let reason = "no answer came";
-    let (operation, attempts) = (situation.operation, situation.attempts);
-    let verdict = if !operation.is_idempotent() {
-        Verdict::give_up(Why::Undecided, reason)
-    } else if attempts.failovers >= situation.policy.failover_retries_max {
-        Verdict::give_up(if operation.is_read_only() { Why::Unreachable } else { Why::Undecided }, reason)
+fn maybe_sent(situation: &Situation<'_>) -> Decision {
+    let reason = "no response came";
+    let (operation, state) = (situation.operation, situation.state);
+    let is_write = !operation.is_read_only();
+    let decision = if !operation.is_idempotent() {
+        Decision::give_up(GiveUpReason::Undecided, reason)
+    } else if state.count(RetryCause::Failover) >= situation.policy.failover_retries_max {
+        let error = if is_write { GiveUpReason::Undecided } else { GiveUpReason::Unreachable };
+        Decision::give_up(error, reason)
     } else {
-        let maybe_applied = attempts.maybe_applied || !operation.is_read_only();
-        let next = Attempts { failovers: attempts.failovers + 1, maybe_applied, ..attempts.clone() };
-        situation.elsewhere(next, reason)
+        let next = state.counted(RetryCause::Failover).maybe_applied_if(is_write);
+        situation.retry_in_next_region(next, reason)
     };
-    verdict.with_some(situation.partition_failed().or_else(|| region_failed(situation)))
+    decision.with_some(situation.partition_failed().or_else(|| region_failed(situation)))
 }
 
-/// A read that is about no partition (a container, its ranges) and gets no answer speaks against the region: the
-/// next question would wait there just as long, and nothing races it.
+/// A read of metadata (a container, its partition ranges) that gets no response speaks against the region: no
+/// partition is known to count it for, and the next such read would wait there just as long, without hedging.
 fn region_failed(situation: &Situation<'_>) -> Option<Effect> {
-    let is_it = situation.partition.is_none() && situation.operation.is_read_only();
-    is_it.then(|| Effect::MarkUnavailable(situation.region.clone(), Unavailable::All))
+    let is_metadata_read = situation.partition.is_none() && situation.operation.is_read_only();
+    is_metadata_read.then(|| Effect::MarkUnavailable(situation.region.clone(), Unavailable::All))
 }

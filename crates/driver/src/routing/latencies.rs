@@ -1,32 +1,21 @@
-//! When to start the second attempt: at the recent 99th percentile of the first one's region.
+//! How fast an endpoint has answered recently, by kind of operation.
 //!
-//! Latencies are counted per kind of operation in the endpoint they belong to, in buckets a quarter of a power
-//! of two wide, over the last one or two windows. Counting is a few atomic additions; two threads that meet at
-//! the turn of a window may lose a count, and nobody minds.
+//! Latencies are counted in buckets a quarter of a power of two wide, over the last one or two windows of
+//! time. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and
+//! every read records here.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::operation::OperationKind;
-use crate::options::HedgingThreshold;
 
 /// How long latencies count as recent: one to two of these.
 const WINDOW: Duration = Duration::from_secs(15);
-/// Fewer than these say nothing about a hundredth.
+/// Fewer samples than these say nothing about the 99th percentile.
 const SAMPLES_MIN: u32 = 50;
-/// When nothing is known yet.
-const UNKNOWN: Duration = Duration::from_millis(500);
 /// Quarters of powers of two of a microsecond, up to half a minute.
 const BUCKETS: usize = 100;
-
-/// When to start the second attempt. `p99` is the first region's recent 99th percentile, if it is known.
-pub(crate) fn threshold(setting: HedgingThreshold, p99: Option<Duration>) -> Duration {
-    match setting {
-        HedgingThreshold::Static(after) => after,
-        HedgingThreshold::Dynamic { min, max } => p99.unwrap_or(UNKNOWN).clamp(min, max),
-    }
-}
 
 /// Recent latencies of one endpoint, by kind of operation.
 #[derive(Debug, Default)]
@@ -127,21 +116,6 @@ mod tests {
     use crate::clock::Clock;
 
     const MS: Duration = Duration::from_millis(1);
-
-    #[test]
-    fn the_threshold_stays_between_its_gates() {
-        let dynamic = HedgingThreshold::default();
-        for (setting, p99, expected) in [
-            (dynamic, Some(MS), 50 * MS),
-            (dynamic, Some(200 * MS), 200 * MS),
-            (dynamic, Some(60_000 * MS), 4000 * MS),
-            (dynamic, None, 500 * MS),
-            (HedgingThreshold::Dynamic { min: 50 * MS, max: 100 * MS }, None, 100 * MS),
-            (HedgingThreshold::Static(70 * MS), Some(200 * MS), 70 * MS),
-        ] {
-            assert_eq!(threshold(setting, p99), expected);
-        }
-    }
 
     #[test]
     fn the_99th_percentile_is_above_99_of_100_and_not_far() {

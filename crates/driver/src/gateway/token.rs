@@ -13,7 +13,7 @@ use azure_core::credentials::{AccessToken, TokenCredential};
 use azure_core::error::ErrorKind;
 use azure_core::http::Url;
 
-use super::authorization::escaped;
+use super::headers::escaped;
 use crate::background::Background;
 use crate::clock::Clock;
 
@@ -93,7 +93,7 @@ impl CachedToken {
 
     /// Takes in that the service refused the token of this header. Says whether there is, or will be, another
     /// one to try: not if the one before it was refused a moment ago.
-    pub(super) fn refused(&self, header: &str, clock: &Clock) -> bool {
+    pub(super) fn rejected(&self, header: &str, clock: &Clock) -> bool {
         let now = clock.time_of_day();
         let mut unwelcome = self.state.unwelcome.lock().unwrap_or_else(PoisonError::into_inner);
         if self.state.current.load().as_ref().is_none_or(|token| *token.header != *header) {
@@ -356,15 +356,15 @@ mod tests {
         let cached = with_issuer(&issuer);
         let first = header(&cached, &time).await.expect("a token");
         for _ in 0..3 {
-            assert!(cached.refused(&first, &time.clock()), "all that were refused with it try the next one");
+            assert!(cached.rejected(&first, &time.clock()), "all that were refused with it try the next one");
         }
         let second = header(&cached, &time).await.expect("another");
         assert_ne!(first, second);
-        assert!(cached.refused(&first, &time.clock()), "there is another one by now");
-        assert!(!cached.refused(&second, &time.clock()), "a third one would be refused, too");
+        assert!(cached.rejected(&first, &time.clock()), "there is another one by now");
+        assert!(!cached.rejected(&second, &time.clock()), "a third one would be refused, too");
         assert_eq!(issuer.asked(), 2);
         time.advance(FAILURE_KEPT);
-        assert!(cached.refused(&second, &time.clock()));
+        assert!(cached.rejected(&second, &time.clock()));
         assert_eq!(token(&cached, &time).await, "2");
     }
 

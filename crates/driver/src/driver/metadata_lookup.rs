@@ -1,7 +1,8 @@
-//! The driver's own questions about containers and partition ranges; the account has `meeting`.
+//! Metadata lookup: reads containers and partition ranges that the caches lack; the account has
+//! `account_discovery`.
 //!
-//! Each is asked by one operation for all that need the answer (`cache`), and goes on for as long as one of
-//! them waits, so none of them hangs on the deadline of whoever happened to come first.
+//! Each lookup is one request for all operations that need it (`cache`), and goes on for as long as one of them
+//! waits, so it does not depend on the deadline of the operation that came first.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,28 +16,40 @@ use super::Inner;
 use crate::cache::{
     Container, ContainerDefinition, PartitionRanges, RangeFeed, RangePage, parse_ranges, read_ranges,
 };
-use crate::error::Result;
-use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Response, Target};
+use crate::error::{Error, ErrorKind, Result};
+use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Target};
 use crate::pipeline;
+use crate::response::Response;
 
 impl Inner {
-    /// Itself. Whoever calls holds a driver, so it is there.
+    /// A strong reference to itself.
     pub(super) fn shared(&self) -> Arc<Inner> {
-        self.this.upgrade().expect("whoever calls holds the driver")
+        self.this.upgrade().expect("the caller holds a clone of the driver")
     }
 
-    /// Carries out an operation of the driver's own.
-    async fn ask(&self, operation: &Operation) -> Result<Response> {
+    /// Carries out a metadata operation of the driver's own.
+    async fn execute(&self, operation: &Operation) -> Result<Response> {
         pipeline::execute(self, operation, &self.settings.operation, self.clock.now()).await
     }
 
-    /// The container a name leads to.
-    pub(super) async fn container(&self, name: &ContainerName, deadline: Instant) -> Result<Arc<Container>> {
-        if let Some(container) = self.containers.peek(name) {
-            return Ok(container);
-        }
-        let fetch = || Arc::clone(&self.shared()).fetch_container(name.clone());
+    /// Reads a container that is not cached.
+    pub(super) async fn look_up_container(
+        &self,
+        name: &ContainerName,
+        deadline: Instant,
+    ) -> Result<Arc<Container>> {
+        let fetch = || self.shared().fetch_container(name.clone());
         self.within(deadline, self.containers.get(name, fetch)).await
+    }
+
+    /// Reads again the container that the name of `known` leads to now.
+    pub(super) async fn refreshed_container(
+        &self,
+        known: &Arc<Container>,
+        deadline: Instant,
+    ) -> Result<Arc<Container>> {
+        let fetch = || self.shared().fetch_container(known.name().clone());
+        self.within(deadline, self.containers.refresh(known, fetch)).await
     }
 
     fn fetch_container(
@@ -45,41 +58,23 @@ impl Inner {
     ) -> BoxFuture<'static, Result<ContainerDefinition>> {
         async move {
             let operation = Operation::new(OperationKind::Read, Target::container(&name));
-            let response = self.ask(&operation).await?;
+            let response = self.execute(&operation).await?;
             ContainerDefinition::parse(response.body())
         }
         .boxed()
     }
 
-    /// The container that the name of `known` leads to now.
-    pub(super) async fn refreshed_container(
-        &self,
-        known: &Arc<Container>,
-        deadline: Instant,
-    ) -> Result<Arc<Container>> {
-        let fetch = || Arc::clone(&self.shared()).fetch_container(known.name().clone());
-        self.within(deadline, self.containers.refresh(known, fetch)).await
-    }
-
-    /// Forgets a container that its name no longer leads to.
-    pub(super) fn forget(&self, known: &Arc<Container>) {
-        self.containers.forget(known);
-    }
-
-    /// The physical partitions of a container.
-    pub(super) async fn ranges(
+    /// Reads the partition ranges of a container, which are not cached.
+    pub(super) async fn look_up_ranges(
         &self,
         container: &Arc<Container>,
         deadline: Instant,
     ) -> Result<Arc<PartitionRanges>> {
-        if let Some(ranges) = container.ranges().peek() {
-            return Ok(ranges);
-        }
         let read = || self.shared().read_ranges(container.name().clone(), None);
         self.within(deadline, container.ranges().get(read)).await
     }
 
-    /// The physical partitions of a container, newer than `known`.
+    /// Reads the partition ranges of a container again, unless they are newer than `known` already.
     pub(super) async fn refreshed_ranges(
         &self,
         container: &Arc<Container>,
@@ -100,18 +95,29 @@ impl Inner {
         name: ContainerName,
         known: Option<Arc<PartitionRanges>>,
     ) -> BoxFuture<'static, Result<PartitionRanges>> {
-        let feed = Ranges { inner: self, name };
+        let feed = PartitionRangeFeed { inner: self, name };
         async move { read_ranges(known.as_deref(), &feed).await }.boxed()
+    }
+
+    /// The result of `work`, or an error once the deadline has passed.
+    async fn within<T>(&self, deadline: Instant, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        match self.clock.within(Some(deadline), work).await {
+            Some(result) => result,
+            None => Err(Error::new(
+                ErrorKind::DeadlineExceeded,
+                "the deadline passed while the container was looked up",
+            )),
+        }
     }
 }
 
 /// The `pkranges` feed of one container.
-struct Ranges {
+struct PartitionRangeFeed {
     inner: Arc<Inner>,
     name: ContainerName,
 }
 
-impl RangeFeed for Ranges {
+impl RangeFeed for PartitionRangeFeed {
     async fn page(&self, etag: Option<&str>, continuation: Option<&str>) -> Result<RangePage> {
         let mut operation = Operation::new(OperationKind::ReadFeed, Target::partition_key_ranges(&self.name))
             .with_header(names::A_IM, names::A_IM_INCREMENTAL);
@@ -121,7 +127,7 @@ impl RangeFeed for Ranges {
         if let Some(continuation) = continuation {
             operation = operation.with_header(names::CONTINUATION, continuation.to_owned());
         }
-        let response = self.inner.ask(&operation).await?;
+        let response = self.inner.execute(&operation).await?;
         if response.status() == Status::NOT_MODIFIED {
             return Ok(RangePage::NotModified);
         }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use protocol::headers as names;
 use protocol::status::Status;
 
-use super::ResponseHeaders;
 use crate::diagnostics::Diagnostics;
+use crate::operation::ResponseHeaders;
 
 /// The answer to an operation that did what it asked.
 #[derive(Clone, Debug)]

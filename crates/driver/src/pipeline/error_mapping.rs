@@ -1,97 +1,99 @@
-//! From the last outcome to the error the caller hears. Pure: the time of day is an argument.
+//! Maps the last outcome of an operation to the error that the caller gets. Pure: the time of day is an argument.
 
+use crate::gateway::GatewayOutcome;
+use crate::transport::TransportResponse;
 use std::time::{Duration, SystemTime};
 
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
 
-use super::step::Why;
+use super::decision::GiveUpReason;
 use crate::error::{Error, ErrorKind};
-use crate::transport::outcome::{Answer, TransportOutcome};
 
-/// How far apart two clocks may be before the service takes signatures for old, with a little left for the way.
+/// How far apart two clocks may be before the service rejects signatures as too old, less a minute for the network.
 const SKEW_MAX: Duration = Duration::from_secs(14 * 60);
 
 /// The error of an operation that was given up.
-pub(crate) fn error(why: Why, outcome: TransportOutcome, time_of_day: SystemTime) -> Error {
+pub(crate) fn given_up(reason: GiveUpReason, outcome: GatewayOutcome, time_of_day: SystemTime) -> Error {
     let error = of_outcome(outcome, time_of_day);
-    match why {
-        Why::Answer => error,
-        // That nobody could be understood says more than that nobody could be reached.
-        Why::Unreachable if error.kind() == ErrorKind::BadResponse => error,
-        Why::Unreachable => error.with_kind(ErrorKind::Unavailable),
-        Why::Undecided => error.with_kind(ErrorKind::Undecided),
-        Why::Deadline => error.with_kind(ErrorKind::DeadlineExceeded),
-        Why::Credential => error.with_kind(ErrorKind::Unauthenticated),
-        Why::Nonsense => error.with_kind(ErrorKind::BadResponse),
+    match reason {
+        GiveUpReason::ServiceError => error,
+        // A response that cannot be read says more than that no region could be reached.
+        GiveUpReason::Unreachable if error.kind() == ErrorKind::BadResponse => error,
+        GiveUpReason::Unreachable => error.with_kind(ErrorKind::Unavailable),
+        GiveUpReason::Undecided => error.with_kind(ErrorKind::Undecided),
+        GiveUpReason::Deadline => error.with_kind(ErrorKind::DeadlineExceeded),
+        GiveUpReason::Credential => error.with_kind(ErrorKind::Unauthenticated),
+        GiveUpReason::InvalidResponse => error.with_kind(ErrorKind::BadResponse),
     }
 }
 
 /// The error of an operation whose next attempt would come too late.
-pub(crate) fn out_of_time(outcome: TransportOutcome, undecided: bool, time_of_day: SystemTime) -> Error {
+pub(crate) fn out_of_time(outcome: GatewayOutcome, undecided: bool, time_of_day: SystemTime) -> Error {
     let kind = if undecided { ErrorKind::Undecided } else { ErrorKind::DeadlineExceeded };
     of_outcome(outcome, time_of_day).with_kind(kind)
 }
 
-/// What an outcome says by itself.
-pub(crate) fn of_outcome(outcome: TransportOutcome, time_of_day: SystemTime) -> Error {
+/// The error of an outcome, without regard to earlier attempts.
+pub(crate) fn of_outcome(outcome: GatewayOutcome, time_of_day: SystemTime) -> Error {
     match outcome {
-        TransportOutcome::Success(answer) | TransportOutcome::ServiceError(answer) => {
-            of_answer(&answer, time_of_day)
+        GatewayOutcome::Success(response) | GatewayOutcome::ServiceError(response) => {
+            of_response(&response, time_of_day)
         }
-        TransportOutcome::NoAnswer { error, .. } => {
-            let ours = perihelion_http::Error::find_in(&error).map(perihelion_http::Error::kind);
+        GatewayOutcome::NoResponse { error, .. } => {
+            let http_kind = perihelion_http::Error::find_in(&error).map(perihelion_http::Error::kind);
             let kind = match error.kind() {
                 azure_core::error::ErrorKind::Credential => ErrorKind::Unauthenticated,
                 azure_core::error::ErrorKind::DataConversion => ErrorKind::BadResponse,
-                _ if ours == Some(perihelion_http::ErrorKind::Malformed) => ErrorKind::BadResponse,
+                _ if http_kind == Some(perihelion_http::ErrorKind::Malformed) => ErrorKind::BadResponse,
                 _ => ErrorKind::Unavailable,
             };
             Error::new(kind, error.to_string()).with_source(error)
         }
-        TransportOutcome::DeadlineExceeded { .. } => {
-            Error::new(ErrorKind::DeadlineExceeded, "the deadline passed before an answer came")
+        GatewayOutcome::DeadlineExceeded { .. } => {
+            Error::new(ErrorKind::DeadlineExceeded, "the deadline passed before a response came")
         }
     }
 }
 
-fn of_answer(answer: &Answer, time_of_day: SystemTime) -> Error {
-    let mut error = Error::of_answer(answer.status, answer.sub_status, &answer.body);
-    if is_about_the_clock(answer, time_of_day) {
-        let theirs = answer.headers.get(names::DATE).unwrap_or("another time");
+fn of_response(response: &TransportResponse, time_of_day: SystemTime) -> Error {
+    let mut error = Error::of_answer(response.status, response.sub_status, &response.body);
+    if is_clock_skew(response, time_of_day) {
+        let theirs = response.headers.get(names::DATE).unwrap_or("another time");
         let message = format!(
             "the clock of this machine is wrong, or the service's: it is {} here and {theirs} there, and \
              signatures of another time are refused",
             httpdate::fmt_http_date(time_of_day)
         );
-        error = Error::new(ErrorKind::Unauthenticated, message).with_status(answer.status, answer.sub_status);
+        error =
+            Error::new(ErrorKind::Unauthenticated, message).with_status(response.status, response.sub_status);
     }
-    if let Some(id) = answer.headers.get(names::ACTIVITY_ID) {
+    if let Some(id) = response.headers.get(names::ACTIVITY_ID) {
         error = error.with_activity_id(id);
     }
-    if let Some(wait) = answer.headers.get(names::RETRY_AFTER_MS).and_then(|text| text.parse().ok()) {
+    if let Some(wait) = response.headers.get(names::RETRY_AFTER_MS).and_then(|text| text.parse().ok()) {
         error = error.with_retry_after(Duration::from_millis(wait));
     }
     error
 }
 
-/// Whether a refusal is due to clocks that differ: the service says so, or its clock is so far off that it would
-/// have refused in any case.
-fn is_about_the_clock(answer: &Answer, time_of_day: SystemTime) -> bool {
-    /// What the service says.
-    const SAID: &[u8] = b"not valid at the current time";
-    match (answer.status, answer.sub_status) {
+/// Whether a request was rejected because the clocks differ: the service says so, or its clock is so far off that
+/// it would have rejected the request in any case.
+fn is_clock_skew(response: &TransportResponse, time_of_day: SystemTime) -> bool {
+    /// Part of the service's message for signatures whose date is too old or too new.
+    const MESSAGE: &[u8] = b"not valid at the current time";
+    match (response.status, response.sub_status) {
         (Status::FORBIDDEN, SubStatus::WRITE_FORBIDDEN | SubStatus::DATABASE_ACCOUNT_NOT_FOUND) => false,
         (Status::UNAUTHORIZED | Status::FORBIDDEN, _) => {
-            let apart = answer
+            let skew = response
                 .headers
                 .get(names::DATE)
                 .and_then(|date| httpdate::parse_http_date(date).ok())
                 .and_then(|theirs| {
                     theirs.duration_since(time_of_day).or_else(|_| time_of_day.duration_since(theirs)).ok()
                 });
-            apart.is_some_and(|apart| apart > SKEW_MAX)
-                || answer.body.windows(SAID.len()).any(|words| words == SAID)
+            skew.is_some_and(|skew| skew > SKEW_MAX)
+                || response.body.windows(MESSAGE.len()).any(|window| window == MESSAGE)
         }
         _ => false,
     }
@@ -123,8 +125,8 @@ mod tests {
             if sub_status != 0 {
                 headers.insert(HeaderName::from_static("x-ms-substatus"), sub_status.to_string());
             }
-            let answer = Answer::new(Status(status), headers.into(), body.into());
-            let error = of_outcome(TransportOutcome::ServiceError(answer), now);
+            let response = TransportResponse::new(Status(status), headers.into(), body.into());
+            let error = of_outcome(GatewayOutcome::ServiceError(response), now);
             assert_eq!(
                 error.message().contains("clock"),
                 is_clock,

@@ -1,9 +1,12 @@
-//! Meeting the account: whom to ask where its regions are, and when to ask somebody else.
+//! Account discovery: reads the account's properties, above all its regions, from the first endpoint that responds.
 //!
-//! In: the endpoints that may know. Out: what the first of them says that answers as the account, or one error
-//! that names all of them. The next one is asked as soon as the last has failed, and beside it when it is silent
-//! for [`ASK_NEXT_AFTER`]: an endpoint that never answers delays the others, and does not spend their time.
+//! In: the endpoints that may have them. Out: the properties, or one error that names all endpoints. The next
+//! endpoint is tried as soon as the last has failed, and beside it when it has not responded for
+//! [`NEXT_ENDPOINT_AFTER`]: an endpoint that never responds delays the others, and does not use up their time.
 
+use crate::diagnostics::ExecutionContext;
+use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
+use crate::transport::HeaderList;
 use std::error::Error as _;
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
@@ -21,77 +24,74 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
-use crate::transport::AttemptLimits;
-use crate::transport::header_list::HeaderList;
-use crate::transport::outcome::TransportOutcome;
-use crate::transport::request::{ExecutionContext, TransportRequest};
 
-/// How long an endpoint may be silent before the next one is asked beside it.
-const ASK_NEXT_AFTER: Duration = Duration::from_millis(500);
+/// How long an endpoint may take before the next one is tried beside it.
+const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
 
 impl Inner {
-    /// Asks the account for the first time.
-    pub(super) async fn meet_account(&self, deadline: Instant) -> Result<()> {
+    /// Reads the account's properties for the first time.
+    pub(super) async fn discover_account(&self, deadline: Instant) -> Result<()> {
         let inner = self.shared();
-        let meeting = self.properties.get(|| inner.fetch_account());
-        match self.clock.within(Some(deadline), meeting).await {
-            Some(answer) => answer.map(|_| ()),
+        let properties = self.properties.get(|| inner.fetch_account());
+        match self.clock.within(Some(deadline), properties).await {
+            Some(result) => result.map(|_| ()),
             None => {
-                let asked = names(&self.who_may_know(&self.account.snapshot()));
+                let endpoints = names(&self.discovery_endpoints(&self.account.snapshot()));
                 let message = format!(
-                    "the deadline passed before the account was known; of its endpoints none answered in time: {asked}"
+                    "the deadline passed before the account was known; of its endpoints none answered in time: {endpoints}"
                 );
                 Err(Error::new(ErrorKind::DeadlineExceeded, message))
             }
         }
     }
 
-    /// Asks the account again.
-    pub(super) async fn ask_account(&self) {
+    /// Reads the account's properties again.
+    pub(super) async fn reload_account(&self) {
         let inner = self.shared();
-        // Without an answer everything stays as it is known.
-        let _answer = match self.properties.peek() {
+        // After an error the known properties stay in use, and the next refresh tries again.
+        let _result = match self.properties.peek() {
             Some(known) => self.properties.refresh(&known, || inner.fetch_account()).await,
             None => self.properties.get(|| inner.fetch_account()).await,
         };
     }
 
-    /// Whether asking the account again would not be too often.
-    pub(super) fn may_ask_account(&self) -> bool {
+    /// Whether the account's properties may be read again without doing so too often.
+    pub(super) fn may_reload_account(&self) -> bool {
         let refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
-        refreshes.may_ask(self.clock.now())
+        refreshes.may_refresh(self.clock.now())
     }
 
-    /// Asks the endpoints that may know, and takes in what the first one says.
+    /// Reads the properties from the first endpoint that responds, and updates the account's state.
     fn fetch_account(self: Arc<Inner>) -> BoxFuture<'static, Result<Arc<AccountProperties>>> {
         async move {
             let account = self.account.snapshot();
-            let endpoints = self.who_may_know(&account);
-            let answer = first_answer(&self.clock, &endpoints, |endpoint| self.fetch_account_from(endpoint)).await;
-            let brought_news = match &answer {
+            let endpoints = self.discovery_endpoints(&account);
+            let result = first_success(&self.clock, &endpoints, |endpoint| self.fetch_account_from(endpoint)).await;
+            let is_new = match &result {
                 Ok(properties) => self.account.update_with(|known| {
                     let next = known.with_properties(properties, &self.settings.operation.regions.preferred);
-                    let news = !next.same_regions(known);
+                    let is_new = !next.same_regions(known);
                     if next.gateway2() != known.gateway2() {
-                        tracing::info!(locations = ?next.gateway2(), "where the account has Gateway 2.0, which is not used");
+                        tracing::info!(locations = ?next.gateway2(), "the account has Gateway 2.0 endpoints, which are not used");
                     }
-                    (next, news)
+                    (next, is_new)
                 }),
                 Err(_) => false,
             };
-            // Meeting the account is not asking again: the first to find it changed may ask at once.
+            // Discovery does not count as a refresh: the first operation that finds the regions changed may
+            // refresh at once.
             if account.is_known() {
                 let mut refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
-                *refreshes = refreshes.asked(self.clock.now(), brought_news);
+                *refreshes = refreshes.after_refresh(self.clock.now(), is_new);
             }
-            answer.map(Arc::new)
+            result.map(Arc::new)
         }
         .boxed()
     }
 
-    /// The endpoints that may know the account, best first: its own, those of its regions, those it was given to
-    /// begin with. What is in trouble comes last.
-    fn who_may_know(&self, account: &AccountState) -> Vec<Endpoint> {
+    /// The endpoints that may have the account's properties, best first: its own, those of its regions, the backup
+    /// endpoints. Endpoints of unavailable regions come last.
+    fn discovery_endpoints(&self, account: &AccountState) -> Vec<Endpoint> {
         let mut endpoints: Vec<Endpoint> = account.all().cloned().collect();
         let mut add = |endpoint: Endpoint| {
             if endpoints.iter().all(|known| known.authority() != endpoint.authority()) {
@@ -100,7 +100,7 @@ impl Inner {
         };
         self.backup_endpoints.iter().cloned().for_each(&mut add);
         if !account.is_known() {
-            // The account's own name leads to one region, which may be the one that is down.
+            // The account's own endpoint leads to one region, which may be the one that is down.
             let preferred = self.settings.operation.regions.preferred.iter();
             preferred.filter_map(|region| account.global().of_region(region)).for_each(add);
         }
@@ -108,65 +108,66 @@ impl Inner {
         endpoints
     }
 
-    pub(crate) async fn fetch_account_from(&self, endpoint: &Endpoint) -> Result<AccountProperties> {
+    pub(super) async fn fetch_account_from(&self, endpoint: &Endpoint) -> Result<AccountProperties> {
         let operation = Operation::new(OperationKind::Read, Target::account());
         let limits = AttemptLimits::of(&self.settings.operation, Plane::Metadata);
-        let request = TransportRequest {
+        let request = GatewayRequest {
             operation: &operation,
             endpoint,
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.clock.now() + limits.request_timeout,
         };
-        let answer = match self.transport.execute(request, &limits).await.outcome {
-            TransportOutcome::Success(answer) => parse_account(&answer.body),
+        let result = match self.gateway.execute(request, &limits).await.outcome {
+            GatewayOutcome::Success(response) => parse_account(&response.body),
             outcome => Err(pipeline::error_of(outcome, self.clock.time_of_day())),
         };
-        answer.map_err(|error| no_account(error, endpoint))
+        result.map_err(|error| not_an_account(error, endpoint))
     }
 }
 
-/// What the first of `endpoints` says that answers; those that are still silent are left. A refused key ends it,
-/// because the others would refuse it too.
-async fn first_answer<'e, T, F>(
+/// The first success of `read` over `endpoints`; requests that are still in flight then are dropped. A rejected
+/// key ends it, because the others would reject it, too.
+async fn first_success<'e, T, F>(
     clock: &Clock,
     endpoints: &'e [Endpoint],
-    ask: impl Fn(&'e Endpoint) -> F,
+    read: impl Fn(&'e Endpoint) -> F,
 ) -> Result<T>
 where
     F: Future<Output = Result<T>> + Send,
     T: Send,
 {
     let mut waiting = endpoints.iter().enumerate();
-    let mut asked = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     let mut failures: Vec<(usize, Error)> = Vec::new();
     loop {
         if let Some((index, endpoint)) = waiting.next() {
-            let answer = ask(endpoint);
-            asked.push(async move { (index, answer.await) });
+            let result = read(endpoint);
+            in_flight.push(async move { (index, result.await) });
         }
-        let patience = match waiting.len() {
+        let timer = match waiting.len() {
             0 => Either::Left(pending()),
-            _ => Either::Right(clock.sleep(ASK_NEXT_AFTER)),
+            _ => Either::Right(clock.sleep(NEXT_ENDPOINT_AFTER)),
         };
-        match select(asked.next(), patience).await {
-            Either::Left((Some((_, Ok(answer))), _)) => return Ok(answer),
+        match select(in_flight.next(), timer).await {
+            Either::Left((Some((_, Ok(success))), _)) => return Ok(success),
             Either::Left((Some((_, Err(error))), _)) if error.kind() == ErrorKind::Unauthenticated => {
                 return Err(error);
             }
             Either::Left((Some((index, Err(error))), _)) => failures.push((index, error)),
             Either::Left((None, _)) => return Err(all_failed(endpoints, failures)),
-            // Silent for too long: the next one is asked beside it.
+            // It takes too long: the next endpoint is tried beside it.
             Either::Right(((), _)) => {}
         }
     }
 }
 
-/// One error for all endpoints: of the kind of the first one's, naming each.
+/// One error for all endpoints: its kind is that of the first endpoint's error, and its message names each.
 fn all_failed(endpoints: &[Endpoint], mut failures: Vec<(usize, Error)>) -> Error {
     failures.sort_by_key(|(index, _)| *index);
-    let told: Vec<&str> = failures.iter().map(|(_, error)| error.message()).collect();
-    let message = format!("no endpoint of the account answered ({}): {}", names(endpoints), told.join("; "));
+    let messages: Vec<&str> = failures.iter().map(|(_, error)| error.message()).collect();
+    let message =
+        format!("no endpoint of the account answered ({}): {}", names(endpoints), messages.join("; "));
     match failures.len() {
         0 => Error::new(ErrorKind::Unavailable, "the account has no endpoint"),
         1 => failures.remove(0).1,
@@ -178,8 +179,8 @@ fn names(endpoints: &[Endpoint]) -> String {
     endpoints.iter().map(Endpoint::authority).collect::<Vec<_>>().join(", ")
 }
 
-/// Why there is no account at an endpoint: what would be about a resource elsewhere is about the endpoint here.
-fn no_account(error: Error, endpoint: &Endpoint) -> Error {
+/// Turns an error of reading the account's properties into one about the endpoint.
+fn not_an_account(error: Error, endpoint: &Endpoint) -> Error {
     use perihelion_http::ErrorKind::Untrusted;
     let (authority, message) = (endpoint.authority(), error.message());
     let cause =

@@ -9,13 +9,11 @@ use std::iter::successors;
 use std::time::Duration;
 
 use azure_core::error::ErrorKind;
-use perihelion_http::trace::{RequestTrace, Step};
+use perihelion_http::trace::{RequestTrace, Sent, Step};
 
-use super::outcome::Sent;
-
-/// Tries on other shards within one attempt. Beyond them it is the region that is in trouble, and that is
+/// Tries on other shards within one attempt. Beyond them it is the region that is in failure, and that is
 /// for the operation to decide.
-pub const OTHER_SHARDS_MAX: u32 = 2;
+pub(super) const OTHER_SHARDS_MAX: u32 = 2;
 
 /// What took longer than this is not repeated in the same place more than once: the time is better spent in
 /// another region.
@@ -23,16 +21,16 @@ const SLOW: Duration = Duration::from_secs(1);
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(super) struct Failure {
     /// Whether the service may have acted on the request.
     pub sent: Sent,
-    /// What kind of trouble it was.
-    pub trouble: Trouble,
+    /// What kind of failure it was.
+    pub kind: FailureKind,
 }
 
-/// Kinds of trouble, by what helps against them.
+/// Kinds of failure, by what helps against them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub(super) enum FailureKind {
     /// No connection could be made.
     Unreachable,
     /// A connection failed, or the peer refused to look at the request.
@@ -46,7 +44,7 @@ pub enum Trouble {
 impl Failure {
     /// Reads the error and the record. A client that reports is believed; of any other only what its error
     /// says for certain counts, and everything else may have been sent.
-    pub fn of(error: &azure_core::Error, exchange: &RequestTrace) -> Failure {
+    pub(super) fn of(error: &azure_core::Error, exchange: &RequestTrace) -> Failure {
         let ours = perihelion_http::Error::find_in(error);
         let reported =
             if *exchange != RequestTrace::default() { Some(exchange) } else { ours.map(|e| e.trace()) };
@@ -56,23 +54,23 @@ impl Failure {
             Some(record) => record.sent,
             None => guess_sent(error),
         };
-        let trouble = match ours.map(perihelion_http::Error::kind) {
-            Some(kind) => trouble_of(kind),
-            None => guess_trouble(error, reported),
+        let kind = match ours.map(perihelion_http::Error::kind) {
+            Some(kind) => kind_of(kind),
+            None => guess_kind(error, reported),
         };
-        Failure { sent, trouble }
+        Failure { sent, kind }
     }
 }
 
-fn trouble_of(kind: perihelion_http::ErrorKind) -> Trouble {
+fn kind_of(kind: perihelion_http::ErrorKind) -> FailureKind {
     use perihelion_http::ErrorKind as Kind;
     match kind {
-        Kind::Unreachable => Trouble::Unreachable,
-        Kind::TimedOut => Trouble::TimedOut,
-        Kind::Closed | Kind::Refused => Trouble::Broken,
-        Kind::Invalid | Kind::Untrusted | Kind::Malformed | Kind::RequestBody => Trouble::Invalid,
+        Kind::Unreachable => FailureKind::Unreachable,
+        Kind::TimedOut => FailureKind::TimedOut,
+        Kind::Closed | Kind::Refused => FailureKind::Broken,
+        Kind::Invalid | Kind::Untrusted | Kind::Malformed | Kind::RequestBody => FailureKind::Invalid,
         // A kind of tomorrow: a connection failed in some way.
-        _ => Trouble::Broken,
+        _ => FailureKind::Broken,
     }
 }
 
@@ -85,17 +83,17 @@ fn guess_sent(error: &azure_core::Error) -> Sent {
     }
 }
 
-fn guess_trouble(error: &azure_core::Error, reported: Option<&RequestTrace>) -> Trouble {
+fn guess_kind(error: &azure_core::Error, reported: Option<&RequestTrace>) -> FailureKind {
     let before_sending = |step| matches!(step, Step::Dns | Step::Connect | Step::Tls);
     match error.kind() {
-        ErrorKind::Connection => Trouble::Unreachable,
+        ErrorKind::Connection => FailureKind::Unreachable,
         _ if reported.and_then(|record| record.failed_step).is_some_and(before_sending) => {
-            Trouble::Unreachable
+            FailureKind::Unreachable
         }
-        _ if is_before_connecting(error) => Trouble::Unreachable,
-        ErrorKind::Io if io_kind(error) == Some(io::ErrorKind::TimedOut) => Trouble::TimedOut,
-        ErrorKind::Io => Trouble::Broken,
-        _ => Trouble::Invalid,
+        _ if is_before_connecting(error) => FailureKind::Unreachable,
+        ErrorKind::Io if io_kind(error) == Some(io::ErrorKind::TimedOut) => FailureKind::TimedOut,
+        ErrorKind::Io => FailureKind::Broken,
+        _ => FailureKind::Invalid,
     }
 }
 
@@ -124,13 +122,13 @@ fn io_kind(error: &azure_core::Error) -> Option<io::ErrorKind> {
 
 /// Whether to send the request again over another shard at once, `tries` of them having been made, the last
 /// of which took `took`.
-pub fn try_another_shard(failure: Failure, idempotent: bool, tries: u32, took: Duration) -> bool {
+pub(super) fn try_another_shard(failure: Failure, idempotent: bool, tries: u32, took: Duration) -> bool {
     let safe = idempotent || failure.sent == Sent::NotSent;
-    let tries_max = match failure.trouble {
-        Trouble::Invalid => 0,
+    let tries_max = match failure.kind {
+        FailureKind::Invalid => 0,
         // Connecting failed for one shard, so it will for the next, unless the endpoint has several fronts.
-        Trouble::Unreachable | Trouble::TimedOut => 1,
-        Trouble::Broken => OTHER_SHARDS_MAX,
+        FailureKind::Unreachable | FailureKind::TimedOut => 1,
+        FailureKind::Broken => OTHER_SHARDS_MAX,
     };
     let tries_max = if took > SLOW { tries_max.min(1) } else { tries_max };
     safe && tries < tries_max
@@ -157,37 +155,37 @@ mod tests {
     #[test]
     fn a_foreign_client_is_believed_only_where_its_error_leaves_no_doubt() {
         let cases = [
-            (foreign(ErrorKind::Connection), Sent::NotSent, Trouble::Unreachable),
-            (foreign(ErrorKind::Io), Sent::MaybeSent, Trouble::Broken),
-            (foreign(ErrorKind::DataConversion), Sent::MaybeSent, Trouble::Invalid),
-            (foreign(ErrorKind::Other), Sent::MaybeSent, Trouble::Invalid),
-            (system(io::ErrorKind::ConnectionRefused), Sent::NotSent, Trouble::Unreachable),
-            (system(io::ErrorKind::NetworkUnreachable), Sent::NotSent, Trouble::Unreachable),
-            (system(io::ErrorKind::ConnectionReset), Sent::MaybeSent, Trouble::Broken),
-            (system(io::ErrorKind::BrokenPipe), Sent::MaybeSent, Trouble::Broken),
-            (system(io::ErrorKind::TimedOut), Sent::MaybeSent, Trouble::TimedOut),
+            (foreign(ErrorKind::Connection), Sent::NotSent, FailureKind::Unreachable),
+            (foreign(ErrorKind::Io), Sent::MaybeSent, FailureKind::Broken),
+            (foreign(ErrorKind::DataConversion), Sent::MaybeSent, FailureKind::Invalid),
+            (foreign(ErrorKind::Other), Sent::MaybeSent, FailureKind::Invalid),
+            (system(io::ErrorKind::ConnectionRefused), Sent::NotSent, FailureKind::Unreachable),
+            (system(io::ErrorKind::NetworkUnreachable), Sent::NotSent, FailureKind::Unreachable),
+            (system(io::ErrorKind::ConnectionReset), Sent::MaybeSent, FailureKind::Broken),
+            (system(io::ErrorKind::BrokenPipe), Sent::MaybeSent, FailureKind::Broken),
+            (system(io::ErrorKind::TimedOut), Sent::MaybeSent, FailureKind::TimedOut),
         ];
-        for (error, sent, trouble) in cases {
-            assert_eq!(Failure::of(&error, &RequestTrace::default()), Failure { sent, trouble }, "{error}");
+        for (error, sent, kind) in cases {
+            assert_eq!(Failure::of(&error, &RequestTrace::default()), Failure { sent, kind }, "{error}");
         }
     }
 
     #[test]
     fn a_client_that_reports_is_believed() {
         use perihelion_http::ErrorKind as Kind;
-        for (kind, trouble) in [
-            (Kind::Unreachable, Trouble::Unreachable),
-            (Kind::Closed, Trouble::Broken),
-            (Kind::Refused, Trouble::Broken),
-            (Kind::TimedOut, Trouble::TimedOut),
-            (Kind::Malformed, Trouble::Invalid),
-            (Kind::Untrusted, Trouble::Invalid),
+        for (http_kind, kind) in [
+            (Kind::Unreachable, FailureKind::Unreachable),
+            (Kind::Closed, FailureKind::Broken),
+            (Kind::Refused, FailureKind::Broken),
+            (Kind::TimedOut, FailureKind::TimedOut),
+            (Kind::Malformed, FailureKind::Invalid),
+            (Kind::Untrusted, FailureKind::Invalid),
         ] {
             for sent in [Sent::NotSent, Sent::MaybeSent, Sent::Sent] {
-                let (error, record) = ours(kind, sent);
-                assert_eq!(Failure::of(&error, &record), Failure { sent, trouble }, "{kind:?}");
+                let (error, record) = ours(http_kind, sent);
+                assert_eq!(Failure::of(&error, &record), Failure { sent, kind }, "{http_kind:?}");
                 let unobserved = Failure::of(&error, &RequestTrace::default());
-                assert_eq!(unobserved, Failure { sent, trouble }, "its error says the same: {kind:?}");
+                assert_eq!(unobserved, Failure { sent, kind }, "its error says the same: {http_kind:?}");
             }
         }
     }
@@ -203,8 +201,8 @@ mod tests {
     fn another_shard_is_tried_where_that_is_safe_and_may_help() {
         const QUICK: Duration = Duration::from_millis(5);
         const LONG: Duration = Duration::from_secs(6);
-        use Trouble::{Broken, Invalid, TimedOut, Unreachable};
-        // sent, trouble, idempotent, tries, took, again
+        use FailureKind::{Broken, Invalid, TimedOut, Unreachable};
+        // sent, failure, idempotent, tries, took, again
         let cases = [
             (Sent::NotSent, Broken, false, 0, QUICK, true),
             (Sent::NotSent, Broken, false, 1, QUICK, true),
@@ -221,8 +219,8 @@ mod tests {
             (Sent::Sent, TimedOut, false, 0, LONG, false),
             (Sent::NotSent, Invalid, true, 0, QUICK, false),
         ];
-        for (sent, trouble, idempotent, tries, took, again) in cases {
-            let failure = Failure { sent, trouble };
+        for (sent, kind, idempotent, tries, took, again) in cases {
+            let failure = Failure { sent, kind };
             let decided = try_another_shard(failure, idempotent, tries, took);
             assert_eq!(decided, again, "{failure:?} idempotent: {idempotent}, {tries} tries, {took:?}");
         }

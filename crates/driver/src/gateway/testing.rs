@@ -1,5 +1,6 @@
 //! A transport over scripted clients, in time that the test moves.
 
+use crate::transport::{HttpClientConfig, TransportFactory};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,59 +8,57 @@ use azure_core::http::Url;
 use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
 
-use super::adaptive::AdaptiveTransport;
-use super::authorization::Credential;
-use super::header_list::HeaderList;
-use super::outcome::TransportResult;
-use super::request::{ExecutionContext, TransportRequest};
-use super::{AttemptLimits, Transport};
+use super::{AttemptLimits, Credential, GatewayClient, GatewayRequest, GatewayResult};
 use crate::clock::ManualTime;
+use crate::diagnostics::ExecutionContext;
 use crate::operation::{ContainerName, Operation};
 use crate::options::OperationSettings;
 use crate::routing::{Endpoint, Region};
+use crate::sharding::ShardedTransport;
 use crate::sharding::testing::Factory;
-use crate::sharding::{EndpointShards, HttpClientConfig, HttpClientFactory, ShardingConfig};
+use crate::sharding::{EndpointShards, ShardingConfig};
+use crate::transport::HeaderList;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// A transport over scripted clients.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) time: ManualTime,
     pub(crate) factory: Factory,
-    pub(crate) transport: Arc<Transport>,
+    pub(crate) gateway: Arc<GatewayClient>,
     pub(crate) endpoint: Endpoint,
 }
 
-impl World {
-    pub(crate) fn new(factory: Factory) -> World {
-        World::with_sharding(factory, ShardingConfig::default())
+impl Fixture {
+    pub(crate) fn new(factory: Factory) -> Fixture {
+        Fixture::with_sharding(factory, ShardingConfig::default())
     }
 
-    pub(crate) fn with_sharding(factory: Factory, sharding: ShardingConfig) -> World {
+    pub(crate) fn with_sharding(factory: Factory, sharding: ShardingConfig) -> Fixture {
         let time = ManualTime::new();
         let clients = Arc::new(factory.clone());
-        World::wrapped(factory, clients, sharding, time)
+        Fixture::wrapped(factory, clients, sharding, time)
     }
 
     /// Over `clients`, which are those of `factory` behind something else.
     pub(crate) fn wrapped(
         factory: Factory,
-        clients: Arc<dyn HttpClientFactory>,
+        clients: Arc<dyn TransportFactory>,
         sharding: ShardingConfig,
         time: ManualTime,
-    ) -> World {
+    ) -> Fixture {
         let client = HttpClientConfig::default();
-        let adaptive = AdaptiveTransport::new(clients, client, sharding, time.clock());
-        let adaptive = Arc::new(adaptive.expect("a valid configuration"));
+        let connections = ShardedTransport::new(clients, client, sharding, time.clock());
+        let connections = Arc::new(connections.expect("a valid configuration"));
         let url = Url::parse("https://one.example/").expect("a URL");
         let key = Credential::Key(AccountKey::from_base64(EMULATOR_KEY).expect("a key"));
-        let transport = Transport::new(adaptive, key, &url, None, time.clock());
+        let gateway = GatewayClient::new(connections, key, &url, None, time.clock());
         let endpoint = Endpoint::regional(Region::new("West US"), url);
-        World { time, factory, transport: Arc::new(transport), endpoint }
+        Fixture { time, factory, gateway: Arc::new(gateway), endpoint }
     }
 
     /// Carries an operation out, moving time on whenever nothing else can happen.
-    pub(crate) async fn execute(&self, operation: &Operation, within: Duration) -> TransportResult {
+    pub(crate) async fn execute(&self, operation: &Operation, within: Duration) -> GatewayResult {
         let mut attempt = std::pin::pin!(self.attempt(operation, within));
         loop {
             if let std::task::Poll::Ready(result) = futures::poll!(attempt.as_mut()) {
@@ -70,8 +69,8 @@ impl World {
         }
     }
 
-    pub(crate) async fn attempt(&self, operation: &Operation, within: Duration) -> TransportResult {
-        let request = TransportRequest {
+    pub(crate) async fn attempt(&self, operation: &Operation, within: Duration) -> GatewayResult {
+        let request = GatewayRequest {
             operation,
             endpoint: &self.endpoint,
             headers: HeaderList::new(),
@@ -79,7 +78,7 @@ impl World {
             deadline: self.time.clock().now() + within,
         };
         let limits = AttemptLimits::of(&OperationSettings::default(), operation.plane());
-        self.transport.execute(request, &limits).await
+        self.gateway.execute(request, &limits).await
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -87,7 +86,7 @@ impl World {
     }
 
     pub(crate) fn with_shards<T>(&self, look: impl FnOnce(&EndpointShards) -> T) -> T {
-        look(self.transport.adaptive().gateway(&self.endpoint).shards())
+        look(self.gateway.connections().route(&self.endpoint).shards())
     }
 }
 

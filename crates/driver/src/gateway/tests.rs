@@ -1,19 +1,19 @@
 //! Attempts over scripted clients, in time that the test moves.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use azure_core::error::ErrorKind;
 use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::status::Status;
 
-use super::testing::{SECOND, World, create, read};
+use super::testing::{Fixture, SECOND, create, read};
 use super::*;
 use crate::sharding::ShardingConfig;
 use crate::sharding::testing::{Factory, Reply};
 
 /// Replies in turn; the last one stays.
-fn in_turn(replies: Vec<Reply>) -> Factory {
+fn in_sequence(replies: Vec<Reply>) -> Factory {
     let next = AtomicU32::new(0);
     Factory::new(move |_, _| {
         let turn = next.fetch_add(1, Ordering::Relaxed) as usize;
@@ -34,9 +34,9 @@ fn header<'a>(request: &'a azure_core::http::Request, name: &'static str) -> &'a
 #[tokio::test]
 async fn an_answer_comes_back_with_its_record() {
     let headers = vec![("x-ms-request-charge", "2.5".to_owned()), ("x-ms-substatus", "0".to_owned())];
-    let world = World::new(in_turn(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
-    let result = world.execute(&read(), SECOND).await;
-    let TransportOutcome::Success(answer) = &result.outcome else { panic!("{result:?}") };
+    let fixture = Fixture::new(in_sequence(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
+    let result = fixture.execute(&read(), SECOND).await;
+    let GatewayOutcome::Success(answer) = &result.outcome else { panic!("{result:?}") };
     assert_eq!((answer.status, &answer.body[..]), (Status::OK, &br#"{"id":"1"}"#[..]));
     let record = result.last.expect("one request");
     assert_eq!((record.charge, record.sent, record.shard), (2.5, Sent::Sent, Some(0)));
@@ -45,9 +45,9 @@ async fn an_answer_comes_back_with_its_record() {
 
 #[tokio::test]
 async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits() {
-    let world = World::new(Factory::default());
-    world.execute(&create(), SECOND).await;
-    let (_, sent) = world.factory.requests().remove(0);
+    let fixture = Fixture::new(Factory::default());
+    fixture.execute(&create(), SECOND).await;
+    let (_, sent) = fixture.factory.requests().remove(0);
     let of = |name| header(&sent, name);
     let key = AccountKey::from_base64(EMULATOR_KEY).expect("a key");
     let expected = protocol::authorization::sign(&key, "post", "docs", "dbs/d/colls/c", of("x-ms-date"));
@@ -70,55 +70,59 @@ async fn what_an_answer_is_called() {
         (412, false),
         (503, false),
     ] {
-        let world = World::new(in_turn(vec![Reply::Answer(status, vec![], "")]));
-        let result = world.execute(&read(), SECOND).await;
-        assert_eq!(matches!(result.outcome, TransportOutcome::Success(_)), is_success, "{status}");
-        assert_eq!(world.factory.requests().len(), 1, "{status} is for the operation to decide");
+        let fixture = Fixture::new(in_sequence(vec![Reply::Answer(status, vec![], "")]));
+        let result = fixture.execute(&read(), SECOND).await;
+        assert_eq!(matches!(result.outcome, GatewayOutcome::Success(_)), is_success, "{status}");
+        assert_eq!(fixture.factory.requests().len(), 1, "{status} is for the operation to decide");
     }
 }
 
 #[tokio::test]
 async fn throttling_waits_as_long_as_the_service_asks_and_signs_anew() {
-    let world = World::new(in_turn(vec![throttled(3200, 1500), throttled(3200, 10), Reply::ok()]));
-    let result = world.execute(&create(), 60 * SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::Success(_)));
+    let fixture = Fixture::new(in_sequence(vec![throttled(3200, 1500), throttled(3200, 10), Reply::ok()]));
+    let result = fixture.execute(&create(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::Success(_)));
     assert_eq!(result.earlier.len(), 2);
-    let waited = world.time.elapsed();
+    let waited = fixture.time.elapsed();
     assert!(waited >= Duration::from_millis(1510) && waited < Duration::from_millis(1700), "{waited:?}");
     assert!(result.earlier[1].waited >= Duration::from_millis(1500), "the record says so");
-    let dates: HashSet<String> =
-        world.factory.requests().iter().map(|(_, request)| header(request, "x-ms-date").to_owned()).collect();
+    let dates: HashSet<String> = fixture
+        .factory
+        .requests()
+        .iter()
+        .map(|(_, request)| header(request, "x-ms-date").to_owned())
+        .collect();
     assert_eq!(dates.len(), 2, "a second passed, so the date is another one");
 }
 
 #[tokio::test]
 async fn throttling_ends_after_nine_repeats_or_thirty_seconds() {
     for (hint, requests) in [(1, 10), (20_000, 2), (40_000, 1)] {
-        let world = World::new(in_turn(vec![throttled(3200, hint)]));
-        let result = world.execute(&read(), 300 * SECOND).await;
-        let TransportOutcome::ServiceError(answer) = &result.outcome else { panic!("{result:?}") };
+        let fixture = Fixture::new(in_sequence(vec![throttled(3200, hint)]));
+        let result = fixture.execute(&read(), 300 * SECOND).await;
+        let GatewayOutcome::ServiceError(answer) = &result.outcome else { panic!("{result:?}") };
         assert_eq!(answer.status, Status::TOO_MANY_REQUESTS);
-        assert_eq!(world.factory.requests().len(), requests, "a hint of {hint} ms");
-        assert!(world.time.elapsed() <= 30 * SECOND);
+        assert_eq!(fixture.factory.requests().len(), requests, "a hint of {hint} ms");
+        assert!(fixture.time.elapsed() <= 30 * SECOND);
     }
 }
 
 #[tokio::test]
 async fn a_machine_out_of_resources_is_for_another_region() {
-    let world = World::new(in_turn(vec![throttled(3092, 10)]));
-    let result = world.execute(&read(), 60 * SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::ServiceError(_)));
-    assert_eq!(world.factory.requests().len(), 1);
+    let fixture = Fixture::new(in_sequence(vec![throttled(3092, 10)]));
+    let result = fixture.execute(&read(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::ServiceError(_)));
+    assert_eq!(fixture.factory.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_broken_connection_is_tried_again_over_another_shard() {
-    let world = World::new(Factory::new(|client, _| match client {
+    let fixture = Fixture::new(Factory::new(|client, _| match client {
         0 => Reply::Fail(Sent::MaybeSent),
         _ => Reply::ok(),
     }));
-    let result = world.execute(&read(), SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::Success(_)));
+    let result = fixture.execute(&read(), SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::Success(_)));
     assert_ne!(result.earlier[0].shard, result.last.expect("one").shard);
 }
 
@@ -135,31 +139,31 @@ async fn a_write_that_may_have_been_received_is_never_sent_twice() {
         (Reply::FailSilently(ErrorKind::Connection), create(), 2, Sent::NotSent),
     ];
     for (reply, operation, requests, expected) in cases {
-        let world = World::new(in_turn(vec![reply.clone()]));
-        let result = world.execute(&operation, SECOND).await;
-        let TransportOutcome::NoAnswer { sent, .. } = result.outcome else { panic!("{reply:?}: {result:?}") };
-        assert_eq!((world.factory.requests().len(), sent), (requests, expected), "{reply:?}");
+        let fixture = Fixture::new(in_sequence(vec![reply.clone()]));
+        let result = fixture.execute(&operation, SECOND).await;
+        let GatewayOutcome::NoResponse { sent, .. } = result.outcome else { panic!("{reply:?}: {result:?}") };
+        assert_eq!((fixture.factory.requests().len(), sent), (requests, expected), "{reply:?}");
         assert_eq!(result.earlier.len() + 1, requests, "every request is on record");
     }
 }
 
 #[tokio::test]
 async fn what_was_once_maybe_sent_stays_so() {
-    let world = World::new(in_turn(vec![Reply::Fail(Sent::Sent), Reply::Fail(Sent::NotSent)]));
-    let result = world.execute(&read(), SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::NoAnswer { sent: Sent::Sent, .. }), "{result:?}");
+    let fixture = Fixture::new(in_sequence(vec![Reply::Fail(Sent::Sent), Reply::Fail(Sent::NotSent)]));
+    let result = fixture.execute(&read(), SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::NoResponse { sent: Sent::Sent, .. }), "{result:?}");
 }
 
 #[tokio::test]
 async fn nothing_goes_on_beyond_the_deadline() {
-    let never = World::new(in_turn(vec![Reply::Never]));
+    let never = Fixture::new(in_sequence(vec![Reply::Never]));
     let result = never.execute(&create(), 3 * SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::DeadlineExceeded { sent: Sent::Sent }), "{result:?}");
+    assert!(matches!(result.outcome, GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), "{result:?}");
     assert_eq!(never.time.elapsed(), 3 * SECOND);
     assert_eq!(never.in_flight(), 0);
 
     let result = never.execute(&create(), Duration::ZERO).await;
-    assert!(matches!(result.outcome, TransportOutcome::DeadlineExceeded { sent: Sent::NotSent }));
+    assert!(matches!(result.outcome, GatewayOutcome::DeadlineExceeded { sent: Sent::NotSent }));
     assert!(result.last.is_none(), "nothing was sent");
     assert_eq!(never.factory.requests().len(), 1);
 }
@@ -167,78 +171,64 @@ async fn nothing_goes_on_beyond_the_deadline() {
 #[tokio::test]
 async fn one_request_has_a_limit_of_its_own_and_a_read_then_tries_elsewhere() {
     let attempt = OperationSettings::default().timeouts.attempt;
-    let world = World::new(Factory::new(|client, _| if client == 0 { Reply::Never } else { Reply::ok() }));
-    let result = world.execute(&read(), 60 * SECOND).await;
-    assert!(matches!(result.outcome, TransportOutcome::Success(_)), "{result:?}");
-    assert_eq!(world.time.elapsed(), attempt);
+    let fixture =
+        Fixture::new(Factory::new(|client, _| if client == 0 { Reply::Never } else { Reply::ok() }));
+    let result = fixture.execute(&read(), 60 * SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::Success(_)), "{result:?}");
+    assert_eq!(fixture.time.elapsed(), attempt);
 
-    let world = World::new(in_turn(vec![Reply::Never]));
-    let result = world.execute(&create(), 60 * SECOND).await;
-    let TransportOutcome::NoAnswer { error, sent } = result.outcome else { panic!("{result:?}") };
-    assert_eq!((world.factory.requests().len(), sent), (1, Sent::Sent));
+    let fixture = Fixture::new(in_sequence(vec![Reply::Never]));
+    let result = fixture.execute(&create(), 60 * SECOND).await;
+    let GatewayOutcome::NoResponse { error, sent } = result.outcome else { panic!("{result:?}") };
+    assert_eq!((fixture.factory.requests().len(), sent), (1, Sent::Sent));
     assert!(error.to_string().contains("one.example:443"), "{error}");
 }
 
 #[tokio::test]
 async fn a_call_that_is_dropped_leaves_no_count_behind() {
-    let world = World::new(in_turn(vec![Reply::Never]));
+    let fixture = Fixture::new(in_sequence(vec![Reply::Never]));
     let operation = read();
     {
-        let mut calls: Vec<_> = (0..40).map(|_| Box::pin(world.attempt(&operation, SECOND))).collect();
+        let mut calls: Vec<_> = (0..40).map(|_| Box::pin(fixture.attempt(&operation, SECOND))).collect();
         for call in &mut calls {
             assert!(futures::poll!(call.as_mut()).is_pending());
         }
-        assert_eq!(world.in_flight(), 40);
+        assert_eq!(fixture.in_flight(), 40);
         calls.truncate(10);
-        assert_eq!(world.in_flight(), 10);
+        assert_eq!(fixture.in_flight(), 10);
     }
-    assert_eq!(world.in_flight(), 0);
-    assert!(world.time.sleepers() <= 1, "the background task's, and no other");
+    assert_eq!(fixture.in_flight(), 0);
+    assert!(fixture.time.sleepers() <= 1, "the background task's, and no other");
 }
 
 #[tokio::test]
 async fn a_busy_process_does_not_blame_its_connections() {
     let sharding = ShardingConfig { min_clients_per_endpoint: 2, ..ShardingConfig::default() };
-    let world = World::with_sharding(
+    let fixture = Fixture::with_sharding(
         Factory::new(|client, _| if client == 0 { Reply::Fail(Sent::Sent) } else { Reply::ok() }),
         sharding,
     );
     for _ in 0..5 {
-        world.execute(&read(), SECOND).await;
+        fixture.execute(&read(), SECOND).await;
     }
-    world.time.advance(3 * SECOND);
-    world.execute(&read(), SECOND).await;
-    let adaptive = world.transport.adaptive();
+    fixture.time.advance(3 * SECOND);
+    fixture.execute(&read(), SECOND).await;
+    let adaptive = fixture.gateway.connections();
     adaptive.sweep(Some(0.95)).await;
-    assert_eq!(world.factory.created(), 2, "at 95 % of the processors nothing is evicted");
+    assert_eq!(fixture.factory.created(), 2, "at 95 % of the processors nothing is evicted");
     adaptive.sweep(Some(0.5)).await;
-    assert_eq!(world.factory.created(), 3, "with processors to spare the failing one is replaced");
+    assert_eq!(fixture.factory.created(), 3, "with processors to spare the failing one is replaced");
 }
 
 #[tokio::test]
 async fn an_http1_gateway_gets_one_client_and_no_shards() {
     use perihelion_http::trace::Protocol;
-    let world = World::new(Factory::default().speaking(Some(Protocol::Http1)));
-    let first = world.execute(&read(), SECOND).await;
+    let fixture = Fixture::new(Factory::default().speaking(Some(Protocol::Http1)));
+    let first = fixture.execute(&read(), SECOND).await;
     assert_eq!(first.last.expect("one").shard, Some(0), "nothing was known yet");
     for _ in 0..50 {
-        let next = world.execute(&read(), SECOND).await;
+        let next = fixture.execute(&read(), SECOND).await;
         assert_eq!(next.last.expect("one").shard, None);
     }
-    assert_eq!(world.factory.created(), 1);
-}
-
-#[tokio::test]
-async fn a_body_in_pieces_comes_together_and_one_that_breaks_off_is_no_answer() {
-    use bytes::Bytes;
-    let pieces = |broken: bool| {
-        let mut pieces: Vec<azure_core::Result<Bytes>> =
-            ["ab", "", "cd", "e"].map(|p| Ok(Bytes::from(p))).into();
-        if broken {
-            pieces.push(Err(azure_core::Error::with_message(ErrorKind::Io, "reset")));
-        }
-        futures::stream::iter(pieces)
-    };
-    assert_eq!(carrier::whole(pieces(false)).await.expect("whole"), "abcde");
-    assert!(carrier::whole(pieces(true)).await.is_err());
+    assert_eq!(fixture.factory.created(), 1);
 }
