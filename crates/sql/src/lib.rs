@@ -1,9 +1,9 @@
-//! The Cosmos DB SQL language: text → tokens → tree → plan → rows.
+//! The Cosmos DB SQL language: query text → tokens → AST → bound pipeline → rows, and query plans.
 //!
-//! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random
-//! draw) arrives in its context.
+//! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random seed) is
+//! in its [`QueryContext`].
 //!
-//! Start with [`Statement::prepare`], then [`QueryExecution`] it over documents.
+//! Start with [`Statement::prepare`], then push documents into a [`QueryExecution`].
 
 pub mod access_path;
 pub mod ast;

@@ -1,4 +1,4 @@
-//! Where to run: stretches of the ring.
+//! The EPK ranges of a query plan.
 
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent, effective_key, prefix_range};
@@ -7,7 +7,7 @@ use protocol::query::QueryRange;
 use crate::access_path::PartitionKeyFilter;
 use crate::statement::Statement;
 
-/// The ranges that can match: sorted, not overlapping.
+/// The ranges that can match; sorted and disjoint.
 pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> Vec<QueryRange> {
     if !statement.has_from() {
         return vec![QueryRange::empty()];
@@ -43,7 +43,8 @@ pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> 
     kept
 }
 
-/// The service plans `c.pk = 0` as one point, and so do the clients that compare plans.
+/// Whether the key has a negative zero. The service plans `c.pk = 0` as one point, and so do the clients
+/// that compare plans.
 fn has_negative_zero(key: &PartitionKey) -> bool {
     key.components().iter().any(
         |component| matches!(component, PartitionKeyComponent::Number(value) if *value == 0.0 && value.is_sign_negative()),

@@ -1,4 +1,4 @@
-//! Each row of the reference's tables, by query.
+//! Tests of query plans against those of the service, by query.
 
 mod search; // vectors, full text, and both
 
@@ -44,8 +44,8 @@ fn plan(text: &str) -> Json {
     }
 }
 
-/// The members of a query info that differ from an empty one, with newlines as spaces and the
-/// placeholder as `{F}`, as the reference writes them.
+/// The properties of a query info that differ from an empty one, with newlines as spaces and the
+/// placeholder as `{F}`.
 fn notable(info: &Json) -> Json {
     let empty = serde_json::to_value(QueryInfo::default()).unwrap();
     let members = info.as_object().unwrap().iter().filter(|(name, value)| empty[name.as_str()] != **value);
@@ -64,7 +64,7 @@ fn check(text: &str, expected: Json) {
     assert_eq!(notable(&plan(text)["queryInfo"]), expected, "query: {text}");
 }
 
-/// What a client sends must be readable, and mean what it says.
+/// Checks that a rewritten query parses and binds.
 #[track_caller]
 fn check_readable(text: &str) {
     let plan = plan(text);
@@ -131,7 +131,7 @@ fn clauses_are_separated_by_newlines() {
 }
 
 #[test]
-fn windows() {
+fn offset_and_limit() {
     check(
         "SELECT * FROM c OFFSET 1 LIMIT 2",
         json!({"offset": 1, "limit": 2, "rewrittenQuery": "SELECT * FROM c OFFSET 0 LIMIT 3"}),
@@ -295,7 +295,7 @@ fn distinct_counts() {
 }
 
 #[test]
-fn what_clients_lack_is_named() {
+fn unsupported_features_are_named() {
     for (features, text, missing) in [
         (PYTHON, "SELECT COUNT(1) FROM c", "NonValueAggregate"),
         (PYTHON, "SELECT c.g FROM c GROUP BY c.g", "GroupBy"),
