@@ -4,24 +4,29 @@
 //! in its [`QueryContext`].
 //!
 //! Start with [`Statement::prepare`], then push documents into a [`QueryExecution`].
+//!
+//! # Layers, from the bottom up
+//!
+//! `value` and `token`; `lexer`, [`ast`] and `parser`; `functions` and `like`; `bound` (the output of the
+//! binder) and `evaluate`; `bind`; [`access_path`]; `statement`; `execution` and `plan`.
 
-pub mod access_path;
-pub mod ast;
-mod bind;
-mod bound;
-mod context;
-mod error;
-mod evaluate;
-mod execution;
-mod functions;
-mod lexer;
-mod like;
-mod parser;
-mod plan;
-mod statement;
-mod token;
-pub mod value;
-mod work_budget;
+pub mod access_path; // what an index can do for a query
+pub mod ast; // the abstract syntax tree, and printing it
+mod bind; // AST → bound query
+mod bound; // bound queries: names, functions and constants resolved
+mod context; // the container's schema, the time and the random seed
+mod error; // errors with the service's codes
+mod evaluate; // expressions and pipelines over rows
+mod execution; // documents → rows
+mod functions; // the built-in functions
+mod lexer; // text → tokens
+mod like; // LIKE patterns
+mod parser; // tokens → AST
+mod plan; // query plans for clients
+mod statement; // prepared statements
+mod token; // tokens and spans
+pub mod value; // JSON values with undefined: parsing, comparison, order keys
+mod work_budget; // the limit on the work of one execution
 
 pub use access_path::{AccessPath, PartitionKeyFilter};
 pub use bind::check_computed_property;

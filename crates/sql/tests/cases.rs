@@ -125,12 +125,12 @@ impl Case {
         match (&self.expected, outcome) {
             (None, _) => Err("the case expects neither rows nor an error".into()),
             (Some(Expected::Rows { rows, ordered }), Ok(found)) => compare_rows(rows, &found, *ordered),
-            (Some(Expected::Rows { .. }), Err(error)) => Err(format!("refused: {error}")),
+            (Some(Expected::Rows { .. }), Err(error)) => Err(format!("fails: {error}")),
             (Some(Expected::Error { .. }), Ok(found)) => Err(format!("accepted, with rows {}", show(&found))),
             (Some(Expected::Error { code, parts }), Err(error)) => {
                 let fits = error.starts_with(code.as_str())
                     && parts.iter().all(|part| error.contains(part.as_str()));
-                if fits { Ok(()) } else { Err(format!("refused with another error: {error}")) }
+                if fits { Ok(()) } else { Err(format!("fails with another error: {error}")) }
             }
         }
     }
@@ -147,11 +147,11 @@ impl Case {
         if let Some(code) = expected.strip_prefix("error ") {
             return match outcome {
                 Err(error) if error.starts_with(code) => Ok(()),
-                Err(error) => Err(format!("{expression}: refused with another error: {error}")),
+                Err(error) => Err(format!("{expression}: fails with another error: {error}")),
                 Ok(found) => Err(format!("{expression}: accepted, with {}", show(&found))),
             };
         }
-        let found = outcome.map_err(|error| format!("{expression}: refused: {error}"))?;
+        let found = outcome.map_err(|error| format!("{expression}: fails: {error}"))?;
         let found = found.into_iter().next().unwrap_or(Value::Undefined);
         let expected = if expected == "undefined" { Value::Undefined } else { json(expected)? };
         let equal = match (approximate, expected.as_f64(), found.as_f64()) {
@@ -179,7 +179,7 @@ impl Case {
         }
         let printed = ast::print_query(statement.query());
         let again = Statement::prepare(&printed, parameters, schema)
-            .map_err(|error| format!("its canonical form is refused: {error}\n{printed}"))?;
+            .map_err(|error| format!("its canonical form is fails: {error}\n{printed}"))?;
         if again.query() != statement.query() {
             return Err(format!("its canonical form means something else: {printed}"));
         }
@@ -192,9 +192,9 @@ fn run(statement: &Statement, items: &[Value], context: QueryContext) -> Result<
     let mut run = QueryExecution::new(statement, context, InputOrder::Any);
     let mut rows = Vec::new();
     for item in items {
-        let flow = run.push(item).map_err(|error| error.to_string())?;
+        let demand = run.push(item).map_err(|error| error.to_string())?;
         rows.extend(run.drain());
-        if flow == sql::InputDemand::Enough {
+        if demand == sql::InputDemand::Enough {
             break;
         }
     }

@@ -74,12 +74,12 @@ fn write_query(query: &Query, clause_break: &str, out: &mut String) {
         write_list(&query.group_by, out);
     }
     write_order(&query.order_by, clause_break, out);
-    if let Some(window) = &query.offset_limit {
+    if let Some(clause) = &query.offset_limit {
         out.push_str(clause_break);
         out.push_str("OFFSET ");
-        write_count(&window.offset, out);
+        write_count(&clause.offset, out);
         out.push_str(" LIMIT ");
-        write_count(&window.limit, out);
+        write_count(&clause.limit, out);
     }
 }
 

@@ -208,7 +208,7 @@ impl Binder<'_> {
     ) -> Result<BoundExpression, SqlError> {
         let needle = self.boxed(needle)?;
         let haystack = self.all(haystack)?;
-        if haystack.iter().all(|straw| straw.as_constant().is_some()) {
+        if haystack.iter().all(|element| element.as_constant().is_some()) {
             let constants = haystack.iter().filter_map(BoundExpression::as_constant).cloned().collect();
             return Ok(BoundExpression::InConstants {
                 needle,

@@ -57,7 +57,7 @@ impl Binder<'_> {
         });
         self.scopes.truncate(base);
         self.scopes.group_at = group_around;
-        let (top, window) = (self.top(query)?, self.offset_limit(query)?);
+        let (top, offset_limit) = (self.top(query)?, self.offset_limit(query)?);
         Ok(Pipeline {
             input: origin,
             sources,
@@ -68,7 +68,7 @@ impl Binder<'_> {
             rank,
             projection,
             top,
-            offset_limit: window,
+            offset_limit,
         })
     }
 
@@ -139,9 +139,9 @@ impl Binder<'_> {
     }
 
     fn offset_limit(&self, query: &Query) -> Result<Option<(u64, u64)>, SqlError> {
-        let Some(window) = &query.offset_limit else { return Ok(None) };
-        let offset = self.count(&window.offset, "OFFSET", code::OFFSET_RANGE)?;
-        let limit = self.count(&window.limit, "LIMIT", code::LIMIT_RANGE)?;
+        let Some(clause) = &query.offset_limit else { return Ok(None) };
+        let offset = self.count(&clause.offset, "OFFSET", code::OFFSET_RANGE)?;
+        let limit = self.count(&clause.limit, "LIMIT", code::LIMIT_RANGE)?;
         Ok(Some((offset, limit)))
     }
 

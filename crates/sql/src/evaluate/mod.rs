@@ -204,7 +204,8 @@ impl BoundExpression {
                 if !needle.is_defined() {
                     return Value::Undefined;
                 }
-                let found = haystack.iter().any(|straw| deep_equal(&needle, &straw.evaluate(frame, context)));
+                let found =
+                    haystack.iter().any(|element| deep_equal(&needle, &element.evaluate(frame, context)));
                 Value::Bool(found != *negated)
             }
             BoundExpression::InConstants { needle, haystack, negated } => {

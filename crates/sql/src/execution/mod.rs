@@ -66,19 +66,19 @@ impl<'a> QueryExecution<'a> {
         }
         self.context.budget().allow_document();
         let frame = Frame::with(&Frame::ROOT, document);
-        let flow = match &mut self.ranking {
+        let demand = match &mut self.ranking {
             Some(ranking) => {
                 ranking.push(&frame, document, &self.context);
                 InputDemand::More
             }
             None => {
-                let flow = self.stages[0].push(&frame, &self.context);
+                let demand = self.stages[0].push(&frame, &self.context);
                 // An inner query that has all its rows needs no more input for the outer one.
-                if self.forward_rows(0) == InputDemand::Enough { InputDemand::Enough } else { flow }
+                if self.forward_rows(0) == InputDemand::Enough { InputDemand::Enough } else { demand }
             }
         };
         self.context.check()?;
-        Ok(flow)
+        Ok(demand)
     }
 
     /// The work done so far, in units that depend only on the statement and the documents. An execution

@@ -108,10 +108,10 @@ fn the_table_is_what_is_documented() {
 fn only_clock_and_random_functions_are_impure() {
     let impure: Vec<&str> =
         all().filter(|function| !function.is_pure()).map(|function| function.name).collect();
-    let told_apart = |name: &str| {
+    let is_impure = |name: &str| {
         name.starts_with("GETCURRENT") || matches!(name, "NOW" | "AGO" | "RAND" | "FULLTEXTSCORE" | "RRF")
     };
-    assert!(all().all(|function| told_apart(function.name) == impure.contains(&function.name)), "{impure:?}");
+    assert!(all().all(|function| is_impure(function.name) == impure.contains(&function.name)), "{impure:?}");
 }
 
 fn scalar() -> impl Strategy<Value = Value> {

@@ -41,8 +41,8 @@ fn counted(query: &Query) -> Option<&Query> {
         && query.offset_limit.is_none()
         && !query.distinct
         && !source.iterate;
-    let only_tells_apart = inner.distinct && inner.group_by.is_empty();
-    (only_counts && only_tells_apart).then_some(inner)
+    let only_removes_duplicates = inner.distinct && inner.group_by.is_empty();
+    (only_counts && only_removes_duplicates).then_some(inner)
 }
 
 /// Whether the expression is `COUNT(1)`, or a count of any other defined constant.

@@ -30,17 +30,17 @@ pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> 
         .collect();
     ranges.sort_by(|left, right| left.min.cmp(&right.min).then_with(|| right.max.cmp(&left.max)));
     // A point inside a prefix adds nothing.
-    let mut kept: Vec<QueryRange> = Vec::with_capacity(ranges.len());
+    let mut disjoint: Vec<QueryRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let inside = kept.last().is_some_and(|last: &QueryRange| {
+        let inside = disjoint.last().is_some_and(|last: &QueryRange| {
             last.max > range.max
                 || (last.max == range.max && (last.is_max_inclusive || !range.is_max_inclusive))
         });
         if !inside {
-            kept.push(range);
+            disjoint.push(range);
         }
     }
-    kept
+    disjoint
 }
 
 /// Whether the key has a negative zero. The service plans `c.pk = 0` as one point, and so do the clients

@@ -39,8 +39,8 @@ impl RewrittenQuery {
             top: query.top.as_ref().map(crate::ast::print_row_count),
             selection: selection.strip_prefix("SELECT ").unwrap_or(&selection).to_owned(),
             filter: query.filter.as_ref().map(print_expression),
-            offset_limit: query.offset_limit.as_ref().map(|window| {
-                let (offset, limit) = (&window.offset, &window.limit);
+            offset_limit: query.offset_limit.as_ref().map(|clause| {
+                let (offset, limit) = (&clause.offset, &clause.limit);
                 format!(
                     "OFFSET {} LIMIT {}",
                     crate::ast::print_row_count(offset),

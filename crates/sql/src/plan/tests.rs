@@ -364,7 +364,7 @@ fn ranges() {
     let point = |hex: String| json!({"min": hex, "max": hex, "isMinInclusive": true, "isMaxInclusive": true});
     let of = |value: &str| effective_key(&one, &PartitionKey::single(value)).to_hex();
     let full = json!([{"min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false}]);
-    let nowhere = json!([point(String::new())]);
+    let no_match = json!([point(String::new())]);
     assert_eq!(ranges("SELECT * FROM c", &one), full);
     assert_eq!(ranges("SELECT * FROM c WHERE c.pk > 'a'", &one), full);
     assert_eq!(ranges("SELECT * FROM c WHERE c.pk LIKE 'a%'", &one), full);
@@ -383,7 +383,7 @@ fn ranges() {
     for text in
         ["SELECT VALUE 1", "SELECT * FROM c WHERE false", "SELECT * FROM c WHERE c.pk = 'a' AND c.pk = 'b'"]
     {
-        assert_eq!(ranges(text, &one), nowhere, "{text}");
+        assert_eq!(ranges(text, &one), no_match, "{text}");
     }
     let prefix = prefix_range(&two, &PartitionKey::single("x"));
     let expected = json!([{"min": prefix.min.to_hex(), "max": prefix.max.to_hex(), "isMinInclusive": true, "isMaxInclusive": false}]);

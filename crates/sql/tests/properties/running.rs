@@ -24,14 +24,14 @@ fn run<'d>(
     let mut run = QueryExecution::new(statement, QueryContext::default(), order);
     let mut rows = Vec::new();
     for document in documents {
-        let flow = run.push(document)?;
+        let demand = run.push(document)?;
         let ready = run.drain();
         assert!(
             ready.is_empty() || statement.is_streaming(order),
             "a blocking run must not hand out rows early"
         );
         rows.extend(ready);
-        if flow == InputDemand::Enough {
+        if demand == InputDemand::Enough {
             break;
         }
     }
@@ -93,8 +93,8 @@ proptest! {
     fn documents_that_a_filter_rejects_do_not_change_the_rows(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
         let found = Index::new(&documents).find(&statement.access_path().filter);
-        let kept = found.iter().map(|at| &documents[*at]);
-        let streamed = run(&statement, kept, InputOrder::Any).expect("a run over fewer documents succeeds");
+        let accepted = found.iter().map(|at| &documents[*at]);
+        let streamed = run(&statement, accepted, InputOrder::Any).expect("a run over fewer documents succeeds");
         prop_assert_eq!(row_texts(&streamed), row_texts(&reference(&statement, &documents)), "{}", parts.text());
     }
 

@@ -52,16 +52,16 @@ impl<'a> PipelineState<'a> {
         let bound = bound.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
         // Groups are in the order of their first row, not in that of ORDER BY.
         let sorts = !pipeline.order.is_empty() && (!already_ordered || pipeline.grouping.is_some());
-        let tail = OutputStage {
+        let output_stage = OutputStage {
             pipeline,
             sorter: sorts.then(|| Sorter::new(&pipeline.order, bound, pipeline.distinct)),
             seen: (pipeline.distinct && !sorts).then(HashSet::new),
             skip: pipeline.offset(),
-            left: pipeline.limit(),
+            remaining: pipeline.limit(),
             output: Vec::new(),
             unmerged: None,
         };
-        PipelineState { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), output_stage: tail }
+        PipelineState { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), output_stage }
     }
 
     /// Leaves DISTINCT, ORDER BY, OFFSET, LIMIT and TOP to the caller.
@@ -73,7 +73,7 @@ impl<'a> PipelineState<'a> {
             sorter: None,
             seen: None,
             skip: 0,
-            left: None,
+            remaining: None,
             output: Vec::new(),
             unmerged,
         };
@@ -81,10 +81,10 @@ impl<'a> PipelineState<'a> {
 
     /// Processes one input row with all combinations of its sources.
     pub(crate) fn push(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> InputDemand {
-        if self.output_stage.left == Some(0) {
+        if self.output_stage.remaining == Some(0) {
             return InputDemand::Enough;
         }
-        let PipelineState { pipeline, groups, output_stage: tail } = self;
+        let PipelineState { pipeline, groups, output_stage } = self;
         for_each_row(&pipeline.sources, frame, context, &mut |row| {
             if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, context)) {
                 return InputDemand::More;
@@ -94,7 +94,7 @@ impl<'a> PipelineState<'a> {
                     groups.push(row, context);
                     InputDemand::More
                 }
-                None => tail.offer(row, &[], context),
+                None => output_stage.offer(row, &[], context),
             }
         })
     }
@@ -143,7 +143,7 @@ struct OutputStage<'a> {
     sorter: Option<Sorter>,
     seen: Option<HashSet<HashableValue>>,
     skip: u64,
-    left: Option<u64>,
+    remaining: Option<u64>,
     output: Vec<Value>,
     /// The unmerged rows, if the caller does the merging; the other stages are then unused.
     unmerged: Option<Vec<UnmergedRow>>,
@@ -185,7 +185,7 @@ impl OutputStage<'_> {
 
     /// Applies OFFSET, LIMIT and TOP to a row.
     fn emit(&mut self, row: Value) -> InputDemand {
-        if self.left == Some(0) {
+        if self.remaining == Some(0) {
             return InputDemand::Enough;
         }
         if self.skip > 0 {
@@ -193,11 +193,11 @@ impl OutputStage<'_> {
             return InputDemand::More;
         }
         self.output.push(row);
-        match &mut self.left {
+        match &mut self.remaining {
             None => InputDemand::More,
-            Some(left) => {
-                *left -= 1;
-                if *left == 0 { InputDemand::Enough } else { InputDemand::More }
+            Some(remaining) => {
+                *remaining -= 1;
+                if *remaining == 0 { InputDemand::Enough } else { InputDemand::More }
             }
         }
     }

@@ -191,9 +191,9 @@ fn is_valid(args: &[Value], context: &FunctionContext<'_>) -> Value {
 /// `ST_ISVALIDDETAILED(g)`: whether the object is valid, and why not.
 fn is_valid_detailed(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::Object(object)] = args else { return Value::Undefined };
-    let verdict = geojson::read(object, context.schema.geometry);
-    let valid = (SmolStr::new_static("valid"), Value::Bool(verdict.is_ok()));
-    match verdict {
+    let geometry = geojson::read(object, context.schema.geometry);
+    let valid = (SmolStr::new_static("valid"), Value::Bool(geometry.is_ok()));
+    match geometry {
         Ok(_) => Value::object([valid]),
         Err(reason) => Value::object([valid, (SmolStr::new_static("reason"), Value::from(reason))]),
     }
