@@ -52,7 +52,7 @@ pub enum ResourceType {
 
 impl ResourceType {
     /// All types that have a path segment.
-    const WORDS: [(&'static str, ResourceType); 17] = [
+    const SEGMENTS: [(&'static str, ResourceType); 17] = [
         ("docs", ResourceType::Item),
         ("dbs", ResourceType::Database),
         ("colls", ResourceType::Container),
@@ -73,8 +73,8 @@ impl ResourceType {
     ];
 
     /// The resource type of a path segment such as `docs`.
-    pub fn from_path_segment(word: &str) -> Option<ResourceType> {
-        ResourceType::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+    pub fn from_path_segment(segment: &str) -> Option<ResourceType> {
+        ResourceType::SEGMENTS.iter().find(|(name, _)| *name == segment).map(|(_, kind)| *kind)
     }
 
     /// The path segment of the type, which is also part of the string to sign; empty for the account.
@@ -205,8 +205,8 @@ impl<'a> ResourcePath<'a> {
         }
         let mut parent = None;
         let mut segments = segments(raw).enumerate();
-        while let Some((index, word)) = segments.next() {
-            let kind = ResourceType::from_path_segment(word).filter(|kind| kind.parent() == parent);
+        while let Some((index, segment)) = segments.next() {
+            let kind = ResourceType::from_path_segment(segment).filter(|kind| kind.parent() == parent);
             let kind = kind.ok_or(ResourcePathError::UnknownType(index))?;
             let id = match segments.next() {
                 None => None,
@@ -365,9 +365,9 @@ mod tests {
 
     #[test]
     fn path_segments_and_types_map_one_to_one() {
-        for (word, kind) in ResourceType::WORDS {
-            assert_eq!(kind.path_segment(), word);
-            assert_eq!(ResourceType::from_path_segment(word), Some(kind));
+        for (segment, kind) in ResourceType::SEGMENTS {
+            assert_eq!(kind.path_segment(), segment);
+            assert_eq!(ResourceType::from_path_segment(segment), Some(kind));
         }
         assert_eq!(ResourceType::from_path_segment("Docs"), None);
         assert_eq!(ResourceType::Item.feed_property(), "Documents");

@@ -1,66 +1,66 @@
-//! What a query knows besides its text: the container it runs on, and the moment it runs at.
+//! The inputs of a query besides its text: the container's schema, the current time and the random seed.
 //!
-//! [`QuerySchema`] is fixed when a statement is prepared; [`QueryContext`] arrives with each run. Both are
-//! plain data. Validating policies is the owner of the container's business, and compiling computed
-//! properties is the binder's.
+//! [`QuerySchema`] is fixed when a statement is prepared; [`QueryContext`] is given to each execution. Both
+//! are plain data. Policies are validated where the container is defined, and computed properties are
+//! compiled by the binder.
 
 use smol_str::SmolStr;
 
-/// The part of a container's definition that changes what its queries mean.
+/// The part of a container's definition that affects its queries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuerySchema {
-    /// Properties computed from the item, in the order of the container's definition.
+    /// The computed properties, in the order of the container's definition.
     pub computed_properties: Vec<ComputedProperty>,
     /// The surface on which coordinates lie.
     pub geometry: GeometryKind,
-    /// How each vector path measures distance.
+    /// The distance function of each vector path.
     pub vector_policies: Vec<VectorPolicy>,
-    /// Whose word endings full-text search strips.
+    /// The language whose stemming full-text search uses.
     pub full_text_language: FullTextLanguage,
 }
 
-/// A property that exists only in queries.
+/// A computed property, which queries can read although items do not store it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComputedProperty {
-    /// The name it is read by.
+    /// The name of the property.
     pub name: SmolStr,
-    /// The text that yields its value, such as `SELECT VALUE LOWER(c.name) FROM c`.
+    /// The query that computes it, such as `SELECT VALUE LOWER(c.name) FROM c`.
     pub query: String,
 }
 
 /// The surface on which the spatial functions measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GeometryKind {
-    /// Longitude and latitude on the WGS-84 ellipsoid; metres.
+    /// Longitude and latitude on the WGS-84 ellipsoid; distances are in metres.
     #[default]
     Geography,
-    /// A plane; the unit of the coordinates.
+    /// A plane; distances are in the unit of the coordinates.
     Geometry,
 }
 
 /// The distance function of one vector path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorPolicy {
-    /// Where the vector is, as the policy writes it: `/embedding` or `/a/b`.
+    /// The path as the policy writes it: `/embedding` or `/a/b`.
     pub path: String,
-    /// How two of its vectors compare.
+    /// The distance function of the path.
     pub distance: DistanceFunction,
 }
 
 /// How VECTORDISTANCE compares two vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DistanceFunction {
-    /// From -1 to 1, larger is closer.
+    /// Cosine similarity from -1 to 1; larger is closer.
     #[default]
     Cosine,
-    /// Larger is closer.
+    /// Dot product; larger is closer.
     DotProduct,
-    /// From 0, smaller is closer.
+    /// Euclidean distance from 0; smaller is closer.
     Euclidean,
 }
 
 impl DistanceFunction {
-    /// Reads the name a policy or an options object uses, in any case.
+    /// Parses the name used in policies and options, in any case.
     pub fn from_name(name: &str) -> Option<DistanceFunction> {
         [
             ("cosine", DistanceFunction::Cosine),
@@ -84,23 +84,23 @@ impl DistanceFunction {
 /// The language of a container's full-text paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FullTextLanguage {
-    /// `en-US`
+    /// English, with the language tag `en-US`.
     #[default]
     English,
-    /// `fr-FR`
+    /// French, with the language tag `fr-FR`.
     French,
-    /// `de-DE`
+    /// German, with the language tag `de-DE`.
     German,
-    /// `it-IT`
+    /// Italian, with the language tag `it-IT`.
     Italian,
-    /// `pt-PT` and `pt-BR`
+    /// Portuguese, with the language tags `pt-PT` and `pt-BR`.
     Portuguese,
-    /// `es-ES`
+    /// Spanish, with the language tag `es-ES`.
     Spanish,
 }
 
 impl FullTextLanguage {
-    /// Reads a language tag such as `en-US`; only the part before the dash decides.
+    /// Parses a language tag such as `en-US`; only the part before the dash matters.
     pub fn from_tag(tag: &str) -> Option<FullTextLanguage> {
         let primary = tag.split('-').next().unwrap_or(tag);
         [
@@ -125,12 +125,12 @@ impl QuerySchema {
     }
 }
 
-/// What one run of a query takes from the outside context.
+/// The inputs of one execution of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryContext {
     /// The current time, in ticks of 100 ns since the Unix epoch.
     pub now: i64,
-    /// Where the run's random numbers start.
+    /// The seed of RAND().
     pub random_seed: u64,
 }
 

@@ -1,72 +1,72 @@
-//! What is wrong with a query, and where.
+//! Errors of queries, with the service's codes and messages.
 //!
-//! Every error carries the code the service uses (`SC1001`, `SC2005`, …), a sentence for a person and
-//! the span of the text it is about. Turning it into an HTTP answer is the emulator's business.
+//! Every error has the code that the service uses (`SC1001`, `SC2005`, …), a message, and the span of the
+//! query text that it is about. Turning it into an HTTP response is left to the server.
 
 use std::fmt;
 
 use crate::token::Span;
 
-/// A query that cannot be prepared or cannot finish.
+/// The error of a query that cannot be prepared or executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// The service's code, such as `SC1001`.
+    /// The code of the service, such as `SC1001`.
     pub code: &'static str,
-    /// What is wrong, what was found and what would fit.
+    /// The message: what is wrong, what was found and what was expected.
     pub message: String,
-    /// Where the offending text starts, in UTF-16 code units from the start of the query.
+    /// Where the span starts, in UTF-16 code units from the start of the query.
     pub start: usize,
-    /// Where it ends, exclusive.
+    /// Where the span ends, exclusive.
     pub end: usize,
 }
 
-/// The codes of the service, by name.
+/// The error codes of the service, by name.
 pub(crate) mod code {
-    /// The text does not follow the grammar.
+    /// The query has a syntax error.
     pub(crate) const SYNTAX: &str = "SC1001";
-    /// A name that no FROM source introduces.
+    /// A name is not the alias of a source.
     pub(crate) const UNKNOWN_NAME: &str = "SC2001";
-    /// No built-in function of that name.
+    /// A function does not exist.
     pub(crate) const UNKNOWN_FUNCTION: &str = "SC2005";
-    /// `SELECT *` beside GROUP BY.
+    /// `SELECT *` is combined with GROUP BY.
     pub(crate) const STAR_WITH_GROUP_BY: &str = "SC2041";
-    /// `SELECT *` without exactly one source.
+    /// `SELECT *` is used without exactly one source.
     pub(crate) const STAR_NEEDS_ONE_SOURCE: &str = "SC2040";
-    /// Two columns of one name.
+    /// Two items of a select list have the same name.
     pub(crate) const DUPLICATE_ALIAS: &str = "SC2011";
-    /// Too few or too many arguments.
+    /// A function has too few or too many arguments.
     pub(crate) const ARGUMENT_COUNT: &str = "SC2050";
-    /// TOP is not a number the service can count to.
+    /// The row count of TOP is out of range.
     pub(crate) const TOP_RANGE: &str = "SC2060";
-    /// LIMIT is not a number the service can count to.
+    /// The row count of LIMIT is out of range.
     pub(crate) const LIMIT_RANGE: &str = "SC2061";
-    /// OFFSET is not a number the service can count to.
+    /// The row count of OFFSET is out of range.
     pub(crate) const OFFSET_RANGE: &str = "SC2062";
-    /// An aggregate inside an aggregate, or where none can be.
+    /// An aggregate is inside another aggregate, or where none is allowed.
     pub(crate) const AGGREGATE_MISPLACED: &str = "SC2101";
-    /// A property that is neither grouped nor aggregated.
+    /// A property is neither grouped nor aggregated.
     pub(crate) const NEITHER_GROUPED_NOR_AGGREGATED: &str = "SC2102";
-    /// ORDER BY inside a subquery.
+    /// A subquery has an ORDER BY clause.
     pub(crate) const SUBQUERY_ORDER_BY: &str = "SC2202";
-    /// TOP inside a subquery.
+    /// A subquery has a TOP clause.
     pub(crate) const SUBQUERY_TOP: &str = "SC2203";
-    /// OFFSET LIMIT inside a subquery.
+    /// A subquery has an OFFSET LIMIT clause.
     pub(crate) const SUBQUERY_OFFSET_LIMIT: &str = "SC2204";
-    /// ORDER BY something that is not a document path.
+    /// ORDER BY has an expression that is not a document path.
     pub(crate) const ORDER_BY_NOT_A_PATH: &str = "SC2206";
-    /// ORDER BY RANK over something that is not a score.
+    /// ORDER BY RANK has an expression that is not a score.
     pub(crate) const RANK_NEEDS_A_SCORE: &str = "SC2221";
-    /// A score outside ORDER BY RANK.
+    /// A score is used outside ORDER BY RANK.
     pub(crate) const SCORE_OUTSIDE_RANK: &str = "SC2240";
-    /// A parameter the request does not define.
+    /// The request does not define a parameter.
     pub(crate) const UNBOUND_PARAMETER: &str = "SC2002";
-    /// The query needs something this implementation or the caller does not have.
+    /// The query needs a feature that is not supported.
     pub(crate) const UNSUPPORTED: &str = "SC3001";
-    /// What the service reports without a code.
+    /// An error that the service reports without a code.
     pub(crate) const UNCODED: &str = "";
-    /// A scalar subquery with several rows.
+    /// A scalar subquery returned several rows.
     pub(crate) const SCALAR_SUBQUERY_ROWS: &str = "SC3002";
-    /// More rows or larger values than one request may make.
+    /// The query exceeds its work budget.
     pub(crate) const TOO_MUCH_WORK: &str = "SC3003";
 }
 
@@ -75,8 +75,8 @@ impl SqlError {
         SqlError { code, message: message.into(), start: span.start, end: span.end }
     }
 
-    /// Turns the byte offsets used inside this crate into UTF-16 offsets, which is how the service
-    /// and most editors count.
+    /// Converts the byte offsets used inside this crate to UTF-16 offsets, which the service and most
+    /// editors use.
     pub(crate) fn located_in(mut self, text: &str) -> SqlError {
         let units = |bytes: usize| {
             let whole = text.get(..bytes.min(text.len())).unwrap_or(text);
@@ -86,9 +86,9 @@ impl SqlError {
         self
     }
 
-    /// The error in the form the service embeds in its message:
-    /// `{"errors":[{"severity","location","bound","message"}]}`, or `{"Errors":["message"]}` for the few
-    /// that have no code.
+    /// The error in the form that the service embeds in its message:
+    /// `{"errors":[{"severity","location","bound","message"}]}`, or `{"Errors":["message"]}` for errors
+    /// without a code.
     pub fn errors_json(&self) -> String {
         if self.code == code::UNCODED {
             return serde_json::json!({ "Errors": [self.message] }).to_string();
@@ -104,7 +104,7 @@ impl SqlError {
     }
 }
 
-/// One line: code, place, sentence.
+/// One line: code, position, message.
 impl fmt::Display for SqlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,7 +1,7 @@
-//! Text to tokens.
+//! The lexer: query text to tokens.
 //!
-//! In: the query text. Out: tokens with their spans, ended by [`Token::End`], or the first place that
-//! is no token. Cost grows with the text, which is limited to [`QUERY_TEXT_BYTES_MAX`] bytes.
+//! Input: the query text. Output: tokens with their spans, ended by [`Token::End`], or the first lexical
+//! error. Cost: linear in the text, which is limited to [`QUERY_TEXT_BYTES_MAX`] bytes.
 
 use smol_str::SmolStr;
 
@@ -9,10 +9,10 @@ use crate::error::{SqlError, code};
 use crate::token::{Span, Symbol, Token};
 use crate::value::Number;
 
-/// The longest query the service accepts, in bytes.
+/// The longest query that the service accepts, in bytes.
 pub const QUERY_TEXT_BYTES_MAX: usize = 512 * 1024;
 
-/// A token and where it stands.
+/// A token and its span in the query text.
 #[derive(Clone, Debug)]
 pub(crate) struct SpannedToken {
     pub(crate) token: Token,
@@ -121,7 +121,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A dot right after a name, a bracket or a parenthesis is a path, not the start of a fraction.
+    /// Whether the previous token ends a value, so that a dot starts a path and not a fraction.
     fn follows_a_value(&self) -> bool {
         let before = self.text[..self.at].chars().next_back();
         before.is_some_and(|c| continues_word(c) || matches!(c, ']' | ')' | '}' | '"' | '\''))
@@ -146,7 +146,7 @@ impl Lexer<'_> {
             self.at += 2;
             let digits = self.word();
             return match u64::from_str_radix(digits, 16) {
-                // `from_str_radix` also takes a sign, which is no part of a word.
+                // `from_str_radix` also accepts a sign, which is not part of a word.
                 Ok(value) => Ok(Token::Number(i64::try_from(value).map_or(Number::UInt(value), Number::Int))),
                 Err(_) => Err(self.error(start, "Syntax error, '0x' needs 1 to 16 hexadecimal digits.")),
             };
@@ -174,7 +174,7 @@ impl Lexer<'_> {
         let number = match (digits.parse::<i64>(), digits.parse::<u64>()) {
             (Ok(value), _) => Number::Int(value),
             (_, Ok(value)) => Number::UInt(value),
-            // Too many digits for an integer, a fraction or an exponent: a double, perhaps infinite.
+            // Too many digits for an integer, a fraction or an exponent: a double, possibly infinite.
             _ => Number::from_f64(digits.parse().unwrap_or(f64::INFINITY)),
         };
         if !number.is_finite() {
@@ -204,7 +204,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the escape sequence after a backslash.
     fn escape(&mut self, out: &mut String) -> Result<(), SqlError> {
         let start = self.at - 1;
         let Some(escaped) = self.rest().chars().next() else {
@@ -243,7 +243,7 @@ impl Lexer<'_> {
         Some(unit)
     }
 
-    /// Joins a surrogate pair written as two escapes; half a pair becomes the replacement character.
+    /// Joins a surrogate pair written as two escapes; half of a pair becomes the replacement character.
     fn pair_with_next(&mut self, unit: u16) -> char {
         let before = self.at;
         if (0xD800..0xDC00).contains(&unit) && self.rest().starts_with("\\u") {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_an_error_with_its_place() {
+    fn lexical_errors_name_the_position() {
         for (text, start) in [
             ("a /* b", 2),
             ("'abc", 0),

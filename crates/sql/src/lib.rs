@@ -1,27 +1,32 @@
-//! The Cosmos DB SQL language: text → tokens → tree → plan → rows.
+//! The Cosmos DB SQL language: query text → tokens → AST → bound pipeline → rows, and query plans.
 //!
-//! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random
-//! draw) arrives in its context.
+//! Pure: no I/O, no async, no clock. What a query needs from outside (the current time, a random seed) is
+//! in its [`QueryContext`].
 //!
-//! Start with [`Statement::prepare`], then [`QueryExecution`] it over documents.
+//! Start with [`Statement::prepare`], then push documents into a [`QueryExecution`].
+//!
+//! # Layers, from the bottom up
+//!
+//! `value` and `token`; `lexer`, [`ast`] and `parser`; `functions` and `like`; `bound` (the output of the
+//! binder) and `evaluate`; `bind`; [`access_path`]; `statement`; `execution` and `plan`.
 
-pub mod access_path;
-pub mod ast;
-mod bind;
-mod bound;
-mod context;
-mod error;
-mod evaluate;
-mod execution;
-mod functions;
-mod lexer;
-mod like;
-mod parser;
-mod plan;
-mod statement;
-mod token;
-pub mod value;
-mod work_budget;
+pub mod access_path; // what an index can do for a query
+pub mod ast; // the abstract syntax tree, and printing it
+mod bind; // AST → bound query
+mod bound; // bound queries: names, functions and constants resolved
+mod context; // the container's schema, the time and the random seed
+mod error; // errors with the service's codes
+mod evaluate; // expressions and pipelines over rows
+mod execution; // documents → rows
+mod functions; // the built-in functions
+mod lexer; // text → tokens
+mod like; // LIKE patterns
+mod parser; // tokens → AST
+mod plan; // query plans for clients
+mod statement; // prepared statements
+mod token; // tokens and spans
+pub mod value; // JSON values with undefined: parsing, comparison, order keys
+mod work_budget; // the limit on the work of one execution
 
 pub use access_path::{AccessPath, PartitionKeyFilter};
 pub use bind::check_computed_property;

@@ -1,4 +1,4 @@
-//! LIKE patterns.
+//! LIKE patterns and their matching.
 //!
 //! `%` stands for any run of characters, `_` for one, `[a-f]`, `[abc]` and `[^abc]` for one out of a
 //! class; a wildcard in brackets is itself, and so is a character after the escape character.
@@ -6,48 +6,48 @@
 
 use smol_str::SmolStr;
 
-/// A pattern, compiled. The common shapes need no walk through pieces.
+/// A compiled pattern. The common forms need no element-wise matching.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LikePattern {
-    /// No wildcard.
+    /// A pattern without a wildcard.
     Exact(SmolStr),
-    /// `text%`
+    /// A prefix pattern, `text%`.
     Prefix(SmolStr),
-    /// `%text`
+    /// A suffix pattern, `%text`.
     Suffix(SmolStr),
-    /// `%text%`
+    /// A substring pattern, `%text%`.
     Contains(SmolStr),
-    /// Everything else.
+    /// Any other pattern, as a list of elements.
     Elements(Vec<PatternElement>),
 }
 
-/// One piece of a pattern.
+/// One element of a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PatternElement {
-    /// This character.
+    /// Matches this character only.
     Character(char),
-    /// `_`
+    /// Matches any character, written `_`.
     AnyOne,
-    /// `%`
+    /// Matches any number of characters, written `%`.
     AnyRun,
-    /// `[…]`
+    /// Matches one character of a class, written `[…]`.
     Class { ranges: Vec<(char, char)>, negated: bool },
 }
 
 impl LikePattern {
-    /// Compiles `pattern`.
+    /// Compiles `pattern` with an optional escape character.
     pub(crate) fn new(pattern: &str, escape: Option<char>) -> LikePattern {
-        let pieces = elements(pattern, escape);
-        let literal = |pieces: &[PatternElement]| -> Option<SmolStr> {
-            pieces
+        let elements = elements(pattern, escape);
+        let literal = |elements: &[PatternElement]| -> Option<SmolStr> {
+            elements
                 .iter()
-                .map(|piece| if let PatternElement::Character(c) = piece { Some(*c) } else { None })
+                .map(|element| if let PatternElement::Character(c) = element { Some(*c) } else { None })
                 .collect()
         };
-        if let Some(text) = literal(&pieces) {
+        if let Some(text) = literal(&elements) {
             return LikePattern::Exact(text);
         }
-        let simple = match &pieces[..] {
+        let simple = match &elements[..] {
             [PatternElement::AnyRun, middle @ .., PatternElement::AnyRun] => {
                 literal(middle).map(LikePattern::Contains)
             }
@@ -55,36 +55,36 @@ impl LikePattern {
             [start @ .., PatternElement::AnyRun] => literal(start).map(LikePattern::Prefix),
             _ => None,
         };
-        simple.unwrap_or(LikePattern::Elements(pieces))
+        simple.unwrap_or(LikePattern::Elements(elements))
     }
 
-    /// Whether all of `text` matches. Cost grows with text times pattern at worst.
+    /// Whether all of `text` matches. Cost: at worst the length of the text times that of the pattern.
     pub(crate) fn matches(&self, text: &str) -> bool {
         match self {
             LikePattern::Exact(expected) => text == expected.as_str(),
             LikePattern::Prefix(start) => text.starts_with(start.as_str()),
             LikePattern::Suffix(end) => text.ends_with(end.as_str()),
             LikePattern::Contains(middle) => text.contains(middle.as_str()),
-            LikePattern::Elements(pieces) => matches_pieces(pieces, text),
+            LikePattern::Elements(elements) => matches_elements(elements, text),
         }
     }
 
-    /// How many pieces are tried at each place of a text: none for the shapes that need no walk.
+    /// How many elements are tried at each position of a text: none for the common forms.
     pub(crate) fn elements_len(&self) -> usize {
         match self {
-            LikePattern::Elements(pieces) => pieces.len(),
+            LikePattern::Elements(elements) => elements.len(),
             _ => 0,
         }
     }
 
-    /// What every match starts with.
+    /// The literal text with which every match starts.
     pub(crate) fn literal_prefix(&self) -> SmolStr {
         match self {
             LikePattern::Exact(text) | LikePattern::Prefix(text) => text.clone(),
             LikePattern::Suffix(_) | LikePattern::Contains(_) => SmolStr::default(),
-            LikePattern::Elements(pieces) => pieces
+            LikePattern::Elements(elements) => elements
                 .iter()
-                .map_while(|piece| if let PatternElement::Character(c) = piece { Some(*c) } else { None })
+                .map_while(|element| if let PatternElement::Character(c) = element { Some(*c) } else { None })
                 .collect(),
         }
     }
@@ -92,19 +92,19 @@ impl LikePattern {
 
 fn elements(pattern: &str, escape: Option<char>) -> Vec<PatternElement> {
     let characters: Vec<char> = pattern.chars().collect();
-    let mut pieces = Vec::with_capacity(characters.len());
+    let mut elements = Vec::with_capacity(characters.len());
     let mut at = 0;
     while let Some(&character) = characters.get(at) {
         at += 1;
-        pieces.push(match character {
+        elements.push(match character {
             _ if Some(character) == escape && at < characters.len() => {
                 at += 1;
                 PatternElement::Character(characters[at - 1])
             }
             '_' => PatternElement::AnyOne,
             '%' => {
-                // Two runs in a row are one.
-                if pieces.last() == Some(&PatternElement::AnyRun) {
+                // Two adjacent `%` are one.
+                if elements.last() == Some(&PatternElement::AnyRun) {
                     continue;
                 }
                 PatternElement::AnyRun
@@ -114,16 +114,16 @@ fn elements(pattern: &str, escape: Option<char>) -> Vec<PatternElement> {
                     at += length;
                     class
                 }
-                // A bracket that is never closed is a character like any other.
+                // A bracket that is never closed is a literal character.
                 None => PatternElement::Character('['),
             },
             _ => PatternElement::Character(character),
         });
     }
-    pieces
+    elements
 }
 
-/// The class after an opening bracket, and how many characters it takes, closing bracket included.
+/// The class after an opening bracket, and the number of its characters, closing bracket included.
 fn class(characters: &[char], escape: Option<char>) -> Option<(PatternElement, usize)> {
     let negated = characters.first() == Some(&'^');
     let mut at = usize::from(negated);
@@ -131,7 +131,7 @@ fn class(characters: &[char], escape: Option<char>) -> Option<(PatternElement, u
     let mut ranges = Vec::new();
     loop {
         let mut low = *characters.get(at)?;
-        // A closing bracket right at the start is a member: an empty class would be useless.
+        // A closing bracket at the start is a member, since an empty class would match nothing.
         if low == ']' && at > first {
             return Some((PatternElement::Class { ranges, negated }, at + 1));
         }
@@ -150,8 +150,8 @@ fn class(characters: &[char], escape: Option<char>) -> Option<(PatternElement, u
     }
 }
 
-fn matches_one(piece: &PatternElement, character: char) -> bool {
-    match piece {
+fn matches_one(element: &PatternElement, character: char) -> bool {
+    match element {
         PatternElement::Character(expected) => *expected == character,
         PatternElement::AnyOne => true,
         PatternElement::AnyRun => false,
@@ -161,21 +161,22 @@ fn matches_one(piece: &PatternElement, character: char) -> bool {
     }
 }
 
-/// Tries the shortest run for each `%` and lengthens only the last one met: earlier ones cannot help.
-fn matches_pieces(pieces: &[PatternElement], text: &str) -> bool {
+/// Tries the shortest run for each `%` and lengthens only the last one: lengthening earlier ones cannot
+/// help.
+fn matches_elements(elements: &[PatternElement], text: &str) -> bool {
     let mut rest = text.chars();
     let mut at = 0;
     let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
     loop {
-        if pieces.get(at) == Some(&PatternElement::AnyRun) {
+        if elements.get(at) == Some(&PatternElement::AnyRun) {
             at += 1;
             retry = Some((at, rest.clone()));
             continue;
         }
         let mut ahead = rest.clone();
-        match (pieces.get(at), ahead.next()) {
+        match (elements.get(at), ahead.next()) {
             (None, None) => return true,
-            (Some(piece), Some(character)) if matches_one(piece, character) => {
+            (Some(element), Some(character)) if matches_one(element, character) => {
                 rest = ahead;
                 at += 1;
                 continue;
@@ -183,7 +184,7 @@ fn matches_pieces(pieces: &[PatternElement], text: &str) -> bool {
             (Some(_), None) => return false,
             _ => {}
         }
-        // Let the last run swallow one more character.
+        // Let the last `%` match one more character.
         let Some((after_run, from)) = &mut retry else { return false };
         if from.next().is_none() {
             return false;
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_beginning_is_known() {
+    fn the_literal_prefix_is_found() {
         for (pattern, prefix) in [("abc", "abc"), ("ab%", "ab"), ("ab_d%", "ab"), ("%a", ""), ("a[b]c", "a")]
         {
             assert_eq!(LikePattern::new(pattern, None).literal_prefix(), prefix);
@@ -242,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the same language written as a regular expression.
+        /// Compares with the equivalent regular expression.
         #[test]
         fn a_pattern_matches_what_its_regular_expression_matches(pattern in "[ab_%]{0,8}", text in "[abc]{0,10}") {
             let regex: String = pattern.chars().map(|c| match c { '%' => ".*".into(), '_' => ".".into(), c => c.to_string() }).collect();

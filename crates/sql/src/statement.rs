@@ -1,7 +1,7 @@
-//! A query ready to run, plan and route.
+//! Prepared statements, which can be executed, planned and routed.
 //!
-//! Preparing parses, binds and compiles; the result is immutable and can be shared and cached by
-//! text, parameters and container.
+//! Preparing parses and binds the query text. The result is immutable and can be shared and cached by text,
+//! parameters and container.
 
 use protocol::container::PartitionKeyDefinition;
 use smol_str::SmolStr;
@@ -17,7 +17,7 @@ use crate::functions::aggregate::Aggregate;
 use crate::parser::{parse_condition, parse_query};
 use crate::value::Value;
 
-/// A prepared query.
+/// A parsed and bound query, ready for execution.
 #[derive(Debug)]
 pub struct Statement {
     query: Query,
@@ -27,8 +27,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Parses, binds and compiles `text`. Parameter names may be given with or without `@`; each one
-    /// the query uses must be given.
+    /// Parses and binds `text`. Parameter names may be given with or without `@`; each parameter that the
+    /// query uses must be given.
     pub fn prepare(
         text: &str,
         parameters: &[(SmolStr, Value)],
@@ -37,8 +37,8 @@ impl Statement {
         Statement::with(text, parameters, schema, MissingParameter::Reject)
     }
 
-    /// Like [`Statement::prepare`], for a statement that will only be planned: parameters outside
-    /// TOP, OFFSET and LIMIT may be missing. Running such a statement fails.
+    /// Like [`Statement::prepare`], for a statement that is only planned: parameters outside TOP, OFFSET
+    /// and LIMIT may be missing. Executing such a statement fails.
     pub fn prepare_plan(
         text: &str,
         parameters: &[(SmolStr, Value)],
@@ -59,7 +59,7 @@ impl Statement {
         Ok(Statement { query, pipeline, access, schema: schema.clone() })
     }
 
-    /// The parsed query.
+    /// The AST of the query.
     pub fn query(&self) -> &Query {
         &self.query
     }
@@ -72,23 +72,22 @@ impl Statement {
         &self.schema
     }
 
-    /// What an index may do for it.
+    /// What an index can do for the statement.
     pub fn access_path(&self) -> &AccessPath {
         &self.access
     }
 
-    /// Which logical partitions of a container with this key can match.
+    /// The logical partitions that can match in a container with this partition key definition.
     pub fn partition_key_filter(&self, definition: &PartitionKeyDefinition) -> PartitionKeyFilter {
         PartitionKeyFilter::of(&self.access.filter, definition)
     }
 
-    /// Whether it reads documents. Without FROM there is exactly one row, whatever the container
-    /// holds.
+    /// Whether the statement reads documents. Without FROM there is exactly one row.
     pub fn has_from(&self) -> bool {
         !self.query.from.is_empty()
     }
 
-    /// Whether rows of several partitions have to be merged, and not just put one after the other.
+    /// Whether rows of several partitions must be merged rather than concatenated.
     pub fn needs_merge(&self) -> bool {
         let merges = |pipeline: &Pipeline| pipeline.grouping.is_some() || pipeline.distinct;
         let inner = match &self.pipeline.input {
@@ -110,12 +109,12 @@ impl Statement {
         }
     }
 
-    /// Whether there is an order to the rows.
+    /// Whether the rows have an order.
     pub fn is_ordered(&self) -> bool {
         !self.pipeline.order.is_empty()
     }
 
-    /// Whether rows come out while documents still go in.
+    /// Whether rows are returned before the last document has been pushed.
     pub fn is_streaming(&self, order: InputOrder) -> bool {
         self.pipeline.is_streaming(order)
     }
@@ -129,8 +128,8 @@ impl Statement {
             && matches!(self.pipeline.projection, BoundExpression::Source { up: 0 })
     }
 
-    /// Whether the result depends only on how many documents WHERE accepts. They need not be looked
-    /// at when an index already knows their number; see [`QueryExecution::push_count`](crate::Run::push_unread).
+    /// Whether the result depends only on how many documents WHERE accepts. If an index knows their number,
+    /// they need not be read; see [`QueryExecution::push_count`](crate::QueryExecution::push_count).
     pub fn counts_documents_only(&self) -> bool {
         let Some(grouping) = &self.pipeline.grouping else { return false };
         self.reads_documents_directly()
@@ -145,28 +144,28 @@ impl Statement {
             })
     }
 
-    /// One row per document: FROM names the container and nothing else.
+    /// Whether FROM names only the container, so that there is one row per document.
     fn reads_documents_directly(&self) -> bool {
         matches!(self.pipeline.input, PipelineInput::Documents) && self.pipeline.sources.is_empty()
     }
 
-    /// Rows that OFFSET skips.
+    /// The number of rows that OFFSET skips.
     pub fn offset(&self) -> u64 {
         self.pipeline.offset()
     }
 
-    /// The most rows that TOP and LIMIT let through after that.
+    /// The largest number of rows that TOP and LIMIT return.
     pub fn limit(&self) -> Option<u64> {
         self.pipeline.limit()
     }
 
-    /// Whether OFFSET, LIMIT or TOP leave anything out.
+    /// Whether OFFSET, LIMIT or TOP restrict the rows.
     pub fn is_limited(&self) -> bool {
         self.offset() > 0 || self.limit().is_some()
     }
 }
 
-/// A condition on one document: the `from c where …` of a patch.
+/// The condition of a patch request, `from c where …`.
 #[derive(Debug)]
 pub struct PatchCondition {
     filter: BoundExpression,
@@ -174,7 +173,7 @@ pub struct PatchCondition {
 }
 
 impl PatchCondition {
-    /// Reads `from alias where expression`.
+    /// Parses `from alias where expression`.
     pub fn parse(text: &str) -> Result<PatchCondition, SqlError> {
         let query = parse_condition(text)?;
         let schema = QuerySchema::default();
@@ -190,7 +189,7 @@ impl PatchCondition {
         }
     }
 
-    /// Whether it holds for `document`. What cannot be evaluated does not hold.
+    /// Whether `document` satisfies the condition. A condition that cannot be evaluated is not satisfied.
     pub fn is_met_by(&self, document: &Value, context: &QueryContext) -> bool {
         let context = EvaluationContext::new(*context, &self.schema);
         let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &context);
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_emulator_asks_about_a_statement() {
+    fn properties_of_statements() {
         // text, streams in any order, streams when ordered, whole documents, counts only, merges
         for (text, any, ordered, whole, counts, merges) in [
             ("SELECT * FROM c", true, true, true, false, false),
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_documents_count() {
+    fn push_count_counts_documents_without_reading_them() {
         let statement = statement("SELECT VALUE {\"n\": COUNT(1)} FROM c");
         let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
         run.push_count(41);
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_a_streaming_run_early() {
+    fn a_limit_ends_a_streaming_execution_early() {
         let statement = statement("SELECT TOP 2 * FROM c");
         let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);
         assert_eq!(run.push(&Value::from(1)), Ok(crate::InputDemand::More));
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_or_not() {
+    fn a_patch_condition_is_met_or_not() {
         let document = crate::value::parse(br#"{"a": 1, "b": {"c": "x"}}"#).unwrap();
         for (text, expected) in [
             ("from c where c.a = 1", true),
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_queries_that_can_be_read_can_also_be_run() {
+    fn the_deepest_queries_that_parse_can_be_executed() {
         let (depth, nesting) = (usize::from(crate::DEPTH_MAX), usize::from(crate::NESTING_MAX));
         let wrap = |start: &str, middle: &str, end: &str, times: usize| {
             format!("{}{middle}{}", start.repeat(times), end.repeat(times))
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_with_unbound_parameters_does_not_run() {
+    fn a_statement_with_missing_parameters_cannot_be_executed() {
         let statement =
             Statement::prepare_plan("SELECT * FROM c WHERE c.a = @a", &[], &QuerySchema::default()).unwrap();
         let mut run = crate::QueryExecution::new(&statement, QueryContext::default(), InputOrder::Any);

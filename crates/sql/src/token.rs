@@ -1,4 +1,4 @@
-//! The words of the language.
+//! Tokens and reserved words of SQL.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use smol_str::SmolStr;
 
 use crate::value::Number;
 
-/// Bytes `start..end` of the query text.
+/// A span `start..end` of bytes of the query text.
 ///
-/// All spans are equal to each other: a tree is what was said, not where it was written.
+/// All spans compare equal, so that two ASTs compare by meaning and not by position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
-    /// First byte.
+    /// The first byte of the span.
     pub start: usize,
-    /// One past the last byte.
+    /// One past the last byte of the span.
     pub end: usize,
 }
 
@@ -24,18 +24,18 @@ impl PartialEq for Span {
 }
 
 impl Span {
-    /// From the start of `self` to the end of `other`.
+    /// The span from the start of `self` to the end of `other`.
     pub(crate) fn to(self, other: Span) -> Span {
         Span { start: self.start, end: other.end.max(self.end) }
     }
 }
 
-/// One token. Words are not yet told apart into keywords and names: that depends on the place.
+/// A token. Words are not yet divided into keywords and names, which depends on the position.
 #[derive(Clone, Debug)]
 pub(crate) enum Token {
     /// A keyword or a name.
     Word(SmolStr),
-    /// `@name`, without the sign.
+    /// A parameter `@name`; the name is stored without the sign.
     Parameter(SmolStr),
     /// A string literal, unescaped.
     String(SmolStr),
@@ -49,7 +49,7 @@ pub(crate) enum Token {
 
 macro_rules! symbols {
     ($($name:ident $text:literal,)*) => {
-        /// Punctuation and operators.
+        /// Punctuation and operator symbols.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Symbol { $($name,)* }
 
@@ -57,12 +57,12 @@ macro_rules! symbols {
             /// Every symbol, longest text first, so that the first match is the right one.
             pub(crate) const LONGEST_FIRST: &[Symbol] = &[$(Symbol::$name,)*];
 
-            /// How it is written.
+            /// The symbol as SQL text.
             pub(crate) const fn text(self) -> &'static str {
                 match self { $(Symbol::$name => $text,)* }
             }
 
-            /// How an error message names it.
+            /// The symbol in quotes, for error messages.
             pub(crate) const fn quoted(self) -> &'static str {
                 match self { $(Symbol::$name => concat!("'", $text, "'"),)* }
             }
@@ -105,12 +105,12 @@ symbols! {
 }
 
 impl Token {
-    /// Whether it is this symbol.
+    /// Whether the token is this symbol.
     pub(crate) fn is(&self, symbol: Symbol) -> bool {
         matches!(self, Token::Symbol(found) if *found == symbol)
     }
 
-    /// Whether the text ends here.
+    /// Whether this is the end of the text.
     pub(crate) fn is_end(&self) -> bool {
         matches!(self, Token::End)
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// At most 40 characters of a literal: an error message is not the place for all of it.
+/// At most 40 characters of a literal, for error messages.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -138,8 +138,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Words that cannot stand for an alias or a source unless something before them (a dot, AS, a
-/// brace) says that a name must follow.
+/// Reserved words, which cannot be an alias or a source unless a preceding dot, AS or brace requires a
+/// name.
 pub(crate) const RESERVED: &[&str] = &[
     "AND",
     "ARRAY",

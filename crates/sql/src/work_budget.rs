@@ -1,10 +1,10 @@
-//! How much one run may do.
+//! The work budget: a limit on the work of one execution.
 //!
-//! A short query can ask for a great deal: a few JOINs over one long array make billions of rows,
-//! and a subquery that doubles its input makes a value larger than the machine. So every run counts
-//! what it does and stops at a limit. One unit is roughly a row looked at, an operator applied or
-//! sixteen bytes handled; the count depends on the query and the documents alone, never on a clock,
-//! so the same query always gets the same answer.
+//! A short query can cause a great deal of work: a few JOINs over one long array make billions of rows, and
+//! a subquery that doubles its input makes a value larger than the memory. So every execution counts its
+//! work and fails at a limit. One unit is roughly one row, one operator or sixteen bytes. The count depends
+//! only on the query and the documents, never on a clock, so that the same query always has the same
+//! outcome.
 
 use std::cell::Cell;
 
@@ -12,20 +12,20 @@ use crate::error::{SqlError, code};
 use crate::token::Span;
 use crate::value::Value;
 
-/// What a run may do before it has seen any document: a fraction of a second, and some hundred
-/// megabytes at the very worst.
+/// The work units of an execution before its first document: a fraction of a second, and some hundred
+/// megabytes at worst.
 pub(crate) const WORK_UNITS_MAX: u64 = 20_000_000;
 
-/// What each document adds to that, so that a query over many documents may look at all of them.
-const EFFORT_PER_DOCUMENT: u64 = 200;
+/// The work units that each document adds, so that a query over many documents can read all of them.
+const WORK_UNITS_PER_DOCUMENT: u64 = 200;
 
-/// What it takes to hold on to one value, before its size.
-const KEPT_UNITS: u64 = 4;
+/// The work units of retaining one value, besides its size.
+const RETAINED_VALUE_UNITS: u64 = 4;
 
-/// What it takes to begin a group, before its keys.
+/// The work units of a new group, besides its keys.
 const GROUP_UNITS: u64 = 32;
 
-/// The effort of one run.
+/// The work budget of one execution.
 #[derive(Debug)]
 pub(crate) struct WorkBudget {
     left: Cell<u64>,
@@ -33,12 +33,12 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// The effort of a run that has done nothing.
+    /// A budget of which nothing is used.
     pub(crate) fn new() -> WorkBudget {
         WorkBudget { left: Cell::new(WORK_UNITS_MAX), spent: Cell::new(0) }
     }
 
-    /// Notes `units` of work; says whether more may follow. Once it may not, it never may again.
+    /// Uses `units` of work and returns whether the budget allows it. An exhausted budget stays exhausted.
     pub(crate) fn spend(&self, units: u64) -> bool {
         let left = self.left.get().saturating_sub(units);
         self.left.set(left);
@@ -46,7 +46,7 @@ impl WorkBudget {
         left > 0
     }
 
-    /// Notes the work of going through all of `value`. Looks no further than the effort reaches.
+    /// Uses the work of visiting all of `value`. Stops when the budget is exhausted.
     pub(crate) fn spend_on(&self, value: &Value) -> bool {
         let more = match value {
             Value::String(text) => self.spend(length_units(text.len())),
@@ -63,8 +63,8 @@ impl WorkBudget {
         }
     }
 
-    /// Notes the work of handing `value` to a function or getting it from one: its text or its
-    /// elements, not what they hold. `weight` says how much more than a look each of them takes.
+    /// Uses the work of passing `value` to or from a function: its text or its elements, but not their
+    /// contents. `weight` multiplies the work per element.
     pub(crate) fn spend_on_scan(&self, value: &Value, weight: u64) {
         match value {
             Value::String(text) => self.spend(length_units(text.len()).saturating_mul(weight)),
@@ -73,55 +73,55 @@ impl WorkBudget {
         };
     }
 
-    /// Notes the work of one more group.
+    /// Uses the work of one more group.
     pub(crate) fn spend_on_group(&self) {
         self.spend(GROUP_UNITS);
     }
 
-    /// Notes the work of comparing or joining two values.
+    /// Uses the work of comparing or concatenating two values.
     pub(crate) fn spend_on_operands(&self, left: &Value, right: &Value) {
         match (left, right) {
             (Value::String(left), Value::String(right)) => self.spend(length_units(left.len() + right.len())),
-            // Only like compares with like; whatever else meets is told apart at once.
+            // Values of different types are told apart without visiting them.
             (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => self.spend_on(left),
             _ => return,
         };
     }
 
-    /// Notes the work of holding on to `value`: a place for it, and going through it later.
+    /// Uses the work of retaining `value`: storing it, and visiting it later.
     pub(crate) fn spend_on_retained(&self, value: &Value) -> bool {
-        self.spend(KEPT_UNITS) && self.spend_on(value)
+        self.spend(RETAINED_VALUE_UNITS) && self.spend_on(value)
     }
 
-    /// Makes room for one more document.
+    /// Adds the work units of one more document.
     pub(crate) fn allow_document(&self) {
         if !self.is_exhausted() {
-            self.left.set(self.left.get().saturating_add(EFFORT_PER_DOCUMENT));
+            self.left.set(self.left.get().saturating_add(WORK_UNITS_PER_DOCUMENT));
         }
     }
 
-    /// Leaves only so much, for tests that want to see the end.
+    /// Limits the budget, for tests.
     #[cfg(test)]
     pub(crate) fn limit_to(&self, units: u64) {
         self.left.set(units);
     }
 
-    /// Allows nothing more: something is too large to be handled at all.
+    /// Exhausts the budget, because a value is too large.
     pub(crate) fn exhaust(&self) {
         self.left.set(0);
     }
 
-    /// What was spent.
+    /// The work units used so far.
     pub(crate) fn spent(&self) -> u64 {
         self.spent.get()
     }
 
-    /// Whether nothing more may be done.
+    /// Whether the budget is exhausted.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// The error of a run that has done too much.
+    /// Returns the error of an exhausted budget.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         if !self.is_exhausted() {
             return Ok(());
@@ -146,19 +146,19 @@ mod tests {
     use crate::{InputOrder, QueryContext, QueryExecution, QuerySchema, Statement};
 
     #[test]
-    fn exhaustion_is_for_good() {
+    fn an_exhausted_budget_stays_exhausted() {
         let effort = WorkBudget::new();
         assert!(effort.spend(WORK_UNITS_MAX - 1));
         effort.allow_document();
-        assert!(effort.spend(EFFORT_PER_DOCUMENT));
+        assert!(effort.spend(WORK_UNITS_PER_DOCUMENT));
         assert!(!effort.spend(1));
         effort.allow_document();
         assert!(effort.is_exhausted() && !effort.spend(0) && effort.check().is_err());
-        assert_eq!(effort.spent(), WORK_UNITS_MAX + EFFORT_PER_DOCUMENT);
+        assert_eq!(effort.spent(), WORK_UNITS_MAX + WORK_UNITS_PER_DOCUMENT);
     }
 
     #[test]
-    fn a_value_that_holds_itself_many_times_is_counted_as_often() {
+    fn a_shared_value_is_counted_each_time_it_occurs() {
         let mut value = Value::from(1);
         for _ in 0..60 {
             value = Value::array([value.clone(), value]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_would_never_end_are_refused() {
+    fn queries_that_exceed_the_work_budget_fail() {
         let elements = vec!["1"; 1000].join(",");
         let text = "x".repeat(1 << 16);
         let document = format!(r#"{{"a": [{elements}], "t": "{text}", "u": "{text}"}}"#);

@@ -1,4 +1,4 @@
-//! Runs every case of `tests/cases/*.sqltest`.
+//! Runs every test case of `tests/cases/*.sqltest`.
 //!
 //! A case file is plain text. Lines that start with `#` are comments. A case starts with `=== its
 //! name`; its sections start with `---`:
@@ -23,9 +23,9 @@
 //! PI() ~= 3.141592653589793   to within 1e-9 of their size.
 //! ```
 //!
-//! `--- items`, `--- parameters`, `--- schema` and `--- now` before the first case hold for every case
-//! of the file that does not say otherwise. Every query runs three ways: planned, naively, and after
-//! being printed in canonical form and read back.
+//! `--- items`, `--- parameters`, `--- schema` and `--- now` before the first case apply to every case of
+//! the file that does not have its own. Every query is executed in three ways: streamed, by the reference
+//! implementation, and after being printed in canonical form and parsed again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -38,7 +38,7 @@ use sql::{
 };
 
 #[test]
-fn every_case_holds() {
+fn every_case_passes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder of case files exists")
@@ -68,7 +68,7 @@ fn every_case_holds() {
     assert!(failures.is_empty(), "of {count} cases these failed:\n{failures}");
 }
 
-/// What holds for a whole file unless a case says otherwise.
+/// The settings of a file or a case.
 #[derive(Clone, Default)]
 struct Settings {
     items: Vec<Value>,
@@ -92,7 +92,7 @@ enum Expected {
     Error { code: String, parts: Vec<String> },
 }
 
-/// 2 January 2024, 03:04:05.6789012.
+/// The time 2 January 2024, 03:04:05.6789012.
 const NOW: i64 = 17_041_646_456_789_012;
 
 impl Case {
@@ -125,17 +125,17 @@ impl Case {
         match (&self.expected, outcome) {
             (None, _) => Err("the case expects neither rows nor an error".into()),
             (Some(Expected::Rows { rows, ordered }), Ok(found)) => compare_rows(rows, &found, *ordered),
-            (Some(Expected::Rows { .. }), Err(error)) => Err(format!("refused: {error}")),
+            (Some(Expected::Rows { .. }), Err(error)) => Err(format!("fails: {error}")),
             (Some(Expected::Error { .. }), Ok(found)) => Err(format!("accepted, with rows {}", show(&found))),
             (Some(Expected::Error { code, parts }), Err(error)) => {
                 let fits = error.starts_with(code.as_str())
                     && parts.iter().all(|part| error.contains(part.as_str()));
-                if fits { Ok(()) } else { Err(format!("refused with another error: {error}")) }
+                if fits { Ok(()) } else { Err(format!("fails with another error: {error}")) }
             }
         }
     }
 
-    /// One line of a values section.
+    /// Checks one line of a values section.
     fn check_value(&self, text: &str) -> Result<(), String> {
         let (approximate, (expression, expected)) = match (text.split_once(" => "), text.split_once(" ~= ")) {
             (Some(parts), _) => (false, parts),
@@ -147,11 +147,11 @@ impl Case {
         if let Some(code) = expected.strip_prefix("error ") {
             return match outcome {
                 Err(error) if error.starts_with(code) => Ok(()),
-                Err(error) => Err(format!("{expression}: refused with another error: {error}")),
+                Err(error) => Err(format!("{expression}: fails with another error: {error}")),
                 Ok(found) => Err(format!("{expression}: accepted, with {}", show(&found))),
             };
         }
-        let found = outcome.map_err(|error| format!("{expression}: refused: {error}"))?;
+        let found = outcome.map_err(|error| format!("{expression}: fails: {error}"))?;
         let found = found.into_iter().next().unwrap_or(Value::Undefined);
         let expected = if expected == "undefined" { Value::Undefined } else { json(expected)? };
         let equal = match (approximate, expected.as_f64(), found.as_f64()) {
@@ -165,26 +165,26 @@ impl Case {
         }
     }
 
-    /// Runs planned, naively and after printing, and insists that all agree.
+    /// Executes a query in the three ways, and fails unless all agree.
     fn run(&self, query: &str) -> Result<Vec<Value>, String> {
         let Settings { items, parameters, schema, now } = &self.settings;
         let nothing = [json("{}")?];
         let items: &[Value] = if items.is_empty() { &nothing } else { items };
         let context = QueryContext { now: now.unwrap_or(NOW), random_seed: 1 };
         let statement = Statement::prepare(query, parameters, schema).map_err(|error| error.to_string())?;
-        let planned = run(&statement, items, context);
-        let naive = run_reference(&statement, items, context).map_err(|error| error.to_string());
-        if planned != naive {
-            return Err(format!("planned run gives {planned:?} but naive run gives {naive:?}"));
+        let streamed = run(&statement, items, context);
+        let reference = run_reference(&statement, items, context).map_err(|error| error.to_string());
+        if streamed != reference {
+            return Err(format!("streamed run gives {streamed:?} but reference run gives {reference:?}"));
         }
         let printed = ast::print_query(statement.query());
         let again = Statement::prepare(&printed, parameters, schema)
-            .map_err(|error| format!("its canonical form is refused: {error}\n{printed}"))?;
+            .map_err(|error| format!("its canonical form is fails: {error}\n{printed}"))?;
         if again.query() != statement.query() {
             return Err(format!("its canonical form means something else: {printed}"));
         }
-        // What JSON cannot hold is gone once rows are written.
-        planned?.iter().map(|row| json(&row.to_string())).collect()
+        // Values that JSON cannot represent are gone once rows are written.
+        streamed?.iter().map(|row| json(&row.to_string())).collect()
     }
 }
 
@@ -192,9 +192,9 @@ fn run(statement: &Statement, items: &[Value], context: QueryContext) -> Result<
     let mut run = QueryExecution::new(statement, context, InputOrder::Any);
     let mut rows = Vec::new();
     for item in items {
-        let flow = run.push(item).map_err(|error| error.to_string())?;
+        let demand = run.push(item).map_err(|error| error.to_string())?;
         rows.extend(run.drain());
-        if flow == sql::InputDemand::Enough {
+        if demand == sql::InputDemand::Enough {
             break;
         }
     }
@@ -229,7 +229,7 @@ fn json(text: &str) -> Result<Value, String> {
     value::parse(text.as_bytes()).map_err(|error| format!("{error} in {text}"))
 }
 
-/// Reads all cases of one file; a file that cannot be read fails the test with its place.
+/// Reads all cases of one file; a file that cannot be read fails the test with its position.
 fn read_file(file: &str, text: &str) -> Vec<Case> {
     let mut shared = Settings::default();
     let mut cases: Vec<Case> = Vec::new();
@@ -271,11 +271,11 @@ struct Section {
 
 fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, file: &str) {
     let Some(section) = section else { return };
-    let place = format!("{file}:{}", section.line);
+    let position = format!("{file}:{}", section.line);
     let lines = || section.lines.iter().filter(|(_, line)| !line.trim().is_empty());
     let text = section.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n");
     let values =
-        || lines().map(|(_, line)| json(line).unwrap_or_else(|why| panic!("{place}: {why}"))).collect();
+        || lines().map(|(_, line)| json(line).unwrap_or_else(|why| panic!("{position}: {why}"))).collect();
     let (keyword, rest) = section.head.split_once(' ').unwrap_or((&section.head, ""));
     let settings = match cases.last_mut() {
         Some(case) => &mut case.settings,
@@ -283,17 +283,17 @@ fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, fi
     };
     match keyword {
         "items" => settings.items = values(),
-        "now" => settings.now = Some(rest.parse().unwrap_or_else(|_| panic!("{place}: ticks expected"))),
+        "now" => settings.now = Some(rest.parse().unwrap_or_else(|_| panic!("{position}: ticks expected"))),
         "parameters" => {
-            let parameters = json(&text).unwrap_or_else(|why| panic!("{place}: {why}"));
-            let members = parameters.as_object().unwrap_or_else(|| panic!("{place}: an object expected"));
+            let parameters = json(&text).unwrap_or_else(|why| panic!("{position}: {why}"));
+            let members = parameters.as_object().unwrap_or_else(|| panic!("{position}: an object expected"));
             settings.parameters = members.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         }
         "schema" => {
-            settings.schema = read_schema(&text).unwrap_or_else(|| panic!("{place}: not a schema: {text}"))
+            settings.schema = read_schema(&text).unwrap_or_else(|| panic!("{position}: not a schema: {text}"))
         }
         "query" | "rows" | "error" | "values" | "access" => {
-            let case = cases.last_mut().unwrap_or_else(|| panic!("{place}: no case has started"));
+            let case = cases.last_mut().unwrap_or_else(|| panic!("{position}: no case has started"));
             match keyword {
                 "query" => case.query = text.trim().to_owned(),
                 "access" => case.access = Some(text.trim().to_owned()),
@@ -307,7 +307,7 @@ fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, fi
                 _ => case.values = lines().map(|(at, line)| (*at, line.trim().to_owned())).collect(),
             }
         }
-        other => panic!("{place}: unknown section '{other}'"),
+        other => panic!("{position}: unknown section '{other}'"),
     }
 }
 

@@ -177,7 +177,7 @@ fn a_long_payload_is_signed_like_a_short_one() {
 }
 
 #[test]
-fn aad_and_resource_tokens_are_told_apart() {
+fn aad_and_resource_tokens_are_parsed() {
     let jwt = "eyJhbGciOiJub25lIn0.eyJvaWQiOiJ4In0.c2ln";
     let aad = AuthorizationToken::Aad { jwt: jwt.to_owned() };
     assert_eq!(AuthorizationToken::parse(&format!("type=aad&ver=1.0&sig={jwt}")), Ok(aad.clone()));

@@ -25,18 +25,18 @@ pub(super) fn unpack(
     bits: usize,
     character: impl Fn(u8) -> u8,
 ) -> Option<String> {
-    let mut held: u32 = 0;
-    let mut held_bits = 0;
+    let mut buffer: u32 = 0;
+    let mut buffered_bits = 0;
     let mut source = bytes.iter();
     let mut text = Vec::with_capacity(count);
     for _ in 0..count {
-        while held_bits < bits {
-            held |= u32::from(*source.next()?) << held_bits;
-            held_bits += 8;
+        while buffered_bits < bits {
+            buffer |= u32::from(*source.next()?) << buffered_bits;
+            buffered_bits += 8;
         }
-        text.push(character((held & ((1 << bits) - 1)) as u8));
-        held >>= bits;
-        held_bits -= bits;
+        text.push(character((buffer & ((1 << bits) - 1)) as u8));
+        buffer >>= bits;
+        buffered_bits -= bits;
     }
     text.is_ascii().then(|| String::from_utf8(text).ok()).flatten()
 }

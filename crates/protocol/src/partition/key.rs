@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_apart_by_their_bits() {
+    fn numbers_are_compared_by_their_bits() {
         assert_eq!(PartitionKey::single(1.0), PartitionKey::single(f64::from(1u8)));
         assert_ne!(PartitionKey::single(0.0), PartitionKey::single(-0.0));
         assert_eq!(PartitionKey::single(f64::NAN), PartitionKey::single(f64::NAN));

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_say_which_ends_are_inside() {
+    fn ranges_have_inclusive_and_exclusive_ends() {
         let key = EffectivePartitionKey::from_hex("3A5381E1114EB8D3FCC90795045B49B7").expect("hex");
         let point = QueryRange::point(key.clone());
         assert_eq!(

@@ -1,7 +1,7 @@
-//! Compiled WHERE to filter.
+//! Analysis of WHERE: the filter that an index can apply.
 //!
-//! The question asked of each expression is: for which documents can it be exactly `true` (or, under
-//! NOT, exactly `false`)? Undefined is neither, which is what makes most comparisons exact.
+//! For each expression it computes for which documents the expression can be exactly `true` (or, under NOT,
+//! exactly `false`). Undefined is neither, which makes most comparisons exact.
 
 use super::refine::{comparison, one_of, outside, within};
 use super::{AccessPath, DocPath, DocStep, Filter, Predicate, call};
@@ -10,7 +10,7 @@ use crate::bound::{BoundExpression, BoundSource, BoundStep, Pipeline, PipelineIn
 use crate::like::LikePattern;
 use crate::value::{Value, ValueKind};
 
-/// A filter, and whether it says exactly what the expression says.
+/// A filter, and whether it accepts exactly the documents for which the expression holds.
 #[derive(Debug)]
 pub(super) struct Approximation {
     pub(super) filter: Filter,
@@ -26,7 +26,7 @@ impl Approximation {
         Approximation { filter, exact: false }
     }
 
-    /// Nothing is known.
+    /// The filter of an expression that no index can evaluate.
     pub(super) fn unknown() -> Approximation {
         Approximation::loose(Filter::All)
     }
@@ -54,8 +54,8 @@ fn split(parts: impl IntoIterator<Item = Approximation>) -> (Vec<Filter>, bool) 
     (filters, exact)
 }
 
-/// A target in the document and whether it is the only one meant: an index into an array becomes
-/// "some element".
+/// A path into the document, and whether it leads to exactly one value: an array index becomes "any
+/// element".
 #[derive(Clone, Debug)]
 pub(super) struct BoundPath {
     pub(super) path: DocPath,
@@ -76,18 +76,18 @@ impl BoundPath {
         BoundPath { path: self.path.then(DocStep::Element), exact: self.exact }
     }
 
-    /// `test` at this target.
+    /// The filter that applies a predicate at this path.
     pub(super) fn test(&self, test: Predicate) -> Approximation {
         Approximation { filter: Filter::predicate(self.path.clone(), test), exact: self.exact }
     }
 
-    /// `test` at this target, which says less than the expression does.
+    /// The filter that applies a predicate at this path and accepts more documents than the expression.
     pub(super) fn test_loosely(&self, test: Predicate) -> Approximation {
         Approximation::loose(Filter::predicate(self.path.clone(), test))
     }
 }
 
-/// The target each frame is bound to, outermost first; `None` for what is no part of the document.
+/// The path of each frame, outermost first; `None` for frames that are no part of the document.
 pub(super) type BoundPaths = Vec<Option<BoundPath>>;
 
 pub(super) fn analyze(pipeline: &Pipeline) -> AccessPath {
@@ -98,7 +98,7 @@ pub(super) fn analyze(pipeline: &Pipeline) -> AccessPath {
             let root = BoundPath { path: DocPath::default(), exact: true };
             let mut frame_paths: BoundPaths = if documents { vec![Some(root)] } else { Vec::new() };
             let found = rows(pipeline, &mut frame_paths);
-            // With sources of its own a query has rows, not documents, to decide about.
+            // A query with further sources filters rows, not documents.
             (found.filter, found.exact && documents && pipeline.sources.is_empty())
         }
     };
@@ -106,7 +106,7 @@ pub(super) fn analyze(pipeline: &Pipeline) -> AccessPath {
     AccessPath { filter, exact, ordering_only_paths: order.is_some(), order: order.unwrap_or_default() }
 }
 
-/// The document path an ORDER BY key is.
+/// The document path of an ORDER BY key.
 fn order_path(pipeline: &Pipeline, key: &SortKey) -> Option<(DocPath, Direction)> {
     let documents = matches!(pipeline.input, PipelineInput::Documents) && pipeline.grouping.is_none();
     let BoundExpression::Path { up, steps } = &key.key else { return None };
@@ -124,7 +124,7 @@ fn order_path(pipeline: &Pipeline, key: &SortKey) -> Option<(DocPath, Direction)
     Some((DocPath(steps?), key.direction))
 }
 
-/// For which documents a query has a row. Leaves the frame_paths of its sources in `frame_paths`.
+/// The documents for which a query has a row. Adds the paths of its sources to `frame_paths`.
 fn rows(pipeline: &Pipeline, frame_paths: &mut BoundPaths) -> Approximation {
     let mut parts = Vec::new();
     for source in &pipeline.sources {
@@ -145,7 +145,7 @@ fn rows(pipeline: &Pipeline, frame_paths: &mut BoundPaths) -> Approximation {
                 (target.map(|target| target.element()), part)
             }
         };
-        // The document itself is always there.
+        // The document itself always exists.
         let is_document = target.as_ref().is_some_and(|target| target.path.0.is_empty());
         if !is_document {
             parts.push(part.unwrap_or_else(Approximation::unknown));
@@ -158,8 +158,7 @@ fn rows(pipeline: &Pipeline, frame_paths: &mut BoundPaths) -> Approximation {
     Approximation::all_of(parts)
 }
 
-/// A source is only as good as the query it comes from: the target its rows are at, and what has to
-/// hold for there to be any.
+/// The path of the rows of a subquery source, and the condition for there to be any.
 fn subquery_rows(inner: &Pipeline, frame_paths: &BoundPaths) -> (Option<BoundPath>, Option<Approximation>) {
     if inner.grouping.is_some() {
         return (None, None);
@@ -169,12 +168,12 @@ fn subquery_rows(inner: &Pipeline, frame_paths: &BoundPaths) -> (Option<BoundPat
     (path_or_document(&inner.projection, &inner_places), Some(part))
 }
 
-/// The target an expression reads, if it is a path into a document. No index knows whole documents.
+/// The path that an expression reads; `None` for a whole document, which no index covers.
 pub(super) fn path_of(expression: &BoundExpression, frame_paths: &BoundPaths) -> Option<BoundPath> {
     path_or_document(expression, frame_paths).filter(|target| !target.path.0.is_empty())
 }
 
-/// The target an expression reads, the whole document included.
+/// The path that an expression reads, which may be the whole document.
 fn path_or_document(expression: &BoundExpression, frame_paths: &BoundPaths) -> Option<BoundPath> {
     let bound = |up: usize| frame_paths.iter().rev().nth(up).cloned().flatten();
     match expression {
@@ -184,7 +183,7 @@ fn path_or_document(expression: &BoundExpression, frame_paths: &BoundPaths) -> O
     }
 }
 
-/// For which documents `expression` is exactly `wanted`.
+/// The documents for which `expression` is exactly `wanted`.
 pub(super) fn when(expression: &BoundExpression, wanted: bool, frame_paths: &BoundPaths) -> Approximation {
     let each = |expressions: &[BoundExpression]| {
         expressions.iter().map(|expression| when(expression, wanted, frame_paths)).collect::<Vec<_>>()
@@ -203,7 +202,7 @@ pub(super) fn when(expression: &BoundExpression, wanted: bool, frame_paths: &Bou
         BoundExpression::Unary { operator: UnaryOperator::Not, operand } => {
             when(operand, !wanted, frame_paths)
         }
-        // A chain is decided by one operand in one direction and by all of them in the other.
+        // One operand decides a chain in one direction, and all of them in the other.
         BoundExpression::And(expressions) if wanted => Approximation::all_of(each(expressions)),
         BoundExpression::Or(expressions) if !wanted => Approximation::all_of(each(expressions)),
         BoundExpression::And(expressions) | BoundExpression::Or(expressions) => {
@@ -245,7 +244,7 @@ pub(super) fn when(expression: &BoundExpression, wanted: bool, frame_paths: &Bou
     }
 }
 
-/// Each of `expressions` has to be defined for the expression to be true or false.
+/// The documents for which all `expressions` are defined.
 pub(super) fn defined(expressions: &[&BoundExpression], frame_paths: &BoundPaths) -> Approximation {
     let frame_paths = expressions.iter().filter_map(|expression| path_of(expression, frame_paths));
     let filters: Vec<Filter> =
@@ -263,8 +262,8 @@ fn like(target: &BoundPath, pattern: &LikePattern) -> Approximation {
     }
 }
 
-/// EXISTS over the elements of an array asks for an element that passes. That is exact for one test,
-/// or one of several; two tests might be passed by two different elements.
+/// The documents for which EXISTS over an array finds an element. This is exact for one predicate, or for
+/// one of several; two predicates might hold for two different elements.
 fn exists(pipeline: &Pipeline, frame_paths: &BoundPaths) -> Approximation {
     if pipeline.grouping.is_some() {
         return Approximation::unknown();
@@ -295,7 +294,7 @@ fn exists(pipeline: &Pipeline, frame_paths: &BoundPaths) -> Approximation {
     if !separable || !returns_something {
         return Approximation::loose(found.filter);
     }
-    // A test on the element implies that there is one.
+    // A predicate on the element implies that there is one.
     let exact = found.exact;
     let filter = condition.map_or(found.filter, |condition| condition.filter);
     Approximation { filter, exact }

@@ -1,4 +1,4 @@
-//! Functions an index can answer for.
+//! Function calls that an index can evaluate.
 
 use super::analyze::{Approximation, BoundPath, BoundPaths, defined, path_of};
 use super::refine::one_of;
@@ -6,7 +6,7 @@ use super::{Filter, Predicate};
 use crate::bound::BoundExpression;
 use crate::value::{Value, ValueKind};
 
-/// For which documents a call is exactly `wanted`.
+/// The documents for which a call is exactly `wanted`.
 pub(super) fn when(
     name: &str,
     arguments: &[BoundExpression],
@@ -18,7 +18,7 @@ pub(super) fn when(
         "IS_DEFINED" | "IS_NULL" | "IS_BOOL" | "IS_NUMBER" | "IS_STRING" | "IS_ARRAY" | "IS_OBJECT"
         | "IS_PRIMITIVE" | "IS_INTEGER" | "IS_FINITE_NUMBER" | "IS_DATETIME" => match target {
             Some(target) if wanted => type_check(name, &target),
-            // Undefined fails every type check, so nothing is known about a document that does.
+            // Undefined fails every type check, so a failed check gives no information.
             _ => Approximation::unknown(),
         },
         "STARTSWITH" | "STRINGEQUALS" | "ENDSWITH" | "CONTAINS" | "REGEXMATCH" => match target {
@@ -47,7 +47,7 @@ fn type_check(name: &str, target: &BoundPath) -> Approximation {
     }
 }
 
-/// Functions of a string and another one, perhaps ignoring case.
+/// String functions with a constant argument, such as STARTSWITH, possibly ignoring case.
 fn text(name: &str, target: &BoundPath, arguments: &[BoundExpression], wanted: bool) -> Approximation {
     let any_string = || target.test_loosely(Predicate::of_kind(ValueKind::String));
     let exact_case = match arguments.get(2) {
@@ -63,13 +63,13 @@ fn text(name: &str, target: &BoundPath, arguments: &[BoundExpression], wanted: b
             target.test(Predicate::Equals(Value::String(text.clone())))
         }
         (Some(BoundExpression::Constant(Value::String(_))), _) => any_string(),
-        // Neither true nor false with anything else.
+        // With other types the result is neither true nor false.
         (Some(BoundExpression::Constant(_)), _) => Approximation::exact(Filter::Nothing),
         _ => any_string(),
     }
 }
 
-/// `ARRAY_CONTAINS(c.tags, 'x')` and `ARRAY_CONTAINS(['a', 'b'], c.x)`
+/// `ARRAY_CONTAINS(c.tags, 'x')` and `ARRAY_CONTAINS(['a', 'b'], c.x)` as filters.
 fn array_contains(arguments: &[BoundExpression], wanted: bool, frame_paths: &BoundPaths) -> Approximation {
     let [array, needle, partial @ ..] = arguments else { return Approximation::unknown() };
     let whole = matches!(partial, [] | [BoundExpression::Constant(Value::Bool(false))]);
@@ -96,7 +96,7 @@ fn array_contains(arguments: &[BoundExpression], wanted: bool, frame_paths: &Bou
     }
 }
 
-/// `ARRAY_CONTAINS_ANY(c.tags, 'x', 'y')` and its sibling for all of them.
+/// `ARRAY_CONTAINS_ANY(c.tags, 'x', 'y')` and `ARRAY_CONTAINS_ALL` as filters.
 fn array_contains_several(target: &BoundPath, needles: &[BoundExpression], all: bool) -> Approximation {
     let element = target.element();
     let mut exact = true;
@@ -114,8 +114,8 @@ fn array_contains_several(target: &BoundPath, needles: &[BoundExpression], all: 
             }
         })
         .collect();
-    // What counts as contained is the function's to say: an array of arrays, an empty list of
-    // needles. The tests are necessary either way.
+    // The function decides special cases such as an array of arrays or no needles; the predicates are
+    // necessary conditions in all of them.
     let filter = if all { Filter::and(filters) } else { Filter::or(filters) };
     Approximation { filter, exact: exact && !needles.is_empty() }
 }

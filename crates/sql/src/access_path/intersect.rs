@@ -1,11 +1,11 @@
-//! Two tests on one value.
+//! The intersection of two predicates on one value.
 
 use std::ops::Bound;
 
 use super::Predicate;
 use crate::value::{Value, compare};
 
-/// The test that a single value passes exactly when it passes both.
+/// The predicate that a value satisfies exactly if it satisfies both.
 pub(super) fn intersect(left: &Predicate, right: &Predicate) -> Intersection {
     match (left, right) {
         (Predicate::Defined, other) | (other, Predicate::Defined) => Intersection::One(other.clone()),
@@ -34,7 +34,7 @@ pub(super) fn intersect(left: &Predicate, right: &Predicate) -> Intersection {
                 (Some(low), Some(high)) if fits(&low, &high) => {
                     Intersection::One(Predicate::Range { low, high })
                 }
-                // Two types, or two ranges that do not meet.
+                // The types differ, or the ranges are disjoint.
                 _ => Intersection::Nothing,
             }
         }
@@ -44,25 +44,25 @@ pub(super) fn intersect(left: &Predicate, right: &Predicate) -> Intersection {
     }
 }
 
-/// What two tests amount to.
+/// The intersection of two predicates.
 #[derive(Debug, PartialEq)]
 pub(super) enum Intersection {
-    /// This one.
+    /// A single predicate is equivalent to both.
     One(Predicate),
-    /// Nothing passes.
+    /// No value satisfies both.
     Nothing,
-    /// They do not combine.
+    /// No single predicate is equivalent to both.
     Separate,
 }
 
-/// The end that lets less through; `None` when they are of different types.
+/// The bound that accepts fewer values; `None` if the types differ.
 fn tighter(left: &Bound<Value>, right: &Bound<Value>, is_low: bool) -> Option<Bound<Value>> {
     let (Some((left_value, left_open)), Some((right_value, right_open))) = (end(left), end(right)) else {
         return Some(if matches!(left, Bound::Unbounded) { right.clone() } else { left.clone() });
     };
     let order = compare(left_value, right_value)?;
     let order = if is_low { order } else { order.reverse() };
-    // At the same value the open end lets less through.
+    // At the same value the exclusive bound accepts fewer values.
     let left_wins = order.is_gt() || (order.is_eq() && (left_open || !right_open));
     Some(if left_wins { left.clone() } else { right.clone() })
 }

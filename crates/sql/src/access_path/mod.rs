@@ -1,8 +1,8 @@
-//! What an index may do for a query, as data.
+//! Access paths: what an index can do for a query, as data.
 //!
-//! A [`Filter`] says which documents can pass WHERE, in terms an index understands: tests on paths.
-//! It never loses a document; where it cannot say something exactly it lets more through, and
-//! [`AccessPath::exact`] tells whether it did. Choosing an index is the store's business.
+//! A [`Filter`] describes the documents that can satisfy WHERE in terms that an index understands:
+//! predicates on paths. It never excludes a matching document. Where it cannot be exact it accepts more,
+//! and [`AccessPath::exact`] is false. Choosing an index is left to the store.
 
 mod analyze;
 mod call;
@@ -23,71 +23,71 @@ use crate::ast::Direction;
 use crate::bound::Pipeline;
 use crate::value::{Value, ValueKind, compare, deep_equal};
 
-/// What an index may do for a query.
+/// What an index can do for a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessPath {
-    /// Every document that WHERE accepts passes it.
+    /// A filter that accepts every document that WHERE accepts.
     pub filter: Filter,
-    /// Only those do: documents need not be checked again.
+    /// Whether the filter accepts no other documents, so that WHERE need not be evaluated.
     pub exact: bool,
-    /// The keys of ORDER BY, when all of them are paths of the document.
+    /// The ORDER BY keys, if all of them are document paths.
     pub order: Vec<(DocPath, Direction)>,
-    /// Whether an index can give the order: every key of ORDER BY (perhaps none) is in `order`.
+    /// Whether an index can provide the order: every ORDER BY key (possibly none) is in `order`.
     pub ordering_only_paths: bool,
 }
 
-/// Which documents can match.
+/// A condition on documents that an index can evaluate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// Any.
+    /// The filter that accepts every document.
     All,
-    /// None.
+    /// The filter that accepts no document.
     Nothing,
-    /// Those where some value at the path passes the test.
+    /// Accepts documents in which some value at the path satisfies the predicate.
     Predicate {
-        /// Where to look.
+        /// The path to the value.
         path: DocPath,
-        /// What to ask.
+        /// The predicate on the value.
         predicate: Predicate,
     },
-    /// Those that pass each.
+    /// Accepts documents that all filters accept.
     And(Vec<Filter>),
-    /// Those that pass any.
+    /// Accepts documents that any filter accepts.
     Or(Vec<Filter>),
 }
 
-/// A question about one value.
+/// A condition on one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
-    /// It equals this scalar.
+    /// The value equals this scalar.
     Equals(Value),
-    /// It is of the bounds' scalar type and between them. At least one end is bounded.
+    /// The value has the scalar type of the bounds and lies between them. At least one bound exists.
     Range {
-        /// The lower end.
+        /// The lower bound of the range.
         low: Bound<Value>,
-        /// The upper end.
+        /// The upper bound of the range.
         high: Bound<Value>,
     },
-    /// It is a string that starts with this.
+    /// The value is a string with this prefix.
     Prefix(SmolStr),
-    /// It exists.
+    /// The value is defined.
     Defined,
 }
 
 impl AccessPath {
-    /// What the compiled query allows.
+    /// The access path of a bound query.
     pub(crate) fn of(pipeline: &Pipeline) -> AccessPath {
         analyze::analyze(pipeline)
     }
 }
 
 impl Filter {
-    /// Passes `test` at `path`.
+    /// The filter that applies `test` at `path`.
     pub(crate) fn predicate(path: DocPath, test: Predicate) -> Filter {
         Filter::Predicate { path, predicate: test }
     }
 
-    /// All of `filters`, simplified.
+    /// The simplified conjunction of `filters`.
     pub fn and(filters: impl IntoIterator<Item = Filter>) -> Filter {
         let mut parts = Vec::new();
         for filter in filters {
@@ -108,7 +108,7 @@ impl Filter {
         }
     }
 
-    /// Any of `filters`, simplified.
+    /// The simplified disjunction of `filters`.
     pub fn or(filters: impl IntoIterator<Item = Filter>) -> Filter {
         let mut parts = Vec::new();
         for filter in filters {
@@ -126,8 +126,7 @@ impl Filter {
         }
     }
 
-    /// What the filter means: whether it lets `document` through. An index answers the same question
-    /// without looking at every document.
+    /// Whether the filter accepts `document`. An index computes the same without reading every document.
     pub fn accepts(&self, document: &Value) -> bool {
         match self {
             Filter::All => true,
@@ -141,11 +140,11 @@ impl Filter {
     }
 }
 
-/// More parts than this are left as they are: combining compares them pairwise.
+/// The largest number of filters that are combined, since combining compares them pairwise.
 const COMBINED_MAX: usize = 64;
 
-/// Joins tests of the same value; `false` when they contradict each other. A path through array
-/// elements may lead to several values, one for each test, so those stay apart.
+/// Combines predicates on the same value; returns `false` if they contradict each other. A path through
+/// array elements may lead to several values, one for each predicate, so those are not combined.
 fn combine(parts: &mut Vec<Filter>) -> bool {
     if parts.len() > COMBINED_MAX {
         return true;
@@ -169,7 +168,7 @@ fn combine(parts: &mut Vec<Filter>) -> bool {
                         *test = combined;
                     }
                     parts.remove(other);
-                    // What was compared before may combine with the new test.
+                    // Filters compared before may combine with the new predicate.
                     other = at + 1;
                 }
             }
@@ -180,7 +179,7 @@ fn combine(parts: &mut Vec<Filter>) -> bool {
 }
 
 impl Predicate {
-    /// Strings, numbers or booleans as a whole.
+    /// The predicate that accepts all strings, all numbers or all booleans.
     pub(crate) fn of_kind(kind: ValueKind) -> Predicate {
         match kind {
             ValueKind::Null => Predicate::Equals(Value::Null),
@@ -197,7 +196,7 @@ impl Predicate {
         }
     }
 
-    /// Whether `value` passes.
+    /// Whether the predicate accepts `value`.
     pub fn accepts(&self, value: &Value) -> bool {
         match self {
             Predicate::Equals(expected) => value.is_defined() && deep_equal(value, expected),
@@ -220,7 +219,7 @@ impl Predicate {
     }
 }
 
-/// One line, for tests and people: `exact: /a = 1 AND /tags/[] = "x"; order: /a ASC`.
+/// One line for tests and logs: `exact: /a = 1 AND /tags/[] = "x"; order: /a ASC`.
 impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", if self.exact { "exact" } else { "check" }, self.filter)?;
@@ -282,7 +281,7 @@ impl fmt::Display for Predicate {
     }
 }
 
-/// Infinities have no JSON form.
+/// The value as text; infinities have no JSON form.
 fn display_value(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),

@@ -1,4 +1,4 @@
-//! Which logical partitions can match.
+//! The logical partitions that a query can match.
 
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
@@ -6,27 +6,27 @@ use protocol::partition::{PartitionKey, PartitionKeyComponent};
 use super::{DocPath, DocStep, Filter, Predicate};
 use crate::value::Value;
 
-/// Above this many keys a query is not worth routing.
+/// The largest number of partition keys to which a query is routed.
 const KEYS_MAX: usize = 4096;
 
-/// Which logical partitions can hold documents that match.
+/// The logical partitions that can hold matching documents.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartitionKeyFilter {
-    /// Any.
+    /// Any logical partition can match.
     Full,
-    /// None.
+    /// No logical partition can match.
     Nothing,
-    /// Those of these complete keys, without repetition.
+    /// Only these complete partition keys can match; without duplicates.
     Points(Vec<PartitionKey>),
-    /// Those that start with these keys, some of which may be complete, without repetition.
+    /// Only partition keys with these prefixes can match; without duplicates. Some may be complete keys.
     Prefixes(Vec<PartitionKey>),
 }
 
-/// What is known about each level of the key; the first levels matter most.
+/// The known components of a partition key, level by level.
 type KeyComponents = Vec<Option<PartitionKeyComponent>>;
 
 impl PartitionKeyFilter {
-    /// The keys that `filter` leaves possible in a container with this key.
+    /// The partition keys that `filter` allows in a container with this definition.
     pub(crate) fn of(filter: &Filter, definition: &PartitionKeyDefinition) -> PartitionKeyFilter {
         let levels: Vec<DocPath> = definition
             .paths
@@ -55,7 +55,7 @@ impl PartitionKeyFilter {
     }
 }
 
-/// The ways to satisfy `filter`, in terms of the key; `None` when there are too many to follow.
+/// The alternatives that satisfy `filter`, as partition key components; `None` if there are too many.
 fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<KeyComponents>> {
     let unknown = || vec![vec![None; levels.len()]];
     match filter {
@@ -100,7 +100,7 @@ fn alternatives(filter: &Filter, levels: &[DocPath]) -> Option<Vec<KeyComponents
     }
 }
 
-/// Both at once, unless they contradict each other.
+/// The components of both, unless they contradict each other.
 fn merged(left: &KeyComponents, right: &KeyComponents) -> Option<KeyComponents> {
     left.iter()
         .zip(right)
@@ -111,8 +111,8 @@ fn merged(left: &KeyComponents, right: &KeyComponents) -> Option<KeyComponents> 
         .collect()
 }
 
-/// The key values that equal a scalar. Zero has two: they are equal to the language but not to the
-/// hash.
+/// The partition key components that equal a scalar. Zero has two: they are equal in SQL but have different
+/// hashes.
 fn components(value: &Value) -> Vec<PartitionKeyComponent> {
     match value {
         Value::Null => vec![PartitionKeyComponent::Null],

@@ -1,4 +1,4 @@
-//! Paths into documents, as indexes know them.
+//! Paths into documents, as indexes use them.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use crate::value::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DocPath(pub Vec<DocStep>);
 
-/// One step of a path.
+/// One step of a document path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DocStep {
-    /// The member of this name.
+    /// The property of this name.
     Key(SmolStr),
     /// Any element of an array.
     Element,
 }
 
 impl DocPath {
-    /// This path and one more step.
+    /// The path with one more step.
     #[must_use]
     pub fn then(&self, step: DocStep) -> DocPath {
         let mut steps = self.0.clone();
@@ -29,17 +29,17 @@ impl DocPath {
         DocPath(steps)
     }
 
-    /// Whether it passes through array elements, and so may lead to several values.
+    /// Whether the path passes through array elements, so that it may lead to several values.
     pub fn has_element(&self) -> bool {
         self.0.contains(&DocStep::Element)
     }
 
-    /// Whether it starts with all of `other`.
+    /// Whether the path starts with `other`.
     pub fn starts_with(&self, other: &DocPath) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// Whether `accept` holds for some value it leads to. Undefined values are never offered.
+    /// Whether `accept` returns true for some value at the path. Undefined values are skipped.
     pub fn any(&self, document: &Value, accept: &mut dyn FnMut(&Value) -> bool) -> bool {
         any_below(&self.0, document, accept)
     }
@@ -55,7 +55,7 @@ fn any_below(steps: &[DocStep], value: &Value, accept: &mut dyn FnMut(&Value) ->
     }
 }
 
-/// As indexing policies write it, without the ending: `/a/"b c"/[]`.
+/// The path as indexing policies write it, without the ending: `/a/"b c"/[]`.
 impl fmt::Display for DocPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

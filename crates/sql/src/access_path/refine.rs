@@ -1,4 +1,4 @@
-//! Comparisons with constants to tests.
+//! Comparisons with constants as predicates.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use crate::ast::BinaryOperator;
 use crate::bound::BoundExpression;
 use crate::value::{Value, ValueKind, compare};
 
-/// For which documents `left operator right` is exactly `wanted`.
+/// The documents for which `left operator right` is exactly `wanted`.
 pub(super) fn comparison(
     operator: BinaryOperator,
     (left, right): (&BoundExpression, &BoundExpression),
@@ -22,14 +22,14 @@ pub(super) fn comparison(
         (.., BoundExpression::Constant(constant), Some(target)) => {
             against(&target, mirrored(operator), constant)
         }
-        // `condition = true` says what the condition says.
+        // `condition = true` is equivalent to the condition.
         (None, BoundExpression::Constant(Value::Bool(value)), ..) if operator == BinaryOperator::Equal => {
             when(left, *value, frame_paths)
         }
         (.., BoundExpression::Constant(Value::Bool(value)), None) if operator == BinaryOperator::Equal => {
             when(right, *value, frame_paths)
         }
-        // Both sides have to be there to be compared.
+        // Both sides must be defined to be compared.
         _ => defined(&[left, right], frame_paths),
     }
 }
@@ -46,7 +46,7 @@ fn is_comparison(operator: BinaryOperator) -> bool {
     )
 }
 
-/// The comparison that is true exactly where this one is false: neither is defined elsewhere.
+/// The comparison that is true exactly where this one is false; both are undefined for the same operands.
 fn opposite(operator: BinaryOperator) -> BinaryOperator {
     match operator {
         BinaryOperator::Equal => BinaryOperator::NotEqual,
@@ -75,12 +75,12 @@ fn is_scalar(value: &Value) -> bool {
         && !is_nan(value)
 }
 
-/// NaN equals and precedes nothing.
+/// Whether the value is NaN, which equals and precedes nothing.
 fn is_nan(value: &Value) -> bool {
     value.as_f64().is_some_and(f64::is_nan)
 }
 
-/// `target operator constant`
+/// The filter of `path operator constant`.
 fn against(target: &BoundPath, operator: BinaryOperator, constant: &Value) -> Approximation {
     let bound = |low: Bound<Value>, high: Bound<Value>| range(target, low, high);
     let value = || constant.clone();
@@ -108,7 +108,7 @@ fn equals(target: &BoundPath, constant: &Value) -> Approximation {
     }
 }
 
-/// A range of one type; nothing when it is empty.
+/// The filter of a range within one type; accepts nothing if the range is empty.
 fn range(target: &BoundPath, low: Bound<Value>, high: Bound<Value>) -> Approximation {
     let ends = |bound: &Bound<Value>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => Some(value.clone()),
@@ -137,7 +137,7 @@ fn range(target: &BoundPath, low: Bound<Value>, high: Bound<Value>) -> Approxima
     target.test(Predicate::Range { low, high })
 }
 
-/// BETWEEN two constants.
+/// The filter of BETWEEN with two constants.
 pub(super) fn within(target: &BoundPath, low: &Value, high: &Value) -> Approximation {
     if !is_scalar(low) || !is_scalar(high) {
         return Approximation::exact(Filter::Nothing);
@@ -145,7 +145,7 @@ pub(super) fn within(target: &BoundPath, low: &Value, high: &Value) -> Approxima
     range(target, Bound::Included(low.clone()), Bound::Included(high.clone()))
 }
 
-/// NOT BETWEEN: one of the two comparisons is false, whatever the other is.
+/// The filter of NOT BETWEEN: one of the two comparisons is false, whatever the other is.
 pub(super) fn outside(target: &BoundPath, low: &Value, high: &Value) -> Approximation {
     let side = |constant: &Value, operator| match is_scalar(constant) {
         true => against(target, operator, constant),
@@ -155,7 +155,7 @@ pub(super) fn outside(target: &BoundPath, low: &Value, high: &Value) -> Approxim
     Approximation { exact: below.exact && above.exact, filter: Filter::or([below.filter, above.filter]) }
 }
 
-/// IN a list of constants.
+/// The filter of IN with a list of constants.
 pub(super) fn one_of(target: &BoundPath, constants: &[Value]) -> Approximation {
     let mut exact = true;
     let filters: Vec<Filter> = constants

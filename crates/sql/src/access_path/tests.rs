@@ -1,5 +1,4 @@
-//! Which logical partitions a query can match. What an index may do for it is in
-//! `tests/cases/access_path.sqltest`.
+//! Tests of partition key filters. Access paths are tested by `tests/cases/access_path.sqltest`.
 
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent};
@@ -24,7 +23,7 @@ fn strings(keys: &[&[&str]]) -> Vec<PartitionKey> {
 }
 
 #[test]
-fn one_level() {
+fn partition_keys_of_one_level() {
     let points = |keys: &[&str]| {
         PartitionKeyFilter::Points(strings(&keys.iter().map(std::slice::from_ref).collect::<Vec<_>>()))
     };
@@ -63,7 +62,7 @@ fn one_level() {
 }
 
 #[test]
-fn several_levels() {
+fn hierarchical_partition_keys() {
     let paths = &["/tenant", "/user"];
     for (condition, expected) in [
         ("c.tenant = 'a' AND c.user = 'b'", PartitionKeyFilter::Points(strings(&[&["a", "b"]]))),
@@ -85,7 +84,7 @@ fn several_levels() {
 }
 
 #[test]
-fn a_flood_of_keys_is_not_routed() {
+fn too_many_partition_keys_are_not_routed() {
     let list = |name: &str| {
         let values: Vec<String> = (0..100).map(|n| format!("'{n}'")).collect();
         format!("c.{name} IN ({})", values.join(","))

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Expressions of the AST.
 
 use smol_str::SmolStr;
 
@@ -6,127 +6,127 @@ use super::Query;
 use crate::token::Span;
 use crate::value::Value;
 
-/// An expression: what it is, where it was written, how deep it nests.
+/// An expression: its kind, its span in the query text, and its nesting depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     kind: ExpressionKind,
     span: Span,
-    /// Levels below and including this one. Kept, so that whoever walks a tree recursively knows
-    /// beforehand how much stack it takes.
+    /// Nesting depth, this expression included. Stored so that recursive code knows in advance how much
+    /// stack it needs.
     depth: u16,
 }
 
-/// What an expression is.
+/// The kind of an expression, with its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExpressionKind {
     /// A number, string, boolean, null or undefined.
     Literal(Value),
-    /// `@name`, without the sign.
+    /// A parameter `@name`; the name is stored without the sign.
     Parameter(SmolStr),
     /// The alias of a source.
     Name(SmolStr),
-    /// `base.name` or `base["name"]`
+    /// A property access, `base.name` or `base["name"]`.
     Member {
-        /// The object.
+        /// The object that has the property.
         base: Box<Expression>,
-        /// The member.
+        /// The name of the property.
         name: SmolStr,
-        /// How it was written.
+        /// The notation, with a dot or brackets.
         form: MemberNotation,
     },
-    /// `base[index]` where the index is not a string literal.
+    /// An index access `base[index]`, where the index is not a string literal.
     Index {
-        /// The array or object.
+        /// The array or object that is indexed.
         base: Box<Expression>,
-        /// A number or a string.
+        /// The index, a number or a string.
         index: Box<Expression>,
     },
-    /// `[a, b]`
+    /// An array constructor, `[a, b]`.
     Array(Vec<Expression>),
-    /// `{"a": b}`
+    /// An object constructor, `{"a": b}`.
     Object(Vec<(SmolStr, Expression)>),
-    /// `-a`; a literal with a minus is a literal.
+    /// A unary operation such as `-a`; a literal with a minus is a literal.
     Unary {
-        /// What to do.
+        /// The operator of the operation.
         operator: UnaryOperator,
-        /// With what.
+        /// The operand of the operation.
         operand: Box<Expression>,
     },
-    /// `a + b`
+    /// A binary operation such as `a + b`.
     Binary {
-        /// What to do.
+        /// The operator of the operation.
         operator: BinaryOperator,
-        /// With what on the left.
+        /// The left operand of the operation.
         left: Box<Expression>,
-        /// With what on the right.
+        /// The right operand of the operation.
         right: Box<Expression>,
     },
-    /// `a AND b AND c`: a chain is one node, so that a long one is not a deep one.
+    /// A chain `a AND b AND c`, as one node, so that a long chain is not deeply nested.
     Logical {
-        /// AND or OR.
+        /// The operator: AND or OR.
         operator: LogicalOperator,
-        /// Two or more; the first is never a chain of the same operator.
+        /// The operands, at least two; the first is never a chain of the same operator.
         operands: Vec<Expression>,
     },
-    /// `condition ? then : otherwise`
+    /// A conditional, `condition ? then : otherwise`.
     Conditional {
-        /// What decides.
+        /// The condition that selects the value.
         condition: Box<Expression>,
-        /// The value when it is true.
+        /// The value if the condition is true.
         then: Box<Expression>,
-        /// The value otherwise.
+        /// The value if the condition is not true.
         otherwise: Box<Expression>,
     },
-    /// `needle [NOT] IN (…)`
+    /// A membership test, `needle [NOT] IN (…)`.
     In {
-        /// What is looked for.
+        /// The value that is looked for.
         needle: Box<Expression>,
-        /// Among these.
+        /// The values among which it is looked for.
         haystack: Vec<Expression>,
-        /// NOT was written.
+        /// Whether NOT was written.
         negated: bool,
     },
-    /// `value [NOT] BETWEEN low AND high`
+    /// A range test, `value [NOT] BETWEEN low AND high`.
     Between {
-        /// What is tested.
+        /// The value that is tested.
         value: Box<Expression>,
-        /// The smallest that passes.
+        /// The lower bound, inclusive.
         low: Box<Expression>,
-        /// The largest that passes.
+        /// The upper bound, inclusive.
         high: Box<Expression>,
-        /// NOT was written.
+        /// Whether NOT was written.
         negated: bool,
     },
-    /// `value [NOT] LIKE pattern [ESCAPE 'x']`
+    /// A pattern match, `value [NOT] LIKE pattern [ESCAPE 'x']`.
     Like {
-        /// What is tested.
+        /// The value that is matched.
         value: Box<Expression>,
-        /// The pattern.
+        /// The pattern of the match.
         pattern: Box<Expression>,
         /// The character that makes the next one literal.
         escape: Option<char>,
-        /// NOT was written.
+        /// Whether NOT was written.
         negated: bool,
     },
-    /// `NAME(…)` or `udf.name(…)`
+    /// A function call, `NAME(…)` or `udf.name(…)`.
     Call {
-        /// As written.
+        /// The name of the function as it was written.
         name: FunctionName,
-        /// In order.
+        /// The arguments, in order.
         arguments: Vec<Expression>,
-        /// `udf.` was written before it.
+        /// Whether `udf.` was written before the name.
         user_defined: bool,
     },
-    /// A query used as a value.
+    /// A subquery used as a value.
     Subquery {
-        /// How its rows become one value.
+        /// How the rows become one value.
         form: SubqueryKind,
-        /// The rows.
+        /// The subquery that returns the rows.
         query: Box<Query>,
     },
 }
 
-/// The name of a function, as written; the case of its letters makes no difference.
+/// The name of a function as it was written; comparisons ignore case.
 #[derive(Clone, Debug, Eq)]
 pub struct FunctionName(pub SmolStr);
 
@@ -136,13 +136,13 @@ impl PartialEq for FunctionName {
     }
 }
 
-/// How a member was written; rewritten queries keep it. Like spans, all forms are equal to each
-/// other: `c.a` and `c["a"]` are the same expression.
+/// The notation of a property access, which rewritten queries preserve. Like spans, all notations compare
+/// equal: `c.a` and `c["a"]` are the same expression.
 #[derive(Clone, Copy, Debug)]
 pub enum MemberNotation {
-    /// `.name`
+    /// The notation with a dot, `.name`.
     Dot,
-    /// `["name"]`
+    /// The notation with brackets, `["name"]`.
     Bracket,
 }
 
@@ -155,7 +155,7 @@ impl PartialEq for MemberNotation {
 /// How the rows of a subquery become one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubqueryKind {
-    /// The only row.
+    /// The value of the only row.
     Scalar,
     /// Whether there is any row.
     Exists,
@@ -163,79 +163,79 @@ pub enum SubqueryKind {
     Array,
     /// Whether every row is true.
     All,
-    /// The first row.
+    /// The value of the first row.
     First,
-    /// The last row.
+    /// The value of the last row.
     Last,
 }
 
-/// Operators with one operand.
+/// An operator with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOperator {
-    /// `+`
+    /// The operator `+`, which keeps a number.
     Plus,
-    /// `-`
+    /// The operator `-`, which negates a number.
     Minus,
-    /// `~`
+    /// The operator `~`, which inverts bits.
     Complement,
-    /// `NOT`
+    /// The operator `NOT`, which inverts a boolean.
     Not,
 }
 
-/// Operators with two operands, but for AND and OR.
+/// An operator with two operands, except AND and OR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOperator {
-    /// `*`
+    /// The operator `*`, which multiplies two numbers.
     Multiply,
-    /// `/`
+    /// The operator `/`, which divides two numbers.
     Divide,
-    /// `%`
+    /// The operator `%`, which gives the remainder of a division.
     Modulo,
-    /// `+`
+    /// The operator `+`, which adds two numbers.
     Add,
-    /// `-`
+    /// The operator `-`, which subtracts two numbers.
     Subtract,
-    /// `||`
+    /// The string concatenation operator `||`.
     Concat,
-    /// `<<`
+    /// The operator `<<`, which shifts bits to the left.
     ShiftLeft,
-    /// `>>`
+    /// The operator `>>`, which shifts bits to the right and keeps the sign.
     ShiftRight,
-    /// `>>>`
+    /// The operator `>>>`, which shifts bits to the right and fills with zeros.
     ShiftRightUnsigned,
-    /// `&`
+    /// The operator `&`, which combines bits with AND.
     BitAnd,
-    /// `^`
+    /// The operator `^`, which combines bits with XOR.
     BitXor,
-    /// `|`
+    /// The operator `|`, which combines bits with OR.
     BitOr,
-    /// `=`
+    /// The operator `=`, which compares for equality.
     Equal,
-    /// `!=` or `<>`
+    /// The comparison operator `!=`, also written `<>`.
     NotEqual,
-    /// `<`
+    /// The operator `<`, which compares for less.
     Less,
-    /// `<=`
+    /// The operator `<=`, which compares for less or equal.
     LessOrEqual,
-    /// `>`
+    /// The operator `>`, which compares for greater.
     Greater,
-    /// `>=`
+    /// The operator `>=`, which compares for greater or equal.
     GreaterOrEqual,
-    /// `??`
+    /// The operator `??`, which gives the right operand if the left one is undefined.
     Coalesce,
 }
 
-/// AND and OR.
+/// A logical operator with two or more operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogicalOperator {
-    /// Every operand.
+    /// True if every operand is true.
     And,
-    /// Any operand.
+    /// True if any operand is true.
     Or,
 }
 
 impl UnaryOperator {
-    /// How it is written.
+    /// The operator as SQL text.
     pub fn text(self) -> &'static str {
         match self {
             UnaryOperator::Plus => "+",
@@ -247,7 +247,7 @@ impl UnaryOperator {
 }
 
 impl BinaryOperator {
-    /// How it is written.
+    /// The operator as SQL text.
     pub fn text(self) -> &'static str {
         match self {
             BinaryOperator::Multiply => "*",
@@ -274,7 +274,7 @@ impl BinaryOperator {
 }
 
 impl LogicalOperator {
-    /// How it is written.
+    /// The operator as SQL text.
     pub fn text(self) -> &'static str {
         match self {
             LogicalOperator::And => "AND",
@@ -284,7 +284,7 @@ impl LogicalOperator {
 }
 
 impl Expression {
-    /// An expression; its depth follows from its parts.
+    /// An expression of this kind; computes its depth.
     pub fn new(kind: ExpressionKind, span: Span) -> Expression {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.depth));
@@ -294,27 +294,27 @@ impl Expression {
         Expression { kind, span, depth: below.saturating_add(1) }
     }
 
-    /// What it is.
+    /// The kind of the expression.
     pub fn kind(&self) -> &ExpressionKind {
         &self.kind
     }
 
-    /// What it is, taken out.
+    /// Takes the kind out of the expression.
     pub fn into_kind(self) -> ExpressionKind {
         self.kind
     }
 
-    /// Where it was written.
+    /// The span of the expression in the query text.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Levels below and including this one.
+    /// The nesting depth, this expression included.
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// A chain of AND or OR; a left operand of the same kind is absorbed.
+    /// A chain of AND or OR; a left operand that is a chain of the same operator is extended.
     pub(crate) fn chain(operator: LogicalOperator, left: Expression, right: Expression) -> Expression {
         let span = left.span.to(right.span);
         match left.kind {
@@ -332,7 +332,7 @@ impl Expression {
 }
 
 impl ExpressionKind {
-    /// Calls `visit` with each direct part. Subqueries are not entered.
+    /// Calls `visit` with each direct operand. Subqueries are not visited.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expression)) {
         match self {
             ExpressionKind::Literal(_)

@@ -1,4 +1,4 @@
-//! Where rows come from.
+//! FROM and JOIN clauses of the AST.
 
 use smol_str::SmolStr;
 
@@ -8,43 +8,43 @@ use crate::token::Span;
 /// One source of FROM or JOIN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// What is read.
+    /// The collection that the source reads.
     pub collection: Collection,
-    /// `alias IN collection`: once per element, instead of once as a whole.
+    /// Whether `alias IN collection` was written, which iterates over the elements.
     pub iterate: bool,
-    /// The name rows see it under, when one was written.
+    /// The alias of the source, if one was written.
     pub alias: Option<SmolStr>,
-    /// Where it was written.
+    /// The span of the source in the query text.
     pub span: Span,
 }
 
-/// What a source reads.
+/// The collection that a source reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Collection {
-    /// A name and a path into it: `c`, `c.children`, `c["tags"][0]`.
+    /// A name and a path into it, such as `c`, `c.children` or `c["tags"][0]`.
     Path {
         /// The container, or the alias of another source.
         root: SmolStr,
-        /// What follows it.
+        /// The steps after the root.
         steps: Vec<PathStep>,
     },
-    /// `(SELECT …)`
+    /// A subquery in parentheses, `(SELECT …)`.
     Subquery(Box<Query>),
 }
 
 /// One step of a source path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathStep {
-    /// `.name`
+    /// A property in dot notation, `.name`.
     Dot(SmolStr),
-    /// `["name"]`
+    /// A property in bracket notation, `["name"]`.
     Bracket(SmolStr),
-    /// `[0]`
+    /// An array element, such as `[0]`.
     Index(u64),
 }
 
 impl Source {
-    /// The name rows see the source under: the alias, else the last name of the path.
+    /// The name under which expressions see the source: the alias, or else the last name of the path.
     pub fn name(&self) -> Option<&SmolStr> {
         match (&self.alias, &self.collection) {
             (Some(alias), _) => Some(alias),

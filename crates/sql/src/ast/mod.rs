@@ -1,7 +1,8 @@
-//! A query as data: what the parser builds, the binder reads and the planner rewrites.
+//! The abstract syntax tree (AST) of a query: built by the parser, read by the binder, rewritten by the
+//! planner.
 //!
-//! Trees compare by meaning: where something was written (its span) is ignored, parentheses are
-//! gone. `print` turns a tree back into text, fully parenthesised.
+//! Nodes compare by meaning: spans are ignored, and parentheses are not represented. `print` converts an
+//! AST to text, fully parenthesised.
 
 mod expression;
 mod from;

@@ -1,7 +1,7 @@
-//! Trees to text, in the canonical form of rewritten queries.
+//! AST to query text, in the canonical form of rewritten queries.
 //!
-//! Every operation is parenthesised, strings are double-quoted, AS is explicit, clauses are separated
-//! by newlines. Parsing the text gives the same tree again.
+//! Every operation is parenthesised, strings are double-quoted, AS is explicit, clauses are separated by
+//! newlines. Parsing the text gives an equal AST.
 
 use std::fmt::Write as _;
 
@@ -12,28 +12,28 @@ use super::{
 };
 use crate::value::{Value, write_json_string};
 
-/// The text of a query.
+/// The canonical text of a query.
 pub fn print_query(query: &Query) -> String {
     let mut out = String::new();
     write_query(query, "\n", &mut out);
     out
 }
 
-/// The text of an expression.
+/// The canonical text of an expression.
 pub fn print_expression(expression: &Expression) -> String {
     let mut out = String::new();
     write_expression(expression, &mut out);
     out
 }
 
-/// The text after FROM.
+/// The canonical text of the sources after FROM.
 pub fn print_sources(sources: &[Source]) -> String {
     let mut out = String::new();
     write_sources(sources, "\n", &mut out);
     out
 }
 
-/// The text of a number of rows.
+/// The canonical text of a row count.
 pub fn print_row_count(count: &RowCount) -> String {
     let mut out = String::new();
     write_count(count, &mut out);
@@ -74,12 +74,12 @@ fn write_query(query: &Query, clause_break: &str, out: &mut String) {
         write_list(&query.group_by, out);
     }
     write_order(&query.order_by, clause_break, out);
-    if let Some(window) = &query.offset_limit {
+    if let Some(clause) = &query.offset_limit {
         out.push_str(clause_break);
         out.push_str("OFFSET ");
-        write_count(&window.offset, out);
+        write_count(&clause.offset, out);
         out.push_str(" LIMIT ");
-        write_count(&window.limit, out);
+        write_count(&clause.limit, out);
     }
 }
 
@@ -130,7 +130,7 @@ fn write_selection(selection: &Selection, out: &mut String) {
     }
 }
 
-/// The object a list projection becomes, as an expression: `{"a": c.a, "$1": (c.b + 1)}`.
+/// The object expression of a select list: `{"a": c.a, "$1": (c.b + 1)}`.
 pub(crate) fn print_items_as_object(
     items: &[super::SelectItem],
     print_item: &mut dyn FnMut(&Expression) -> String,
@@ -279,7 +279,7 @@ fn write_expression(expression: &Expression, out: &mut String) {
     }
 }
 
-/// Everything that is written with an operator, in its own parentheses.
+/// Writes an operation in its own parentheses.
 fn write_operation(operation: &ExpressionKind, out: &mut String) {
     out.push('(');
     match operation {
@@ -342,7 +342,8 @@ fn write_operation(operation: &ExpressionKind, out: &mut String) {
     out.push(')');
 }
 
-/// What stands before a dot or a bracket. A number would swallow the dot.
+/// Writes the base of a property or index access. A number is parenthesised, because it would absorb the
+/// dot.
 fn write_base(base: &Expression, out: &mut String) {
     if matches!(base.kind(), ExpressionKind::Literal(Value::Number(_))) {
         out.push('(');
@@ -363,7 +364,7 @@ fn write_literal(value: &Value, out: &mut String) {
     }
 }
 
-/// `text` in double quotes, with JSON's escapes.
+/// Appends `text` in double quotes with JSON's escapes.
 pub(crate) fn write_quoted(text: &str, out: &mut String) {
     let mut bytes = Vec::with_capacity(text.len() + 2);
     write_json_string(text, &mut bytes);

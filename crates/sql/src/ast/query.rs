@@ -1,111 +1,111 @@
-//! SELECT … FROM … WHERE … GROUP BY … ORDER BY … OFFSET … LIMIT.
+//! The clauses of a query: SELECT … FROM … WHERE … GROUP BY … ORDER BY … OFFSET … LIMIT.
 
 use smol_str::SmolStr;
 
 use super::{Expression, ExpressionKind, MemberNotation, Source};
 use crate::token::Span;
 
-/// One query or subquery.
+/// A query or subquery.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// `DISTINCT` was written.
+    /// Whether `DISTINCT` was written.
     pub distinct: bool,
-    /// `TOP n`.
+    /// The row count of `TOP`.
     pub top: Option<RowCount>,
-    /// What each row becomes.
+    /// The SELECT clause, which projects each row.
     pub selection: Selection,
     /// The first source and the joined ones; empty without FROM.
     pub from: Vec<Source>,
-    /// `WHERE`.
+    /// The condition of `WHERE`.
     pub filter: Option<Expression>,
-    /// `GROUP BY`; empty without.
+    /// The `GROUP BY` expressions; empty without the clause.
     pub group_by: Vec<Expression>,
-    /// `ORDER BY`.
+    /// The `ORDER BY` clause.
     pub order_by: OrderBy,
-    /// `OFFSET … LIMIT …`.
+    /// The `OFFSET … LIMIT …` clause.
     pub offset_limit: Option<OffsetLimit>,
-    /// Where it was written.
+    /// The span of the query in the text.
     pub span: Span,
 }
 
-/// The part between SELECT and FROM.
+/// The projection between SELECT and FROM.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {
-    /// `*`
+    /// `SELECT *`: the whole document.
     Star,
-    /// `VALUE expression`
+    /// `SELECT VALUE expression`: one value per row.
     Value(Expression),
-    /// One object per row.
+    /// A select list: one object per row.
     List(Vec<SelectItem>),
 }
 
-/// One member of the object a row becomes.
+/// One item of a select list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectItem {
-    /// What it holds.
+    /// The expression of the item.
     pub expression: Expression,
-    /// Its name, when one was written.
+    /// The alias, if one was written.
     pub alias: Option<SmolStr>,
 }
 
-/// A number of rows.
+/// A number of rows, of TOP, OFFSET or LIMIT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowCount {
-    /// A literal or a parameter.
+    /// The number, as a literal or a parameter.
     pub kind: RowCountKind,
-    /// Where it was written.
+    /// The span of the number in the query text.
     pub span: Span,
 }
 
-/// How a number of rows was given.
+/// A number of rows as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowCountKind {
-    /// A number; whether it can be counted to is the binder's business.
+    /// A literal; the binder validates its range.
     Literal(crate::value::Value),
-    /// `@name`, without the sign.
+    /// A parameter `@name`; the name is stored without the sign.
     Parameter(SmolStr),
 }
 
-/// `OFFSET … LIMIT …`
+/// The `OFFSET … LIMIT …` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OffsetLimit {
-    /// Rows to skip.
+    /// The number of rows to skip.
     pub offset: RowCount,
-    /// Rows to return after that.
+    /// The largest number of rows to return after that.
     pub limit: RowCount,
 }
 
-/// The order of the rows.
+/// The ORDER BY clause of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderBy {
-    /// As they come.
+    /// The query has no ORDER BY clause.
     None,
-    /// By these keys, the first one first.
+    /// Orders by these items, the first one being the most significant.
     Keys(Vec<OrderByItem>),
-    /// `ORDER BY RANK`: by relevance.
+    /// `ORDER BY RANK`: orders by relevance.
     Rank(Expression),
 }
 
-/// One key of ORDER BY.
+/// One item of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderByItem {
-    /// What to compare.
+    /// The expression to order by.
     pub expression: Expression,
-    /// The direction, when one was written.
+    /// The direction, if one was written.
     pub direction: Option<Direction>,
 }
 
-/// Which end comes first.
+/// A direction of ORDER BY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Smallest first.
+    /// From the smallest value to the largest.
     Ascending,
-    /// Largest first.
+    /// From the largest value to the smallest.
     Descending,
 }
 
 impl SelectItem {
-    /// The name the language gives an item without alias: the last segment of a property path.
+    /// The alias, or the name that SQL infers: the last segment of a property path.
     pub fn inferred_name(&self) -> Option<&SmolStr> {
         match (&self.alias, self.expression.kind()) {
             (Some(alias), _) => Some(alias),
@@ -120,7 +120,7 @@ impl SelectItem {
 }
 
 impl Selection {
-    /// The expressions it consists of.
+    /// The expressions of the clause.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let (value, list) = match self {
             Selection::Star => (None, &[][..]),
@@ -147,7 +147,7 @@ pub fn item_names(items: &[SelectItem]) -> Vec<SmolStr> {
 }
 
 impl Query {
-    /// How deep its expressions nest.
+    /// The nesting depth of its expressions.
     pub(super) fn depth(&self) -> u16 {
         let own = self.selection.expressions().chain(&self.filter).chain(&self.group_by);
         let order = match &self.order_by {

@@ -1,4 +1,4 @@
-//! Aggregates: which group they belong to and what they are fed.
+//! Binding of aggregates: their group and their arguments.
 
 use smol_str::SmolStr;
 
@@ -9,7 +9,7 @@ use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::token::Span;
 
-/// Whether an aggregate occurs in `expression` itself, not counting its subqueries.
+/// Whether `expression` contains an aggregate outside its subqueries.
 pub(super) fn contains_aggregate(expression: &Expression) -> bool {
     let mut found = matches!(
         expression.kind(),
@@ -48,7 +48,7 @@ impl Binder<'_> {
         };
         let up = self.scopes.len() - 1 - at;
         let group = self.scopes.group_scope(at).expect("the group of the query being bound is in view");
-        // Rewritten queries ask for the same aggregate several times; it is computed once.
+        // Rewritten queries repeat aggregates; each is computed once.
         let known =
             group.aggregates.iter().position(|(known, over, _)| *known == aggregate && over == argument);
         if let Some(index) = known {

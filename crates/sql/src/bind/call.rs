@@ -1,4 +1,4 @@
-//! Function calls: names and argument counts.
+//! Binding of function calls: names and argument counts.
 
 use smol_str::SmolStr;
 
@@ -51,7 +51,7 @@ pub(super) fn find(name: &SmolStr, span: Span) -> Result<&'static Function, SqlE
     })
 }
 
-/// Whether a function takes this many arguments.
+/// Checks that a function takes this many arguments.
 pub(super) fn check_count(function: &Function, count: usize, span: Span) -> Result<(), SqlError> {
     if count >= function.min_args && function.max_args.is_none_or(|max| count <= max) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Expressions, one kind at a time.
+//! Binding of expressions, by kind.
 
 use smol_str::SmolStr;
 
@@ -16,7 +16,7 @@ use crate::value::Value;
 impl Binder<'_> {
     pub(super) fn expression(&mut self, expression: &Expression) -> Result<BoundExpression, SqlError> {
         self.any_expression(expression).map_err(|error| match expression.kind() {
-            // The whole path says more than the name it starts with.
+            // The error names the whole path rather than only its first name.
             ExpressionKind::Member { .. } if error.code == code::NEITHER_GROUPED_NOR_AGGREGATED => {
                 not_grouped(&print_expression(expression), expression.span())
             }
@@ -100,7 +100,7 @@ impl Binder<'_> {
         expressions.iter().map(|expression| self.expression(expression)).collect()
     }
 
-    /// A constant in place of code that would give the same value for every row of every run.
+    /// Replaces an expression that gives the same value for every row of every execution by a constant.
     pub(super) fn folded(&self, code: BoundExpression) -> BoundExpression {
         let varies = code.any(&|part| match part {
             BoundExpression::Source { .. }
@@ -161,7 +161,7 @@ impl Binder<'_> {
         }
     }
 
-    /// One more step on a path, or into any other value.
+    /// Adds one step to a path, or to any other value.
     fn step(&self, base: BoundExpression, step: BoundStep) -> BoundExpression {
         match (base, step) {
             (BoundExpression::Source { up }, step) => BoundExpression::Path { up, steps: vec![step] },
@@ -179,8 +179,8 @@ impl Binder<'_> {
         }
     }
 
-    /// `c.name` where `c` is a whole document and `name` is computed from it. A computed property
-    /// sees stored properties only, so that two of them cannot refer to each other for ever.
+    /// `c.name` where `c` is a whole document and `name` is a computed property. A computed property sees
+    /// stored properties only, so that two of them cannot refer to each other endlessly.
     fn computed_property(
         &mut self,
         base: &Expression,
@@ -208,7 +208,7 @@ impl Binder<'_> {
     ) -> Result<BoundExpression, SqlError> {
         let needle = self.boxed(needle)?;
         let haystack = self.all(haystack)?;
-        if haystack.iter().all(|straw| straw.as_constant().is_some()) {
+        if haystack.iter().all(|element| element.as_constant().is_some()) {
             let constants = haystack.iter().filter_map(BoundExpression::as_constant).cloned().collect();
             return Ok(BoundExpression::InConstants {
                 needle,

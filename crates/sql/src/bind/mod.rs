@@ -1,7 +1,7 @@
-//! Tree to code: what every name, function and parameter stands for.
+//! The binder: AST to bound pipeline, with every name, function and parameter resolved.
 //!
-//! In: a parsed query, the values of its parameters and the container's schema. Out: a
-//! [`Pipeline`], or the first thing that has no meaning. Constant parts are computed here, once.
+//! Input: a parsed query, the values of its parameters and the container's schema. Output: a [`Pipeline`],
+//! or the first error. Constant expressions are evaluated here, once.
 
 mod aggregate;
 mod call;
@@ -25,16 +25,16 @@ use crate::value::Value;
 use query::QueryPosition;
 use scope::Scopes;
 
-/// What to do about a parameter the request does not define.
+/// How the binder treats a parameter that the request does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingParameter {
-    /// Refuse the query.
+    /// The query is an error.
     Reject,
-    /// Let the query be planned; running it fails.
+    /// The query can be planned, but its execution fails.
     Defer,
 }
 
-/// Compiles a query that stands on its own.
+/// Binds a query that is not a subquery.
 pub(crate) fn bind(
     query: &Query,
     parameters: &[(SmolStr, Value)],
@@ -43,26 +43,26 @@ pub(crate) fn bind(
 ) -> Result<Pipeline, SqlError> {
     let mut binder = Binder::new(parameters, schema, unbound)?;
     let pipeline = binder.query(query, QueryPosition::Top)?;
-    // Constant parts are evaluated here, and may be as greedy as any others.
+    // Constant expressions are evaluated here, and count towards the work budget.
     binder.context.budget().check()?;
     Ok(pipeline)
 }
 
-/// What a compiled query is made with.
+/// The state of binding one query.
 struct Binder<'a> {
     parameters: &'a [(SmolStr, Value)],
     schema: &'a QuerySchema,
     unbound: MissingParameter,
-    /// Evaluates constant parts.
+    /// The context in which constant expressions are evaluated.
     context: EvaluationContext<'a>,
     computed: Vec<Computed>,
     scopes: Scopes,
 }
 
-/// A computed property, parsed.
+/// A parsed computed property.
 struct Computed {
     name: SmolStr,
-    /// What its query calls the document.
+    /// The alias of the document in its query.
     alias: SmolStr,
     value: Expression,
 }
@@ -89,7 +89,7 @@ impl<'a> Binder<'a> {
         SqlError::new(code::UNBOUND_PARAMETER, span, message)
     }
 
-    /// A parameter as an expression.
+    /// Binds a parameter used as an expression.
     fn bind_parameter(&self, name: &str, span: Span) -> Result<BoundExpression, SqlError> {
         match (self.parameter(name), self.unbound) {
             (Some(value), _) => Ok(BoundExpression::Constant(value.clone())),
@@ -101,8 +101,8 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Whether a container may define this computed property: `SELECT VALUE expression FROM alias` and
-/// nothing else, under a name that is not a system property.
+/// Checks that a container may define this computed property: its query must be `SELECT VALUE expression
+/// FROM alias`, and its name must not be a system property.
 pub fn check_computed_property(property: &ComputedProperty) -> Result<(), SqlError> {
     const SYSTEM: &[&str] = &["id", "_rid", "_ts", "_self", "_etag", "_attachments"];
     if property.name.is_empty() || SYSTEM.contains(&property.name.as_str()) {
@@ -117,15 +117,15 @@ pub fn check_computed_property(property: &ComputedProperty) -> Result<(), SqlErr
 }
 
 fn parse_computed(property: &ComputedProperty) -> Result<Computed, SqlError> {
-    let refuse = |what: &str| {
+    let invalid = |what: &str| {
         let message = format!(
             "the computed property '{}' must have the form SELECT VALUE expression FROM alias: {what}",
             property.name
         );
         SqlError::new(code::SYNTAX, Span::default(), message)
     };
-    let query = parse_query(&property.query).map_err(|error| refuse(&error.message))?;
-    let [source] = &query.from[..] else { return Err(refuse("it needs exactly one source")) };
+    let query = parse_query(&property.query).map_err(|error| invalid(&error.message))?;
+    let [source] = &query.from[..] else { return Err(invalid("it needs exactly one source")) };
     let plain = !query.distinct
         && query.top.is_none()
         && query.filter.is_none()
@@ -133,14 +133,14 @@ fn parse_computed(property: &ComputedProperty) -> Result<Computed, SqlError> {
         && query.order_by == OrderBy::None
         && query.offset_limit.is_none();
     if !plain {
-        return Err(refuse("no other clause is allowed"));
+        return Err(invalid("no other clause is allowed"));
     }
     let whole =
         !source.iterate && matches!(&source.collection, Collection::Path { steps, .. } if steps.is_empty());
     let (true, Some(alias)) = (whole, source.name().cloned()) else {
-        return Err(refuse("its source must be the container"));
+        return Err(invalid("its source must be the container"));
     };
-    let Selection::Value(value) = query.selection else { return Err(refuse("it must select one VALUE")) };
+    let Selection::Value(value) = query.selection else { return Err(invalid("it must select one VALUE")) };
     Ok(Computed { name: property.name.clone(), alias, value })
 }
 

@@ -1,4 +1,4 @@
-//! A query, clause by clause, in the order in which rows pass them.
+//! Binding of the clauses of a query, in the order in which rows pass them.
 
 use smol_str::SmolStr;
 
@@ -12,22 +12,22 @@ use crate::bound::{BoundExpression, Grouping, Pipeline, SortKey};
 use crate::error::{SqlError, code};
 use crate::value::Value;
 
-/// Where a query stands.
+/// The position of a query within the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryPosition {
-    /// On its own.
+    /// The outermost query of the statement.
     Top,
-    /// In the FROM clause of a query over the container, as its first source: it sees the container.
+    /// The first source of a query over the container; it reads the container.
     FirstSource,
-    /// Inside an expression or a JOIN: it sees the row around it.
+    /// Inside an expression or a JOIN; it sees the outer row.
     Nested,
 }
 
 impl Binder<'_> {
-    pub(super) fn query(&mut self, query: &Query, place: QueryPosition) -> Result<Pipeline, SqlError> {
+    pub(super) fn query(&mut self, query: &Query, position: QueryPosition) -> Result<Pipeline, SqlError> {
         let base = self.scopes.len();
         let group_around = self.scopes.group_at.take();
-        let (origin, sources) = self.sources(query, place)?;
+        let (origin, sources) = self.sources(query, position)?;
         let filter = query.filter.as_ref().map(|filter| self.expression(filter)).transpose()?;
         let keys = query.group_by.iter().map(|key| self.expression(key)).collect::<Result<Vec<_>, _>>()?;
         let order_keys: &[OrderByItem] = if let OrderBy::Keys(keys) = &query.order_by { keys } else { &[] };
@@ -38,7 +38,7 @@ impl Binder<'_> {
         let grouped = !query.group_by.is_empty()
             || query.selection.expressions().any(contains_aggregate)
             || order_keys.iter().any(|key| contains_aggregate(&key.expression));
-        // One row is in order, whatever the order: the keys must make sense for rows, and are dropped.
+        // A single row needs no order: the sort keys are validated and dropped.
         let one_row = grouped && query.group_by.is_empty();
         let (order_keys, dropped): (Vec<_>, Vec<_>) =
             order_keys.iter().partition(|key| !one_row || contains_aggregate(&key.expression));
@@ -57,7 +57,7 @@ impl Binder<'_> {
         });
         self.scopes.truncate(base);
         self.scopes.group_at = group_around;
-        let (top, window) = (self.top(query)?, self.window(query)?);
+        let (top, offset_limit) = (self.top(query)?, self.offset_limit(query)?);
         Ok(Pipeline {
             input: origin,
             sources,
@@ -68,22 +68,22 @@ impl Binder<'_> {
             rank,
             projection,
             top,
-            window,
+            offset_limit,
         })
     }
 
-    /// What the service does not allow inside parentheses.
+    /// Checks that a subquery has no clause that the service does not allow there.
     pub(super) fn check_subquery(&self, query: &Query) -> Result<(), SqlError> {
-        let refuse = |code, what: &str| {
+        let invalid = |code, what: &str| {
             let message = format!("{what} is not supported in a subquery");
             Err(SqlError::new(code, query.span, message))
         };
         if query.order_by != OrderBy::None {
-            refuse(code::SUBQUERY_ORDER_BY, "ORDER BY")
+            invalid(code::SUBQUERY_ORDER_BY, "ORDER BY")
         } else if query.top.is_some() {
-            refuse(code::SUBQUERY_TOP, "TOP")
+            invalid(code::SUBQUERY_TOP, "TOP")
         } else if query.offset_limit.is_some() {
-            refuse(code::SUBQUERY_OFFSET_LIMIT, "OFFSET LIMIT")
+            invalid(code::SUBQUERY_OFFSET_LIMIT, "OFFSET LIMIT")
         } else {
             Ok(())
         }
@@ -128,7 +128,7 @@ impl Binder<'_> {
                 "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
             return Err(SqlError::new(code::UNCODED, key.expression.span(), message));
         }
-        // Distances know which end is near; everything else starts with the smallest.
+        // Distances have a direction of their own; everything else is ascending.
         let implied = || self.nearest_first(&code).unwrap_or(Direction::Ascending);
         let direction = key.direction.unwrap_or_else(implied);
         Ok(SortKey { key: code, direction })
@@ -138,14 +138,14 @@ impl Binder<'_> {
         query.top.as_ref().map(|top| self.count(top, "TOP", code::TOP_RANGE)).transpose()
     }
 
-    fn window(&self, query: &Query) -> Result<Option<(u64, u64)>, SqlError> {
-        let Some(window) = &query.offset_limit else { return Ok(None) };
-        let offset = self.count(&window.offset, "OFFSET", code::OFFSET_RANGE)?;
-        let limit = self.count(&window.limit, "LIMIT", code::LIMIT_RANGE)?;
+    fn offset_limit(&self, query: &Query) -> Result<Option<(u64, u64)>, SqlError> {
+        let Some(clause) = &query.offset_limit else { return Ok(None) };
+        let offset = self.count(&clause.offset, "OFFSET", code::OFFSET_RANGE)?;
+        let limit = self.count(&clause.limit, "LIMIT", code::LIMIT_RANGE)?;
         Ok(Some((offset, limit)))
     }
 
-    /// A number of rows: whole, not negative, at most 32 bits.
+    /// Binds a row count: a whole number, not negative, at most 32 bits.
     fn count(&self, count: &RowCount, clause: &str, code: &'static str) -> Result<u64, SqlError> {
         let value = match &count.kind {
             RowCountKind::Literal(value) => value,

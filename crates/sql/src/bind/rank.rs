@@ -1,4 +1,4 @@
-//! ORDER BY RANK: the scores and their weights.
+//! Binding of ORDER BY RANK: the scores and their weights.
 
 use super::Binder;
 use super::call::{check_count, find};
@@ -13,16 +13,16 @@ const RECIPROCAL_RANK_FUSION: &str = "RRF";
 
 impl Binder<'_> {
     pub(super) fn rank(&mut self, score: &Expression, query: &Query) -> Result<Rank, SqlError> {
-        let refuse =
+        let invalid =
             |message: &str, at: &Expression| Err(SqlError::new(code::RANK_NEEDS_A_SCORE, at.span(), message));
         if query.from.len() != 1 || !query.group_by.is_empty() || query.distinct {
-            return refuse(
+            return invalid(
                 "ORDER BY RANK needs a query over one source, without GROUP BY and DISTINCT",
                 score,
             );
         }
         let Some((function, arguments)) = self.score_call(score)? else {
-            return refuse("ORDER BY RANK takes FullTextScore(…) or RRF(…)", score);
+            return invalid("ORDER BY RANK takes FullTextScore(…) or RRF(…)", score);
         };
         if function.name != RECIPROCAL_RANK_FUSION {
             let component = self.component(score)?;
@@ -30,11 +30,11 @@ impl Binder<'_> {
         }
         let (scores, weights) = self.weights(arguments)?;
         if scores.len() < 2 {
-            return refuse("RRF fuses at least two scores", score);
+            return invalid("RRF fuses at least two scores", score);
         }
         let components = scores.iter().map(|score| self.component(score)).collect::<Result<Vec<_>, _>>()?;
         if !weights.is_empty() && weights.len() != components.len() {
-            return refuse("RRF needs one weight for each score, or none", score);
+            return invalid("RRF needs one weight for each score, or none", score);
         }
         Ok(Rank { components, weights })
     }
@@ -52,7 +52,7 @@ impl Binder<'_> {
         Ok(is_score.then_some((function, arguments)))
     }
 
-    /// The scores of RRF, and the weights when the last argument is an array of numbers.
+    /// The scores of RRF, and the weights if the last argument is an array of numbers.
     fn weights<'e>(&mut self, arguments: &'e [Expression]) -> Result<(&'e [Expression], Vec<f64>), SqlError> {
         let Some((last, scores)) = arguments.split_last() else { return Ok((arguments, Vec::new())) };
         if !matches!(last.kind(), ExpressionKind::Array(_) | ExpressionKind::Parameter(_)) {
@@ -73,28 +73,28 @@ impl Binder<'_> {
     }
 
     fn component(&mut self, score: &Expression) -> Result<RankComponent, SqlError> {
-        let refuse = |message: &str| Err(SqlError::new(code::RANK_NEEDS_A_SCORE, score.span(), message));
+        let invalid = |message: &str| Err(SqlError::new(code::RANK_NEEDS_A_SCORE, score.span(), message));
         if let Some((function, arguments)) = self.score_call(score)? {
             if function.name != FULL_TEXT_SCORE {
-                return refuse("RRF cannot be nested");
+                return invalid("RRF cannot be nested");
             }
             let Some((path, terms)) = arguments.split_first() else {
-                return refuse("FullTextScore takes a path and its search terms");
+                return invalid("FullTextScore takes a path and its search terms");
             };
             let path = self.expression(path)?;
             if !matches!(path, BoundExpression::Path { .. }) {
-                return refuse("the first argument of FullTextScore must be a property path");
+                return invalid("the first argument of FullTextScore must be a property path");
             }
             return Ok(RankComponent::Text { path, terms: self.terms(terms)? });
         }
         let distance = self.expression(score)?;
         match self.nearest_first(&distance) {
             Some(direction) => Ok(RankComponent::Vector { distance, direction }),
-            None => refuse("only FullTextScore(…) and VectorDistance(…) can be ranked"),
+            None => invalid("only FullTextScore(…) and VectorDistance(…) can be ranked"),
         }
     }
 
-    /// Search terms: strings, or arrays of strings.
+    /// Binds search terms: strings, or arrays of strings.
     fn terms(&mut self, terms: &[Expression]) -> Result<Vec<BoundExpression>, SqlError> {
         let mut bound = Vec::with_capacity(terms.len());
         for term in terms {
@@ -109,7 +109,7 @@ impl Binder<'_> {
     }
 }
 
-/// The direction in which a component's best score comes first.
+/// The direction in which the best score comes first.
 impl RankComponent {
     pub(crate) fn direction(&self) -> Direction {
         match self {

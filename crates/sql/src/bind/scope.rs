@@ -1,6 +1,6 @@
-//! Which names are visible, and how many frames away they are.
+//! Scopes: the names that an expression can see, and the number of frames between.
 //!
-//! One entry per frame that will exist when the expression is evaluated, outermost first.
+//! There is one entry per frame that will exist when the expression is evaluated, outermost first.
 
 use smol_str::SmolStr;
 
@@ -8,15 +8,15 @@ use crate::ast::{Expression, ExpressionKind};
 use crate::bound::BoundExpression;
 use crate::functions::aggregate::Aggregate;
 
-/// The frames in view.
+/// The frames that an expression can see.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     entries: Vec<ScopeEntry>,
-    /// Where the group of the query being bound is; `None` while binding what sees single rows.
+    /// The index of the group of the current query; `None` while binding expressions over single rows.
     pub(super) group_at: Option<usize>,
 }
 
-/// One frame.
+/// The name and the kind of one frame.
 #[derive(Debug)]
 pub(super) struct ScopeEntry {
     pub(super) name: Option<SmolStr>,
@@ -28,30 +28,30 @@ pub(super) struct ScopeEntry {
 pub(super) enum ScopeEntryKind {
     /// A whole document of the container, with its computed properties.
     Document,
-    /// Anything else.
+    /// A value of any other kind.
     Value,
-    /// A group in place of the rows it was made from.
+    /// A group in position of the rows from which it was made.
     Group(Box<GroupScope>),
 }
 
-/// What stands behind a group.
+/// The scope of a group.
 #[derive(Debug, Default)]
 pub(super) struct GroupScope {
     /// The GROUP BY expressions.
     pub(super) keys: Vec<Expression>,
-    /// The frames of the rows.
+    /// The frames of the grouped rows.
     rows: Vec<ScopeEntry>,
-    /// The aggregates asked for so far.
+    /// The aggregates bound so far.
     pub(super) aggregates: Vec<(Aggregate, Expression, BoundExpression)>,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 pub(super) enum Resolution {
-    /// A source, this many frames up, and whether it is a whole document.
+    /// A source, the number of frames up to it, and whether it is a whole document.
     Source { up: usize, is_document: bool },
     /// A source of rows that have since been grouped.
     Grouped,
-    /// Nothing.
+    /// The name is not defined.
     Unknown,
 }
 
@@ -100,7 +100,7 @@ impl Scopes {
         self.entries.iter().rev().nth(up).is_some_and(|entry| matches!(entry.kind, ScopeEntryKind::Document))
     }
 
-    /// From here on the frames from `base` are seen as a group with these keys.
+    /// Replaces the frames from `base` on by a group with these keys.
     pub(super) fn group(&mut self, base: usize, keys: Vec<Expression>) {
         let rows = self.entries.split_off(base);
         let group = GroupScope { keys, rows, aggregates: Vec::new() };
@@ -108,7 +108,7 @@ impl Scopes {
         self.group_at = Some(base);
     }
 
-    /// Ends what [`Scopes::group`] began and returns the aggregates.
+    /// Reverts [`Scopes::group`] and returns the aggregates.
     pub(super) fn ungroup(&mut self, base: usize) -> Vec<(Aggregate, BoundExpression)> {
         self.group_at = None;
         let entry = self.entries.drain(base..).next();
@@ -128,8 +128,8 @@ impl Scopes {
         }
     }
 
-    /// Swaps the group at `at` (and everything inside it) with the rows behind it, so that an
-    /// aggregate's argument can be bound; [`Scopes::leave_rows`] swaps back.
+    /// Swaps the group at `at` (and everything inside it) with its rows, so that the argument of an
+    /// aggregate can be bound; [`Scopes::leave_rows`] swaps back.
     pub(super) fn enter_rows(&mut self, at: usize) -> Vec<ScopeEntry> {
         let mut inside = self.entries.split_off(at);
         if let Some(ScopeEntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
@@ -139,7 +139,7 @@ impl Scopes {
         inside
     }
 
-    /// See [`Scopes::enter_rows`].
+    /// Reverts [`Scopes::enter_rows`] and restores the group.
     pub(super) fn leave_rows(&mut self, at: usize, mut inside: Vec<ScopeEntry>) {
         let rows = self.entries.split_off(at);
         if let Some(ScopeEntryKind::Group(group)) = inside.first_mut().map(|entry| &mut entry.kind) {
@@ -149,12 +149,12 @@ impl Scopes {
         self.group_at = Some(at);
     }
 
-    /// The GROUP BY key that `expression` is, as code.
+    /// The bound GROUP BY key that equals `expression`.
     pub(super) fn group_key(&self, expression: &Expression) -> Option<BoundExpression> {
         for (up, entry) in self.entries.iter().rev().enumerate() {
             let ScopeEntryKind::Group(group) = &entry.kind else { continue };
             let Some(index) = group.keys.iter().position(|key| key == expression) else { continue };
-            // Inside a subquery a closer source of the same name hides the grouped one.
+            // Inside a subquery, a source of the same name hides the grouped one.
             let closer = &self.entries[self.entries.len() - up..];
             let hidden =
                 closer.iter().any(|entry| entry.name.as_ref().is_some_and(|name| mentions(expression, name)));
@@ -165,8 +165,8 @@ impl Scopes {
         None
     }
 
-    /// Replaces the frame `up` from the innermost, and hides all others, so that a computed
-    /// property sees its document and nothing else.
+    /// Replaces the frame `up` from the innermost, and hides all others, so that a computed property sees
+    /// only its document.
     pub(super) fn enter_computed(&mut self, up: usize, alias: &SmolStr) -> Vec<ScopeEntry> {
         let count = self.entries.len();
         let seen = (0..count).map(|at| ScopeEntry {
@@ -176,7 +176,7 @@ impl Scopes {
         std::mem::replace(&mut self.entries, seen.collect())
     }
 
-    /// See [`Scopes::enter_computed`].
+    /// Reverts [`Scopes::enter_computed`] and restores the frames.
     pub(super) fn leave_computed(&mut self, entries: Vec<ScopeEntry>) {
         self.entries = entries;
     }

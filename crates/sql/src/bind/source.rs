@@ -1,4 +1,4 @@
-//! FROM and JOIN: which frames a query's rows have.
+//! Binding of FROM and JOIN: the frames of a query's rows.
 
 use super::Binder;
 use super::query::QueryPosition;
@@ -9,18 +9,18 @@ use crate::token::Span;
 use crate::value::Value;
 
 impl Binder<'_> {
-    /// Binds the sources of a query and leaves one scope entry per frame.
+    /// Binds the sources of a query and adds one scope entry per frame.
     pub(super) fn sources(
         &mut self,
         query: &Query,
-        place: QueryPosition,
+        position: QueryPosition,
     ) -> Result<(PipelineInput, Vec<BoundSource>), SqlError> {
         let base = self.scopes.len();
         let Some((first, joined)) = query.from.split_first() else {
             return Ok((PipelineInput::Outer, Vec::new()));
         };
         let mut sources = Vec::new();
-        let origin = match place {
+        let origin = match position {
             QueryPosition::Nested => {
                 sources.push(self.dependent(first, base)?);
                 PipelineInput::Outer
@@ -33,7 +33,7 @@ impl Binder<'_> {
         Ok((origin, sources))
     }
 
-    /// The first source of a query over the container. The name it starts with is arbitrary.
+    /// Binds the first source of a query over the container. The name of the container is arbitrary.
     fn container(
         &mut self,
         source: &Source,
@@ -48,7 +48,7 @@ impl Binder<'_> {
             Collection::Path { root, steps } => {
                 self.scopes.push_document(Some(root.clone()));
                 let path = self.expression(&path_expression(root, steps, source.span))?;
-                // The container itself cannot be named once a part of it has been chosen.
+                // The container itself has no name once a path into it was chosen.
                 self.scopes.truncate(self.scopes.len() - 1);
                 self.scopes.push_document(None);
                 sources.push(if source.iterate {
@@ -72,7 +72,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A source that starts from a name in view, or from a subquery.
+    /// Binds a source that starts from a visible name, or from a subquery.
     fn dependent(&mut self, source: &Source, base: usize) -> Result<BoundSource, SqlError> {
         let name = source.name().cloned();
         if let Some(name) = &name
@@ -103,7 +103,7 @@ impl Binder<'_> {
     }
 }
 
-/// A source path, written as the expression it is.
+/// A source path as an expression.
 fn path_expression(root: &smol_str::SmolStr, steps: &[PathStep], span: Span) -> Expression {
     let root = Expression::new(ExpressionKind::Name(root.clone()), span);
     steps.iter().fold(root, |base, step| {

@@ -1,4 +1,4 @@
-//! What the binder computes beforehand and what it refuses.
+//! Tests of constant folding and of binder errors.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn constant_parts_are_computed_once() {
 }
 
 #[test]
-fn constant_patterns_lists_and_paths_have_their_own_code() {
+fn constant_patterns_lists_and_paths_are_bound_specially() {
     assert!(matches!(projection("SELECT VALUE c.a LIKE @p FROM c"), BoundExpression::LikeConstant { .. }));
     assert!(matches!(projection("SELECT VALUE c.a IN (1, 'x') FROM c"), BoundExpression::InConstants { .. }));
     let BoundExpression::Path { up: 0, steps } = projection("SELECT VALUE c.a[0]['b'] FROM c") else {
@@ -43,7 +43,7 @@ fn the_same_aggregate_is_computed_once() {
 }
 
 #[test]
-fn an_unbound_parameter_can_be_planned_but_not_counted() {
+fn a_missing_parameter_can_be_planned_but_not_used_as_a_row_count() {
     let schema = QuerySchema::default();
     let filter = parse_query("SELECT * FROM c WHERE c.a = @a").unwrap();
     assert_eq!(bind(&filter, &[], &schema, MissingParameter::Reject).unwrap_err().code, "SC2002");
@@ -53,7 +53,7 @@ fn an_unbound_parameter_can_be_planned_but_not_counted() {
 }
 
 #[test]
-fn computed_properties_have_one_form() {
+fn computed_properties_must_select_one_value() {
     let check = |name: &str, query: &str| {
         check_computed_property(&ComputedProperty { name: name.into(), query: query.into() })
     };

@@ -1,4 +1,4 @@
-//! VECTORDISTANCE: the distance function a call means when it does not say.
+//! Binding of VECTORDISTANCE: the distance function of a call that does not name one.
 
 use smol_str::SmolStr;
 
@@ -11,15 +11,15 @@ use crate::functions::Family;
 use crate::token::Span;
 use crate::value::Value;
 
-/// What rewritten hybrid queries rank vectors by: the distance, turned so that the nearest is the
-/// largest.
+/// The function by which rewritten hybrid queries rank vectors: the distance, inverted if needed so that
+/// the nearest is the largest.
 pub(super) const VECTOR_SCORE: &str = "_VectorScore";
 
 const VECTOR_DISTANCE: &str = "VECTORDISTANCE";
 const OPTIONS_AT: usize = 3;
 const DISTANCE_FUNCTION: &str = "distanceFunction";
 
-/// Whether `expression` is a distance as a person writes it, not the score of a rewritten query.
+/// Whether `expression` is a call of VECTORDISTANCE, not the score of a rewritten query.
 pub(super) fn is_distance(expression: &Expression) -> bool {
     matches!(
         expression.kind(),
@@ -28,8 +28,8 @@ pub(super) fn is_distance(expression: &Expression) -> bool {
 }
 
 impl Binder<'_> {
-    /// Writes the distance function into the options, unless the call chooses one itself: the one of
-    /// the path's policy, else the one all policies agree on, else the default.
+    /// Adds the distance function to the options, unless the call names one: the one of the path's policy,
+    /// else the one common to all policies, else the default.
     pub(super) fn complete_vector_options(&self, arguments: &mut Vec<BoundExpression>) {
         let name = match self.policy(arguments).or_else(|| self.common_policy()).unwrap_or_default() {
             DistanceFunction::Cosine => "cosine",
@@ -80,7 +80,7 @@ impl Binder<'_> {
         })
     }
 
-    /// See [`VECTOR_SCORE`].
+    /// Binds a call of [`VECTOR_SCORE`].
     pub(super) fn vector_score(
         &mut self,
         arguments: &[Expression],
@@ -94,7 +94,7 @@ impl Binder<'_> {
         Ok(BoundExpression::Unary { operator, operand: Box::new(distance) })
     }
 
-    /// The direction that puts the nearest vector first, when `code` is a distance or a score.
+    /// The direction that puts the nearest vector first, if `code` is a distance or a score.
     pub(super) fn nearest_first(&self, code: &BoundExpression) -> Option<Direction> {
         if let BoundExpression::Unary { operator: UnaryOperator::Plus | UnaryOperator::Minus, operand } = code
         {

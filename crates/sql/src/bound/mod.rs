@@ -1,7 +1,8 @@
-//! A query ready to run: names are positions, functions are pointers, constants are values.
+//! Bound queries: the output of the binder, in which names are resolved to frames, functions to pointers
+//! and constants to values.
 //!
-//! The binder builds it once; evaluation reads it for every row and allocates only what the row's
-//! own values need.
+//! The binder builds it once. Evaluation reads it for every row and allocates only for the values of that
+//! row.
 
 mod output; // what rows are made of, and when they are known
 
@@ -16,137 +17,137 @@ use crate::functions::aggregate::Aggregate;
 use crate::like::LikePattern;
 use crate::value::{Value, total_order};
 
-/// An expression, compiled. `up` counts frames from the innermost one, which is 0.
+/// A bound expression. `up` counts frames from the innermost one, which is 0.
 #[derive(Debug)]
 pub(crate) enum BoundExpression {
-    /// The same for every row.
+    /// A value that does not depend on the row.
     Constant(Value),
-    /// What a source is bound to.
+    /// The value of a source.
     Source { up: usize },
-    /// A path into what a source is bound to.
+    /// A path into the value of a source.
     Path { up: usize, steps: Vec<BoundStep> },
-    /// `base.name`
+    /// A property access, `base.name`.
     Member { base: Box<BoundExpression>, name: SmolStr },
-    /// `base[index]`
+    /// An index access, `base[index]`.
     Index { base: Box<BoundExpression>, index: Box<BoundExpression> },
-    /// `[…]`
+    /// An array constructor such as `[a, b]`.
     Array(Box<[BoundExpression]>),
-    /// `{…}`
+    /// An object constructor such as `{"a": b}`.
     Object(Box<[(SmolStr, BoundExpression)]>),
-    /// `-a` and its siblings.
+    /// A unary operation such as `-a`.
     Unary { operator: UnaryOperator, operand: Box<BoundExpression> },
-    /// `a + b` and its siblings.
+    /// A binary operation such as `a + b`.
     Binary { operator: BinaryOperator, left: Box<BoundExpression>, right: Box<BoundExpression> },
-    /// `a AND b AND …`
+    /// A conjunction, `a AND b AND …`.
     And(Box<[BoundExpression]>),
-    /// `a OR b OR …`
+    /// A disjunction, `a OR b OR …`.
     Or(Box<[BoundExpression]>),
-    /// `a ? b : c`
+    /// A conditional, `a ? b : c`.
     Conditional(Box<[BoundExpression; 3]>),
-    /// `a IN (…)`
+    /// A membership test, `a IN (…)`.
     In { needle: Box<BoundExpression>, haystack: Box<[BoundExpression]>, negated: bool },
-    /// `a IN (…)` where everything in the parentheses is constant.
+    /// A membership test `a IN (…)` among constants.
     InConstants { needle: Box<BoundExpression>, haystack: ConstantSet, negated: bool },
-    /// `a BETWEEN b AND c`: the value, the low end, the high end.
+    /// A range test `a BETWEEN b AND c`: the value, the lower bound, the upper bound.
     Between { operands: Box<[BoundExpression; 3]>, negated: bool },
-    /// `a LIKE b` with a pattern that differs from row to row.
+    /// A pattern match `a LIKE b` whose pattern depends on the row.
     Like { value: Box<BoundExpression>, pattern: Box<BoundExpression>, escape: Option<char>, negated: bool },
-    /// `a LIKE 'b%'`
+    /// A pattern match `a LIKE 'b%'` with a constant pattern.
     LikeConstant { value: Box<BoundExpression>, pattern: LikePattern, negated: bool },
-    /// A built-in function.
+    /// A call of a built-in function.
     Call { function: &'static Function, arguments: Box<[BoundExpression]> },
-    /// A query used as a value.
+    /// A subquery used as a value.
     Subquery { form: SubqueryKind, pipeline: Box<Pipeline>, span: crate::token::Span },
     /// The n-th GROUP BY key of the current group.
     GroupKey { up: usize, index: usize },
     /// The n-th aggregate of the current group.
     Aggregate { up: usize, index: usize },
-    /// Something that can be planned but not run, such as an unbound parameter.
+    /// An expression that can be planned but not executed, such as a missing parameter.
     Failure(Box<SqlError>),
 }
 
-/// One step of a path.
+/// One step of a bound path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BoundStep {
-    /// `.name`
+    /// The property of this name.
     Name(SmolStr),
-    /// `[0]`
+    /// The array element at this index.
     Index(usize),
 }
 
-/// Constants in the order of ORDER BY, for look-up.
+/// A sorted list of constants, for binary search.
 #[derive(Debug)]
 pub(crate) struct ConstantSet(Vec<Value>);
 
 impl ConstantSet {
-    /// Sorts `values`; undefined ones are dropped, since nothing equals undefined.
+    /// Sorts `values`. Undefined values are dropped, since nothing equals undefined.
     pub(crate) fn new(mut values: Vec<Value>) -> ConstantSet {
         values.retain(Value::is_defined);
         values.sort_by(total_order);
         ConstantSet(values)
     }
 
-    /// Whether an equal value is among them. Cost grows with the logarithm of their number.
+    /// Whether an equal value is in the set. Cost: logarithmic in the number of constants.
     pub(crate) fn contains(&self, value: &Value) -> bool {
         self.0.binary_search_by(|constant| total_order(constant, value)).is_ok()
     }
 
-    /// In order.
+    /// The constants in ORDER BY order.
     pub(crate) fn values(&self) -> &[Value] {
         &self.0
     }
 }
 
-/// A query or subquery, compiled: what to iterate, keep, group and return.
+/// A bound query or subquery: its input, filter, grouping, order and projection.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    /// Where the rows of the first source come from.
+    /// The rows that the query reads.
     pub(crate) input: PipelineInput,
-    /// Sources that depend on the row so far, outermost first.
+    /// The sources after the first, each of which may depend on the previous ones.
     pub(crate) sources: Vec<BoundSource>,
-    /// WHERE.
+    /// The condition of WHERE.
     pub(crate) filter: Option<BoundExpression>,
-    /// GROUP BY and aggregates.
+    /// GROUP BY keys and aggregates.
     pub(crate) grouping: Option<Grouping>,
-    /// DISTINCT.
+    /// Whether duplicate rows are removed.
     pub(crate) distinct: bool,
-    /// ORDER BY.
+    /// The sort keys of ORDER BY.
     pub(crate) order: Vec<SortKey>,
-    /// ORDER BY RANK.
+    /// The scores of ORDER BY RANK.
     pub(crate) rank: Option<Rank>,
-    /// What a row becomes.
+    /// The expression that each row becomes.
     pub(crate) projection: BoundExpression,
-    /// TOP.
+    /// The row count of TOP.
     pub(crate) top: Option<u64>,
-    /// OFFSET and LIMIT.
-    pub(crate) window: Option<(u64, u64)>,
+    /// The row counts of OFFSET and LIMIT.
+    pub(crate) offset_limit: Option<(u64, u64)>,
 }
 
 impl Pipeline {
-    /// Rows to skip.
+    /// The number of rows to skip.
     pub(crate) fn offset(&self) -> u64 {
-        self.window.map_or(0, |(offset, _)| offset)
+        self.offset_limit.map_or(0, |(offset, _)| offset)
     }
 
-    /// Rows to return after that: the smaller of TOP and LIMIT.
+    /// The largest number of rows to return: the smaller of TOP and LIMIT.
     pub(crate) fn limit(&self) -> Option<u64> {
-        let limit = self.window.map(|(_, limit)| limit);
+        let limit = self.offset_limit.map(|(_, limit)| limit);
         self.top.into_iter().chain(limit).min()
     }
 }
 
-/// Where the rows of a query start.
+/// The rows that a query reads.
 #[derive(Debug)]
 pub(crate) enum PipelineInput {
-    /// One row that depends on nothing but the frames outside.
+    /// A single row that depends only on the outer frames.
     Outer,
     /// One row per document of the container.
     Documents,
-    /// One row per row of another query over the container.
+    /// One row per row of a query in FROM.
     Rows(Box<Pipeline>),
 }
 
-/// A source evaluated once per row of the sources before it. Each binds one more frame.
+/// A source that is evaluated once per row of the previous sources. Each source adds one frame.
 #[derive(Debug)]
 pub(crate) enum BoundSource {
     /// The value itself, unless it is undefined.
@@ -155,29 +156,29 @@ pub(crate) enum BoundSource {
     Elements(BoundExpression),
     /// Each row of a subquery.
     Rows(Box<Pipeline>),
-    /// Each element of each row of a subquery that is an array.
+    /// Each element of each row of a subquery whose rows are arrays.
     RowElements(Box<Pipeline>),
 }
 
-/// GROUP BY and aggregates. What follows it sees one frame in place of the query's own sources.
+/// GROUP BY and aggregates. Expressions after grouping see one frame in place of the query's own sources.
 #[derive(Debug)]
 pub(crate) struct Grouping {
-    /// Evaluated per row.
+    /// The GROUP BY keys, evaluated per row.
     pub(crate) keys: Vec<BoundExpression>,
-    /// Fed per row.
+    /// The aggregates and their arguments, which are evaluated per row.
     pub(crate) aggregates: Vec<(Aggregate, BoundExpression)>,
-    /// Without GROUP BY there is exactly one group, even over no rows.
+    /// Whether there is no GROUP BY, so that there is exactly one group, even without rows.
     pub(crate) single: bool,
 }
 
-/// One key of ORDER BY.
+/// One sort key of ORDER BY.
 #[derive(Debug)]
 pub(crate) struct SortKey {
     pub(crate) key: BoundExpression,
     pub(crate) direction: Direction,
 }
 
-/// ORDER BY RANK: relevance of each component, fused by reciprocal rank.
+/// ORDER BY RANK: the scores, which are combined by reciprocal rank fusion.
 #[derive(Debug)]
 pub(crate) struct Rank {
     pub(crate) components: Vec<RankComponent>,
@@ -187,14 +188,14 @@ pub(crate) struct Rank {
 /// One score of ORDER BY RANK.
 #[derive(Debug)]
 pub(crate) enum RankComponent {
-    /// `FullTextScore(path, term, …)`
+    /// A full-text score, `FullTextScore(path, term, …)`.
     Text { path: BoundExpression, terms: Vec<BoundExpression> },
-    /// `VectorDistance(…)` and the direction that puts the nearest first.
+    /// A vector distance, and the direction that puts the nearest vector first.
     Vector { distance: BoundExpression, direction: Direction },
 }
 
 impl BoundExpression {
-    /// The constant it is, if it is one.
+    /// The value of a constant expression.
     pub(crate) fn as_constant(&self) -> Option<&Value> {
         match self {
             BoundExpression::Constant(value) => Some(value),
@@ -202,7 +203,7 @@ impl BoundExpression {
         }
     }
 
-    /// Whether `found` holds for it or any of its parts. Subqueries count as wholes.
+    /// Whether `found` returns true for the expression or any of its operands. Subqueries are not entered.
     pub(crate) fn any(&self, found: &dyn Fn(&BoundExpression) -> bool) -> bool {
         let any_of =
             |expressions: &[BoundExpression]| expressions.iter().any(|expression| expression.any(found));

@@ -9,11 +9,10 @@ pub enum RowOrigin {
     Documents,
     /// Each row is a distinct value (DISTINCT) or a group (GROUP BY), which several documents may share.
     Values,
-    /// Each row comes from a row of a query in FROM that returns values; equal rows are told apart by
-    /// counting them.
+    /// Each row comes from a row of a query in FROM that returns values; equal rows can only be counted.
     Rows,
-    /// Each row depends on all documents: there is one row (an aggregate), or the position of a row
-    /// depends on all others (ORDER BY RANK). Only a row count says how far a reader got.
+    /// Each row depends on all documents: there is one row (an aggregate), or the position of a row depends
+    /// on all others (ORDER BY RANK). Progress through such a result can only be expressed as a row count.
     AllDocuments,
 }
 

@@ -1,9 +1,8 @@
-//! Compiled expression and frames to value.
+//! Evaluation of bound expressions and pipelines over rows.
 //!
-//! Values that already exist (a member of a document, a constant) are borrowed, so that filtering a
-//! row allocates nothing. An expression never stops a run half way: something that has no value is
-//! undefined, and the few things that are errors leave a note in [`EvaluationContext`], which the run reads
-//! between rows.
+//! Existing values (a property of a document, a constant) are borrowed, so that filtering a row allocates
+//! nothing. An expression never fails: if it has no value, it is undefined. The few errors are recorded in
+//! the [`EvaluationContext`], which is checked between rows.
 
 mod operators; // arithmetic, comparison and logic
 mod pipeline; // queries over rows
@@ -24,17 +23,18 @@ use crate::value::{Value, deep_equal};
 use crate::work_budget::WorkBudget;
 use pipeline::subquery_value;
 
-/// What names stand for while a row is evaluated: one link per source, innermost first.
+/// The values of the sources while a row is evaluated: a linked list with one frame per source, innermost
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
     outer: Option<&'a Frame<'a>>,
     binding: Binding<'a>,
 }
 
-/// What one link holds.
+/// The content of one frame.
 #[derive(Clone, Copy, Debug)]
 enum Binding<'a> {
-    /// Outside of everything.
+    /// The outermost frame, which holds nothing.
     Nothing,
     /// The row of a source.
     Value(&'a Value),
@@ -43,15 +43,15 @@ enum Binding<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Outside of everything.
+    /// The outermost frame, which holds nothing.
     pub(crate) const ROOT: Frame<'static> = Frame { outer: None, binding: Binding::Nothing };
 
-    /// `outer` with one more source bound to `value`.
+    /// Adds a frame that holds the row of a source.
     pub(crate) fn with(outer: &'a Frame<'a>, value: &'a Value) -> Frame<'a> {
         Frame { outer: Some(outer), binding: Binding::Value(value) }
     }
 
-    /// `outer` with a group.
+    /// Adds a frame that holds a group.
     pub(crate) fn with_group(outer: &'a Frame<'a>, keys: &'a [Value], aggregates: &'a [Value]) -> Frame<'a> {
         Frame { outer: Some(outer), binding: Binding::Group { keys, aggregates } }
     }
@@ -73,26 +73,26 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Everything besides the row that evaluation may use.
+/// The state of an execution that evaluation uses besides the row.
 #[derive(Debug)]
 pub(crate) struct EvaluationContext<'a> {
-    /// For built-in functions.
+    /// The context of built-in functions.
     pub(crate) functions: FunctionContext<'a>,
     failure: RefCell<Option<Box<SqlError>>>,
 }
 
 impl<'a> EvaluationContext<'a> {
-    /// The context of one run.
+    /// The context of one execution.
     pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> EvaluationContext<'a> {
         EvaluationContext { functions: FunctionContext::new(context, schema), failure: RefCell::new(None) }
     }
 
-    /// Notes that the run cannot succeed. The first note stays.
+    /// Records an error. Only the first one is kept.
     pub(crate) fn fail(&self, error: SqlError) {
         self.failure.borrow_mut().get_or_insert_with(|| Box::new(error));
     }
 
-    /// The note, if there is one.
+    /// Returns the recorded error, if there is one.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         match &*self.failure.borrow() {
             Some(error) => Err((**error).clone()),
@@ -100,14 +100,14 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 
-    /// What the run has done and may still do.
+    /// The work budget of the execution.
     pub(crate) fn budget(&self) -> &WorkBudget {
         &self.functions.budget
     }
 }
 
 impl BoundExpression {
-    /// The value for one row.
+    /// Evaluates the expression for one row.
     pub(crate) fn evaluate<'a>(
         &'a self,
         frame: &'a Frame<'a>,
@@ -154,13 +154,13 @@ impl BoundExpression {
         self.evaluate(frame, context).is_true()
     }
 
-    /// How many parts are evaluated to get the value, at least one.
+    /// The work units of the expression itself: one, plus one per operand.
     fn width(&self) -> u64 {
         let parts = match self {
             BoundExpression::Array(parts) | BoundExpression::And(parts) | BoundExpression::Or(parts) => {
                 parts.len()
             }
-            // A member is stored under its name, and takes twice the room.
+            // A property also stores its name, so it counts twice.
             BoundExpression::Object(members) => 4 + 2 * members.len(),
             BoundExpression::In { haystack, .. } => haystack.len(),
             BoundExpression::Call { arguments, .. } => arguments.len(),
@@ -169,7 +169,7 @@ impl BoundExpression {
         1 + parts as u64
     }
 
-    /// The value for one row, of expressions that make a new one.
+    /// Evaluates an expression whose value must be computed rather than borrowed.
     fn compute(&self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> Value {
         if !context.budget().spend(self.width()) {
             return Value::Undefined;
@@ -204,7 +204,8 @@ impl BoundExpression {
                 if !needle.is_defined() {
                     return Value::Undefined;
                 }
-                let found = haystack.iter().any(|straw| deep_equal(&needle, &straw.evaluate(frame, context)));
+                let found =
+                    haystack.iter().any(|element| deep_equal(&needle, &element.evaluate(frame, context)));
                 Value::Bool(found != *negated)
             }
             BoundExpression::InConstants { needle, haystack, negated } => {
@@ -258,7 +259,7 @@ impl BoundExpression {
     }
 }
 
-/// A pattern is tried from every place of the text at worst.
+/// The work units of a LIKE match, whose pattern is tried at every position of the text at worst.
 fn like_units(text: &str, pieces: usize) -> u64 {
     (text.len() as u64).saturating_mul(1 + pieces as u64) / 64
 }
@@ -270,8 +271,8 @@ fn walk<'a>(value: &'a Value, steps: &[BoundStep]) -> &'a Value {
     })
 }
 
-/// A chain that `decisive` decides: `false` for AND, `true` for OR. Otherwise undefined if any
-/// operand is not a boolean.
+/// Evaluates a chain of AND (`decisive` is `false`) or OR (`decisive` is `true`): one decisive operand
+/// decides; otherwise the result is undefined if any operand is not a boolean.
 fn logical(
     operands: &[BoundExpression],
     decisive: bool,
@@ -289,7 +290,7 @@ fn logical(
     if all_booleans { Value::Bool(!decisive) } else { Value::Undefined }
 }
 
-/// Most functions take one to three arguments: those need no vector.
+/// Calls a function. Most functions take one to three arguments, for which no vector is allocated.
 fn call(
     function: &Function,
     arguments: &[BoundExpression],

@@ -1,4 +1,4 @@
-//! What each operator does with values.
+//! The operators of SQL on values.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use crate::ast::BinaryOperator;
 use crate::functions::TEXT_BYTES_MAX;
 use crate::value::{Value, compare, deep_equal};
 
-/// Every operator with two operands that always looks at both.
+/// Evaluates a binary operator that always evaluates both operands.
 pub(super) fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Value {
     match operator {
         BinaryOperator::Equal => equality(left, right, true),
@@ -43,7 +43,7 @@ pub(super) fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> V
     }
 }
 
-/// Undefined poisons equality; values of different types are simply not equal.
+/// Equality: undefined if an operand is undefined; values of different types are not equal.
 fn equality(left: &Value, right: &Value, wanted: bool) -> Value {
     if left.is_defined() && right.is_defined() {
         Value::Bool(deep_equal(left, right) == wanted)
@@ -71,7 +71,7 @@ fn bitwise(left: &Value, right: &Value, compute: fn(i32, i32) -> f64) -> Value {
     }
 }
 
-/// The low 32 bits of the whole part; 0 for infinities and NaN.
+/// The low 32 bits of the integer part; 0 for infinities and NaN.
 fn to_int32(value: f64) -> i32 {
     const TWO_TO_32: f64 = 4_294_967_296.0;
     if !value.is_finite() {
@@ -106,7 +106,7 @@ pub(super) fn complement(operand: &Value) -> Value {
     operand.as_f64().map_or(Value::Undefined, |value| Value::from(f64::from(!to_int32(value))))
 }
 
-/// `base[index]`: a whole number into an array, a string into an object.
+/// `base[index]`: a whole number indexes an array, a string indexes an object.
 pub(super) fn index<'a>(base: &'a Value, index: &Value) -> &'a Value {
     match index {
         Value::String(name) => base.member(name),

@@ -1,7 +1,8 @@
-//! The same results by the shortest way, to compare a run with.
+//! A reference implementation of query execution, against which tests compare
+//! [`QueryExecution`](super::QueryExecution).
 //!
-//! Everything is collected, then sorted, then compared pairwise, then cut. Nothing here is shared
-//! with the stages of a [`QueryExecution`](super::Run) but the evaluation of expressions.
+//! All rows are collected, then sorted, then compared pairwise, then limited. Only the evaluation of
+//! expressions is shared with the streaming implementation.
 
 use std::cmp::Ordering;
 
@@ -14,7 +15,7 @@ use crate::functions::aggregate::Accumulator;
 use crate::statement::Statement;
 use crate::value::{Value, deep_equal, total_order};
 
-/// All rows of `statement` over `documents`, without any access path.
+/// All rows of `statement` over `documents`, without streaming and without an index.
 pub fn run_reference<'d>(
     statement: &Statement,
     documents: impl IntoIterator<Item = &'d Value>,

@@ -1,29 +1,29 @@
-//! Aggregates: many rows in, one value out.
+//! Aggregate functions: many rows in, one value out.
 //!
-//! An [`Accumulator`] sees the argument of every row of its group and is asked once at the end.
-//! Which rows form a group, and what an empty input yields, is the run's business.
+//! An [`Accumulator`] takes the argument of every row of a group and computes the value at the end.
+//! Grouping is done by the pipeline.
 
 use super::distinct::DistinctValues;
 use crate::value::{Value, ValueKind, total_order};
 
-/// The aggregate functions.
+/// An aggregate function of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Aggregate {
-    /// How many rows had a defined argument.
+    /// The number of rows with a defined argument.
     Count,
     /// The sum of numbers; 0 without any.
     Sum,
     /// The mean of numbers; undefined without any.
     Avg,
-    /// The first in the order of types and values.
+    /// The smallest value in the order of types and values.
     Min,
-    /// The last in the order of types and values.
+    /// The largest value in the order of types and values.
     Max,
-    /// How many rows had exactly `true`.
+    /// The number of rows whose argument is exactly `true`.
     CountIf,
     /// All defined arguments, in order.
     MakeList,
-    /// The distinct defined arguments, in the order they were first seen.
+    /// The distinct defined arguments, in the order of their first occurrence.
     MakeSet,
 }
 
@@ -45,7 +45,7 @@ impl Aggregate {
         .map(|(_, aggregate)| aggregate)
     }
 
-    /// An accumulator that has seen nothing.
+    /// An accumulator without input.
     pub(crate) fn start(self) -> Accumulator {
         match self {
             Aggregate::Count => Accumulator::Count(0),
@@ -62,39 +62,39 @@ impl Aggregate {
     }
 }
 
-/// An aggregate under way.
+/// The state of an aggregate while rows are processed.
 #[derive(Debug)]
 pub(crate) enum Accumulator {
-    /// See [`Aggregate::Count`].
+    /// The state of [`Aggregate::Count`], the count.
     Count(i64),
-    /// See [`Aggregate::CountIf`].
+    /// The state of [`Aggregate::CountIf`], the count.
     CountIf(i64),
-    /// See [`Aggregate::Sum`].
+    /// The state of [`Aggregate::Sum`], the sum.
     Sum(Total),
-    /// See [`Aggregate::Avg`].
+    /// The state of [`Aggregate::Avg`], sum and count.
     Avg(Total),
-    /// See [`Aggregate::Min`].
+    /// The state of [`Aggregate::Min`], the smallest value.
     Min(Extreme),
-    /// See [`Aggregate::Max`].
+    /// The state of [`Aggregate::Max`], the largest value.
     Max(Extreme),
-    /// See [`Aggregate::MakeList`].
+    /// The state of [`Aggregate::MakeList`], all values.
     MakeList(Vec<Value>),
-    /// See [`Aggregate::MakeSet`].
+    /// The state of [`Aggregate::MakeSet`], the distinct values.
     MakeSet {
-        /// In the order they were first seen.
+        /// The values in the order of their first occurrence.
         members: Vec<Value>,
-        /// The same, for look-up.
+        /// The values as a set, for lookup.
         seen: Box<DistinctValues>,
     },
 }
 
 impl Accumulator {
-    /// Whether it holds on to what is pushed, rather than to a number.
+    /// Whether the state retains the values themselves.
     pub(crate) fn retains_values(&self) -> bool {
         matches!(self, Accumulator::MakeList(_) | Accumulator::MakeSet { .. })
     }
 
-    /// Takes the argument of one row.
+    /// Adds the argument of one row.
     pub(crate) fn push(&mut self, value: &Value) {
         if !value.is_defined() {
             return;
@@ -114,7 +114,7 @@ impl Accumulator {
         }
     }
 
-    /// The value for everything pushed.
+    /// The value of the aggregate over all rows.
     pub(crate) fn finish(self) -> Value {
         match self {
             Accumulator::Count(count) | Accumulator::CountIf(count) => Value::from(count),
@@ -126,7 +126,7 @@ impl Accumulator {
     }
 }
 
-/// A sum, and whether it makes sense.
+/// A sum, and whether all values were numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Total {
     sum: f64,
@@ -135,7 +135,7 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    /// Adds a defined value. One that is no number spoils the total for good.
+    /// Adds a defined value. A value that is not a number makes the result undefined.
     pub(super) fn push(&mut self, value: &Value) {
         match value.as_f64() {
             Some(number) => {
@@ -146,12 +146,12 @@ impl Total {
         }
     }
 
-    /// 0 without numbers, undefined when anything else was met.
+    /// The sum: 0 without numbers, undefined if any value was not a number.
     pub(super) fn sum(&self) -> Value {
         if self.met_other { Value::Undefined } else { Value::from(self.sum) }
     }
 
-    /// Undefined without numbers, and when anything else was met.
+    /// The mean: undefined without numbers, and if any value was not a number.
     pub(super) fn mean(&self) -> Value {
         if self.met_other || self.count == 0 {
             Value::Undefined
@@ -161,7 +161,7 @@ impl Total {
     }
 }
 
-/// The outermost primitive so far.
+/// The smallest or largest primitive value so far.
 #[derive(Debug, Default)]
 pub(crate) struct Extreme {
     best: Value,
@@ -169,8 +169,8 @@ pub(crate) struct Extreme {
 }
 
 impl Extreme {
-    /// Takes a defined value; `wins` says which order against the best so far replaces it. An array
-    /// or an object, which have no order, spoils the result for good.
+    /// Adds a defined value; `wins` says which ordering against the best value replaces it. An array or
+    /// object, which has no order, makes the result undefined.
     pub(super) fn push(&mut self, value: &Value, wins: fn(std::cmp::Ordering) -> bool) {
         if matches!(value.kind(), ValueKind::Array | ValueKind::Object) {
             self.met_composite = true;
@@ -179,7 +179,7 @@ impl Extreme {
         }
     }
 
-    /// Undefined without primitives, and when an array or object was met.
+    /// The value: undefined without primitives, and if any value was an array or object.
     pub(super) fn finish(self) -> Value {
         if self.met_composite { Value::Undefined } else { self.best }
     }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::value::parse;
 
-    /// `undefined` is written `u`.
+    /// Runs an aggregate over JSON values; `undefined` is written `u`.
     fn run(name: &str, inputs: &str) -> String {
         let mut accumulator = Aggregate::find(name).unwrap().start();
         for input in inputs.split_whitespace() {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn each_aggregate_follows_its_rules_for_undefined_and_odd_types() {
+    fn aggregates_of_undefined_and_mixed_types() {
         for (name, inputs, expected) in [
             ("count", "", "0"),
             ("COUNT", "1 u null \"a\" [] {}", "5"),

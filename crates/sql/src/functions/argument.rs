@@ -1,27 +1,26 @@
-//! Reading arguments, and keeping results within bounds.
+//! Reading of function arguments, and limits on results.
 
 use smol_str::SmolStr;
 
 use crate::value::{Value, ValueKind};
 
-/// The longest text a function makes, in bytes. Twice an item: nothing honest is longer, and a
-/// query that doubles its own output again and again stops here.
+/// The longest string that a function returns, in bytes: twice the largest item. It stops queries that
+/// double a string repeatedly.
 pub(crate) const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The most elements an array made by a function has.
+/// The longest array that a function returns.
 pub(super) const ELEMENTS_MAX: usize = 1_000_000;
 
-/// A whole number, held within 64 bits however large it is; `None` for fractions, infinities and
-/// everything that is no number.
+/// A whole number, clamped to 64 bits; `None` for fractions, infinities and values that are not numbers.
 pub(super) fn whole(value: &Value) -> Option<i64> {
     match value.as_i64() {
         Some(number) => Some(number),
-        // A cast of a double holds at the ends of the range.
+        // A cast of a double saturates.
         None => value.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64),
     }
 }
 
-/// Absent is `default`, a boolean is itself, anything else `None`.
+/// An optional boolean argument: `default` if absent, `None` if it is not a boolean.
 pub(super) fn optional_bool(args: &[Value], at: usize, default: bool) -> Option<bool> {
     match args.get(at) {
         None => Some(default),
@@ -29,7 +28,7 @@ pub(super) fn optional_bool(args: &[Value], at: usize, default: bool) -> Option<
     }
 }
 
-/// Exactly two strings.
+/// The arguments as exactly two strings.
 pub(super) fn two_strings(args: &[Value]) -> Option<(&str, &str)> {
     match args {
         [Value::String(first), Value::String(second)] => Some((first, second)),
@@ -37,7 +36,7 @@ pub(super) fn two_strings(args: &[Value]) -> Option<(&str, &str)> {
     }
 }
 
-/// Two strings, and whatever follows.
+/// The first two arguments as strings; more may follow.
 pub(super) fn leading_strings(args: &[Value]) -> Option<(&SmolStr, &SmolStr)> {
     match args {
         [Value::String(first), Value::String(second), ..] => Some((first, second)),
@@ -45,7 +44,7 @@ pub(super) fn leading_strings(args: &[Value]) -> Option<(&SmolStr, &SmolStr)> {
     }
 }
 
-/// Exactly two arrays.
+/// The arguments as exactly two arrays.
 pub(super) fn two_arrays(args: &[Value]) -> Option<(&[Value], &[Value])> {
     match args {
         [Value::Array(first), Value::Array(second)] => Some((first, second)),
@@ -53,20 +52,20 @@ pub(super) fn two_arrays(args: &[Value]) -> Option<(&[Value], &[Value])> {
     }
 }
 
-/// Undefined for `None`.
+/// The result, or undefined for `None`.
 pub(super) fn or_undefined<T: Into<Value>>(result: Option<T>) -> Value {
     result.map_or(Value::Undefined, Into::into)
 }
 
-/// Whether `value`, written as JSON, surely stays within `bytes`. Looks at no more than it must, so
-/// that a small value that shares its parts a million times over is found out quickly.
+/// Whether the JSON text of `value` is certainly at most `bytes` long. Stops as early as possible, because
+/// a small value can share its parts millions of times.
 pub(crate) fn fits_as_json(value: &Value, bytes: usize) -> bool {
     let mut left = bytes;
     spend(value, &mut left)
 }
 
 fn spend(value: &Value, left: &mut usize) -> bool {
-    // The longest a scalar other than a string takes; an escaped character takes six bytes.
+    // The longest scalar other than a string; an escaped character takes six bytes.
     const SCALAR: usize = 32;
     const ESCAPED: usize = 6;
     let own = match value {
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_hold_at_the_ends_of_their_range() {
+    fn whole_numbers_saturate_at_the_ends_of_their_range() {
         for (value, expected) in [
             (Value::from(7), Some(7)),
             (Value::from(7.0), Some(7)),

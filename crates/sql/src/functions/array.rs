@@ -1,4 +1,4 @@
-//! Functions of arrays. Sets are in `set`.
+//! Array functions. Set functions are in `set`.
 
 use super::aggregate::{Extreme, Total};
 use super::argument::{ELEMENTS_MAX, optional_bool, or_undefined, whole};
@@ -23,7 +23,7 @@ const fn unary(name: &'static str, call: Call) -> Function {
     exactly(name, 1, Family::Array, call)
 }
 
-/// `ARRAY_CONCAT(a, b, …)`
+/// `ARRAY_CONCAT(a, b, …)`: all elements in one array.
 fn concat(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let mut count: usize = 0;
     for arg in args {
@@ -33,14 +33,14 @@ fn concat(args: &[Value], _: &FunctionContext<'_>) -> Value {
     if count > ELEMENTS_MAX {
         return Value::Undefined;
     }
-    // Adding nothing to an array needs no new one.
+    // If the other arrays are empty, the array itself is the result.
     match args.iter().find(|arg| arg.as_array().is_some_and(|elements| elements.len() == count)) {
         Some(whole) => whole.clone(),
         None => Value::array(args.iter().filter_map(Value::as_array).flatten().cloned()),
     }
 }
 
-/// `ARRAY_CONTAINS(a, x[, partial])`: partially, an element need only have the members of `x`.
+/// `ARRAY_CONTAINS(a, x[, partial])`: with `partial`, an element needs to have only the properties of `x`.
 fn contains(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::Array(elements), wanted, ..] = args else { return Value::Undefined };
     let Some(partial) = optional_bool(args, 2, false).filter(|_| wanted.is_defined()) else {
@@ -63,8 +63,8 @@ fn holds(elements: &[Value], wanted: &Value) -> bool {
     elements.iter().any(|element| deep_equal(element, wanted))
 }
 
-/// A chain of OR (`decisive` true) or AND (`decisive` false) over what is wanted, in which undefined
-/// is undefined: the decisive answer wins, then undefined, then its opposite.
+/// Whether the array contains any (`decisive` is true) or all (`decisive` is false) of the values. As in OR
+/// and AND, a decisive result wins over undefined, and undefined over its opposite.
 fn contains_terms(args: &[Value], decisive: bool) -> Value {
     let Some((Value::Array(elements), terms)) = args.split_first() else { return Value::Undefined };
     let mut met_undefined = false;
@@ -78,7 +78,7 @@ fn contains_terms(args: &[Value], decisive: bool) -> Value {
     if met_undefined { Value::Undefined } else { Value::Bool(!decisive) }
 }
 
-/// `ARRAY_LENGTH(a)`
+/// `ARRAY_LENGTH(a)`: the number of elements.
 fn length(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::Array(elements)] => or_undefined(i64::try_from(elements.len()).ok()),
@@ -119,7 +119,7 @@ fn extreme(args: &[Value], wins: fn(std::cmp::Ordering) -> bool) -> Value {
     extreme.finish()
 }
 
-/// `ARRAY_MEDIAN(a)`: the mean of the two in the middle when there is no one.
+/// `ARRAY_MEDIAN(a)`: the middle number, or the mean of the two in the middle.
 fn median(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::Array(elements)] = args else { return Value::Undefined };
     let Some(mut numbers) = elements.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() else {

@@ -1,4 +1,4 @@
-//! What functions may use besides their arguments.
+//! The context of function calls: what functions use besides their arguments.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::context::{QueryContext, QuerySchema};
 use crate::value::Object;
 use crate::work_budget::WorkBudget;
 
-/// The surroundings of one run of a query. Lives as long as the run and is used by one thread.
+/// The context of function calls during one execution, used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct FunctionContext<'a> {
     /// The current time, in ticks of 100 ns since the Unix epoch.
     pub(crate) now: i64,
-    /// The container the query runs on.
+    /// The schema of the container.
     pub(crate) schema: &'a QuerySchema,
-    /// How much the run has done and may still do.
+    /// The work budget of the execution.
     pub(crate) budget: WorkBudget,
     rng: RefCell<fastrand::Rng>,
-    /// By pattern and modifiers; `None` when the pattern does not compile, which is worth
-    /// remembering as well.
+    /// Compiled patterns by pattern and modifiers; `None` if the pattern does not compile, which is cached
+    /// as well.
     regexes: RecentCache<(SmolStr, SmolStr), Option<Pattern>>,
-    /// By the identity of the object, which the entry keeps alive.
+    /// Geometries by the identity of the object, which the entry keeps alive.
     geometries: RecentCache<Arc<Object>, Option<Arc<PreparedGeometry>>>,
-    /// By the text searched for.
+    /// Search terms by their text.
     terms: RecentCache<SmolStr, Arc<Term>>,
 }
 
 impl<'a> FunctionContext<'a> {
-    /// The surroundings of a run in `context` on a container of `schema`.
+    /// The context of an execution with `context` on a container with `schema`.
     pub(crate) fn new(context: QueryContext, schema: &'a QuerySchema) -> FunctionContext<'a> {
         FunctionContext {
             now: context.now,
@@ -50,8 +50,8 @@ impl<'a> FunctionContext<'a> {
         self.rng.borrow_mut().f64()
     }
 
-    /// Whether `text` matches a pattern, compiled by `compile` the first time it is seen.
-    /// `None` when the pattern does not compile.
+    /// Whether `text` matches a pattern, which `compile` compiles on first use. `None` if the pattern does
+    /// not compile.
     pub(super) fn matches_regex(
         &self,
         text: &str,
@@ -68,7 +68,7 @@ impl<'a> FunctionContext<'a> {
         )
     }
 
-    /// `object` as a geometry, read and laid out the first time it is seen; `None` when it is none.
+    /// The geometry of a GeoJSON object, prepared on first use; `None` if it is invalid.
     pub(super) fn prepared_geometry(&self, object: &Arc<Object>) -> Option<Arc<PreparedGeometry>> {
         self.geometries.with(
             |known| Arc::ptr_eq(known, object),
@@ -80,7 +80,7 @@ impl<'a> FunctionContext<'a> {
         )
     }
 
-    /// The words of a search term, taken apart the first time it is seen.
+    /// The words of a search term, split on first use.
     pub(super) fn term(&self, text: &SmolStr) -> Arc<Term> {
         self.terms.with(
             |known| known == text,
@@ -90,11 +90,11 @@ impl<'a> FunctionContext<'a> {
     }
 }
 
-/// How many results of each kind a run keeps. Queries rarely have more than a few constants; what
-/// comes from the items themselves must not make the run grow.
+/// How many entries each cache holds. Queries rarely have more than a few constants, and values from items
+/// must not make the caches grow.
 const RECENT_MAX: usize = 16;
 
-/// A few results worth keeping from row to row, the latest used in front.
+/// A small cache, the most recently used entry first.
 #[derive(Debug)]
 struct RecentCache<K, V>(RefCell<Vec<(K, V)>>);
 
@@ -105,12 +105,12 @@ impl<K, V> Default for RecentCache<K, V> {
 }
 
 impl<K, V> RecentCache<K, V> {
-    /// Hands `answer` the value whose key `is_wanted`, which `make` provides when there is none yet.
+    /// Calls `read` with the entry whose key `is_wanted`, which `make` creates if it is missing.
     fn with<T>(
         &self,
         is_wanted: impl Fn(&K) -> bool,
         make: impl FnOnce() -> (K, V),
-        answer: impl FnOnce(&V) -> T,
+        read: impl FnOnce(&V) -> T,
     ) -> T {
         let mut entries = self.0.borrow_mut();
         match entries.iter().position(|(key, _)| is_wanted(key)) {
@@ -120,7 +120,7 @@ impl<K, V> RecentCache<K, V> {
                 entries.insert(0, make());
             }
         }
-        answer(&entries[0].1)
+        read(&entries[0].1)
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_lately_is_kept_and_the_rest_is_bounded() {
+    fn the_cache_keeps_recent_entries_and_is_bounded() {
         let recent = RecentCache::default();
         let made = std::cell::Cell::new(0);
         let ask = |wanted: usize| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_may_move_between_threads() {
+    fn a_function_context_is_send() {
         fn assert_send<T: Send>() {}
         assert_send::<FunctionContext<'_>>();
     }

@@ -1,18 +1,17 @@
-//! Telling values apart: the first of several equal values is new, the others are not.
+//! Sets of distinct values, for the set functions and MAKESET.
 //!
-//! Used by sets, MAKESET and whoever else needs structural distinctness (numbers by value, member
-//! order ignored).
+//! Values are compared structurally: numbers by value, the order of properties ignored.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::value::{Value, deep_equal, total_order};
 
-/// Up to this many values a walk through them is cheaper than a tree.
+/// Up to this many values, a linear search is cheaper than a tree.
 const WALK_MAX: usize = 16;
 
-/// The distinct values seen so far. Adding costs a walk while there are few, and a logarithmic
-/// number of comparisons when there are many.
+/// A set of distinct values. Adding costs a linear search while there are few, and a logarithmic number of
+/// comparisons when there are many.
 #[derive(Debug, Default)]
 pub(crate) struct DistinctValues {
     few: Vec<Value>,
@@ -20,7 +19,7 @@ pub(crate) struct DistinctValues {
 }
 
 impl DistinctValues {
-    /// Adds `value` unless an equal one is there; says whether it was new.
+    /// Adds `value` unless it contains an equal one; returns whether it was added.
     pub(crate) fn insert(&mut self, value: &Value) -> bool {
         if !self.many.is_empty() {
             return self.many.insert(Ordered(value.clone()));
@@ -35,7 +34,7 @@ impl DistinctValues {
         true
     }
 
-    /// Whether an equal value is there.
+    /// Whether the set contains an equal value.
     pub(crate) fn contains(&self, value: &Value) -> bool {
         if self.many.is_empty() {
             self.few.iter().any(|seen| deep_equal(seen, value))

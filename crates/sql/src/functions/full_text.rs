@@ -1,9 +1,9 @@
-//! Functions of words: text taken apart, lower-cased and stemmed.
+//! Full-text functions: text is split into words, lower-cased and stemmed.
 //!
-//! A word is a run of letters and digits. A term of several words is a phrase: they follow each
-//! other. Scores are BM25; the figures over all items that it needs are arguments, since the client
-//! gathers them from every partition first. FULLTEXTSCORE and RRF only have a meaning in ORDER BY
-//! RANK, which the planner rewrites into `_FULLTEXTSCORE`.
+//! A word is a run of letters and digits. A term of several words is a phrase, whose words must be
+//! adjacent. Scores are BM25; the statistics over all items are arguments, since the client collects them
+//! from every partition first. FULLTEXTSCORE and RRF are only allowed in ORDER BY RANK, which the planner
+//! rewrites to `_FULLTEXTSCORE`.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -26,19 +26,19 @@ pub(super) const FUNCTIONS: &[Function] = &[
     exactly("_FULLTEXTWORDCOUNT", 1, Family::FullText, word_count),
 ];
 
-/// How soon further occurrences of a term stop counting.
+/// The BM25 parameter k1: how soon further occurrences of a term stop counting.
 const BM25_K1: f64 = 1.2;
-/// How much long texts are held back.
+/// The BM25 parameter b: how much the score of long texts is reduced.
 const BM25_B: f64 = 0.75;
 
-/// What is searched for: one word, or several that follow each other.
+/// A search term: one word, or a phrase.
 #[derive(Debug)]
 pub(super) struct Term {
     stems: Vec<String>,
 }
 
 impl Term {
-    /// Takes `text` apart.
+    /// Splits `text` into stemmed words.
     pub(super) fn new(text: &str, language: FullTextLanguage) -> Term {
         let mut stems = Vec::new();
         let _ = for_each_stem(text, language, |stem| {
@@ -49,7 +49,7 @@ impl Term {
     }
 }
 
-/// `FULLTEXTCONTAINSALL(text, t1, …)`, or `…ANY` when not `all`.
+/// `FULLTEXTCONTAINSALL(text, t1, …)`, or `FULLTEXTCONTAINSANY` unless `all`.
 fn contains(args: &[Value], context: &FunctionContext<'_>, all: bool) -> Value {
     let Some((Value::String(text), terms)) = args.split_first() else { return Value::Undefined };
     let Some(terms) = terms_of(terms, context) else { return Value::Undefined };
@@ -74,7 +74,7 @@ fn terms_of(values: &[Value], context: &FunctionContext<'_>) -> Option<Vec<Arc<T
         .collect()
 }
 
-/// `_FULLTEXTWORDCOUNT(text)`
+/// `_FULLTEXTWORDCOUNT(text)`: the number of words.
 fn word_count(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => or_undefined(i64::try_from(words(text).count()).ok()),
@@ -82,8 +82,8 @@ fn word_count(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `_FULLTEXTSCORE(text, [t1, …], items, words, [itemsWith1, …])`: how well the text answers the
-/// terms, given how many items there are, how many words they have, and how many have each term.
+/// `_FULLTEXTSCORE(text, [t1, …], items, words, [itemsWith1, …])`: the BM25 score of the text, given the
+/// number of items, their number of words, and how many items have each term.
 fn score(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::Array(terms), items, words_total, Value::Array(items_with)] = args
     else {
@@ -117,7 +117,7 @@ fn score(args: &[Value], context: &FunctionContext<'_>) -> Value {
             let held_back = BM25_K1 * (1.0 - BM25_B + BM25_B * relative_length);
             rarity * hits * (BM25_K1 + 1.0) / (hits + held_back)
         })
-        // Not `sum`: the sum of nothing is minus zero.
+        // Not `sum`, which gives minus zero for no terms.
         .fold(0.0, |total, part| total + part);
     Value::from(score)
 }
@@ -126,7 +126,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Visits the stem of every word, in order, until told to stop.
+/// Calls `visit` with the stem of every word, in order, until it returns false.
 fn for_each_stem(
     text: &str,
     language: FullTextLanguage,
@@ -149,7 +149,7 @@ fn for_each_stem(
     ControlFlow::Continue(())
 }
 
-/// Reports the index of a term each time it occurs, until told to stop.
+/// Calls `visit` with the index of a term each time it occurs, until it returns false.
 fn for_each_hit(
     text: &str,
     terms: &[Arc<Term>],
@@ -157,7 +157,7 @@ fn for_each_hit(
     mut report: impl FnMut(usize) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let longest = terms.iter().map(|term| term.stems.len()).max().unwrap_or(0);
-    // The words before the current one, when a phrase may begin with them.
+    // The words before the current one, if a phrase may begin with them.
     let mut before: VecDeque<String> = VecDeque::new();
     for_each_stem(text, language, |stem| {
         for (at, term) in terms.iter().enumerate() {
@@ -188,7 +188,7 @@ mod tests {
     const TEXT: &str = r#""The runner was running; two mountain bikes, and a red bicycle stood by.""#;
 
     #[test]
-    fn words_are_found_whatever_their_case_and_ending() {
+    fn words_are_found_in_any_case_and_with_any_ending() {
         for (terms, all, any) in [
             (r#""run""#, "true", "true"),
             (r#""RUNS""#, "true", "true"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_without_their_figures_are_undefined() {
+    fn scores_without_statistics_are_undefined() {
         check(&[
             ("_FULLTEXTSCORE", r#"1 ; ["a"] ; 1 ; 1 ; [1]"#, "u"),
             ("_FULLTEXTSCORE", r#""a" ; ["a"] ; "1" ; 1 ; [1]"#, "u"),

@@ -1,5 +1,4 @@
-//! Functions of 64-bit integers: whole numbers in, a whole number out, wrapping around like the
-//! processor does. Anything with a fraction is undefined.
+//! Functions of 64-bit integers, which wrap around on overflow. Arguments with a fraction give undefined.
 
 use super::argument::or_undefined;
 use super::{Call, Family, Function, exactly};
@@ -37,7 +36,7 @@ mod tests {
     use super::super::tests::check;
 
     #[test]
-    fn whole_numbers_in_whole_numbers_out() {
+    fn integer_functions_return_integers() {
         check(&[
             ("INTADD", "20 ; 10", "30"),
             ("INTADD", "20 ; 0.10", "u"),

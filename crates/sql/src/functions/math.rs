@@ -1,7 +1,6 @@
-//! Functions of numbers: doubles in, a double out. Integer functions are in `integer`.
+//! Mathematical functions of doubles. Integer functions are in `integer`.
 //!
-//! Results that are no finite number stay what they are: the language carries infinities and NaN,
-//! and leaves them out when it writes JSON.
+//! Infinite and NaN results are kept: SQL computes with them, and drops them when it writes JSON.
 
 use std::f64::consts::PI;
 
@@ -27,7 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     exactly("POWER", 2, Family::Math, |args, _| of_two(args, f64::powf)),
     unary("RADIANS", |args, _| of_one(args, |angle| angle * (PI / 180.0))),
     exactly("RAND", 0, Family::Random, |_, context| Value::from(context.random())),
-    // Half goes away from zero.
+    // Halves are rounded away from zero.
     unary("ROUND", |args, _| rounded(args, f64::round, Some)),
     unary("SIGN", |args, _| of_one(args, sign)),
     unary("SIN", |args, _| of_one(args, f64::sin)),
@@ -41,7 +40,7 @@ const fn unary(name: &'static str, call: Call) -> Function {
     exactly(name, 1, Family::Math, call)
 }
 
-/// A number as a result: minus zero, which no one asks for, becomes zero.
+/// A number as a result; minus zero becomes zero.
 fn number(result: f64) -> Value {
     Value::from(result + 0.0)
 }
@@ -60,7 +59,7 @@ fn of_two(args: &[Value], function: fn(f64, f64) -> f64) -> Value {
     }
 }
 
-/// Like [`of_one`], for functions that give whole numbers for whole numbers: those keep all 64 bits.
+/// Like [`of_one`], for functions that map integers to integers: those keep all 64 bits.
 fn rounded(args: &[Value], function: fn(f64) -> f64, exact: fn(i64) -> Option<i64>) -> Value {
     match args {
         [Value::Number(Number::Int(argument))] => match exact(*argument) {
@@ -75,12 +74,12 @@ fn sign(number: f64) -> f64 {
     if number == 0.0 || number.is_nan() { number } else { number.signum() }
 }
 
-/// `LOG(x[, base])`; natural without a base.
+/// `LOG(x[, base])`: the natural logarithm without a base.
 fn log(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [_] => of_one(args, f64::ln),
         _ => of_two(args, |argument, base| {
-            // The two common bases have functions of their own that lose no digit.
+            // The two common bases have functions of their own, which are more exact.
             if base == 10.0 {
                 argument.log10()
             } else if base == 2.0 {
@@ -107,7 +106,7 @@ mod tests {
     use super::super::tests::check;
 
     #[test]
-    fn numbers_in_numbers_out() {
+    fn functions_of_numbers_return_numbers() {
         check(&[
             ("ABS", "-1", "1"),
             ("ABS", "-9223372036854775807", "9223372036854775807"),

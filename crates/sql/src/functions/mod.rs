@@ -1,10 +1,9 @@
 //! The built-in functions: one table, one file per family.
 //!
-//! In: argument values and an [`FunctionContext`]. Out: a value, undefined when the arguments do not
-//! fit; a function never fails and never panics, whatever it is given. Whether the number of
-//! arguments fits is the binder's question, answered from [`Function::min_args`] and
-//! [`Function::max_args`]. Aggregates see many rows and are accumulators in [`aggregate`], outside
-//! the table.
+//! Input: argument values and a [`FunctionContext`]. Output: a value, undefined if the arguments are
+//! invalid. A function never fails and never panics, whatever its arguments. The binder checks the number
+//! of arguments by [`Function::min_args`] and [`Function::max_args`]. Aggregates are accumulators in
+//! [`aggregate`], outside the table.
 
 pub(crate) mod aggregate;
 mod argument;
@@ -31,66 +30,66 @@ pub(crate) use context::FunctionContext;
 
 use crate::value::Value;
 
-/// One built-in function.
+/// A built-in function of SQL.
 #[derive(Debug)]
 pub(crate) struct Function {
-    /// Upper case, as documented.
+    /// The documented name, in upper case.
     pub(crate) name: &'static str,
-    /// The fewest arguments it takes.
+    /// The smallest number of arguments.
     pub(crate) min_args: usize,
-    /// The most arguments it takes; `None` for any number.
+    /// The largest number of arguments; `None` for any number.
     pub(crate) max_args: Option<usize>,
-    /// Its kind.
+    /// The family of the function.
     pub(crate) family: Family,
-    /// Computes it. Tolerates any number of arguments of any kind.
+    /// The implementation. It accepts any number of arguments of any type.
     pub(crate) call: Call,
 }
 
-/// How every function is called.
+/// The signature of every function implementation.
 pub(crate) type Call = fn(&[Value], &FunctionContext<'_>) -> Value;
 
-/// What a function is about, where a caller treats families differently.
+/// The family of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// `IS_…`: defined for every argument, undefined included.
     TypeCheck,
-    /// Text in, text or facts about it out.
+    /// Functions whose argument is a string.
     String,
-    /// Arrays.
+    /// Functions whose argument is an array.
     Array,
-    /// Arrays as sets.
+    /// Functions of arrays as sets.
     Set,
-    /// Numbers.
+    /// Mathematical functions of numbers.
     Math,
-    /// Chooses between its arguments.
+    /// Functions that select one of their arguments.
     Conditional,
-    /// Calendar dates, ticks and timestamps; a function of its arguments alone.
+    /// Functions of dates, ticks and timestamps that depend only on their arguments.
     DateTime,
-    /// The current time: the same throughout a run, different in the next.
+    /// The current time, which is constant within an execution.
     Clock,
-    /// RAND: different at each call.
+    /// RAND, which differs at each call.
     Random,
-    /// GeoJSON.
+    /// Functions of GeoJSON objects.
     Spatial,
-    /// Words.
+    /// Functions of full-text search.
     FullText,
-    /// Embeddings.
+    /// Functions of vector embeddings.
     Vector,
-    /// Meaningful only in ORDER BY RANK; undefined when called.
+    /// Functions that are only allowed in ORDER BY RANK; undefined when called.
     Rank,
-    /// Everything else.
+    /// Functions of no other family.
     Other,
 }
 
 impl Function {
-    /// Whether equal arguments always give equal results, so that a call over constants can be
-    /// computed once when the statement is prepared.
+    /// Whether equal arguments always give equal results, so that a call with constants can be folded when
+    /// the statement is prepared.
     pub(crate) fn is_pure(&self) -> bool {
         !matches!(self.family, Family::Clock | Family::Random | Family::Rank)
     }
 
-    /// How much more than a look it takes at what its arguments hold: words are found, cut and
-    /// compared, members of sets are put in order.
+    /// The work units per element or byte group of the arguments: more for functions that split, compare or
+    /// sort than for those that only scan.
     pub(crate) fn weight(&self) -> u64 {
         match self.family {
             Family::FullText => 16,
@@ -107,7 +106,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
     BY_NAME.get(name.to_ascii_uppercase().as_str()).copied()
 }
 
-/// Every function, by family.
+/// All functions, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
     const FAMILIES: &[&[Function]] = &[
         type_check::FUNCTIONS,

@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     between("OBJECTTOARRAY", (1, 3), Family::Other, object_to_array),
 ];
 
-/// `CHOOSE(i, x1, …)`: counts from 1.
+/// `CHOOSE(i, x1, …)`: the i-th value, counted from 1.
 fn choose(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((index, choices)) = args.split_first() else { return Value::Undefined };
     whole(index)
@@ -21,7 +21,7 @@ fn choose(args: &[Value], _: &FunctionContext<'_>) -> Value {
         .unwrap_or_default()
 }
 
-/// `OBJECTTOARRAY(o[, nameOfName[, nameOfValue]])`: one element for each member.
+/// `OBJECTTOARRAY(o[, nameOfName[, nameOfValue]])`: one element for each property.
 fn object_to_array(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((Value::Object(members), names)) = args.split_first() else { return Value::Undefined };
     let name = |at: usize, default: &'static str| match names.get(at) {
@@ -35,7 +35,7 @@ fn object_to_array(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }))
 }
 
-/// `DOCUMENTID(item)`: the item's number in its container, which its `_rid` carries.
+/// `DOCUMENTID(item)`: the ordinal of the item in its container, which is part of its `_rid`.
 fn document_id(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let rid = args.first().and_then(|item| item.member("_rid").as_str());
     let ordinal = rid.and_then(|rid| rid.parse::<ItemRid>().ok()).map(|rid| rid.ordinal);

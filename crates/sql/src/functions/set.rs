@@ -1,4 +1,4 @@
-//! Arrays as sets: no element twice.
+//! Set functions: arrays without duplicate elements.
 
 use super::argument::{ELEMENTS_MAX, two_arrays};
 use super::distinct::DistinctValues;
@@ -16,15 +16,15 @@ const fn binary(name: &'static str, call: Call) -> Function {
     exactly(name, 2, Family::Set, call)
 }
 
-/// `SETDIFFERENCE(a, b)`: what only `a` has, in the order of `a`.
+/// `SETDIFFERENCE(a, b)`: the elements that only `a` has, in the order of `a`.
 fn difference(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
-    // What is in the set of the other side is no longer new.
+    // Elements of the other set are not new.
     let mut seen: DistinctValues = right.iter().collect();
     Value::array(left.iter().filter(|element| seen.insert(element)).cloned())
 }
 
-/// `SETEQUAL(a, b)`
+/// `SETEQUAL(a, b)`: whether both have the same elements.
 fn equal(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     let (in_left, in_right): (DistinctValues, DistinctValues) =
@@ -34,7 +34,7 @@ fn equal(args: &[Value], _: &FunctionContext<'_>) -> Value {
     Value::Bool(equal)
 }
 
-/// `SETINTERSECT(a, b)`: what both have, in the order of `b`.
+/// `SETINTERSECT(a, b)`: the elements that both have, in the order of `b`.
 fn intersect(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     let in_left: DistinctValues = left.iter().collect();
@@ -42,7 +42,7 @@ fn intersect(args: &[Value], _: &FunctionContext<'_>) -> Value {
     Value::array(right.iter().filter(|element| in_left.contains(element) && seen.insert(element)).cloned())
 }
 
-/// `SETUNION(a, b)`: what either has, first `a`, then `b`.
+/// `SETUNION(a, b)`: the elements of both, first those of `a`.
 fn union(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((left, right)) = two_arrays(args) else { return Value::Undefined };
     if left.len().saturating_add(right.len()) > ELEMENTS_MAX {
@@ -57,7 +57,7 @@ mod tests {
     use super::super::tests::check;
 
     #[test]
-    fn sets_hold_nothing_twice_and_keep_their_order() {
+    fn sets_have_no_duplicates_and_keep_their_order() {
         check(&[
             ("SETINTERSECT", r#"[1,2,"A","B"] ; ["A",1]"#, r#"["A",1]"#),
             ("SETINTERSECT", "[1,2,3,4] ; [1,1,1,1]", "[1]"),

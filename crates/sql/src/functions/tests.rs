@@ -1,4 +1,4 @@
-//! Properties of the whole table. What each function computes is tested in its family and in
+//! Tests of the whole function table. Each function is tested in its family and in
 //! `tests/cases/functions_*.sqltest`.
 
 use proptest::prelude::*;
@@ -7,16 +7,16 @@ use super::*;
 use crate::context::{GeometryKind, QueryContext, QuerySchema};
 use crate::value::{Number, parse};
 
-/// Calls `name` with arguments written as JSON, `u` for undefined; the result likewise.
+/// Calls `name` with arguments written as JSON, `u` for undefined; returns the result in the same form.
 pub(super) fn call(name: &str, args: &[&str]) -> String {
     let args: Vec<Value> = args.iter().map(|text| value(text)).collect();
     let schema = QuerySchema::default();
-    // 2021-01-02T03:04:05.0000000Z
+    // The time 2021-01-02T03:04:05.0000000Z.
     let context = FunctionContext::new(QueryContext { now: 16_095_566_450_000_000, random_seed: 1 }, &schema);
     show(&(find(name).expect("a known function").call)(&args, &context))
 }
 
-/// Reads one argument of [`call`].
+/// Parses one argument of [`call`].
 pub(super) fn value(text: &str) -> Value {
     match text {
         "u" => Value::Undefined,
@@ -27,7 +27,7 @@ pub(super) fn value(text: &str) -> Value {
     }
 }
 
-/// Writes a result the way [`call`] returns it.
+/// Writes a result in the form that [`call`] returns.
 pub(super) fn show(value: &Value) -> String {
     match value {
         Value::Undefined => "u".to_owned(),
@@ -62,7 +62,7 @@ fn names_are_upper_case_unique_and_found_in_any_case() {
     assert!(find("NO_SUCH_FUNCTION").is_none());
 }
 
-/// Every documented function with the numbers of arguments it takes; `+` for any number from there.
+/// Every documented function with its numbers of arguments; `+` for any number from there.
 const DOCUMENTED: &str = "
     IS_ARRAY 1, IS_BOOL 1, IS_DEFINED 1, IS_NULL 1, IS_NUMBER 1, IS_OBJECT 1, IS_PRIMITIVE 1, IS_STRING 1,
     IS_FINITE_NUMBER 1, IS_INTEGER 1, IS_DATETIME 1,
@@ -105,13 +105,13 @@ fn the_table_is_what_is_documented() {
 }
 
 #[test]
-fn only_the_clock_and_chance_make_a_function_impure() {
+fn only_clock_and_random_functions_are_impure() {
     let impure: Vec<&str> =
         all().filter(|function| !function.is_pure()).map(|function| function.name).collect();
-    let told_apart = |name: &str| {
+    let is_impure = |name: &str| {
         name.starts_with("GETCURRENT") || matches!(name, "NOW" | "AGO" | "RAND" | "FULLTEXTSCORE" | "RRF")
     };
-    assert!(all().all(|function| told_apart(function.name) == impure.contains(&function.name)), "{impure:?}");
+    assert!(all().all(|function| is_impure(function.name) == impure.contains(&function.name)), "{impure:?}");
 }
 
 fn scalar() -> impl Strategy<Value = Value> {
@@ -129,7 +129,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Strings that some function takes seriously.
+/// Strings that have a meaning for some function.
 const TEXTS: &[&str] = &[
     "",
     "year",
@@ -167,7 +167,7 @@ fn argument() -> impl Strategy<Value = Value> {
     prop_oneof![4 => nested, 1 => geometry()]
 }
 
-/// Member names that some function looks for.
+/// Property names that some function looks for.
 const NAMES: &[&str] = &["a", "k", "type", "coordinates", "geometries", "crs", "_rid", "distanceFunction"];
 
 fn geometry() -> impl Strategy<Value = Value> {

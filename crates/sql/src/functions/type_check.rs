@@ -1,4 +1,4 @@
-//! IS_…: what kind of value the argument is. Never undefined; undefined is simply none of the kinds.
+//! Type checks `IS_…`. The result is never undefined; an undefined argument has none of the types.
 
 use super::date_time::text;
 use super::{Family, Function, exactly};
@@ -43,7 +43,7 @@ mod tests {
     use super::super::tests::call;
 
     #[test]
-    fn each_kind_is_told_from_the_others() {
+    fn each_type_check_accepts_one_type() {
         let kinds = [
             ("IS_ARRAY", "[1]"),
             ("IS_BOOL", "false"),

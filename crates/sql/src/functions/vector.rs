@@ -1,7 +1,7 @@
-//! VECTORDISTANCE.
+//! The function VECTORDISTANCE.
 //!
-//! Which function a path's embedding policy names is the binder's to know: it puts it into the
-//! options. Without that, the container's policies decide if they agree, and cosine otherwise.
+//! The binder adds the distance function of the path's embedding policy to the options. Without it, the
+//! function common to all of the container's policies is used, or else cosine.
 
 use super::argument::or_undefined;
 use super::{Family, Function, FunctionContext, between};
@@ -11,8 +11,8 @@ use crate::value::Value;
 pub(super) const FUNCTIONS: &[Function] =
     &[between("VECTORDISTANCE", (2, 4), Family::Vector, vector_distance)];
 
-/// `VECTORDISTANCE(v1, v2[, bruteForce[, options]])`: every search here is exact, so of the options
-/// only the distance function matters.
+/// `VECTORDISTANCE(v1, v2[, bruteForce[, options]])`: every search is exact here, so of the options only
+/// the distance function has an effect.
 fn vector_distance(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::Array(left), Value::Array(right), rest @ ..] = args else { return Value::Undefined };
     let options = match rest {
@@ -34,7 +34,7 @@ fn default_function(schema: &QuerySchema) -> DistanceFunction {
     }
 }
 
-/// `None` unless both are vectors of numbers and of the same, positive length.
+/// The distance of two vectors; `None` unless both are numeric and have the same, positive length.
 fn distance(left: &[Value], right: &[Value], function: DistanceFunction) -> Option<f64> {
     if left.is_empty() || left.len() != right.len() {
         return None;
@@ -51,7 +51,7 @@ fn distance(left: &[Value], right: &[Value], function: DistanceFunction) -> Opti
         DistanceFunction::DotProduct => Some(product),
         DistanceFunction::Euclidean => Some(apart_squared.sqrt()),
         DistanceFunction::Cosine => {
-            // A vector without length has no direction.
+            // A zero vector has no direction.
             let lengths = f64::sqrt(left_squared) * f64::sqrt(right_squared);
             (lengths > 0.0).then(|| product / lengths)
         }

@@ -1,8 +1,7 @@
-//! Expressions, by operator precedence.
+//! Parsing of expressions by operator precedence.
 //!
-//! Operators wait on a stack until a weaker one arrives, and parentheses wait on the same stack until
-//! they are closed, so that neither nests the parser's own calls. How tight an operator binds is in
-//! one table: the constants below and [`infix`]; a higher power binds tighter.
+//! Operators and open parentheses are pushed on an explicit stack, so that neither causes recursion.
+//! Precedence is in one table: the constants below and [`infix`]; a higher power binds tighter.
 
 use super::{Parser, within_depth};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, LogicalOperator, UnaryOperator};
@@ -10,19 +9,19 @@ use crate::error::{SqlError, code};
 use crate::token::{Span, Symbol, Token};
 use crate::value::{Number, Value};
 
-/// Parentheses, and `?` before its `:`: nothing reduces past them.
+/// The power of parentheses, and of `?` before its `:`, past which nothing is reduced.
 const BARRIER: u8 = 0;
-/// `a ? b :`
+/// The power of a conditional, `a ? b :`.
 const CONDITIONAL_POWER: u8 = 1;
 const OR_POWER: u8 = 3;
 const AND_POWER: u8 = 4;
 const NOT_POWER: u8 = 5;
-/// IN, BETWEEN and LIKE.
+/// The power of IN, BETWEEN and LIKE.
 const MEMBERSHIP_POWER: u8 = 6;
-/// `+ - ~`
+/// The power of the prefix operators `+ - ~`.
 const PREFIX_POWER: u8 = 15;
 
-/// The operators between two operands that are symbols, and how tight they bind.
+/// The infix operators that are symbols, and their powers.
 fn infix(symbol: Symbol) -> Option<(BinaryOperator, u8)> {
     Some(match symbol {
         Symbol::Star => (BinaryOperator::Multiply, 14),
@@ -48,21 +47,21 @@ fn infix(symbol: Symbol) -> Option<(BinaryOperator, u8)> {
     })
 }
 
-/// An operator whose last operand is still being read, or a parenthesis still open.
+/// An operator whose last operand is still to be parsed, or an open parenthesis.
 enum Pending {
     Parenthesis,
-    /// `a ?`, before the colon.
+    /// A conditional `a ?`, before the colon.
     Then,
-    /// `a ? b :`
+    /// A conditional `a ? b :`, before the last operand.
     Otherwise,
     Prefix(UnaryOperator, Span),
     Infix(BinaryOperator, u8),
     Logical(LogicalOperator),
-    /// `a BETWEEN b`, before the AND.
+    /// A range test `a BETWEEN b`, before the AND.
     BetweenLow {
         negated: bool,
     },
-    /// `a BETWEEN b AND c`
+    /// A range test `a BETWEEN b AND`, before the last operand.
     BetweenHigh {
         negated: bool,
     },
@@ -89,7 +88,7 @@ impl Pending {
     }
 }
 
-/// Operands read and operators waiting.
+/// The parsed operands and the pending operators.
 #[derive(Default)]
 struct Stack {
     operands: Vec<Expression>,
@@ -98,11 +97,11 @@ struct Stack {
 
 /// What follows an operand.
 enum AfterOperand {
-    /// Another operand.
+    /// Another operand follows the operator.
     Operand,
-    /// Another operator: the last one is complete.
+    /// Another operator follows: the last one is complete.
     Operator,
-    /// Nothing that belongs to this expression.
+    /// The expression ends here.
     End,
 }
 
@@ -141,7 +140,7 @@ impl Parser {
         }
     }
 
-    /// What stands before an operand: operators and opening parentheses.
+    /// Operators and opening parentheses before an operand.
     fn prefixes(&mut self, stack: &mut Stack) {
         loop {
             let operator = match self.token() {
@@ -161,7 +160,7 @@ impl Parser {
         }
     }
 
-    /// Takes the operator after an operand, if there is one.
+    /// The operator after an operand, if there is one.
     fn operator(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         if let Token::Symbol(symbol) = self.token() {
             let Some((operator, power)) = infix(*symbol) else { return self.punctuation(stack) };
@@ -185,7 +184,7 @@ impl Parser {
         }
     }
 
-    /// `?`, `:` and `)`, as far as they belong to this expression.
+    /// `?`, `:` and `)`, if they belong to this expression.
     fn punctuation(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         match self.token() {
             Token::Symbol(Symbol::Question) => {
@@ -239,7 +238,7 @@ impl Parser {
         Ok(AfterOperand::Operand)
     }
 
-    /// `[NOT] IN (…)`, `[NOT] BETWEEN`, `[NOT] LIKE`
+    /// `[NOT] IN (…)`, `[NOT] BETWEEN` and `[NOT] LIKE` after an operand.
     fn membership(&mut self, stack: &mut Stack) -> Result<AfterOperand, SqlError> {
         let negated = self.is_keyword("NOT");
         let ahead = usize::from(negated);
@@ -294,7 +293,7 @@ impl Parser {
         Ok(AfterOperand::Operator)
     }
 
-    /// Completes waiting operators, the last one first, while `ready` says so.
+    /// Completes pending operators, the last one first, while `ready` returns true.
     fn reduce(&mut self, stack: &mut Stack, ready: impl Fn(&Pending) -> bool) -> Result<(), SqlError> {
         while let Some(operator) = stack.pending.pop_if(|waiting| ready(waiting)) {
             let mut operand = || stack.operands.pop().expect("every operator has its operands");
@@ -345,7 +344,7 @@ impl Parser {
     }
 }
 
-/// An operator before its operand; a number with a minus is simply a negative number.
+/// Applies a prefix operator; a number with a minus is a negative literal.
 fn prefixed(operator: UnaryOperator, operand: Expression, start: Span) -> Expression {
     let span = start.to(operand.span());
     if let (UnaryOperator::Minus, ExpressionKind::Literal(Value::Number(number))) = (operator, operand.kind())
@@ -358,7 +357,7 @@ fn prefixed(operator: UnaryOperator, operand: Expression, start: Span) -> Expres
 fn negated(number: Number) -> Number {
     const MAGNITUDE_OF_MIN: u64 = i64::MIN.unsigned_abs();
     match number {
-        // Zero has two signs only as a double.
+        // Only a double has a negative zero.
         Number::Int(0) => Number::Float(-0.0),
         Number::Int(value) => value.checked_neg().map_or(Number::UInt(MAGNITUDE_OF_MIN), Number::Int),
         Number::UInt(MAGNITUDE_OF_MIN) => Number::Int(i64::MIN),

@@ -1,15 +1,15 @@
-//! `FROM a [AS] b JOIN c IN b.d`.
+//! Parsing of FROM and JOIN: `FROM a [AS] b JOIN c IN b.d`.
 
 use super::Parser;
 use crate::ast::{Collection, PathStep, Source};
 use crate::error::{SqlError, code};
 use crate::token::{Symbol, Token};
 
-/// How many JOINs the service accepts.
+/// The largest number of JOINs that the service accepts.
 const JOINS_MAX: usize = 10;
 
 impl Parser {
-    /// What follows FROM.
+    /// The sources after FROM.
     pub(super) fn sources(&mut self) -> Result<Vec<Source>, SqlError> {
         let mut sources = vec![self.source()?];
         while self.eat_keyword("JOIN") {

@@ -1,11 +1,10 @@
-//! Tokens to tree.
+//! The parser: tokens to AST.
 //!
-//! In: the query text. Out: a [`Query`] or the first place where the text leaves the grammar, with
-//! what was found there and what would have fit. Names, functions and argument counts are not
-//! checked here; `bind` does that.
+//! Input: the query text. Output: a [`Query`], or the first syntax error with what was found and what was
+//! expected. Names, functions and argument counts are checked later, by `bind`.
 //!
-//! Nesting is limited (to [`NESTING_MAX`] here and to [`DEPTH_MAX`] in everything that later walks
-//! the tree), so that hostile text costs an error and not the stack.
+//! Nesting is limited (to [`NESTING_MAX`] here, and to [`DEPTH_MAX`] in everything that later walks the
+//! AST), so that hostile text causes an error and not a stack overflow.
 
 mod error;
 mod expression;
@@ -20,13 +19,13 @@ use crate::error::{SqlError, code};
 use crate::lexer::{SpannedToken, tokenize};
 use crate::token::{Span, Symbol, Token, is_reserved};
 
-/// How deep the operations of a query may nest: `a + b + c` is two levels deep.
+/// The deepest nesting of operations in a query: `a + b + c` is two levels deep.
 pub const DEPTH_MAX: u16 = 200;
 
-/// How deep calls, brackets, braces and subqueries may nest. Plain parentheses do not count.
+/// The deepest nesting of calls, brackets, braces and subqueries. Plain parentheses do not count.
 pub const NESTING_MAX: u16 = 64;
 
-/// Reads a whole query.
+/// Parses a whole query.
 pub fn parse_query(text: &str) -> Result<Query, SqlError> {
     let parse = || {
         let mut cursor = Parser::new(text)?;
@@ -37,7 +36,7 @@ pub fn parse_query(text: &str) -> Result<Query, SqlError> {
     parse().map_err(|error: SqlError| error.located_in(text))
 }
 
-/// Reads `from c where …`, the form of a patch condition: the source's name and the condition.
+/// Parses `from c where …`, the form of a patch condition: an alias and a condition.
 pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
     let parse = || {
         let mut cursor = Parser::new(text)?;
@@ -48,7 +47,7 @@ pub(crate) fn parse_condition(text: &str) -> Result<Query, SqlError> {
     parse().map_err(|error: SqlError| error.located_in(text))
 }
 
-/// Where the parser is, and what it has looked for since the last token it took.
+/// The position in the tokens, and what was expected since the last token.
 struct Parser {
     tokens: Vec<SpannedToken>,
     at: usize,
@@ -74,13 +73,13 @@ impl Parser {
         self.tokens[self.at].span
     }
 
-    /// The span of the last token taken.
+    /// The span of the previous token.
     fn span_before(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
 
     fn advance(&mut self) {
-        // The last token is the end, which is never passed.
+        // The last token is the end of the text, which is never passed.
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         self.expected.clear();
     }
@@ -139,7 +138,7 @@ impl Parser {
         Err(self.unexpected())
     }
 
-    /// Any word: after a dot, AS or a brace nothing else could stand here.
+    /// Any word: after a dot, AS or a brace, reserved words are names as well.
     fn expect_word(&mut self, what: &'static str) -> Result<SmolStr, SqlError> {
         match self.token() {
             Token::Word(word) => {
@@ -176,7 +175,7 @@ impl Parser {
         }
     }
 
-    /// Runs `parse` one level deeper.
+    /// Runs `parse` one nesting level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Parser) -> Result<T, SqlError>) -> Result<T, SqlError> {
         if self.nesting >= NESTING_MAX {
             return Err(too_deep(self.span()));
@@ -195,7 +194,7 @@ fn too_deep(span: Span) -> SqlError {
     SqlError::new(code::SYNTAX, span, message)
 }
 
-/// Passes an expression on unless it has grown too deep.
+/// Returns the expression unless it is nested too deeply.
 fn within_depth(expression: Expression) -> Result<Expression, SqlError> {
     if expression.depth() > DEPTH_MAX { Err(too_deep(expression.span())) } else { Ok(expression) }
 }

@@ -1,4 +1,4 @@
-//! Operands: literals, names, paths, calls, constructors and subqueries.
+//! Parsing of operands: literals, names, paths, calls, constructors and subqueries.
 
 use super::{Parser, within_depth};
 use crate::ast::{Expression, ExpressionKind, FunctionName, MemberNotation, SubqueryKind};
@@ -52,7 +52,7 @@ impl Parser {
         self.unexpected()
     }
 
-    /// `(SELECT …)`
+    /// A subquery in parentheses, `(SELECT …)`.
     fn subquery(&mut self, form: SubqueryKind) -> Result<Expression, SqlError> {
         let start = self.span();
         self.expect(Symbol::OpenParenthesis)?;
@@ -95,7 +95,7 @@ impl Parser {
         within_depth(Expression::new(ExpressionKind::Object(members), start.to(self.span_before())))
     }
 
-    /// A constant, a subquery with a word before it, a function or a name.
+    /// A constant, a subquery with a keyword, a function call or a name.
     fn word(&mut self) -> Result<Expression, SqlError> {
         let start = self.span();
         let Token::Word(word) = self.token().clone() else { return Err(self.no_operand()) };
@@ -133,12 +133,12 @@ impl Parser {
             ("LAST", SubqueryKind::Last),
         ];
         let form = forms.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))?.1;
-        // EXISTS and ARRAY can be nothing else; the others might be functions.
+        // EXISTS and ARRAY always start a subquery; the other words might be functions.
         let certain = matches!(form, SubqueryKind::Exists | SubqueryKind::Array);
         (certain || self.is_keyword_after(2, "SELECT")).then_some(form)
     }
 
-    /// The arguments of a function whose name has been read.
+    /// The arguments of a function whose name has been parsed.
     fn call(
         &mut self,
         name: smol_str::SmolStr,

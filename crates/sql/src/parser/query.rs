@@ -1,4 +1,4 @@
-//! The clauses of a query, in order.
+//! Parsing of the clauses of a query.
 
 use super::Parser;
 use crate::ast::{
@@ -40,7 +40,7 @@ impl Parser {
         Ok(Query { distinct, top, selection, from, filter, group_by, order_by, offset_limit, span })
     }
 
-    /// `from c where …`
+    /// A patch condition, `from c where …`.
     pub(super) fn condition(&mut self) -> Result<Query, SqlError> {
         let start = self.span();
         self.expect_keyword("FROM")?;
@@ -100,7 +100,7 @@ impl Parser {
     }
 
     fn order_by(&mut self) -> Result<OrderBy, SqlError> {
-        // `rank` may also be the name of a source: it is the keyword when a function follows.
+        // `rank` may also be the name of a source: it is the keyword if a function follows.
         if self.is_keyword("RANK") && matches!(self.token_after(1), Token::Word(word) if !is_reserved(word)) {
             self.advance();
             let score = self.expression()?;

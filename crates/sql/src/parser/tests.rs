@@ -1,4 +1,4 @@
-//! What the grammar accepts, how it groups, and what it says about the rest.
+//! Tests of the grammar, of precedence and of syntax errors.
 
 use super::*;
 use crate::ast::{print_expression, print_query};
@@ -11,7 +11,7 @@ fn printed(text: &str) -> String {
     }
 }
 
-/// The canonical text of an expression, which also has to read back as itself.
+/// Checks the canonical text of an expression, which must also parse to itself.
 #[track_caller]
 fn check(expression: &str, expected: &str) {
     let query = parse_query(&format!("SELECT VALUE {expression}")).unwrap_or_else(|error| panic!("{error}"));
@@ -71,7 +71,7 @@ fn membership_operators_take_their_operands() {
         ("a NOT LIKE 'x!%' ESCAPE '!' AND b", r#"((a NOT LIKE "x!%" ESCAPE "!") AND b)"#),
         ("a LIKE b || '%'", r#"(a LIKE (b || "%"))"#),
     ] {
-        // The odd one out has no meaning in the language; it must simply not be misread.
+        // Nested BETWEEN is not valid SQL; it must only not be misparsed.
         if expression.matches("BETWEEN").count() > 1 {
             assert!(parse_query(&format!("SELECT VALUE {expression}")).is_err());
             continue;
@@ -150,7 +150,7 @@ fn clauses_print_in_canonical_form() {
 }
 
 #[test]
-fn errors_say_where_what_was_found_and_what_would_fit() {
+fn syntax_errors_name_the_position_what_was_found_and_what_was_expected() {
     for (text, start, message) in [
         (
             "SELECT * frm c",
@@ -186,7 +186,7 @@ fn errors_say_where_what_was_found_and_what_would_fit() {
 }
 
 #[test]
-fn what_the_grammar_does_not_have_is_refused() {
+fn unsupported_syntax_is_an_error() {
     for text in [
         "",
         "SELECT",
@@ -225,7 +225,7 @@ fn what_the_grammar_does_not_have_is_refused() {
 }
 
 #[test]
-fn hostile_nesting_is_an_error_and_not_the_end_of_the_stack() {
+fn deep_nesting_is_an_error_and_not_a_stack_overflow() {
     let deep = 100_000;
     for text in [
         format!("SELECT VALUE {}1", "NOT ".repeat(deep)),
@@ -247,7 +247,7 @@ fn hostile_nesting_is_an_error_and_not_the_end_of_the_stack() {
 }
 
 #[test]
-fn parentheses_alone_are_not_deep() {
+fn parentheses_do_not_count_as_nesting() {
     let deep = 100_000;
     for text in [
         format!("SELECT VALUE {}1{}", "(".repeat(deep), ")".repeat(deep)),
@@ -263,7 +263,7 @@ fn parentheses_alone_are_not_deep() {
 }
 
 #[test]
-fn a_long_chain_of_alternatives_is_not_deep() {
+fn a_long_chain_of_or_does_not_count_as_nesting() {
     let text = format!("SELECT * FROM c WHERE c.a = 0{}", " OR c.a = 1".repeat(10_000));
     let query = parse_query(&text).unwrap();
     assert!(query.filter.as_ref().unwrap().depth() < 10);

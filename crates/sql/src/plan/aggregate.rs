@@ -1,4 +1,4 @@
-//! Aggregates and groups: each partition returns parts that can be added up.
+//! Plans of aggregates and GROUP BY: each partition returns partial aggregates that a client combines.
 
 use protocol::query::{AggregateKind, QueryInfo};
 
@@ -10,8 +10,8 @@ use crate::ast::{
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 
-/// Fills in what grouping and aggregation need. OFFSET, LIMIT, TOP, DISTINCT and ORDER BY are left to
-/// the client, which alone sees whole groups.
+/// Adds grouping and aggregation to the plan. OFFSET, LIMIT, TOP, DISTINCT and ORDER BY are left to the
+/// client, which alone has whole groups.
 pub(super) fn complete(info: &mut QueryInfo, query: &Query) -> Result<(), SqlError> {
     let payload = match &query.selection {
         Selection::Star => return Err(not_allowed(query)),
@@ -51,7 +51,7 @@ pub(super) fn complete(info: &mut QueryInfo, query: &Query) -> Result<(), SqlErr
     Ok(())
 }
 
-/// The aggregate an expression is, as a whole.
+/// The aggregate function and argument, if the whole expression is an aggregate.
 pub(super) fn as_aggregate(expression: &Expression) -> Option<(Aggregate, &Expression)> {
     match expression.kind() {
         ExpressionKind::Call { name, arguments, user_defined: false } => match &arguments[..] {
@@ -68,7 +68,8 @@ fn contains_aggregate(expression: &Expression) -> bool {
     found
 }
 
-/// A client can add up aggregates, but not what was computed from them.
+/// Checks that the expression is a plain aggregate: a client cannot combine values computed from
+/// aggregates.
 fn check_plain(expression: &Expression, query: &Query) -> Result<(), SqlError> {
     if contains_aggregate(expression) { Err(not_allowed(query)) } else { Ok(()) }
 }
@@ -78,7 +79,7 @@ fn not_allowed(query: &Query) -> SqlError {
     SqlError::new(code::UNCODED, query.span, message)
 }
 
-/// What a partition returns for an aggregate.
+/// The expression by which a partition returns its partial aggregate.
 fn part(aggregate: Aggregate, argument: &Expression) -> String {
     let argument = print_expression(argument);
     match aggregate {
@@ -93,7 +94,7 @@ fn part(aggregate: Aggregate, argument: &Expression) -> String {
     }
 }
 
-/// The count tells an empty partition from one whose extreme is undefined.
+/// The partial MIN or MAX; its count tells an empty partition from an undefined result.
 fn extreme(function: &str, member: &str, argument: &str) -> String {
     format!(
         "{{\"item\": {function}({argument}), \"item2\": {{\"{member}\": {function}({argument}), \"count\": COUNT({argument})}}}}"

@@ -1,4 +1,4 @@
-//! Counting distinct rows: `SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.x FROM c)`.
+//! Plans that count distinct rows: `SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.x FROM c)`.
 
 use protocol::query::{DCountInfo, DistinctType, QueryInfo};
 
@@ -9,7 +9,7 @@ use crate::ast::{
 use crate::functions::aggregate::Aggregate;
 use crate::statement::Statement;
 
-/// The plan, when the query is one: partitions return distinct rows, and a client counts them.
+/// The plan if the query counts distinct rows: partitions return distinct rows, and the client counts them.
 pub(super) fn info(statement: &Statement) -> Option<QueryInfo> {
     let query = statement.query();
     let inner = counted(query)?;
@@ -30,7 +30,7 @@ pub(super) fn info(statement: &Statement) -> Option<QueryInfo> {
     })
 }
 
-/// The distinct query that is counted, when nothing else happens to it.
+/// The distinct query that is counted, if the outer query does nothing else.
 fn counted(query: &Query) -> Option<&Query> {
     let [source] = &query.from[..] else { return None };
     let Collection::Subquery(inner) = &source.collection else { return None };
@@ -41,11 +41,11 @@ fn counted(query: &Query) -> Option<&Query> {
         && query.offset_limit.is_none()
         && !query.distinct
         && !source.iterate;
-    let only_tells_apart = inner.distinct && inner.group_by.is_empty();
-    (only_counts && only_tells_apart).then_some(inner)
+    let only_removes_duplicates = inner.distinct && inner.group_by.is_empty();
+    (only_counts && only_removes_duplicates).then_some(inner)
 }
 
-/// `COUNT(1)` or of any other constant that is defined.
+/// Whether the expression is `COUNT(1)`, or a count of any other defined constant.
 fn counts_rows(expression: &Expression) -> bool {
     match as_aggregate(expression) {
         Some((Aggregate::Count, argument)) => {

@@ -1,4 +1,4 @@
-//! What a client can merge.
+//! Query features: what a client must be able to merge.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use super::distinct_count;
 
 macro_rules! features {
     ($($name:ident)*) => {
-        /// A part of the language whose rows a client has to merge.
+        /// A query feature whose rows a client must merge.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "the names are the service's own")]
         #[non_exhaustive]
         pub enum Feature { $($name,)* }
 
         impl Feature {
-            /// As the header spells it.
+            /// The name used in the header.
             pub fn name(self) -> &'static str {
                 match self { $(Feature::$name => stringify!($name),)* }
             }
@@ -53,33 +53,33 @@ features! {
     WeightedRankFusion
 }
 
-/// The features a client has.
+/// The query features that a client supports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SupportedFeatures(HashSet<Feature>);
 
 impl SupportedFeatures {
-    /// Reads the value of the header: names between commas; unknown ones say nothing here.
+    /// Parses the header: comma-separated names; unknown names are ignored.
     pub fn parse(header: &str) -> SupportedFeatures {
         SupportedFeatures(header.split(',').filter_map(|name| Feature::find(name.trim())).collect())
     }
 
-    /// A client that has everything.
+    /// The set of all query features.
     pub fn all() -> SupportedFeatures {
         SupportedFeatures(Feature::ALL.iter().copied().collect())
     }
 
-    /// Whether a client has it.
+    /// Whether the client supports the feature.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.contains(&feature)
     }
 
-    /// Those of `needed` that a client lacks.
+    /// The features of `needed` that the client does not support.
     pub(super) fn missing(&self, needed: &[Feature]) -> Vec<Feature> {
         needed.iter().copied().filter(|feature| !self.contains(*feature)).collect()
     }
 }
 
-/// What merging the statement's rows takes.
+/// The features needed to merge the statement's rows.
 pub(super) fn needed(statement: &Statement) -> Vec<Feature> {
     let (query, pipeline) = (statement.query(), statement.pipeline());
     let mut needed = Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn needed(statement: &Statement) -> Vec<Feature> {
     need(pipeline.grouping.is_none() && pipeline.order.len() > 1, Feature::MultipleOrderBy);
     need(pipeline.order.iter().any(|key| is_computed_score(&key.key)), Feature::NonStreamingOrderBy);
     need(pipeline.top.is_some(), Feature::Top);
-    need(pipeline.window.is_some(), Feature::OffsetAndLimit);
+    need(pipeline.offset_limit.is_some(), Feature::OffsetAndLimit);
     needed
 }
 
@@ -121,7 +121,7 @@ fn aggregates(pipeline: &Pipeline) -> Vec<Aggregate> {
         .map_or(Vec::new(), |grouping| grouping.aggregates.iter().map(|(aggregate, _)| *aggregate).collect())
 }
 
-/// Whether an ORDER BY key is a distance or a relevance, which no index keeps in order.
+/// Whether an ORDER BY key is a distance or a score, for which no index exists.
 pub(super) fn is_computed_score(key: &BoundExpression) -> bool {
     key.any(&|code| {
         matches!(code, BoundExpression::Call { function, .. } if matches!(function.family, Family::Vector | Family::FullText))

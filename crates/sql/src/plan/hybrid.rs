@@ -1,4 +1,4 @@
-//! ORDER BY RANK: one query per score, and one for the statistics that scores depend on.
+//! Plans of ORDER BY RANK: one query per score, and one for the statistics on which scores depend.
 
 use protocol::query::{HybridSearchQueryInfo, QueryInfo, SortOrder};
 
@@ -12,22 +12,21 @@ use crate::value::Value;
 
 const DOCUMENT_COUNT: &str = "{documentdb-formattablehybridsearchquery-totaldocumentcount}";
 
-/// A component returns at least this many rows with TOP, so that fusing ranks has something to work
-/// with.
+/// The smallest TOP of a component query, so that rank fusion has enough rows.
 const COMPONENT_ROWS_MIN: u64 = 120;
 
-/// One score, as text.
+/// One score as query text.
 struct Score {
-    /// The expression, with places for the statistics.
+    /// The expression, with placeholders for the statistics.
     expression: String,
-    /// What stands in for a document without a score: behind all others.
+    /// The value for a document without a score, which sorts last.
     fallback: &'static str,
     order: SortOrder,
-    /// What follows the expression in ORDER BY.
+    /// The direction after the expression in ORDER BY.
     direction: &'static str,
 }
 
-/// The statistics of one text score.
+/// The statistics expression of one full-text score.
 struct Statistics(String);
 
 pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSearchQueryInfo, SqlError> {
@@ -51,7 +50,7 @@ pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSea
             RankComponent::Vector { .. } => scores.push(vector_score(written, is_inverted)),
         }
     }
-    let (skip, take) = match (pipeline.window, pipeline.top) {
+    let (skip, take) = match (pipeline.offset_limit, pipeline.top) {
         (Some((offset, limit)), top) => (Some(offset), Some(top.map_or(limit, |top| top.min(limit)))),
         (None, top) => (None, top),
     };
@@ -73,7 +72,7 @@ pub(super) fn info(statement: &Statement, rank: &Expression) -> Result<HybridSea
     })
 }
 
-/// The scores as they were written, without the weights.
+/// The scores in the query, without the weights.
 fn written_scores(rank: &Expression) -> Vec<&Expression> {
     match rank.kind() {
         ExpressionKind::Call { name, arguments, .. } if name.0.eq_ignore_ascii_case("RRF") => {
@@ -108,7 +107,7 @@ fn text_score(written: &Expression, terms: &[String], at: usize, is_inverted: bo
         "{{\"totalWordCount\": SUM(_FullTextWordCount({path})), \"hitCounts\": [{}]}}",
         hits.join(", ")
     );
-    // Relevance is never negative, and has no upper bound.
+    // Full-text scores are never negative, and have no upper bound.
     let (fallback, order, direction) = if is_inverted {
         ("1.79769e+308", SortOrder::Ascending, " ASC")
     } else {
@@ -117,7 +116,7 @@ fn text_score(written: &Expression, terms: &[String], at: usize, is_inverted: bo
     (Score { expression, fallback, order, direction }, Statistics(statistics))
 }
 
-/// A distance turned so that the nearest is the largest.
+/// A distance, inverted if needed so that the nearest is the largest.
 fn vector_score(written: &Expression, is_inverted: bool) -> Score {
     let arguments: Vec<String> = arguments_of(written).iter().map(print_expression).collect();
     let expression = format!("_VectorScore({})", arguments.join(", "));
@@ -128,7 +127,7 @@ fn vector_score(written: &Expression, is_inverted: bool) -> Score {
     }
 }
 
-/// The query that ranks by the score at `at` and returns all of them.
+/// The query that orders by the score at `at` and returns all scores.
 fn component_info(statement: &Statement, scores: &[Score], at: usize) -> QueryInfo {
     let (query, pipeline) = (statement.query(), statement.pipeline());
     let own = &scores[at];
@@ -153,9 +152,9 @@ fn component_info(statement: &Statement, scores: &[Score], at: usize) -> QueryIn
         has_non_streaming_order_by: true,
         ..QueryInfo::default()
     };
-    if let Some((offset, limit)) = pipeline.window {
+    if let Some((offset, limit)) = pipeline.offset_limit {
         let rows = offset.saturating_add(limit).saturating_mul(2);
-        text = text.with_window(rows);
+        text = text.with_offset_limit(rows);
         info.limit = Some(rows);
     } else if let Some(top) = pipeline.top {
         let rows = top.saturating_mul(2).max(COMPONENT_ROWS_MIN);

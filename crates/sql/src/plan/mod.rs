@@ -1,8 +1,8 @@
-//! The plan a gateway gives to a client: what to ask each partition, and how to merge the answers.
+//! Query plans: what the client sends to each partition, and how it merges the rows.
 //!
-//! In: a prepared statement, the container's partition key and the features the client has. Out: the
-//! plan in the shape the service's clients read, with the query rewritten so that each partition's
-//! rows carry what merging needs. Running a plan is the client's business.
+//! Input: a prepared statement, the container's partition key definition and the features of the client.
+//! Output: the plan in the service's format, with the query rewritten so that each row carries what merging
+//! needs. Executing a plan is left to the client.
 
 mod aggregate;
 mod distinct_count;
@@ -25,17 +25,17 @@ use crate::error::{SqlError, code};
 use crate::statement::Statement;
 use rewrite::RewrittenQuery;
 
-/// Why there is no plan.
+/// The error of a query without a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanError {
-    /// The query has no meaning, or none across partitions.
+    /// The query is invalid, or cannot be executed across partitions.
     Query(SqlError),
-    /// The client lacks what merging this query takes.
+    /// The client does not support features that the query needs.
     UnsupportedFeatures(Vec<Feature>),
 }
 
 impl PlanError {
-    /// The text of the service's answer: the errors as JSON, or the features by name.
+    /// The message of the service: the errors as JSON, or the names of the features.
     pub fn service_message(&self) -> String {
         match self {
             PlanError::Query(error) => error.errors_json(),
@@ -69,7 +69,7 @@ impl From<SqlError> for PlanError {
 }
 
 impl Statement {
-    /// The plan for a client with these features over a container with this key.
+    /// The plan for a client with these features over a container with this partition key definition.
     pub fn gateway_plan(
         &self,
         definition: &PartitionKeyDefinition,
@@ -87,7 +87,7 @@ impl Statement {
     }
 }
 
-/// Everything but hybrid search.
+/// The plan of any query but a hybrid search.
 fn info(statement: &Statement) -> Result<QueryInfo, SqlError> {
     let (query, pipeline) = (statement.query(), statement.pipeline());
     if let Some(count) = distinct_count::info(statement) {
@@ -97,8 +97,8 @@ fn info(statement: &Statement) -> Result<QueryInfo, SqlError> {
     let mut info = QueryInfo {
         distinct_type: distinct_type(statement),
         top: pipeline.top,
-        offset: pipeline.window.map(|(offset, _)| offset),
-        limit: pipeline.window.map(|(_, limit)| limit),
+        offset: pipeline.offset_limit.map(|(offset, _)| offset),
+        limit: pipeline.offset_limit.map(|(_, limit)| limit),
         has_select_value: matches!(query.selection, Selection::Value(_)),
         ..QueryInfo::default()
     };
@@ -107,13 +107,13 @@ fn info(statement: &Statement) -> Result<QueryInfo, SqlError> {
     } else if let OrderBy::Keys(keys) = &query.order_by {
         order_by::complete(&mut info, statement, keys)?;
     } else {
-        info.rewritten_query = rewritten_window(statement);
+        info.rewritten_query = rewritten_offset_limit(statement);
     }
     Ok(info)
 }
 
-/// A query in FROM that groups or tells apart rows sees one partition only; its rows cannot be merged
-/// by anything a client does.
+/// Checks that no query in FROM groups or deduplicates rows: each partition would do so for itself, and no
+/// client can merge the results.
 fn check_source(statement: &Statement) -> Result<(), SqlError> {
     match &statement.pipeline().input {
         PipelineInput::Rows(inner) if inner.grouping.is_some() || inner.distinct => {
@@ -139,16 +139,17 @@ fn distinct_type(statement: &Statement) -> DistinctType {
     if ordered { DistinctType::Ordered } else { DistinctType::Unordered }
 }
 
-/// OFFSET moves to the client, which needs the skipped rows of every partition to know what to skip.
-/// Rows that are yet to be told apart cannot be cut at all. Empty when the original will do.
-fn rewritten_window(statement: &Statement) -> String {
+/// The query with OFFSET left to the client, which needs the skipped rows of every partition. Rows that are
+/// still to be deduplicated cannot be limited. Empty if the original query will do.
+fn rewritten_offset_limit(statement: &Statement) -> String {
     let (query, pipeline) = (statement.query(), statement.pipeline());
-    if query.distinct && !query.from.is_empty() && (pipeline.top.is_some() || pipeline.window.is_some()) {
-        return RewrittenQuery::of(query).without_top().without_window().to_string();
+    if query.distinct && !query.from.is_empty() && (pipeline.top.is_some() || pipeline.offset_limit.is_some())
+    {
+        return RewrittenQuery::of(query).without_top().without_offset_limit().to_string();
     }
-    match pipeline.window {
+    match pipeline.offset_limit {
         Some((offset, limit)) => {
-            RewrittenQuery::of(query).with_window(offset.saturating_add(limit)).to_string()
+            RewrittenQuery::of(query).with_offset_limit(offset.saturating_add(limit)).to_string()
         }
         None => String::new(),
     }
@@ -161,7 +162,7 @@ fn sort_order(direction: Direction) -> SortOrder {
     }
 }
 
-/// `[{"item": a}, {"item": b}]`
+/// The ORDER BY values of a row, `[{"item": a}, {"item": b}]`.
 fn items<'e>(expressions: impl Iterator<Item = &'e crate::ast::Expression>) -> String {
     let items: Vec<String> =
         expressions.map(|expression| format!("{{\"item\": {}}}", print_expression(expression))).collect();

@@ -1,4 +1,4 @@
-//! ORDER BY: each partition returns its rows with their keys, for a client to merge.
+//! Plans of ORDER BY: each partition returns its rows with their sort keys, which a client merges.
 
 use protocol::query::QueryInfo;
 
@@ -12,7 +12,7 @@ use crate::ast::{
 use crate::error::{SqlError, code};
 use crate::statement::Statement;
 
-/// Fills in what an ordered merge needs.
+/// Adds an ordered merge to the plan.
 pub(super) fn complete(
     info: &mut QueryInfo,
     statement: &Statement,
@@ -44,23 +44,23 @@ pub(super) fn complete(
         .resumable()
         .keeping_defined(&query.selection)
         .ordered_by(order_clause(keys));
-    // Rows that a client has yet to tell apart cannot be cut here.
+    // Rows that a client still has to deduplicate cannot be limited here.
     if !query.distinct {
         text = text.with_top(pipeline.top);
-        if let Some((offset, limit)) = pipeline.window {
-            text = text.with_window(offset.saturating_add(limit));
+        if let Some((offset, limit)) = pipeline.offset_limit {
+            text = text.with_offset_limit(offset.saturating_add(limit));
         }
     }
     info.rewritten_query = text.to_string();
     Ok(())
 }
 
-/// The name whose `_rid` identifies a row's document.
+/// The alias whose `_rid` identifies a row's document.
 pub(super) fn root_alias(query: &Query) -> String {
     query.from.first().and_then(|source| source.name()).map_or_else(|| "root".to_owned(), ToString::to_string)
 }
 
-/// What a row would have become.
+/// The expression of the original row.
 pub(super) fn payload(query: &Query) -> String {
     match &query.selection {
         Selection::Star => root_alias(query),
@@ -84,7 +84,7 @@ fn order_clause(keys: &[OrderByItem]) -> String {
     keys.join(", ")
 }
 
-/// `c.a.b[0]` and its like.
+/// Whether the expression is a path such as `c.a.b[0]`.
 fn is_path(expression: &Expression) -> bool {
     match expression.kind() {
         ExpressionKind::Name(_) => true,

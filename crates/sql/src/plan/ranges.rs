@@ -1,4 +1,4 @@
-//! Where to run: stretches of the ring.
+//! The EPK ranges of a query plan.
 
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{PartitionKey, PartitionKeyComponent, effective_key, prefix_range};
@@ -7,7 +7,7 @@ use protocol::query::QueryRange;
 use crate::access_path::PartitionKeyFilter;
 use crate::statement::Statement;
 
-/// The ranges that can match: sorted, not overlapping.
+/// The ranges that can match; sorted and disjoint.
 pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> Vec<QueryRange> {
     if !statement.has_from() {
         return vec![QueryRange::empty()];
@@ -30,20 +30,21 @@ pub(super) fn of(statement: &Statement, definition: &PartitionKeyDefinition) -> 
         .collect();
     ranges.sort_by(|left, right| left.min.cmp(&right.min).then_with(|| right.max.cmp(&left.max)));
     // A point inside a prefix adds nothing.
-    let mut kept: Vec<QueryRange> = Vec::with_capacity(ranges.len());
+    let mut disjoint: Vec<QueryRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let inside = kept.last().is_some_and(|last: &QueryRange| {
+        let inside = disjoint.last().is_some_and(|last: &QueryRange| {
             last.max > range.max
                 || (last.max == range.max && (last.is_max_inclusive || !range.is_max_inclusive))
         });
         if !inside {
-            kept.push(range);
+            disjoint.push(range);
         }
     }
-    kept
+    disjoint
 }
 
-/// The service plans `c.pk = 0` as one point, and so do the clients that compare plans.
+/// Whether the key has a negative zero. The service plans `c.pk = 0` as one point, and so do the clients
+/// that compare plans.
 fn has_negative_zero(key: &PartitionKey) -> bool {
     key.components().iter().any(
         |component| matches!(component, PartitionKeyComponent::Number(value) if *value == 0.0 && value.is_sign_negative()),

@@ -1,4 +1,4 @@
-//! The clauses of a rewritten query, as text.
+//! Rewriting of queries, clause by clause, as text.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use protocol::query::ORDER_BY_FILTER;
 
 use crate::ast::{Expression, OrderBy, Query, Selection, print_expression, print_query, print_sources};
 
-/// A query being rewritten, clause by clause; clauses are separated by newlines.
+/// A query being rewritten; clauses are separated by newlines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RewrittenQuery {
     distinct: bool,
@@ -16,11 +16,11 @@ pub(super) struct RewrittenQuery {
     filter: Option<String>,
     group_by: Option<String>,
     order_by: Option<String>,
-    window: Option<String>,
+    offset_limit: Option<String>,
 }
 
 impl RewrittenQuery {
-    /// The query as it was written, in canonical form.
+    /// The original query in canonical form.
     pub(super) fn of(query: &Query) -> RewrittenQuery {
         // Everything but the selection and the sources is printed clause by clause.
         let bare = Query {
@@ -39,8 +39,8 @@ impl RewrittenQuery {
             top: query.top.as_ref().map(crate::ast::print_row_count),
             selection: selection.strip_prefix("SELECT ").unwrap_or(&selection).to_owned(),
             filter: query.filter.as_ref().map(print_expression),
-            window: query.offset_limit.as_ref().map(|window| {
-                let (offset, limit) = (&window.offset, &window.limit);
+            offset_limit: query.offset_limit.as_ref().map(|clause| {
+                let (offset, limit) = (&clause.offset, &clause.limit);
                 format!(
                     "OFFSET {} LIMIT {}",
                     crate::ast::print_row_count(offset),
@@ -51,7 +51,7 @@ impl RewrittenQuery {
         }
     }
 
-    /// The sources of a query and nothing else.
+    /// A query with the same sources and nothing else.
     pub(super) fn over(query: &Query) -> RewrittenQuery {
         let from = (!query.from.is_empty()).then(|| print_sources(&query.from));
         RewrittenQuery { from, ..RewrittenQuery::default() }
@@ -65,25 +65,25 @@ impl RewrittenQuery {
         RewrittenQuery { top: top.map(|top| top.to_string()), ..self }
     }
 
-    pub(super) fn without_window(self) -> RewrittenQuery {
-        RewrittenQuery { window: None, ..self }
+    pub(super) fn without_offset_limit(self) -> RewrittenQuery {
+        RewrittenQuery { offset_limit: None, ..self }
     }
 
-    /// `OFFSET 0 LIMIT rows`
-    pub(super) fn with_window(self, rows: u64) -> RewrittenQuery {
-        RewrittenQuery { window: Some(format!("OFFSET 0 LIMIT {rows}")), ..self }
+    /// Adds the clause `OFFSET 0 LIMIT rows`.
+    pub(super) fn with_offset_limit(self, rows: u64) -> RewrittenQuery {
+        RewrittenQuery { offset_limit: Some(format!("OFFSET 0 LIMIT {rows}")), ..self }
     }
 
     pub(super) fn with_selection(self, selection: String) -> RewrittenQuery {
         RewrittenQuery { selection, ..self }
     }
 
-    /// The query's own filter.
+    /// Sets the filter of the query.
     pub(super) fn filtered_by(self, filter: Option<&Expression>) -> RewrittenQuery {
         RewrittenQuery { filter: filter.map(print_expression), ..self }
     }
 
-    /// Leaves a place in the filter where a client can put a condition to resume from.
+    /// Adds a placeholder to the filter, which the client replaces by a resume condition.
     pub(super) fn resumable(self) -> RewrittenQuery {
         let filter = match self.filter {
             None => format!("({ORDER_BY_FILTER})"),
@@ -92,7 +92,7 @@ impl RewrittenQuery {
         RewrittenQuery { filter: Some(filter), ..self }
     }
 
-    /// Keeps only rows with a value: a payload is a member, and an undefined member would not drop
+    /// Keeps only rows with a value: the payload is a property, and an undefined property would not drop
     /// the row as an undefined VALUE does.
     pub(super) fn keeping_defined(self, selection: &Selection) -> RewrittenQuery {
         let Selection::Value(value) = selection else { return self };
@@ -129,7 +129,7 @@ impl fmt::Display for RewrittenQuery {
             ("WHERE ", &self.filter),
             ("GROUP BY ", &self.group_by),
             ("ORDER BY ", &self.order_by),
-            ("", &self.window),
+            ("", &self.offset_limit),
         ];
         for (word, clause) in clauses {
             if let Some(clause) = clause {

@@ -1,4 +1,4 @@
-//! Each row of the reference's tables, by query.
+//! Tests of query plans against those of the service, by query.
 
 mod search; // vectors, full text, and both
 
@@ -44,8 +44,8 @@ fn plan(text: &str) -> Json {
     }
 }
 
-/// The members of a query info that differ from an empty one, with newlines as spaces and the
-/// placeholder as `{F}`, as the reference writes them.
+/// The properties of a query info that differ from an empty one, with newlines as spaces and the
+/// placeholder as `{F}`.
 fn notable(info: &Json) -> Json {
     let empty = serde_json::to_value(QueryInfo::default()).unwrap();
     let members = info.as_object().unwrap().iter().filter(|(name, value)| empty[name.as_str()] != **value);
@@ -64,7 +64,7 @@ fn check(text: &str, expected: Json) {
     assert_eq!(notable(&plan(text)["queryInfo"]), expected, "query: {text}");
 }
 
-/// What a client sends must be readable, and mean what it says.
+/// Checks that a rewritten query parses and binds.
 #[track_caller]
 fn check_readable(text: &str) {
     let plan = plan(text);
@@ -131,7 +131,7 @@ fn clauses_are_separated_by_newlines() {
 }
 
 #[test]
-fn windows() {
+fn offset_and_limit() {
     check(
         "SELECT * FROM c OFFSET 1 LIMIT 2",
         json!({"offset": 1, "limit": 2, "rewrittenQuery": "SELECT * FROM c OFFSET 0 LIMIT 3"}),
@@ -295,7 +295,7 @@ fn distinct_counts() {
 }
 
 #[test]
-fn what_clients_lack_is_named() {
+fn unsupported_features_are_named() {
     for (features, text, missing) in [
         (PYTHON, "SELECT COUNT(1) FROM c", "NonValueAggregate"),
         (PYTHON, "SELECT c.g FROM c GROUP BY c.g", "GroupBy"),
@@ -364,7 +364,7 @@ fn ranges() {
     let point = |hex: String| json!({"min": hex, "max": hex, "isMinInclusive": true, "isMaxInclusive": true});
     let of = |value: &str| effective_key(&one, &PartitionKey::single(value)).to_hex();
     let full = json!([{"min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false}]);
-    let nowhere = json!([point(String::new())]);
+    let no_match = json!([point(String::new())]);
     assert_eq!(ranges("SELECT * FROM c", &one), full);
     assert_eq!(ranges("SELECT * FROM c WHERE c.pk > 'a'", &one), full);
     assert_eq!(ranges("SELECT * FROM c WHERE c.pk LIKE 'a%'", &one), full);
@@ -383,7 +383,7 @@ fn ranges() {
     for text in
         ["SELECT VALUE 1", "SELECT * FROM c WHERE false", "SELECT * FROM c WHERE c.pk = 'a' AND c.pk = 'b'"]
     {
-        assert_eq!(ranges(text, &one), nowhere, "{text}");
+        assert_eq!(ranges(text, &one), no_match, "{text}");
     }
     let prefix = prefix_range(&two, &PartitionKey::single("x"));
     let expected = json!([{"min": prefix.min.to_hex(), "max": prefix.max.to_hex(), "isMinInclusive": true, "isMaxInclusive": false}]);

@@ -1,11 +1,11 @@
-//! Equality and order.
+//! Equality and order of values.
 
 use std::cmp::Ordering;
 
 use super::{Value, ValueKind};
 
-/// Structural equality: numbers by value, member order ignored. Undefined equals only itself; the
-/// operator `=`, for which undefined poisons the result, is the evaluator's business.
+/// Structural equality: numbers by value, property order ignored. Undefined equals only itself; the
+/// operator `=`, which is undefined for an undefined operand, is implemented by the evaluator.
 pub fn deep_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Undefined, Value::Undefined) | (Value::Null, Value::Null) => true,
@@ -25,7 +25,8 @@ pub fn deep_equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// What `<` and its siblings ask: `None` across types, and for arrays, objects and undefined.
+/// The ordering of `<` and the other comparison operators: `None` across types, and for arrays, objects and
+/// undefined.
 pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Null, Value::Null) => Some(Ordering::Equal),
@@ -36,8 +37,8 @@ pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// The order of ORDER BY: by type, then within the type. Total, so that sorting is stable across
-/// runs: arrays compare element by element, objects by their members sorted by name.
+/// The ordering of ORDER BY: by type, then within the type. It is total, so that sorting is deterministic:
+/// arrays compare element by element, objects by their properties sorted by name.
 pub fn total_order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -67,7 +68,7 @@ pub fn total_order(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Strings order by UTF-16 code unit, as the service compares them.
+/// The ordering of strings by UTF-16 code unit, as in the service.
 pub fn compare_strings(left: &str, right: &str) -> Ordering {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     match left.iter().zip(right).position(|(l, r)| l != r) {
@@ -76,8 +77,8 @@ pub fn compare_strings(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// UTF-8 bytes sort like UTF-16 code units but for one thing: U+E000 to U+FFFF (lead bytes EE and
-/// EF) come after the supplementary planes (lead bytes F0 to F4), whose surrogates are D800 to DFFF.
+/// The rank of a byte such that UTF-8 sorts like UTF-16: U+E000 to U+FFFF (lead bytes EE and EF) come after
+/// the supplementary planes (lead bytes F0 to F4), whose surrogates are D800 to DFFF.
 pub(super) fn utf16_rank(byte: u8) -> u8 {
     match byte {
         0xEE => 0xF5,

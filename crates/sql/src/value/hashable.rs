@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::{Value, total_order};
 
-/// A value compared structurally: numbers by value, member order ignored, undefined equal to itself.
+/// A value that hashes and compares structurally: numbers by value, property order ignored, undefined equal
+/// to itself.
 #[derive(Clone, Debug)]
 pub struct HashableValue(Value);
 
@@ -47,8 +48,8 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
             elements.iter().for_each(|element| hash_value(element, state));
         }
         Value::Object(members) => {
-            // A sum does not depend on the order of the members. The inner hasher is fixed, but its
-            // result goes through the map's own keyed hasher.
+            // A sum does not depend on the order of the properties. The inner hasher has a fixed key, but
+            // its result goes through the map's own keyed hasher.
             let fixed = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
             let sum = members.iter().fold(0u64, |sum, (name, member)| {
                 let mut hasher = fixed.build_hasher();

@@ -1,4 +1,4 @@
-//! JSON text to values and back.
+//! Parsing and writing of JSON text.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,23 +9,24 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::read::read;
 use super::{Number, Object, SmolStr, Value};
 
-/// How deep arrays and objects may nest.
+/// The deepest nesting of arrays and objects.
 pub const NESTING_MAX: usize = 128;
 
-/// What is wrong with a JSON text.
+/// The error of invalid JSON text.
 pub type JsonError = serde_json::Error;
 
-/// Reads one JSON value that spans all of `text`. Cost grows with the text. Nesting beyond
-/// [`NESTING_MAX`] is an error, so hostile input cannot exhaust the stack.
+/// Parses one JSON value that spans all of `text`. Cost: linear in the text. Nesting beyond [`NESTING_MAX`]
+/// is an error, so that hostile input cannot exhaust the stack.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     parse_checking_canonical(text).map(|(value, _)| value)
 }
 
-/// The same, and whether `text` is byte for byte what [`write_json`] makes of the value.
+/// Parses one JSON value, and says whether `text` is canonical: byte for byte what [`write_json`] makes of
+/// the value.
 pub fn parse_checking_canonical(text: &[u8]) -> Result<(Value, bool), JsonError> {
     match read(text) {
         Some(found) => Ok(found),
-        // For what is wrong with it.
+        // serde_json parses it again for its error message.
         None => serde_json::from_slice(text).map(|value| (value, false)),
     }
 }
@@ -86,7 +87,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// Appends `value` as compact JSON. Undefined and non-finite numbers, which JSON cannot hold, are
+/// Appends `value` as compact JSON. Undefined and non-finite numbers, which JSON cannot represent, are
 /// dropped from arrays and objects; at the top they write nothing.
 pub fn write_json(value: &Value, out: &mut Vec<u8>) {
     match value {
@@ -136,7 +137,8 @@ fn is_writable(value: &Value) -> bool {
 
 /// Appends `text` as a JSON string, quotes included.
 pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
-    // Most strings need no escapes, and finding that out is cheaper than looking for each one.
+    // Most strings need no escapes, and one check of all bytes is cheaper than looking at each for its
+    // escape.
     if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
         out.reserve(text.len() + 2);
         out.push(b'"');
@@ -175,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_keeps_its_place_and_its_last_value() {
+    fn a_repeated_name_keeps_its_position_and_its_last_value() {
         round_trip(r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#);
     }
 
     #[test]
-    fn too_deep_text_is_refused() {
+    fn too_deep_nesting_is_an_error() {
         let deep = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
         assert!(parse(deep.as_bytes()).is_err());
         let fits = "[".repeat(NESTING_MAX - 1) + &"]".repeat(NESTING_MAX - 1);
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_hold_is_dropped() {
+    fn values_that_json_cannot_represent_are_dropped() {
         let value = Value::object([
             (SmolStr::new("a"), Value::from(f64::INFINITY)),
             (SmolStr::new("b"), Value::Undefined),

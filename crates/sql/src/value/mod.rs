@@ -1,8 +1,8 @@
-//! JSON values with undefined as a citizen.
+//! JSON values, extended by undefined.
 //!
-//! A [`Value`] clones in constant time: strings of up to 23 bytes are stored inline, everything
-//! larger is shared. Reading and writing JSON text is in `json`, equality and order in `compare`,
-//! the order-preserving byte form used by indexes in `order_key`.
+//! A [`Value`] clones in constant time: strings of up to 23 bytes are stored inline, everything larger is
+//! shared. Parsing and writing JSON text is in `json`, equality and order in `compare`, hashing in
+//! `hashable`, the order-preserving byte form for indexes in `order_key`.
 
 mod compare;
 mod hashable;
@@ -20,30 +20,29 @@ pub use number::Number;
 pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};
 pub use smol_str::SmolStr;
 
-/// One value of the language.
+/// A value of the SQL language.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
-    /// The absence of a value: a missing property, an operation that does not apply.
+    /// The absence of a value: a missing property, or an operation that does not apply.
     #[default]
     Undefined,
-    /// JSON `null`.
+    /// The JSON value `null`.
     Null,
-    /// JSON `true` or `false`.
+    /// The JSON value `true` or `false`.
     Bool(bool),
-    /// Any JSON number.
+    /// A JSON number value.
     Number(Number),
-    /// Any JSON string.
+    /// A JSON string value.
     String(SmolStr),
-    /// Elements in order; never holds `Undefined`.
+    /// A JSON array; its elements are never `Undefined`.
     Array(Arc<Vec<Value>>),
-    /// Members in the order they were written; never holds `Undefined`.
+    /// A JSON object; its properties are never `Undefined`.
     Object(Arc<Object>),
 }
 
-/// The members of a JSON object, in the order they were written, each name once.
+/// The properties of a JSON object, in the order they were written, each name once.
 ///
-/// Look-up is linear: documents have few members per level, and whoever holds an `Object` has
-/// already paid for parsing all of it.
+/// Lookup is linear: documents have few properties per level, and a hash map would cost more to build.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     members: Vec<(SmolStr, Value)>,
@@ -52,39 +51,39 @@ pub struct Object {
 /// The type of a value, in the order in which types sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueKind {
-    /// Sorts before everything.
+    /// Undefined, which sorts before everything.
     Undefined,
-    /// `null`.
+    /// Null, the only value of its type.
     Null,
-    /// `false`, then `true`.
+    /// Booleans: `false` sorts before `true`.
     Bool,
-    /// By value.
+    /// Numbers, which sort by value.
     Number,
-    /// By UTF-16 code unit.
+    /// Strings, which sort by UTF-16 code unit.
     String,
-    /// Element by element.
+    /// Arrays, which sort element by element.
     Array,
-    /// Member by member.
+    /// Objects, which sort property by property.
     Object,
 }
 
 impl Value {
-    /// A string value.
+    /// A string value with this text.
     pub fn string(text: impl AsRef<str>) -> Value {
         Value::String(SmolStr::new(text.as_ref()))
     }
 
-    /// An array value; undefined elements are dropped, as an array constructor does.
+    /// An array value; undefined elements are dropped, as in an array constructor.
     pub fn array(elements: impl IntoIterator<Item = Value>) -> Value {
         Value::Array(Arc::new(elements.into_iter().filter(Value::is_defined).collect()))
     }
 
-    /// An object value; undefined members are dropped, as an object constructor does.
+    /// An object value; undefined properties are dropped, as in an object constructor.
     pub fn object(members: impl IntoIterator<Item = (SmolStr, Value)>) -> Value {
         Value::Object(Arc::new(Object::from_members(members.into_iter().collect())))
     }
 
-    /// Its type.
+    /// The type of the value.
     pub fn kind(&self) -> ValueKind {
         match self {
             Value::Undefined => ValueKind::Undefined,
@@ -97,12 +96,12 @@ impl Value {
         }
     }
 
-    /// Anything but undefined.
+    /// Whether the value is anything but undefined.
     pub fn is_defined(&self) -> bool {
         !matches!(self, Value::Undefined)
     }
 
-    /// Exactly `true`: what WHERE asks.
+    /// Whether the value is exactly `true`, as WHERE requires.
     pub fn is_true(&self) -> bool {
         matches!(self, Value::Bool(true))
     }
@@ -147,7 +146,7 @@ impl Value {
         }
     }
 
-    /// The members of an object.
+    /// The properties of an object.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Value::Object(members) => Some(members),
@@ -155,7 +154,7 @@ impl Value {
         }
     }
 
-    /// `value.name`: undefined when there is no such member or no object.
+    /// `value.name`: undefined if there is no such property or the value is no object.
     pub fn member(&self, name: &str) -> &Value {
         match self {
             Value::Object(members) => members.get(name).unwrap_or(&Value::Undefined),
@@ -163,7 +162,7 @@ impl Value {
         }
     }
 
-    /// `value[index]` on an array: undefined when out of range or no array.
+    /// `value[index]` on an array: undefined if out of range or the value is no array.
     pub fn element(&self, index: usize) -> &Value {
         match self {
             Value::Array(elements) => elements.get(index).unwrap_or(&Value::Undefined),
@@ -173,24 +172,25 @@ impl Value {
 }
 
 impl Object {
-    /// Keeps the last value of a repeated name at the place of its first, and drops undefined.
+    /// An object of these properties. A repeated name keeps its first position and its last value;
+    /// undefined values are dropped.
     pub fn from_members(mut members: Vec<(SmolStr, Value)>) -> Object {
         merge_repeated(&mut members);
         members.retain(|(_, value)| value.is_defined());
         Object { members }
     }
 
-    /// The value of `name`.
+    /// The value of property `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
     }
 
-    /// The value of `name`, to change in place.
+    /// The value of property `name`, for changing it in place.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.members.iter_mut().find(|(member, _)| member == name).map(|(_, value)| value)
     }
 
-    /// Sets `name`, in place when it exists and at the end otherwise. Undefined removes it.
+    /// Sets property `name`, in place if it exists and at the end otherwise. Undefined removes it.
     pub fn set(&mut self, name: SmolStr, value: Value) {
         if !value.is_defined() {
             self.remove(&name);
@@ -201,35 +201,37 @@ impl Object {
         }
     }
 
-    /// Removes `name` and returns what it held.
+    /// Removes property `name` and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.members.iter().position(|(member, _)| member == name)?;
         Some(self.members.remove(at).1)
     }
 
-    /// The members in order.
+    /// The properties in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&SmolStr, &Value)> {
         self.members.iter().map(|(name, value)| (name, value))
     }
 
-    /// How many members there are.
+    /// The number of properties.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 }
 
-/// Pairwise below this many members; by sorting above it, so that a hostile object stays cheap.
+/// Up to this many properties, names are compared pairwise; above it by sorting, so that a hostile object
+/// stays cheap.
 const PAIRWISE_MAX: usize = 16;
 
-/// A number that is the same for equal names, and nearly always another for others.
+/// A hash of a property name. By hand because it runs for every property of every parsed document: it reads
+/// 16 bytes of the name instead of all of it, and equal hashes are compared again.
 fn fingerprint(name: &str) -> u64 {
     let (bytes, length) = (name.as_bytes(), name.len());
-    // Beginning and end: between them they hold all of a short name.
+    // The first and the last eight bytes contain all of a short name.
     let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
         _ => (bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
@@ -237,7 +239,7 @@ fn fingerprint(name: &str) -> u64 {
     (first ^ last.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ length as u64
 }
 
-/// Whether a name may occur twice: surely not if no two fingerprints are equal.
+/// Whether a name may occur twice: it does not if all hashes differ.
 fn may_repeat(members: &[(SmolStr, Value)]) -> bool {
     if members.len() <= PAIRWISE_MAX {
         let mut seen = [0; PAIRWISE_MAX];
@@ -311,7 +313,7 @@ impl From<Number> for Value {
     }
 }
 
-/// Deep equality, numbers by value, member order ignored; undefined equals undefined.
+/// Structural equality: numbers by value, property order ignored; undefined equals undefined.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         deep_equal(self, other)

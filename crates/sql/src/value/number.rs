@@ -1,23 +1,23 @@
-//! Numbers: doubles to the language, but whole numbers keep their 64 bits on the way through.
+//! Numbers: SQL computes with doubles, but integers keep their 64 bits when they are only stored.
 
 use std::fmt;
 
-/// A JSON number. Compare and compute with [`Number::as_f64`]: to the language all numbers are
-/// doubles. The integer forms exist so that what was stored is printed back exactly.
+/// A JSON number. Compare and compute with [`Number::as_f64`]: in SQL all numbers are doubles. The integer
+/// forms exist so that stored numbers are written back exactly.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// A whole number that fits a signed 64-bit integer.
+    /// An integer that fits 64 bits with a sign.
     Int(i64),
-    /// A whole number above `i64::MAX`.
+    /// An integer above `i64::MAX`.
     UInt(u64),
-    /// Everything else, including infinities and NaN, which exist only while a query runs.
+    /// Any other number, including infinities and NaN, which exist only during execution.
     Float(f64),
 }
 
 impl Number {
-    /// The shortest form: whole doubles that are exact as `i64` become integers.
+    /// The shortest form: doubles that are exact as `i64` become integers.
     pub fn from_f64(value: f64) -> Number {
-        // Beyond 2^53 a double no longer names one integer, and -0 has no integer form.
+        // Beyond 2^53 a double no longer identifies one integer, and -0 has no integer form.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if value.fract() == 0.0 && value.abs() <= EXACT && !(value == 0.0 && value.is_sign_negative()) {
             Number::Int(value as i64)
@@ -26,7 +26,7 @@ impl Number {
         }
     }
 
-    /// The value as the language sees it.
+    /// The value as a double, as SQL sees it.
     pub fn as_f64(self) -> f64 {
         match self {
             Number::Int(value) => value as f64,
@@ -35,7 +35,7 @@ impl Number {
         }
     }
 
-    /// The value if it is whole and fits.
+    /// The value if it is a whole number that fits.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Number::Int(value) => Some(value),
@@ -47,7 +47,7 @@ impl Number {
         }
     }
 
-    /// Neither infinite nor NaN: JSON can hold it.
+    /// Whether the number is neither infinite nor NaN, so that JSON can represent it.
     pub fn is_finite(self) -> bool {
         match self {
             Number::Int(_) | Number::UInt(_) => true,

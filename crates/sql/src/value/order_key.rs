@@ -1,18 +1,18 @@
-//! Values as bytes whose order is the order of ORDER BY: what indexes store, and what places in a result
-//! are named by.
+//! Order keys: values as bytes that sort like ORDER BY, for index entries and for sort positions in
+//! results.
 
 use super::compare::{compare_strings, utf16_rank};
 use super::{Value, ValueKind};
 
-/// Bytes of a string that go into its key; longer strings share the key of their beginning.
+/// The bytes of a string that are part of its key; longer strings share the key of their prefix.
 pub const ORDER_KEY_STRING_MAX: usize = 256;
 
-/// Whether two values with the same key are surely equal.
+/// Whether values with the same key are certainly equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderKeyPrecision {
-    /// The key holds the whole value.
+    /// The key contains the whole value.
     Exact,
-    /// The key holds the beginning of a long string.
+    /// The key contains only the prefix of a long string.
     Prefix,
 }
 
@@ -28,7 +28,7 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
         Value::Bool(value) => out.extend([ValueKind::Bool as u8, u8::from(*value)]),
         Value::Number(number) => {
             out.push(ValueKind::Number as u8);
-            // Adding zero turns -0 into 0: they are equal to the language.
+            // Adding zero turns -0 into 0: they are equal in SQL.
             let bits = (number.as_f64() + 0.0).to_bits();
             let ordered = if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits };
             out.extend(ordered.to_be_bytes());
@@ -47,11 +47,11 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
     Some(OrderKeyPrecision::Exact)
 }
 
-/// Appends the whole of any value, undefined included. Prefix-free, and for whatever
-/// [`encode_order_key`] holds exactly, the same bytes.
+/// Appends the key of any whole value, undefined included. Keys are prefix-free, and equal to those of
+/// [`encode_order_key`] where those are exact.
 ///
-/// Arrays and objects: the type's rank, 01 before each element or member (its name, then its value; by
-/// name), and 00 at the end.
+/// Layout of arrays and objects: the type's rank, 01 before each element or property (its name, then its
+/// value; sorted by name), and 00 at the end.
 pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Undefined => out.push(ValueKind::Undefined as u8),
@@ -86,7 +86,7 @@ pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Nearly every string is written as it is; only some bytes need another form.
+/// Appends a string with its escapes. Nearly every string is copied as it is.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     if text.iter().all(|byte| *byte != 0 && *byte < 0xEE) {
         out.extend_from_slice(text);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_sort_by_their_beginning_and_say_so() {
+    fn long_strings_sort_by_their_prefix_and_are_not_exact() {
         let long = Value::string("a".repeat(ORDER_KEY_STRING_MAX + 1));
         let mut key = Vec::new();
         assert_eq!(encode_order_key(&long, &mut key), Some(OrderKeyPrecision::Prefix));

@@ -1,43 +1,44 @@
-//! JSON text to values, in one pass over the text.
+//! A JSON parser that builds [`Value`]s in one pass.
 //!
-//! In: text. Out: the value, and whether the text is *compact*: byte for byte what `write_json`
-//! makes of the value, so that whoever stores the text need not write it again. Whatever this
-//! reader does not take (it says nothing about why) is for serde_json, which knows the errors.
+//! Input: text. Output: the value, and whether the text is *canonical*: byte for byte what `write_json`
+//! makes of the value, so that it can be stored without writing it again. By hand because every stored item
+//! passes here, and serde_json cannot tell whether a text is canonical. Text that this parser rejects is
+//! given to serde_json, which has the error messages.
 
 use std::sync::Arc;
 
 use super::json::{NESTING_MAX, write_json_string};
 use super::{Number, Object, SmolStr, Value};
 
-/// Reads one value that spans all of `text`, and says whether the text is compact; `None` when the
-/// text is not JSON. Cost grows with the text.
+/// Parses one value that spans all of `text`, and says whether the text is canonical; `None` if it is not
+/// JSON. Cost: linear in the text.
 pub(super) fn read(text: &[u8]) -> Option<(Value, bool)> {
     let mut reader = Reader {
         text: std::str::from_utf8(text).ok()?,
         at: 0,
-        compact: true,
+        canonical: true,
         depth: 0,
-        members: Vec::with_capacity(SCRATCH_USUAL),
+        members: Vec::with_capacity(MEMBERS_CAPACITY),
         elements: Vec::new(),
     };
     reader.skip_space();
     let value = reader.value()?;
     reader.skip_space();
-    (reader.at == text.len()).then_some((value, reader.compact))
+    (reader.at == text.len()).then_some((value, reader.canonical))
 }
 
-/// Room made at once for the members of an object: more than most documents need.
-const SCRATCH_USUAL: usize = 32;
+/// The initial capacity for the properties of an object: more than most documents need.
+const MEMBERS_CAPACITY: usize = 32;
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    compact: bool,
+    canonical: bool,
     depth: usize,
-    /// Members of the objects that are open, outermost first, so that each object is made at its
-    /// final length.
+    /// The properties of the open objects, outermost first, so that each object is allocated at its final
+    /// length.
     members: Vec<(SmolStr, Value)>,
-    /// The same for elements of arrays.
+    /// The elements of the open arrays, outermost first.
     elements: Vec<Value>,
 }
 
@@ -48,12 +49,12 @@ impl<'a> Reader<'a> {
 
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.compact = false;
+            self.canonical = false;
             self.at += 1;
         }
     }
 
-    /// Steps over `byte` if it is next.
+    /// Skips `byte` if it is next.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
         let written = members.len();
         let object = Object::from_members(members);
         // A repeated name is written once.
-        self.compact &= object.len() == written;
+        self.canonical &= object.len() == written;
         Some(Value::Object(Arc::new(object)))
     }
 
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         Some(Value::Array(Arc::new(self.elements.drain(start..).collect())))
     }
 
-    /// Steps into an array or object.
+    /// Enters an array or object.
     fn open(&mut self) -> Option<()> {
         self.depth += 1;
         if self.depth >= NESTING_MAX {
@@ -134,7 +135,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// After a member or an element: whether `end` follows, rather than a comma and another one.
+    /// After a property or element: whether `end` follows, rather than a comma.
     fn ends_after(&mut self, end: u8) -> Option<bool> {
         self.skip_space();
         if self.take(b',') {
@@ -159,15 +160,15 @@ impl<'a> Reader<'a> {
     fn escaped_string(&mut self, escape: usize) -> Option<SmolStr> {
         let (start, mut end) = (self.at, escape);
         while self.text.as_bytes()[end] != b'"' {
-            // What is escaped is not looked at, lest it be a quote.
+            // The escaped character is skipped, because it could be a quote.
             end = plain_end(self.text.as_bytes(), end + 2)?;
         }
         let written = &self.text[start..=end];
         let text: SmolStr = serde_json::from_str(written).ok()?;
-        if self.compact {
+        if self.canonical {
             let mut again = Vec::with_capacity(written.len());
             write_json_string(&text, &mut again);
-            self.compact = again == written.as_bytes();
+            self.canonical = again == written.as_bytes();
         }
         self.at = end + 1;
         Some(text)
@@ -194,7 +195,7 @@ impl<'a> Reader<'a> {
             let whole = match (digits > start, i64::try_from(magnitude)) {
                 (false, Ok(value)) => Some(Number::Int(value)),
                 (false, Err(_)) => Some(Number::UInt(magnitude)),
-                // Minus zero is no integer.
+                // Minus zero is not an integer.
                 (true, Ok(value)) if value != 0 => Some(Number::Int(-value)),
                 (true, _) if magnitude == i64::MIN.unsigned_abs() => Some(Number::Int(i64::MIN)),
                 (true, _) => None,
@@ -208,7 +209,7 @@ impl<'a> Reader<'a> {
         self.float(start)
     }
 
-    /// The number from `start` to here, as a double in its shortest form.
+    /// The number from `start` to the current position, as a double in its shortest form.
     fn float(&mut self, start: usize) -> Option<Number> {
         use std::fmt::Write as _;
 
@@ -217,15 +218,15 @@ impl<'a> Reader<'a> {
         if !number.is_finite() {
             return None;
         }
-        if self.compact {
+        if self.canonical {
             let mut rest = MatchingWriter { expected: written };
-            self.compact = write!(rest, "{number}").is_ok() && rest.expected.is_empty();
+            self.canonical = write!(rest, "{number}").is_ok() && rest.expected.is_empty();
         }
         Some(number)
     }
 }
 
-/// Takes text as long as it is the expected one.
+/// A writer that compares what is written with an expected text.
 struct MatchingWriter<'a> {
     expected: &'a str,
 }
@@ -237,7 +238,7 @@ impl std::fmt::Write for MatchingWriter<'_> {
     }
 }
 
-/// Where a fraction and an exponent, if any, end.
+/// The end of the fraction and the exponent, if there are any.
 fn end_of_number(bytes: &[u8], mut at: usize) -> Option<usize> {
     let digits = |mut at: usize| {
         let start = at;
@@ -257,14 +258,14 @@ fn end_of_number(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// The first quote or backslash from `from` on; `None` when a control character or the end of the
-/// text comes first.
+/// The first quote or backslash from `from` on; `None` if a control character or the end of the text comes
+/// first.
 fn plain_end(bytes: &[u8], from: usize) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let mut at = from;
-    // Eight bytes at a time: a byte that equals another is zero once combined with it, and of a
-    // subtraction only bytes below what is subtracted borrow.
+    // Eight bytes at a time: a byte that equals another is zero once combined with it, and of a subtraction
+    // only bytes below what is subtracted borrow.
     while let Some(chunk) = bytes.get(at..at + 8) {
         let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
         let (quote, backslash) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5C));
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
     use crate::value::write_json;
 
-    /// Text that is JSON more often than not: every part may be odd in its own way, and some are wrong.
+    /// Text that is mostly JSON, with unusual and some invalid parts.
     fn json() -> impl Strategy<Value = String> {
         let one_of = |texts: &[&'static str]| prop::sample::select(texts.to_vec()).prop_map(str::to_owned);
         let number = prop_oneof![
@@ -347,7 +348,7 @@ mod tests {
         })
     }
 
-    /// The value as serde_json reads it, written out.
+    /// The value as serde_json parses it, written out.
     fn by_serde(text: &[u8]) -> Option<Vec<u8>> {
         let value: Value = serde_json::from_slice(text).ok()?;
         Some(written(&value))
@@ -364,8 +365,8 @@ mod tests {
         let shown = String::from_utf8_lossy(text);
         let found = read(text);
         assert_eq!(found.as_ref().map(|(value, _)| written(value)), by_serde(text), "{shown}");
-        if let Some((value, compact)) = found {
-            assert_eq!(compact, written(&value) == text, "{shown}");
+        if let Some((value, canonical)) = found {
+            assert_eq!(canonical, written(&value) == text, "{shown}");
         }
     }
 
@@ -373,12 +374,12 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
 
         #[test]
-        fn reads_what_serde_json_reads_and_knows_compact_text(text in json()) {
+        fn parses_like_serde_json_and_recognises_canonical_text(text in json()) {
             check(text.as_bytes());
         }
 
         #[test]
-        fn damaged_text_is_read_as_serde_json_reads_it(
+        fn damaged_text_parses_like_serde_json(
             text in json(),
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_texts_are_read_as_serde_json_reads_them() {
+    fn unusual_texts_parse_like_serde_json() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         let objects = |depth: usize| "{\"a\":".repeat(depth) + "1" + &"}".repeat(depth);
         let long = format!("\"{}\\n{}\"", "x".repeat(100), "é".repeat(100));

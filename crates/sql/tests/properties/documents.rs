@@ -1,10 +1,10 @@
-//! Random documents with few names and few values, so that queries meet them.
+//! Random documents with few names and few values, so that random queries match some of them.
 
 use perihelion_sql::Value;
 use perihelion_sql::value::parse;
 use proptest::prelude::*;
 
-/// Values that often equal each other, and some that only look alike.
+/// Values that often equal each other, and some that only look similar.
 pub(crate) fn scalar_text() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         5 => common_scalar_text(),
@@ -12,7 +12,7 @@ pub(crate) fn scalar_text() -> impl Strategy<Value = &'static str> {
     ]
 }
 
-/// So few values that most conditions hold for some document and not for others.
+/// So few values that most conditions hold for some documents and not for others.
 pub(crate) fn common_scalar_text() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["null", "true", "1", "2", "\"a\"", "\"ab\""])
 }
@@ -54,7 +54,7 @@ fn document_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Documents with ids in order of arrival.
+/// Documents with ids in ascending order.
 pub(crate) fn documents() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(document_text(), 0..12).prop_map(|texts| {
         texts

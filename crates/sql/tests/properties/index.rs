@@ -1,4 +1,4 @@
-//! A small index, as plain as possible: every value at every path, and who has it.
+//! A minimal index for tests: every value at every path, and the documents that have it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -7,7 +7,7 @@ use perihelion_sql::Value;
 use perihelion_sql::access_path::{DocPath, DocStep, Filter, Predicate};
 use perihelion_sql::value::{compare, deep_equal};
 
-/// What an index knows about some documents.
+/// The indexed values of some documents.
 pub(crate) struct Index {
     entries: HashMap<DocPath, Vec<(Value, usize)>>,
     all: BTreeSet<usize>,
@@ -39,7 +39,7 @@ impl Index {
         }
     }
 
-    /// The documents that pass `filter`, found without looking at any of them.
+    /// The documents that `filter` accepts, found without reading any of them.
     pub(crate) fn find(&self, filter: &Filter) -> BTreeSet<usize> {
         match filter {
             Filter::All => self.all.clone(),

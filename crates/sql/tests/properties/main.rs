@@ -1,8 +1,8 @@
-//! Properties of the whole language, on random queries over random documents.
+//! Property tests of the whole language, with random queries over random documents.
 //!
-//! - `parsing`: any text gives a tree or a good error; a printed tree reads back as itself.
-//! - `planning`: a plan followed over several partitions gives the rows of a run over all of them.
-//! - `running`: a planned run gives the rows of a naive run, in every way an index may take part.
+//! - `parsing`: any text parses or is an error; a printed query parses to the same AST.
+//! - `planning`: a plan executed over several partitions returns the rows of one over all documents.
+//! - `running`: a streamed execution returns the rows of the reference, however an index is used.
 
 mod documents;
 mod index;

@@ -1,4 +1,4 @@
-//! Any text: a tree or a good error, never a panic; and a printed tree reads back as itself.
+//! Any text parses or is an error, without a panic; and a printed query parses to the same AST.
 
 use perihelion_sql::ast::print_query;
 use perihelion_sql::{QuerySchema, Statement, parse_query};
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::queries::query;
 
-/// Words of the language in any order.
-fn token_soup() -> impl Strategy<Value = String> {
+/// Tokens of the language in any order.
+fn token_sequence() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "SELECT",
         "VALUE",
@@ -99,11 +99,11 @@ fn mutated() -> impl Strategy<Value = String> {
     );
     (query(), prop::collection::vec(change, 1..6)).prop_map(|(parts, changes)| {
         let mut characters: Vec<char> = parts.text().chars().collect();
-        for (place, kind, replacement) in changes {
+        for (position, kind, replacement) in changes {
             if characters.is_empty() {
                 break;
             }
-            let at = place.index(characters.len());
+            let at = position.index(characters.len());
             match kind {
                 0 => {
                     characters.remove(at);
@@ -125,7 +125,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
                 Ok(again) => prop_assert_eq!(again, query, "{}", printed),
                 Err(error) => prop_assert!(false, "{error}\n{text}\n{printed}"),
             }
-            // Preparing may refuse it, but must not panic; what it accepts must have a plan or a reason.
+            // Binding may fail but must not panic; the plan or its error is dropped because only a panic matters.
             if let Ok(statement) = Statement::prepare_plan(text, &[], &QuerySchema::default()) {
                 let definition = protocol::container::PartitionKeyDefinition::hash("/a").expect("a path");
                 let _ = statement.gateway_plan(&definition, &perihelion_sql::SupportedFeatures::all());
@@ -142,22 +142,22 @@ fn check(text: &str) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn any_text_gives_a_tree_or_an_error(text in "\\PC{0,120}") {
+    fn any_text_parses_or_is_an_error(text in "\\PC{0,120}") {
         check(&text)?;
     }
 
     #[test]
-    fn any_words_give_a_tree_or_an_error(text in token_soup()) {
+    fn any_token_sequence_parses_or_is_an_error(text in token_sequence()) {
         check(&text)?;
     }
 
     #[test]
-    fn a_damaged_query_gives_a_tree_or_an_error(text in mutated()) {
+    fn a_damaged_query_parses_or_is_an_error(text in mutated()) {
         check(&text)?;
     }
 
     #[test]
-    fn a_printed_query_reads_back_as_itself(parts in query()) {
+    fn a_printed_query_parses_to_the_same_ast(parts in query()) {
         check(&parts.text())?;
     }
 }

@@ -1,7 +1,7 @@
-//! A plan, followed as clients follow it, gives the rows of a run over everything.
+//! A query plan, executed as clients do, returns the rows of an execution over all documents.
 //!
-//! Documents are dealt to partitions in order; each partition runs the rewritten query; the rows are
-//! merged by what the plan says and nothing else.
+//! Documents are assigned to partitions in order; each partition executes the rewritten query; the rows are
+//! merged by the plan alone.
 
 use perihelion_sql::value::total_order;
 use perihelion_sql::{QueryContext, QuerySchema, Statement, SupportedFeatures, Value, run_reference};
@@ -18,7 +18,7 @@ fn run(text: &str, documents: &[Value]) -> Vec<Value> {
     run_reference(&statement, documents, QueryContext::default()).expect("generated queries do not fail")
 }
 
-/// What a client returns for a plan, given the rows of each partition.
+/// The rows that a client returns for a plan, given the rows of each partition.
 fn merge(info: &QueryInfo, partitions: Vec<Vec<Value>>) -> Vec<Value> {
     let mut rows: Vec<Value> = partitions.into_iter().flatten().collect();
     if !info.order_by.is_empty() {
@@ -90,7 +90,7 @@ fn merge_payloads(info: &QueryInfo, payloads: &[Value]) -> Value {
     }))
 }
 
-/// The parts of one aggregate, put together as clients do it.
+/// Combines the partial values of one aggregate, as clients do.
 fn merged(aggregate: AggregateKind, parts: &[Value]) -> Value {
     let items = || parts.iter().map(|part| part.member("item"));
     let total = |numbers: &mut dyn Iterator<Item = Option<f64>>| numbers.sum::<Option<f64>>();
@@ -133,7 +133,7 @@ fn merged(aggregate: AggregateKind, parts: &[Value]) -> Value {
 
 proptest! {
     #[test]
-    fn a_plan_followed_over_partitions_gives_the_rows_of_one(
+    fn a_plan_executed_over_partitions_returns_the_rows_of_one_partition(
         parts in query(),
         documents in documents(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
@@ -141,8 +141,8 @@ proptest! {
         let text = parts.text();
         let statement = Statement::prepare(&text, &[], &QuerySchema::default()).expect("a generated query");
         let definition = PartitionKeyDefinition::hash("/pk").expect("a path");
-        // Clients do not order groups, so a plan that groups has lost its ORDER BY.
-        let loses_order = parts.tail.contains("ORDER BY") && text.contains("AS v0");
+        // Clients do not order groups, so a plan that groups loses its ORDER BY.
+        let loses_order = parts.clauses.contains("ORDER BY") && text.contains("AS v0");
         let Ok(plan) = statement.gateway_plan(&definition, &SupportedFeatures::all()) else { return Ok(()) };
         if loses_order {
             return Ok(());
@@ -154,8 +154,8 @@ proptest! {
         ends.extend([0, documents.len()]);
         ends.sort_unstable();
         let partitions = ends.windows(2).map(|ends| run(&rewritten, &documents[ends[0]..ends[1]])).collect();
-        let shown = |rows: &[Value]| rows.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let row_texts = |rows: &[Value]| rows.iter().map(ToString::to_string).collect::<Vec<_>>();
         let expected = run_reference(&statement, &documents, QueryContext::default()).expect("generated queries do not fail");
-        prop_assert_eq!(shown(&merge(&info, partitions)), shown(&expected), "{}\n{}", text, rewritten);
+        prop_assert_eq!(row_texts(&merge(&info, partitions)), row_texts(&expected), "{}\n{}", text, rewritten);
     }
 }

@@ -1,27 +1,27 @@
-//! Random queries, as text.
+//! Random queries as text.
 
 use proptest::prelude::*;
 use proptest::strategy::BoxedStrategy;
 
 use crate::documents::{common_scalar_text, scalar_text};
 
-/// A query in parts: what it selects, its sources and filter, and what happens to its rows.
+/// The parts of a query: its selection, its sources and filter, and its other clauses.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryParts {
-    /// `DISTINCT TOP 3 VALUE c.a`
+    /// The selection, such as `DISTINCT TOP 3 VALUE c.a`.
     pub(crate) selection: String,
-    /// `FROM c JOIN t IN c.t WHERE …`
+    /// Sources and filter, such as `FROM c JOIN t IN c.t WHERE …`.
     pub(crate) source: String,
-    /// `GROUP BY … ORDER BY … OFFSET … LIMIT …`
-    pub(crate) tail: String,
+    /// The other clauses, such as `GROUP BY … ORDER BY … OFFSET … LIMIT …`.
+    pub(crate) clauses: String,
 }
 
 impl QueryParts {
     pub(crate) fn text(&self) -> String {
-        format!("SELECT {} {} {}", self.selection, self.source, self.tail)
+        format!("SELECT {} {} {}", self.selection, self.source, self.clauses)
     }
 
-    /// One row for each combination that WHERE accepts.
+    /// A query with one row for each combination that WHERE accepts.
     pub(crate) fn accepted_rows(&self) -> String {
         format!("SELECT VALUE 1 {}", self.source)
     }
@@ -36,7 +36,7 @@ fn literal() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Paths below the names in view.
+/// Paths below the visible names.
 fn path(names: &'static [&'static str]) -> impl Strategy<Value = String> {
     let document =
         vec!["c.a", "c.b", "c[\"a\"]", "c.s.x", "c.s", "c.t", "c.t[0]", "c.t[1].x", "c.missing", "c.a.x"];
@@ -62,7 +62,7 @@ fn pattern() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Conditions over the names in view; `nested` allows subqueries.
+/// Conditions over the visible names; `nested` allows subqueries.
 fn condition(names: &'static [&'static str], nested: bool) -> BoxedStrategy<String> {
     let negation = || prop::sample::select(vec!["", "NOT "]);
     let leaf = prop_oneof![
@@ -110,8 +110,8 @@ fn condition(names: &'static [&'static str], nested: bool) -> BoxedStrategy<Stri
     .boxed()
 }
 
-/// Conditions that an index can answer, over so few paths and values that they often decide about the
-/// same ones.
+/// Conditions that an index can evaluate, over so few paths and values that they often concern the same
+/// ones.
 fn indexable(names: &'static [&'static str], nested: bool) -> BoxedStrategy<String> {
     let paths: Vec<String> = ["c.a", "c.b"]
         .iter()
@@ -150,7 +150,7 @@ fn indexable(names: &'static [&'static str], nested: bool) -> BoxedStrategy<Stri
     .boxed()
 }
 
-/// Two conditions on the elements of one array, which one element or two may meet.
+/// Two conditions on the elements of one array, which one element or two may satisfy.
 fn on_elements() -> impl Strategy<Value = String> {
     let operator = || prop::sample::select(vec!["=", "<", ">"]);
     let value = || prop::sample::select(vec!["1", "2", "\"a\""]);
@@ -229,7 +229,7 @@ fn plain() -> impl Strategy<Value = QueryParts> {
             move |(selection, filter, order, (top, window), distinct)| QueryParts {
                 selection: format!("{distinct}{top}{selection}"),
                 source: format!("{from} {filter}"),
-                tail: format!("{order} {window}"),
+                clauses: format!("{order} {window}"),
             },
         )
     })
@@ -258,7 +258,7 @@ fn grouped() -> impl Strategy<Value = QueryParts> {
             QueryParts {
                 selection: format!("{top}{keys}{}", names.join(", ")),
                 source: format!("FROM c {filter}"),
-                tail: format!("{group}{order} {window}"),
+                clauses: format!("{group}{order} {window}"),
             }
         },
     )
@@ -277,7 +277,7 @@ fn stacked() -> impl Strategy<Value = QueryParts> {
         QueryParts {
             selection: format!("{top}VALUE d"),
             source: format!("FROM (SELECT {inner} FROM c {filter} {group}) AS d"),
-            tail: window,
+            clauses: window,
         }
     })
 }
@@ -293,10 +293,10 @@ pub(crate) fn element_query() -> impl Strategy<Value = QueryParts> {
 }
 
 fn over_documents(filter: String) -> QueryParts {
-    QueryParts { selection: "*".to_owned(), source: format!("FROM c {filter}"), tail: String::new() }
+    QueryParts { selection: "*".to_owned(), source: format!("FROM c {filter}"), clauses: String::new() }
 }
 
-/// Any query.
+/// Any query of the generators above.
 pub(crate) fn query() -> impl Strategy<Value = QueryParts> {
     prop_oneof![6 => plain(), 2 => grouped(), 1 => stacked()]
 }

@@ -1,4 +1,4 @@
-//! A planned run gives the rows of a naive run, however an index takes part.
+//! A streamed execution returns the rows of the reference implementation, however an index is used.
 
 use perihelion_sql::ast::{Direction, print_query};
 use perihelion_sql::value::total_order;
@@ -24,14 +24,14 @@ fn run<'d>(
     let mut run = QueryExecution::new(statement, QueryContext::default(), order);
     let mut rows = Vec::new();
     for document in documents {
-        let flow = run.push(document)?;
+        let demand = run.push(document)?;
         let ready = run.drain();
         assert!(
             ready.is_empty() || statement.is_streaming(order),
             "a blocking run must not hand out rows early"
         );
         rows.extend(ready);
-        if flow == InputDemand::Enough {
+        if demand == InputDemand::Enough {
             break;
         }
     }
@@ -39,12 +39,12 @@ fn run<'d>(
     Ok(rows)
 }
 
-fn naive(statement: &Statement, documents: &[Value]) -> Vec<Value> {
+fn reference(statement: &Statement, documents: &[Value]) -> Vec<Value> {
     run_reference(statement, documents, QueryContext::default()).expect("generated queries do not fail")
 }
 
-/// Rows as text: the order of members counts as well.
-fn shown(rows: &[Value]) -> Vec<String> {
+/// Rows as text, so that the order of properties counts as well.
+fn row_texts(rows: &[Value]) -> Vec<String> {
     rows.iter().map(ToString::to_string).collect()
 }
 
@@ -55,7 +55,7 @@ fn check_filter(parts: &QueryParts, documents: &[Value]) -> Result<(), TestCaseE
     let found = Index::new(documents).find(&access.filter);
     for (at, document) in documents.iter().enumerate() {
         prop_assert_eq!(found.contains(&at), access.filter.accepts(document), "{} on {}", access, document);
-        let accepted = !naive(&accepted_rows, std::slice::from_ref(document)).is_empty();
+        let accepted = !reference(&accepted_rows, std::slice::from_ref(document)).is_empty();
         if accepted {
             prop_assert!(found.contains(&at), "{access} loses {document} of {}", parts.text());
         }
@@ -68,16 +68,16 @@ fn check_filter(parts: &QueryParts, documents: &[Value]) -> Result<(), TestCaseE
 
 proptest! {
     #[test]
-    fn a_planned_run_equals_a_naive_run(parts in query(), documents in documents()) {
+    fn an_execution_equals_the_reference(parts in query(), documents in documents()) {
         let text = parts.text();
         let statement = prepare(&text);
-        let expected = shown(&naive(&statement, &documents));
-        let planned = run(&statement, documents.iter(), InputOrder::Any).expect("the naive run succeeded");
-        prop_assert_eq!(shown(&planned), expected, "{}", text);
+        let expected = row_texts(&reference(&statement, &documents));
+        let streamed = run(&statement, documents.iter(), InputOrder::Any).expect("the reference run succeeded");
+        prop_assert_eq!(row_texts(&streamed), expected, "{}", text);
     }
 
     #[test]
-    fn a_filter_loses_no_document_and_an_exact_one_lets_no_other_through(
+    fn a_filter_accepts_every_matching_document_and_an_exact_one_no_other(
         parts in prop_oneof![query(), simple_query()],
         documents in documents(),
     ) {
@@ -85,21 +85,21 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_tells_one_element_from_two(parts in element_query(), documents in documents()) {
+    fn filters_on_array_elements_accept_every_matching_document(parts in element_query(), documents in documents()) {
         check_filter(&parts, &documents)?;
     }
 
     #[test]
-    fn documents_that_a_filter_drops_change_nothing(parts in query(), documents in documents()) {
+    fn documents_that_a_filter_rejects_do_not_change_the_rows(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
         let found = Index::new(&documents).find(&statement.access_path().filter);
-        let kept = found.iter().map(|at| &documents[*at]);
-        let planned = run(&statement, kept, InputOrder::Any).expect("a run over fewer documents succeeds");
-        prop_assert_eq!(shown(&planned), shown(&naive(&statement, &documents)), "{}", parts.text());
+        let accepted = found.iter().map(|at| &documents[*at]);
+        let streamed = run(&statement, accepted, InputOrder::Any).expect("a run over fewer documents succeeds");
+        prop_assert_eq!(row_texts(&streamed), row_texts(&reference(&statement, &documents)), "{}", parts.text());
     }
 
     #[test]
-    fn documents_in_the_order_of_the_query_give_the_same_rows_at_once(parts in query(), documents in documents()) {
+    fn documents_in_query_order_give_the_same_rows_while_streaming(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
         let access = statement.access_path();
         if access.order.is_empty() || !access.ordering_only_paths {
@@ -117,16 +117,16 @@ proptest! {
             });
             keys.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
         });
-        let planned = run(&statement, ordered.iter(), InputOrder::AlreadyOrdered).expect("the same documents");
-        prop_assert_eq!(shown(&planned), shown(&naive(&statement, &documents)), "{}", parts.text());
+        let streamed = run(&statement, ordered.iter(), InputOrder::AlreadyOrdered).expect("the same documents");
+        prop_assert_eq!(row_texts(&streamed), row_texts(&reference(&statement, &documents)), "{}", parts.text());
     }
 
     #[test]
-    fn the_canonical_form_of_a_query_means_the_same(parts in query(), documents in documents()) {
+    fn the_canonical_form_of_a_query_returns_the_same_rows(parts in query(), documents in documents()) {
         let statement = prepare(&parts.text());
         let printed = print_query(statement.query());
         let again = prepare(&printed);
         prop_assert_eq!(again.query(), statement.query(), "{}", printed);
-        prop_assert_eq!(shown(&naive(&again, &documents)), shown(&naive(&statement, &documents)), "{}", printed);
+        prop_assert_eq!(row_texts(&reference(&again, &documents)), row_texts(&reference(&statement, &documents)), "{}", printed);
     }
 }

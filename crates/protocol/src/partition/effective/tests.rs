@@ -27,9 +27,9 @@ fn text(value: impl Into<String>) -> PartitionKeyComponent {
 }
 
 #[test]
-fn single_keys_land_where_the_service_puts_them() {
+fn single_keys_have_the_epks_of_the_service() {
     let hundred_v1 = format!("05C1EB5921F70608{}00", "62".repeat(100));
-    let torn_v1 = format!("05C1E153DB455808{}F0C0", "62".repeat(99));
+    let cut_v1 = format!("05C1E153DB455808{}F0C0", "62".repeat(99));
     let a = |count| text("a".repeat(count));
     for (component, expected_v2, expected_v1) in [
         (Undefined, "11622DAA78F835834610ABE56EFF5CB5", "05C1D529E345DC00"),
@@ -66,7 +66,7 @@ fn single_keys_land_where_the_service_puts_them() {
         (a(100), "0DBD7D229437BB665DE6417747994D57", &hundred_v1),
         (a(101), "08042541D30C8BF90D7092B1519AE0BC", &hundred_v1),
         (a(1024), "332BDF5512AE49615F32C7D98C2DB86C", &hundred_v1),
-        (text(format!("{}\u{1F600}", "a".repeat(99))), "3DCDC7ABFC5BF49867B328ECDB14F0BF", &torn_v1),
+        (text(format!("{}\u{1F600}", "a".repeat(99))), "3DCDC7ABFC5BF49867B328ECDB14F0BF", &cut_v1),
     ] {
         let key = PartitionKey::single(component);
         assert_eq!(effective_key(&v2(), &key).to_hex(), expected_v2, "version 2 of {key:?}");

@@ -1,4 +1,4 @@
-//! GROUP BY and aggregates.
+//! GROUP BY and aggregates over rows.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::bound::Grouping;
 use crate::functions::aggregate::Accumulator;
 use crate::value::{HashableValue, Value};
 
-/// The groups met so far, in the order they were met. Memory grows with their number.
+/// The groups so far, in the order of their first row. Memory grows with their number.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     grouping: &'a Grouping,
@@ -36,7 +36,7 @@ impl<'a> Groups<'a> {
         self.groups.len() - 1
     }
 
-    /// Takes one row.
+    /// Adds one row to its group.
     pub(super) fn push(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) {
         let at = if self.grouping.single { 0 } else { self.group_index(frame, context) };
         for (accumulator, (_, argument)) in
@@ -50,7 +50,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Counts `rows` rows of which only the number matters.
+    /// Adds `rows` rows of which only the number matters.
     pub(super) fn push_count(&mut self, rows: u64) {
         for group in &mut self.groups {
             for accumulator in &mut group.accumulators {
@@ -80,7 +80,7 @@ impl<'a> Groups<'a> {
         at
     }
 
-    /// Each group's keys and aggregates.
+    /// The keys and aggregates of each group.
     pub(super) fn finish(self) -> impl Iterator<Item = (Vec<Value>, Vec<Value>)> {
         self.groups
             .into_iter()

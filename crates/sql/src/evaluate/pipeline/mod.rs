@@ -34,10 +34,10 @@ pub enum InputDemand {
     Enough,
 }
 
-/// The largest row that a projection makes, escapes included.
+/// The largest row that a projection makes, as JSON with escapes.
 const ROW_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A pipeline under way.
+/// The state of one pipeline during execution.
 #[derive(Debug)]
 pub(crate) struct PipelineState<'a> {
     pipeline: &'a Pipeline,
@@ -46,25 +46,25 @@ pub(crate) struct PipelineState<'a> {
 }
 
 impl<'a> PipelineState<'a> {
-    /// A pipeline that has seen nothing. With `already_ordered` rows come in the order of ORDER BY.
+    /// A pipeline without input so far. With `already_ordered`, rows come in the order of ORDER BY.
     pub(crate) fn new(pipeline: &'a Pipeline, already_ordered: bool) -> PipelineState<'a> {
         let bound = pipeline.limit().map(|limit| pipeline.offset().saturating_add(limit));
         let bound = bound.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        // Groups come out in the order they were met, whatever the order of the input.
+        // Groups are in the order of their first row, not in that of ORDER BY.
         let sorts = !pipeline.order.is_empty() && (!already_ordered || pipeline.grouping.is_some());
-        let tail = OutputStage {
+        let output_stage = OutputStage {
             pipeline,
             sorter: sorts.then(|| Sorter::new(&pipeline.order, bound, pipeline.distinct)),
             seen: (pipeline.distinct && !sorts).then(HashSet::new),
             skip: pipeline.offset(),
-            left: pipeline.limit(),
+            remaining: pipeline.limit(),
             output: Vec::new(),
             unmerged: None,
         };
-        PipelineState { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), output_stage: tail }
+        PipelineState { pipeline, groups: pipeline.grouping.as_ref().map(Groups::new), output_stage }
     }
 
-    /// Leaves what follows grouping to whoever takes the rows.
+    /// Leaves DISTINCT, ORDER BY, OFFSET, LIMIT and TOP to the caller.
     pub(crate) fn leave_unmerged(&mut self) {
         let pipeline = self.pipeline;
         let unmerged = Some(Vec::new());
@@ -73,18 +73,18 @@ impl<'a> PipelineState<'a> {
             sorter: None,
             seen: None,
             skip: 0,
-            left: None,
+            remaining: None,
             output: Vec::new(),
             unmerged,
         };
     }
 
-    /// Runs all combinations of sources that one row of the origin gives.
+    /// Processes one input row with all combinations of its sources.
     pub(crate) fn push(&mut self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> InputDemand {
-        if self.output_stage.left == Some(0) {
+        if self.output_stage.remaining == Some(0) {
             return InputDemand::Enough;
         }
-        let PipelineState { pipeline, groups, output_stage: tail } = self;
+        let PipelineState { pipeline, groups, output_stage } = self;
         for_each_row(&pipeline.sources, frame, context, &mut |row| {
             if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, context)) {
                 return InputDemand::More;
@@ -94,7 +94,7 @@ impl<'a> PipelineState<'a> {
                     groups.push(row, context);
                     InputDemand::More
                 }
-                None => tail.offer(row, &[], context),
+                None => output_stage.offer(row, &[], context),
             }
         })
     }
@@ -106,7 +106,7 @@ impl<'a> PipelineState<'a> {
         }
     }
 
-    /// After the last row: whatever was held back.
+    /// Ends the input: computes groups and sorted rows.
     pub(crate) fn finish(&mut self, outer: &Frame<'_>, context: &EvaluationContext<'_>) {
         if let Some(groups) = self.groups.take() {
             for (keys, aggregates) in groups.finish() {
@@ -125,32 +125,32 @@ impl<'a> PipelineState<'a> {
         }
     }
 
-    /// The rows that are ready.
+    /// Takes the rows that are final.
     pub(crate) fn drain(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.output_stage.output)
     }
 
-    /// The rows of a stage that leaves them unmerged.
+    /// Takes the rows of a pipeline that leaves them unmerged.
     pub(crate) fn drain_unmerged(&mut self) -> Vec<UnmergedRow> {
         self.output_stage.unmerged.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// What follows grouping.
+/// The stages after grouping: projection, DISTINCT, ORDER BY, OFFSET and LIMIT.
 #[derive(Debug)]
 struct OutputStage<'a> {
     pipeline: &'a Pipeline,
     sorter: Option<Sorter>,
     seen: Option<HashSet<HashableValue>>,
     skip: u64,
-    left: Option<u64>,
+    remaining: Option<u64>,
     output: Vec<Value>,
-    /// In place of all that, when somebody else does it.
+    /// The unmerged rows, if the caller does the merging; the other stages are then unused.
     unmerged: Option<Vec<UnmergedRow>>,
 }
 
 impl OutputStage<'_> {
-    /// Takes a row; `group` are the keys of its group.
+    /// Processes a row or group; `group` are the GROUP BY keys.
     fn offer(&mut self, frame: &Frame<'_>, group: &[Value], context: &EvaluationContext<'_>) -> InputDemand {
         let project = || project_row(&self.pipeline.projection, frame, context);
         if let Some(sorter) = &mut self.sorter {
@@ -183,9 +183,9 @@ impl OutputStage<'_> {
         self.emit(row)
     }
 
-    /// Applies OFFSET, LIMIT and TOP.
+    /// Applies OFFSET, LIMIT and TOP to a row.
     fn emit(&mut self, row: Value) -> InputDemand {
-        if self.left == Some(0) {
+        if self.remaining == Some(0) {
             return InputDemand::Enough;
         }
         if self.skip > 0 {
@@ -193,17 +193,17 @@ impl OutputStage<'_> {
             return InputDemand::More;
         }
         self.output.push(row);
-        match &mut self.left {
+        match &mut self.remaining {
             None => InputDemand::More,
-            Some(left) => {
-                *left -= 1;
-                if *left == 0 { InputDemand::Enough } else { InputDemand::More }
+            Some(remaining) => {
+                *remaining -= 1;
+                if *remaining == 0 { InputDemand::Enough } else { InputDemand::More }
             }
         }
     }
 }
 
-/// What a row becomes; nothing when it is undefined or a number that JSON cannot hold.
+/// The projected row; `None` if it is undefined or a number that JSON cannot represent.
 pub(crate) fn project_row(
     projection: &BoundExpression,
     frame: &Frame<'_>,
@@ -212,7 +212,7 @@ pub(crate) fn project_row(
     match projection.evaluate(frame, context).into_owned() {
         Value::Undefined => None,
         Value::Number(number) if !number.is_finite() => None,
-        // Shared parts cost nothing until they are written out, each time they occur.
+        // Shared values take no memory until they are written out, each time they occur.
         row @ (Value::Array(_) | Value::Object(_))
             if !matches!(projection, BoundExpression::Source { .. } | BoundExpression::Path { .. })
                 && !fits_as_json(&row, ROW_BYTES_MAX) =>

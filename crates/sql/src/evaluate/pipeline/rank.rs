@@ -1,7 +1,7 @@
-//! ORDER BY RANK over the documents of one run.
+//! ORDER BY RANK over the documents of one execution.
 //!
-//! Relevance depends on how rare a term is, so nothing is certain before the last document: the kept
-//! documents are held, and scored at the end. Several scores are fused by reciprocal rank.
+//! A full-text score depends on how rare a term is, so all matching documents are held and scored at the
+//! end. Several scores are combined by reciprocal rank fusion.
 
 use std::cmp::Ordering;
 
@@ -12,22 +12,22 @@ use crate::bound::{Pipeline, Rank, RankComponent};
 use crate::functions;
 use crate::value::{Value, total_order};
 
-/// The constant that keeps the first ranks from outweighing all others.
+/// The constant of reciprocal rank fusion, which limits the weight of the first ranks.
 const FUSION_CONSTANT: f64 = 60.0;
 
-/// A ranked query under way.
+/// The state of a ranked query during execution.
 #[derive(Debug)]
 pub(crate) struct Ranking<'a> {
     rank: &'a Rank,
     pipeline: &'a Pipeline,
-    /// Documents that WHERE accepts.
+    /// The documents that WHERE accepts.
     matching: Vec<Value>,
-    /// All documents, for the statistics.
+    /// The number of all documents, for the statistics.
     document_count: i64,
     statistics: Vec<TextStatistics>,
 }
 
-/// How common the terms of one component are.
+/// How common the terms of one score are.
 #[derive(Clone, Debug, Default)]
 struct TextStatistics {
     total_words: f64,
@@ -107,11 +107,11 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Positions of the kept documents by the sum of their weighted reciprocal ranks.
+    /// The indexes of the matching documents, ordered by the sum of their weighted reciprocal ranks.
     fn fused(&self, scores: &[Vec<Value>]) -> Vec<usize> {
         let mut totals = vec![0.0; self.matching.len()];
         for (at, (component, scores)) in self.rank.components.iter().zip(scores).enumerate() {
-            // A negative weight turns the ranking round.
+            // A negative weight reverses the ranking.
             let weight = self.rank.weights.get(at).copied().unwrap_or(1.0);
             let direction = match (weight < 0.0, component.direction()) {
                 (false, direction) => direction,
@@ -135,7 +135,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Positions by score, the best first; what has no score comes last.
+/// The indexes by score, the best first; documents without a score come last.
 fn by_score(scores: &[Value], direction: Direction) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&left, &right| {

@@ -1,14 +1,14 @@
-//! FROM and JOIN: frames for every combination of sources.
+//! FROM and JOIN: the combinations of sources that form the rows of a query.
 
 use super::super::{EvaluationContext, Frame};
 use super::{InputDemand, subquery};
 use crate::bound::BoundSource;
 
-/// What to do with each combination.
+/// The function called with the frames of each row.
 pub(crate) type RowVisitor<'a> = dyn FnMut(&Frame<'_>) -> InputDemand + 'a;
 
-/// Calls `visit` with each combination of `sources`, in order: a cross product in which a later
-/// source may depend on the earlier ones.
+/// Calls `visit` with each combination of `sources`, in order: a cross product in which a source may depend
+/// on the previous ones.
 pub(crate) fn for_each_row(
     sources: &[BoundSource],
     frame: &Frame<'_>,

@@ -1,4 +1,4 @@
-//! ORDER BY on rows that come in any order.
+//! ORDER BY on unordered rows.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -7,29 +7,29 @@ use crate::ast::Direction;
 use crate::bound::SortKey;
 use crate::value::{HashableValue, Value, total_order};
 
-/// Rows waiting to be sorted. When only the first `bound` can matter, at most twice as many are kept.
+/// Rows to be sorted. If only the first `bound` rows are needed, at most twice as many are held.
 #[derive(Debug)]
 pub(super) struct Sorter {
     directions: Vec<Direction>,
     bound: Option<usize>,
     rows: Vec<SortRow>,
     next_sequence: u64,
-    /// Once more rows than `bound` were seen: keys that a new row must precede to matter.
+    /// Once more than `bound` rows were seen: the keys that a new row must precede to be among the first.
     worst: Option<Vec<Value>>,
-    /// With DISTINCT: where the best row of each value is.
+    /// With DISTINCT: the index of the best row of each value.
     row_indexes: Option<HashMap<HashableValue, usize>>,
 }
 
 #[derive(Debug)]
 struct SortRow {
     keys: Vec<Value>,
-    /// Ties keep the order of arrival.
+    /// The position in the input, which orders rows with equal keys.
     sequence: u64,
     row: Value,
 }
 
 impl Sorter {
-    /// Sorts by `order`; only the first `bound` rows will be asked for.
+    /// A sorter by `order` that returns at most `bound` rows.
     pub(super) fn new(order: &[SortKey], bound: Option<usize>, distinct: bool) -> Sorter {
         Sorter {
             directions: order.iter().map(|key| key.direction).collect(),
@@ -42,7 +42,7 @@ impl Sorter {
         }
     }
 
-    /// Takes a row unless it cannot be among the first; `row` is only asked for when needed.
+    /// Adds a row unless it cannot be among the first; `row` is only called if it is needed.
     pub(super) fn offer(&mut self, keys: Vec<Value>, row: impl FnOnce() -> Option<Value>) {
         if self.worst.as_ref().is_some_and(|worst| compare_keys(&self.directions, &keys, worst).is_ge()) {
             return;
@@ -67,7 +67,7 @@ impl Sorter {
         self.drop_rows_beyond_bound();
     }
 
-    /// Drops what cannot be among the first `bound`. Each row is looked at a constant number of times.
+    /// Drops rows beyond the first `bound`. Each row is visited a constant number of times.
     fn drop_rows_beyond_bound(&mut self) {
         let Some(bound) = self.bound else { return };
         if bound == 0 {
@@ -80,7 +80,7 @@ impl Sorter {
         }
     }
 
-    /// The rows in order.
+    /// The rows in sorted order.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Value> + use<> {
         let mut rows = std::mem::take(&mut self.rows);
         let directions = &self.directions;
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_rows_are_those_of_a_full_sort_and_no_more_are_kept(
+        fn a_bounded_sort_equals_a_full_sort_and_holds_a_bounded_number_of_rows(
             keys in prop::collection::vec((0..5i64, 0..5i64), 0..200),
             bound in 0..20usize,
         ) {

@@ -1,4 +1,4 @@
-//! Queries inside expressions and sources.
+//! Subqueries in expressions and in FROM.
 
 use super::super::{EvaluationContext, Frame};
 use super::{InputDemand, PipelineState, rows};
@@ -8,7 +8,7 @@ use crate::error::{SqlError, code};
 use crate::token::Span;
 use crate::value::Value;
 
-/// Calls `visit` with each row of a subquery; stops early when told so and the subquery allows it.
+/// Calls `visit` with each row of a subquery, and stops early if `visit` returns `Enough`.
 pub(super) fn for_each_output(
     pipeline: &Pipeline,
     frame: &Frame<'_>,
@@ -16,7 +16,7 @@ pub(super) fn for_each_output(
     visit: &mut dyn FnMut(Value) -> InputDemand,
 ) -> InputDemand {
     if pipeline.grouping.is_none() && !pipeline.distinct {
-        // Rows come out as they are found: nothing needs to be collected.
+        // Rows are final as soon as they are found, so none is collected.
         return rows::for_each_row(&pipeline.sources, frame, context, &mut |row| {
             if pipeline.filter.as_ref().is_some_and(|filter| !filter.is_true(row, context)) {
                 return InputDemand::More;
@@ -41,7 +41,7 @@ pub(super) fn for_each_output(
     InputDemand::More
 }
 
-/// What a subquery is worth as an expression.
+/// The value of a subquery used as an expression.
 pub(crate) fn subquery_value(
     form: SubqueryKind,
     (pipeline, span): (&Pipeline, Span),

@@ -1,27 +1,27 @@
-//! Rows as they are before DISTINCT, ORDER BY, OFFSET, LIMIT and TOP have their say.
+//! Rows before DISTINCT, ORDER BY, OFFSET, LIMIT and TOP are applied.
 //!
-//! Whoever returns a result in several pieces does the merging: to go on after a piece, it needs to know
-//! where each row stands, not how many there were.
+//! A caller that returns a result in pages merges rows itself. To resume after a page it needs the sort
+//! position of each row, not only the number of rows.
 
 use super::super::{EvaluationContext, Frame};
 use crate::ast::Direction;
 use crate::bound::Pipeline;
 use crate::value::{Value, encode_whole_order_key};
 
-/// A row and where it stands.
+/// A row with its sort position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnmergedRow {
-    /// The row itself.
+    /// The row after the projection.
     pub row: Value,
-    /// Bytes whose order is the order of the statement; empty without ORDER BY.
+    /// Bytes that sort in the order of the statement; empty without ORDER BY.
     pub order: Vec<u8>,
-    /// Bytes that equal rows of DISTINCT have in common, and that tell groups apart; those of the row where
-    /// [rows of another query](crate::RowOrigin::Rows) are returned; empty when each row counts.
+    /// Bytes that identify the row: of DISTINCT, equal for equal rows; of GROUP BY, the keys of the group;
+    /// of [rows of another query](crate::RowOrigin::Rows), the row itself. Empty if each row counts.
     pub identity: Vec<u8>,
 }
 
 impl UnmergedRow {
-    /// The place of `row`. `group` are the values of GROUP BY.
+    /// Computes the sort position of `row`. `group` are the GROUP BY keys.
     pub(super) fn new(
         pipeline: &Pipeline,
         row: Value,

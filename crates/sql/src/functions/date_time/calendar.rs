@@ -1,62 +1,62 @@
-//! A point in time and its place in the calendar.
+//! A date and time, and its calendar fields.
 
 use time::{Date, Month};
 
-/// 100 ns each.
+/// Ticks of 100 ns per second.
 pub(super) const TICKS_PER_SECOND: i64 = 10_000_000;
-/// Ticks of one day.
+/// Ticks of 100 ns per day.
 pub(super) const TICKS_PER_DAY: i64 = 86_400 * TICKS_PER_SECOND;
 
-/// 1970-01-01 as a Julian day.
+/// The Julian day of 1970-01-01.
 const EPOCH_JULIAN_DAY: i64 = 2_440_588;
 
-/// A date_time from the year 1 to the year 9999, in ticks of 100 ns since the Unix epoch.
+/// A date and time from the year 1 to the year 9999, in ticks of 100 ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DateTime(i64);
 
-/// A date_time, field by field.
+/// The calendar fields of a date and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DateTimeFields {
-    /// 1 to 9999.
+    /// The year, 1 to 9999.
     pub(super) year: i64,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub(super) month: i64,
-    /// 1 to 31.
+    /// The day, 1 to 31.
     pub(super) day: i64,
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     pub(super) hour: i64,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     pub(super) minute: i64,
-    /// 0 to 59.
+    /// The second, 0 to 59.
     pub(super) second: i64,
-    /// Ticks within the second.
+    /// The ticks within the second.
     pub(super) fraction: i64,
 }
 
 impl DateTime {
-    /// 1970-01-01T00:00:00Z
+    /// The Unix epoch, 1970-01-01T00:00:00Z.
     pub(super) const EPOCH: DateTime = DateTime(0);
-    /// 0001-01-01T00:00:00Z
+    /// The ticks of the earliest date, 0001-01-01T00:00:00Z.
     const FIRST: i64 = -719_162 * TICKS_PER_DAY;
-    /// 9999-12-31T23:59:59.9999999Z
+    /// The ticks of the latest date, 9999-12-31T23:59:59.9999999Z.
     const LAST: i64 = 2_932_897 * TICKS_PER_DAY - 1;
 
-    /// The date_time `ticks` after the epoch, if the calendar has it.
+    /// The date `ticks` after the epoch, if it is in range.
     pub(super) fn from_ticks(ticks: i64) -> Option<DateTime> {
         (Self::FIRST..=Self::LAST).contains(&ticks).then_some(DateTime(ticks))
     }
 
-    /// Like [`DateTime::from_ticks`], for what may be far outside.
+    /// Like [`DateTime::from_ticks`], for ticks beyond 64 bits.
     pub(super) fn from_wide_ticks(ticks: i128) -> Option<DateTime> {
         i64::try_from(ticks).ok().and_then(DateTime::from_ticks)
     }
 
-    /// Ticks since the epoch.
+    /// The ticks since the epoch.
     pub(super) fn ticks(self) -> i64 {
         self.0
     }
 
-    /// The date_time of these fields, if they name one.
+    /// The date with these fields, if it exists.
     pub(super) fn from_fields(fields: DateTimeFields) -> Option<DateTime> {
         let DateTimeFields { year, month, day, hour, minute, second, fraction } = fields;
         let in_range = (1..=9999).contains(&year)
@@ -75,7 +75,7 @@ impl DateTime {
         DateTime::from_ticks(days * TICKS_PER_DAY + seconds * TICKS_PER_SECOND + fraction)
     }
 
-    /// Its place in the calendar.
+    /// The calendar fields of the date.
     pub(super) fn fields(self) -> DateTimeFields {
         let (days, ticks) = (self.0.div_euclid(TICKS_PER_DAY), self.0.rem_euclid(TICKS_PER_DAY));
         let julian_day = i32::try_from(days + EPOCH_JULIAN_DAY).expect("days of the years 1 to 9999 are few");
@@ -92,7 +92,7 @@ impl DateTime {
         }
     }
 
-    /// `months` later, on the same day or, where the month is shorter, on its last day.
+    /// `months` later, on the same day or, if the month is shorter, on its last day.
     pub(super) fn add_months(self, months: i64) -> Option<DateTime> {
         let fields = self.fields();
         let month = (fields.year * 12 + fields.month - 1).checked_add(months)?;
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_and_ticks_are_the_same_moment(ticks in DateTime::FIRST..=DateTime::LAST) {
+        fn fields_and_ticks_convert_back_and_forth(ticks in DateTime::FIRST..=DateTime::LAST) {
             prop_assert_eq!(DateTime::from_fields(DateTime(ticks).fields()), Some(DateTime(ticks)));
         }
     }

@@ -1,14 +1,14 @@
-//! DATETIMEFORMAT: a date_time after a pattern.
+//! DATETIMEFORMAT: a date written by a pattern.
 
 use smol_str::{SmolStr, SmolStrBuilder, format_smolstr};
 
 use super::calendar::DateTime;
 
-/// Writes `date_time` after `pattern`; `None` for a pattern with an unknown run of letters.
+/// Writes `date_time` by `pattern`; `None` for a pattern with an unknown letter.
 ///
-/// Runs of `y`, `M`, `d`, `H`, `m` and `s` are numbers: one letter without leading zeros, two with.
-/// `f` writes as many digits of the fraction as there are letters, `F` the same without trailing
-/// zeros. A backslash takes the next character as it is, and so are all others taken.
+/// Runs of `y`, `M`, `d`, `H`, `m` and `s` are numbers: one letter without leading zeros, two with. `f`
+/// writes as many digits of the fraction as there are letters, `F` omits trailing zeros. A backslash makes
+/// the next character literal; all other characters are literal.
 pub(super) fn format(date_time: DateTime, pattern: &str) -> Option<SmolStr> {
     let fields = date_time.fields();
     let mut text = SmolStrBuilder::new();

@@ -1,8 +1,8 @@
-//! Functions of dates and times.
+//! Date and time functions.
 //!
-//! A date is ISO 8601 text in UTC; `text` reads and writes it, `date_time` knows the calendar, `part`
-//! the units from years to nanoseconds, `format` the patterns. The current time comes from the
-//! context: it stands still during a run, so the `…STATIC` functions equal their twins.
+//! A date is ISO 8601 text in UTC: `text` reads and writes it, `calendar` has its fields, `part` the units
+//! from years to nanoseconds, `format` the patterns. The current time comes from the context and is
+//! constant within an execution, so the `…STATIC` functions equal the others.
 
 mod calendar;
 mod format;
@@ -42,7 +42,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     of("YEAR", 1, |args, _| or_undefined(single(args).map(|date_time| DateTimePart::Year.of(date_time)))),
 ];
 
-/// Ticks of one millisecond.
+/// Ticks of 100 ns per millisecond.
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
 const fn of(name: &'static str, args: usize, call: Call) -> Function {
@@ -61,7 +61,7 @@ fn part_named(value: &Value) -> Option<DateTimePart> {
     value.as_str().and_then(DateTimePart::from_name)
 }
 
-/// The one argument, as a date.
+/// The single argument as a date.
 fn single(args: &[Value]) -> Option<DateTime> {
     match args {
         [date] => date_time_of(date),
@@ -77,17 +77,17 @@ fn now(context: &FunctionContext<'_>) -> Option<DateTime> {
     DateTime::from_ticks(context.now)
 }
 
-/// Whole milliseconds since the epoch.
+/// The whole milliseconds since the epoch.
 fn timestamp(date_time: DateTime) -> i64 {
     date_time.ticks().div_euclid(TICKS_PER_MILLISECOND)
 }
 
-/// `GETCURRENTDATETIME()`
+/// `GETCURRENTDATETIME()`: the current time as text.
 fn current(_: &[Value], context: &FunctionContext<'_>) -> Value {
     text_of(now(context))
 }
 
-/// `NOW([part, n])`
+/// `NOW([part, n])`: the current time plus n parts.
 fn now_plus(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
         [] => current(args, context),
@@ -96,7 +96,7 @@ fn now_plus(args: &[Value], context: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `AGO(part, n)`
+/// `AGO(part, n)`: the current time minus n parts.
 fn ago(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
         [part, count] => text_of(shifted(part, whole(count).and_then(i64::checked_neg), now(context))),
@@ -104,7 +104,7 @@ fn ago(args: &[Value], context: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `DATETIMEADD(part, n, date)`
+/// `DATETIMEADD(part, n, date)`: the date plus n parts.
 fn add(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [part, count, date] => text_of(shifted(part, whole(count), date_time_of(date))),
@@ -116,7 +116,7 @@ fn shifted(part: &Value, count: Option<i64>, date_time: Option<DateTime>) -> Opt
     part_named(part)?.add(date_time?, count?)
 }
 
-/// `DATETIMEDIFF(part, start, end)`
+/// `DATETIMEDIFF(part, start, end)`: the number of part boundaries between.
 fn diff(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [part, start, end] = args else { return Value::Undefined };
     let (Some(part), Some(start), Some(end)) = (part_named(part), date_time_of(start), date_time_of(end))
@@ -127,7 +127,7 @@ fn diff(args: &[Value], _: &FunctionContext<'_>) -> Value {
     i64::try_from(boundaries).map_or_else(|_| Value::from(boundaries as f64), Value::from)
 }
 
-/// `DATETIMEPART(part, date)`
+/// `DATETIMEPART(part, date)`: the value of one part.
 fn part_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [part, date] => {
@@ -137,7 +137,7 @@ fn part_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `DATETIMEBIN(date, part[, size[, input]])`
+/// `DATETIMEBIN(date, part[, size[, origin]])`: the start of the bin of the date.
 fn bin(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [date, part, ..] = args else { return Value::Undefined };
     let size = args.get(2).map_or(Some(1), whole).filter(|size| *size > 0);
@@ -151,12 +151,12 @@ fn bin(args: &[Value], _: &FunctionContext<'_>) -> Value {
     text_of(part.bin(date_time, size, origin))
 }
 
-/// Bins start no earlier than 1601, when the Windows epoch does.
+/// Whether bins may start at `origin`: not before 1601, the Windows epoch.
 fn is_binnable(origin: DateTime) -> bool {
     DateTimePart::Year.of(origin) >= 1601
 }
 
-/// `DATETIMEFROMPARTS(year, month, day[, hour[, minute[, second[, ticks]]]])`
+/// `DATETIMEFROMPARTS(year, month, day[, hour[, minute[, second[, ticks]]]])`: the date with these fields.
 fn from_parts(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let mut parts = [0; 7];
     if args.len() > parts.len() {
@@ -172,7 +172,7 @@ fn from_parts(args: &[Value], _: &FunctionContext<'_>) -> Value {
     text_of(DateTime::from_fields(DateTimeFields { year, month, day, hour, minute, second, fraction }))
 }
 
-/// `DATETIMEFORMAT(date, pattern)`
+/// `DATETIMEFORMAT(date, pattern)`: the date written by a pattern.
 fn formatted(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [date, Value::String(pattern)] => {
@@ -182,7 +182,7 @@ fn formatted(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `TIMESTAMPTODATETIME(milliseconds)`
+/// `TIMESTAMPTODATETIME(milliseconds)`: the date of a timestamp.
 fn from_timestamp(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let milliseconds = args.first().and_then(Value::as_i64);
     text_of(milliseconds.and_then(|ms| ms.checked_mul(TICKS_PER_MILLISECOND)).and_then(DateTime::from_ticks))

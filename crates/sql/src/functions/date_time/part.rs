@@ -1,4 +1,4 @@
-//! Years to nanoseconds: adding them, counting them, rounding to them.
+//! Date and time parts, from years to nanoseconds: adding, counting and binning.
 
 use super::calendar::{DateTime, TICKS_PER_DAY, TICKS_PER_SECOND};
 
@@ -16,19 +16,19 @@ pub(super) enum DateTimePart {
     Nanosecond,
 }
 
-/// How long a part is.
+/// The length of a part.
 enum Length {
-    /// Months, whose days vary.
+    /// A number of months, whose lengths vary.
     Months(i64),
-    /// Always the same; nanoseconds, so that even the shortest part is whole.
+    /// A fixed length in nanoseconds, so that even the shortest part is whole.
     Nanoseconds(i128),
 }
 
-/// Nanoseconds of one tick.
+/// The nanoseconds of one tick.
 const TICK: i128 = 100;
 
 impl DateTimePart {
-    /// Reads one of the names of a part, in any case.
+    /// Parses one of the names of a part, in any case.
     pub(super) fn from_name(name: &str) -> Option<DateTimePart> {
         const NAMES: &[(&str, DateTimePart)] = &[
             ("year", DateTimePart::Year),
@@ -90,7 +90,7 @@ impl DateTimePart {
         }
     }
 
-    /// `count` parts after `date_time`, if the calendar has it.
+    /// The date `count` parts after `date_time`, if it is in range.
     pub(super) fn add(self, date_time: DateTime, count: i64) -> Option<DateTime> {
         match self.length() {
             Length::Months(months) => date_time.add_months(count.checked_mul(months)?),
@@ -100,7 +100,7 @@ impl DateTimePart {
         }
     }
 
-    /// How many boundaries of this part lie between two dates; negative when `end` is earlier.
+    /// How many boundaries of this part lie between two dates; negative if `end` is earlier.
     pub(super) fn boundaries(self, start: DateTime, end: DateTime) -> i128 {
         let index = |date_time: DateTime| match self.length() {
             Length::Months(months) => i128::from(month_of(date_time).div_euclid(months)),
@@ -109,14 +109,14 @@ impl DateTimePart {
         index(end) - index(start)
     }
 
-    /// The start of the bin of `size` parts, counted from `input`, in which `date_time` lies.
+    /// The start of the bin of `size` parts, counted from `origin`, that contains `date_time`.
     pub(super) fn bin(self, date_time: DateTime, size: i64, origin: DateTime) -> Option<DateTime> {
         match self.length() {
             Length::Months(months) => {
                 let size = size.checked_mul(months)?;
                 let bins = (month_of(date_time) - month_of(origin)).div_euclid(size);
                 let start = origin.add_months(bins.checked_mul(size)?)?;
-                // Later in the month than the date_time: the bin before.
+                // The bin starts later in the month than the date: the previous bin contains it.
                 if start <= date_time {
                     Some(start)
                 } else {
@@ -133,7 +133,7 @@ impl DateTimePart {
     }
 }
 
-/// Months since the year 0.
+/// The months since the year 0.
 fn month_of(date_time: DateTime) -> i64 {
     let fields = date_time.fields();
     fields.year * 12 + fields.month - 1

@@ -156,7 +156,7 @@ fn dates_are_numbers_and_back() {
 }
 
 #[test]
-fn the_current_time_is_the_environments() {
+fn the_current_time_comes_from_the_context() {
     check(&[
         ("GETCURRENTDATETIME", "", r#""2021-01-02T03:04:05.0000000Z""#),
         ("GETCURRENTDATETIMESTATIC", "", r#""2021-01-02T03:04:05.0000000Z""#),

@@ -1,18 +1,18 @@
-//! Moments as ISO 8601 text.
+//! Dates as ISO 8601 text.
 
 use smol_str::SmolStr;
 
 use super::calendar::{DateTime, DateTimeFields, TICKS_PER_SECOND};
 
-/// Digits of a second's fraction: one tick is the last.
+/// The largest number of fraction digits; the last one is a tick.
 const FRACTION_DIGITS_MAX: usize = 7;
 
-/// Whether `text` is a date the functions accept.
+/// Whether `text` is a date that the functions accept.
 pub(in super::super) fn is_date_time(text: &str) -> bool {
     parse(text).is_some()
 }
 
-/// Reads `YYYY-MM-DD`, then optionally a space or `T` and `hh:mm:ss` with a fraction of one to seven
+/// Parses `YYYY-MM-DD`, then optionally a space or `T` and `hh:mm:ss` with a fraction of one to seven
 /// digits, then optionally `Z`.
 pub(super) fn parse(text: &str) -> Option<DateTime> {
     let mut rest = Digits(text.as_bytes());
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Option<DateTime> {
     DateTime::from_fields(DateTimeFields { year, month, day, hour, minute, second, fraction })
 }
 
-/// What is left of a date being read.
+/// The rest of a date being parsed.
 struct Digits<'t>(&'t [u8]);
 
 impl Digits<'_> {
@@ -69,7 +69,8 @@ impl Digits<'_> {
     }
 }
 
-/// Writes `YYYY-MM-DDThh:mm:ss.fffffffZ`.
+/// Writes `YYYY-MM-DDThh:mm:ss.fffffffZ`. By hand because every number has a fixed width with leading
+/// zeros, which `itoa` does not write.
 pub(super) fn format(date_time: DateTime) -> SmolStr {
     let fields = date_time.fields();
     let mut text = *b"0000-00-00T00:00:00.0000000Z";

@@ -1,4 +1,4 @@
-//! GeoJSON objects as positions, or what is wrong with them.
+//! Parsing and validation of GeoJSON objects.
 
 use crate::context::GeometryKind;
 use crate::value::{Object, Value};
@@ -6,27 +6,28 @@ use crate::value::{Object, Value};
 /// Longitude and latitude in degrees, or x and y.
 pub(super) type Position = [f64; 2];
 
-/// What an object describes, flattened: a collection is the sum of its parts.
+/// The geometry of a GeoJSON object; collections are flattened.
 #[derive(Debug, Default)]
 pub(super) struct Geometry {
     pub(super) points: Vec<Position>,
-    /// At least two positions each.
+    /// The lines, of at least two positions each.
     pub(super) lines: Vec<Vec<Position>>,
-    /// Each a list of rings, the outer one first. Rings are closed and at least four positions long.
+    /// The polygons, each a list of rings, the outer one first. Rings are closed and have at least four
+    /// positions.
     pub(super) polygons: Vec<Vec<Vec<Position>>>,
 }
 
-/// How deep collections may nest in collections.
+/// How deep geometry collections may nest.
 const COLLECTIONS_MAX: usize = 16;
 
-/// Reads a GeoJSON object; the error is for people.
+/// Parses a GeoJSON object; the error is a message for users.
 pub(super) fn read(object: &Object, kind: GeometryKind) -> Result<Geometry, &'static str> {
     let mut geometry = Geometry::default();
     Reader { kind, geometry: &mut geometry }.object(object, 0)?;
     Ok(geometry)
 }
 
-/// A valid Point, without the trouble of a [`Geometry`].
+/// Parses a GeoJSON Point directly, without a [`Geometry`].
 pub(super) fn read_point(object: &Object, kind: GeometryKind) -> Option<Position> {
     let is_point = object.get("type").and_then(Value::as_str) == Some("Point");
     position(object.get("coordinates").filter(|_| is_point)?, kind).ok()
@@ -112,7 +113,7 @@ fn each(
     coordinates.as_array().ok_or(NOT_AN_ARRAY)?.iter().try_for_each(read)
 }
 
-/// Two numbers; an altitude may follow and is ignored.
+/// Parses two numbers; an altitude may follow and is ignored.
 fn position(coordinates: &Value, kind: GeometryKind) -> Result<Position, &'static str> {
     let Some([x, y, ..]) = coordinates.as_array() else { return Err("A position has two numbers.") };
     let (Some(x), Some(y)) = (x.as_f64(), y.as_f64()) else { return Err("A position has two numbers.") };
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_geometry_is_read_and_every_fault_is_named() {
+    fn geometries_parse_and_invalid_ones_have_a_message() {
         for (json, fault) in [
             (r#"{"type":"Point","coordinates":[1,2]}"#, ""),
             (r#"{"type":"Point","coordinates":[1,2,3]}"#, ""),

@@ -15,10 +15,10 @@ pub(super) fn between_points(a: Position, b: Position, surface: Surface) -> f64 
     }
 }
 
-/// The distance between two shapes on one surface: 0 when they meet; `None` when one has no parts.
+/// The distance between two shapes on one surface: 0 if they intersect; `None` if one is empty.
 ///
-/// Two edges that do not meet are closest at an end of one of them, so every position of one shape
-/// is held against every edge of the other.
+/// Two edges that do not intersect are closest at an end of one of them, so every position of one shape is
+/// compared with every edge of the other.
 pub(super) fn between_shapes(a: &Shape, b: &Shape) -> Option<f64> {
     if a.size == 0 || b.size == 0 {
         return None;
@@ -41,15 +41,15 @@ pub(super) fn between_shapes(a: &Shape, b: &Shape) -> Option<f64> {
     nearest.candidates.iter().map(|(candidate, _)| candidate.distance(a.surface)).min_by(f64::total_cmp)
 }
 
-/// The fraction of the way from `from` to `to` at which an edge comes closest to `point`, going by
-/// straight lines through space.
+/// The fraction of the edge from `from` to `to` at which it is closest to `point`, along straight lines
+/// through space.
 fn foot(point: Vector, from: Vector, to: Vector) -> f64 {
     let edge = to.minus(from);
     let squared = edge.dot(edge);
     if squared == 0.0 { 0.0 } else { (point.minus(from).dot(edge) / squared).clamp(0.0, 1.0) }
 }
 
-/// A position and the place on an edge that may be closest to it.
+/// A position, and the point of an edge that may be closest to it.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     point: Vector,
@@ -59,12 +59,12 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Its distance, along a straight line.
+    /// The distance along a straight line.
     fn estimate(&self, surface: Surface) -> f64 {
         self.point.minus(surface.between(self.from, self.to, self.at)).length()
     }
 
-    /// Its distance on the surface: on the globe, the closest place is sought along the edge.
+    /// The distance on the surface. On the globe, the closest point is searched along the edge.
     fn distance(&self, surface: Surface) -> f64 {
         if surface == Surface::Plane {
             return self.estimate(surface);
@@ -75,10 +75,10 @@ impl Candidate {
         if self.from == self.to {
             return distance(0.0);
         }
-        // The straight estimate is off by less than this: the flattening is a third of a percent,
-        // and the chord of an edge differs from its arc by as much again.
+        // The straight estimate is off by less than this: the flattening is a third of a percent, and the
+        // chord of an edge differs from its arc by as much again.
         const REACH: f64 = 0.05;
-        // Golden section: the distance falls towards the foot and rises after it.
+        // Golden section search: the distance falls towards the closest point and rises after it.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         const STEPS: usize = 40;
         let (mut low, mut high) = ((self.at - REACH).max(0.0), (self.at + REACH).min(1.0));
@@ -107,9 +107,9 @@ struct Nearest {
 }
 
 impl Nearest {
-    /// Estimates within this factor of the best are worth a closer look.
+    /// Candidates within this factor of the best estimate are measured exactly.
     const CLOSE: f64 = 1.01;
-    /// More than this many are not: they are corners of the same neighbourhood.
+    /// The largest number of candidates; more of them are corners of the same area.
     const CANDIDATES_MAX: usize = 8;
 
     fn offer(&mut self, candidate: Candidate, surface: Surface) {
@@ -129,8 +129,8 @@ impl Nearest {
     }
 }
 
-/// The area of all polygons. One that runs clockwise covers what its ring leaves out; on a plane,
-/// where that has no end, it counts what it encloses.
+/// The area of all polygons. A clockwise polygon covers what is outside its ring; on a plane, where that is
+/// infinite, it covers what is inside.
 pub(super) fn area(geometry: &Geometry, surface: Surface) -> f64 {
     let ring_area = match surface {
         Surface::Plane => plane_ring_area,
@@ -148,11 +148,11 @@ pub(super) fn area(geometry: &Geometry, surface: Surface) -> f64 {
             };
             outer - areas.map(f64::abs).sum::<f64>()
         })
-        // Not `sum`: the sum of nothing is minus zero.
+        // Not `sum`, which gives minus zero for no polygons.
         .fold(0.0, |total, area| total + area)
 }
 
-/// Positive when the ring runs counter-clockwise.
+/// The signed area on a plane; positive if the ring is counter-clockwise.
 fn plane_ring_area(ring: &[Position]) -> f64 {
     let Some([x, y]) = ring.first().copied() else { return 0.0 };
     let doubled: f64 = ring
@@ -162,7 +162,7 @@ fn plane_ring_area(ring: &[Position]) -> f64 {
     doubled / 2.0
 }
 
-/// Positive when the ring runs counter-clockwise.
+/// The signed area on the globe; positive if the ring is counter-clockwise.
 fn globe_ring_area(ring: &[Position]) -> f64 {
     let globe = Geodesic::wgs84();
     let mut polygon = PolygonArea::new(&globe, Winding::CounterClockwise);

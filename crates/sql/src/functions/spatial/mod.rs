@@ -1,8 +1,8 @@
-//! Functions of GeoJSON objects.
+//! Spatial functions of GeoJSON objects.
 //!
-//! `geojson` reads an object, `surface` and `shape` lay it out, `relate` and `measure` answer. On a
-//! container of geography, edges are arcs on the WGS-84 ellipsoid; a polygon too large for half the
-//! globe is taken by longitude and latitude, as on a flat map. What is no valid object is undefined.
+//! `geojson` parses an object, `surface` and `shape` project it, `relate` and `measure` compute with it.
+//! With geography, edges are arcs on the WGS-84 ellipsoid; a polygon larger than half the globe is treated
+//! by longitude and latitude as on a flat map. The result for an invalid object is undefined.
 
 mod geojson;
 mod measure;
@@ -36,27 +36,27 @@ const fn of(name: &'static str, args: usize, call: Call) -> Function {
     exactly(name, args, Family::Spatial, call)
 }
 
-/// Pairs of positions a function looks at before it gives up: a fraction of a second.
+/// The largest number of position pairs that a function compares: a fraction of a second.
 const PAIRS_MAX: usize = 50_000_000;
 
-/// A valid argument.
+/// A valid GeoJSON argument.
 enum Operand {
-    /// By far the most frequent, and needs no preparation.
+    /// A point, by far the most frequent geometry, which needs no preparation.
     Point(Position),
     Other(Arc<PreparedGeometry>),
 }
 
-/// A geometry and its layouts, kept from row to row.
+/// A geometry and its projections, cached from row to row.
 #[derive(Debug)]
 pub(super) struct PreparedGeometry {
     geometry: Geometry,
-    /// Its natural layout; on the globe, `None` when it is too large for one.
+    /// The projection on its own surface; on the globe, `None` if it is too large.
     natural: Option<Shape>,
     flat: OnceLock<Shape>,
 }
 
 impl PreparedGeometry {
-    /// Reads and lays out `object`, if it is valid.
+    /// Parses and projects `object`, if it is valid.
     pub(super) fn new(object: &Object, kind: GeometryKind) -> Option<PreparedGeometry> {
         let geometry = geojson::read(object, kind).ok()?;
         let natural = Shape::new(&geometry, surface_of(kind));
@@ -90,7 +90,7 @@ fn two_operands(args: &[Value], context: &FunctionContext<'_>) -> Option<(Operan
     Some((operand(first, context)?, operand(second, context)?))
 }
 
-/// Asks `ask` about both operands, laid out on one surface.
+/// Calls `ask` with both operands projected on one surface.
 fn on_one_surface<T>(
     a: &Operand,
     b: &Operand,
@@ -141,7 +141,7 @@ fn point_shape(operand: &Operand, surface: Surface) -> Option<Shape> {
     }
 }
 
-/// A question about a pair, with a shorter way for a point and a shape.
+/// Computes a relation of two operands, with a faster way for a point and a shape.
 fn relation(
     args: &[Value],
     context: &FunctionContext<'_>,
@@ -156,7 +156,7 @@ fn relation(
     or_undefined(on_one_surface(&a, &b, context, of_shapes))
 }
 
-/// `ST_DISTANCE(a, b)`
+/// `ST_DISTANCE(a, b)`: the distance between two geometries.
 fn distance(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let kind = context.schema.geometry;
     match two_operands(args, context) {
@@ -168,7 +168,7 @@ fn distance(args: &[Value], context: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `ST_AREA(g)`: 0 for points and lines.
+/// `ST_AREA(g)`: the area of a geometry; 0 for points and lines.
 fn area(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [argument] = args else { return Value::Undefined };
     match operand(argument, context) {
@@ -180,7 +180,7 @@ fn area(args: &[Value], context: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `ST_ISVALID(g)`
+/// `ST_ISVALID(g)`: whether the object is valid GeoJSON.
 fn is_valid(args: &[Value], context: &FunctionContext<'_>) -> Value {
     match args {
         [Value::Object(object)] => Value::Bool(geojson::read(object, context.schema.geometry).is_ok()),
@@ -188,12 +188,12 @@ fn is_valid(args: &[Value], context: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `ST_ISVALIDDETAILED(g)`
+/// `ST_ISVALIDDETAILED(g)`: whether the object is valid, and why not.
 fn is_valid_detailed(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let [Value::Object(object)] = args else { return Value::Undefined };
-    let verdict = geojson::read(object, context.schema.geometry);
-    let valid = (SmolStr::new_static("valid"), Value::Bool(verdict.is_ok()));
-    match verdict {
+    let geometry = geojson::read(object, context.schema.geometry);
+    let valid = (SmolStr::new_static("valid"), Value::Bool(geometry.is_ok()));
+    match geometry {
         Ok(_) => Value::object([valid]),
         Err(reason) => Value::object([valid, (SmolStr::new_static("reason"), Value::from(reason))]),
     }

@@ -1,7 +1,7 @@
-//! Whether shapes meet, and whether one lies in the other.
+//! Relations of shapes: intersection and containment.
 //!
-//! Both walk all pairs of edges. A polygon that runs clockwise is everything its ring leaves out;
-//! the rules below only ask regions where points are, so they hold for those as well.
+//! Both compare all pairs of edges. A clockwise polygon is everything outside its ring; the rules below
+//! only ask on which side of a region points are, so they hold for those polygons as well.
 
 use super::shape::{Region, Shape, Side};
 use super::surface::{Surface, Vector, cross, on_edge, touch};
@@ -13,8 +13,8 @@ pub(super) fn intersects(a: &Shape, b: &Shape) -> bool {
         || a.edges().any(|(p, q)| b.edges().any(|(r, s)| touch(p, q, r, s)))
 }
 
-/// Whether every part of `a` lies in one part of `b`; both lie on the same surface. A point on the
-/// edge of a region is not in it; lines and regions may run along its edge.
+/// Whether every part of `a` lies in one part of `b`; both lie on the same surface. A point on the edge of
+/// a region is not in it; lines and regions may run along its edge.
 pub(super) fn is_within(a: &Shape, b: &Shape) -> bool {
     let has_parts = a.size > 0;
     has_parts
@@ -46,8 +46,8 @@ fn holds_line(b: &Shape, line: &[Vector]) -> bool {
         || b.lines.iter().any(|outer| samples().all(|point| lies_along(outer, point)))
 }
 
-/// A region lies in another when its edge does, and nothing of the other's edge lies in it. Where
-/// the edges are the same, so must be the side of them.
+/// Whether a region lies in another: its edge lies in it, and no edge of the other lies inside. Where the
+/// edges are equal, their sides must be equal too.
 fn holds_region(outer: &Region, inner: &Region, surface: Surface) -> bool {
     let edge_is_shared = inner.rings().flatten().all(|vertex| outer.side(*vertex) == Side::On);
     (!edge_is_shared || inner.is_complement() == outer.is_complement())

@@ -1,4 +1,4 @@
-//! A geometry laid out on a surface, ready for questions about where things are.
+//! A geometry projected on a surface, for point location and edge tests.
 
 use super::geojson::{Geometry, Position};
 use super::surface::{Surface, Vector, on_edge};
@@ -10,18 +10,18 @@ pub(super) struct Shape {
     pub(super) points: Vec<Vector>,
     pub(super) lines: Vec<Vec<Vector>>,
     pub(super) regions: Vec<Region>,
-    /// How many positions there are in all: what questions cost.
+    /// The number of positions, which determines the cost of relations.
     pub(super) size: usize,
 }
 
-/// A polygon: what its outer ring encloses, or what it leaves out, less its holes.
+/// A polygon: the inside (or outside) of its outer ring, without its holes.
 #[derive(Debug)]
 pub(super) struct Region {
     outer: Ring,
     holes: Vec<Ring>,
 }
 
-/// Where a point is with respect to a region.
+/// The location of a point relative to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Inside,
@@ -30,7 +30,7 @@ pub(super) enum Side {
 }
 
 impl Shape {
-    /// Lays out a geometry; `None` when one of its rings does not fit on half a globe.
+    /// Projects a geometry; `None` if one of its rings does not fit on half a globe.
     pub(super) fn new(geometry: &Geometry, surface: Surface) -> Option<Shape> {
         let vectors = |positions: &Vec<Position>| -> Vec<Vector> {
             positions.iter().map(|position| surface.vector(*position)).collect()
@@ -57,7 +57,7 @@ impl Shape {
         Some(shape)
     }
 
-    /// A shape of one point.
+    /// The shape of a single point.
     pub(super) fn of_point(position: Position, surface: Surface) -> Shape {
         Shape {
             surface,
@@ -73,15 +73,15 @@ impl Shape {
         edges_of(self.lines.iter().map(Vec::as_slice).chain(self.regions.iter().flat_map(Region::rings)))
     }
 
-    /// Every position.
+    /// All positions of the shape.
     pub(super) fn vertices(&self) -> impl Iterator<Item = Vector> {
         let lines = self.lines.iter().map(Vec::as_slice);
         let paths = lines.chain(self.regions.iter().flat_map(Region::rings));
         self.points.iter().copied().chain(paths.flatten().copied())
     }
 
-    /// Whether `point` is a point of this shape, on one of its lines, or in one of its regions or on
-    /// the edge of one.
+    /// Whether `point` is a point of this shape, on one of its lines, or in or on the edge of one of its
+    /// regions.
     pub(super) fn covers(&self, point: Vector) -> bool {
         self.points.iter().any(|own| on_edge(point, *own, *own))
             || edges_of(self.lines.iter().map(Vec::as_slice)).any(|(a, b)| on_edge(point, a, b))
@@ -90,7 +90,7 @@ impl Shape {
 }
 
 impl Region {
-    /// Whether it is what its outer ring leaves out.
+    /// Whether the region is the outside of its outer ring.
     pub(super) fn is_complement(&self) -> bool {
         self.outer.is_clockwise()
     }
@@ -105,7 +105,7 @@ impl Region {
         edges_of(self.rings())
     }
 
-    /// Where `point` is. Grows with the length of the rings.
+    /// The location of `point`. Cost: linear in the length of the rings.
     pub(super) fn side(&self, point: Vector) -> Side {
         match self.outer.side(point) {
             Side::On => return Side::On,
@@ -128,14 +128,14 @@ fn edges_of<'s>(paths: impl Iterator<Item = &'s [Vector]>) -> impl Iterator<Item
     paths.flat_map(|path| path.windows(2).map(|pair| (pair[0], pair[1])))
 }
 
-/// A closed path that is small enough to be drawn on a map on which its edges are straight.
+/// A closed path that fits on a map on which its edges are straight.
 #[derive(Debug)]
 struct Ring {
     vertices: Vec<Vector>,
     map: Map,
     /// The vertices on the map.
     drawn: Vec<[f64; 2]>,
-    /// Twice the area on the map; negative when the ring runs clockwise.
+    /// Twice the signed area on the map; negative if the ring is clockwise.
     doubled_area: f64,
 }
 
@@ -143,7 +143,7 @@ impl Ring {
     fn new(vertices: Vec<Vector>, surface: Surface) -> Option<Ring> {
         let map = Map::around(&vertices, surface)?;
         let drawn = vertices.iter().map(|vertex| map.draw(*vertex)).collect::<Option<Vec<_>>>()?;
-        // Relative to one vertex, so that a small ring far from the origin keeps its digits.
+        // Relative to one vertex, so that a small ring far from the origin keeps its precision.
         let [x, y] = *drawn.first()?;
         let doubled_area = drawn
             .windows(2)
@@ -173,15 +173,15 @@ impl Ring {
     }
 }
 
-/// The gnomonic map of half the globe, on which arcs are straight lines; of a plane, the plane.
+/// The gnomonic map of half the globe, on which arcs are straight lines; for a plane, the plane itself.
 #[derive(Debug)]
 struct Map {
-    /// Straight up, east and north of the map.
+    /// The directions up, east and north of the map.
     axes: [Vector; 3],
 }
 
 impl Map {
-    /// How far from the rim of the half globe, as a sine, positions must keep.
+    /// The smallest distance of positions from the rim of the half globe, as a sine.
     const RIM: f64 = 1e-3;
 
     fn around(vertices: &[Vector], surface: Surface) -> Option<Map> {
@@ -198,14 +198,14 @@ impl Map {
             return None;
         }
         let up = sum.scaled(1.0 / sum.length());
-        // Any direction across will do; the smallest component points farthest away from up.
+        // Any perpendicular direction will do; the smallest component is farthest from up.
         let smallest = (0..3).min_by(|a, b| up.0[*a].abs().total_cmp(&up.0[*b].abs()))?;
         let east = up.cross(unit(smallest));
         let east = east.scaled(1.0 / east.length());
         Some(Map { axes: [up, east, up.cross(east)] })
     }
 
-    /// `None` on the other half of the globe.
+    /// The position on the map; `None` on the other half of the globe.
     fn draw(&self, point: Vector) -> Option<[f64; 2]> {
         let [height, x, y] = self.axes.map(|axis| point.dot(axis));
         (height >= Self::RIM).then(|| [x / height, y / height])

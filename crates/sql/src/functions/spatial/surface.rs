@@ -1,15 +1,15 @@
-//! Positions as vectors on which one algebra works, for the plane and for the globe.
+//! Positions as vectors, with one set of operations for the plane and the globe.
 //!
-//! A position on the globe becomes the unit vector from the centre of the ellipsoid to it: then the
-//! edge between two positions, which the service draws as the cut of a plane through that centre,
-//! is an arc of a great circle. A position on a plane becomes `(x, y, 1)`. In both, three vectors
-//! turn left when their determinant is positive, so the tests below need not know which it is.
+//! A position on the globe becomes the unit vector from the centre of the ellipsoid to it. The edge between
+//! two positions, which the service draws as the cut of a plane through that centre, is then an arc of a
+//! great circle. A position on a plane becomes `(x, y, 1)`. In both cases three vectors turn left if their
+//! determinant is positive, so the tests below need not know which case it is.
 
 use std::f64::consts::FRAC_PI_2;
 
 use super::geojson::Position;
 
-/// Where shapes lie.
+/// The surface on which shapes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Surface {
     /// Edges are straight lines in x and y.
@@ -22,7 +22,7 @@ pub(super) enum Surface {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Vector(pub(super) [f64; 3]);
 
-/// 1 - e² of WGS-84: how much flatter the ellipsoid is towards its poles.
+/// 1 - e² of WGS-84, the squared ratio of the ellipsoid's axes.
 const AXIS_RATIO_SQUARED: f64 = {
     const FLATTENING: f64 = 1.0 / 298.257_223_563;
     (1.0 - FLATTENING) * (1.0 - FLATTENING)
@@ -47,7 +47,7 @@ impl Surface {
         }
     }
 
-    /// The point a fraction `t` of the way from `a` to `b`, along the edge between them.
+    /// The point at fraction `t` of the edge from `a` to `b`.
     pub(super) fn between(self, a: Vector, b: Vector, t: f64) -> Vector {
         let point = a.scaled(1.0 - t).plus(b.scaled(t));
         match self {
@@ -98,8 +98,8 @@ impl Vector {
     }
 }
 
-/// Positive when `a`, `b`, `c` turn left, negative when they turn right, zero on one line. Written
-/// with differences, so that close positions do not drown in rounding.
+/// Positive if `a`, `b`, `c` turn left, negative if they turn right, zero on one line. Computed with
+/// differences, which is more exact for close positions.
 pub(super) fn turn(a: Vector, b: Vector, c: Vector) -> f64 {
     a.dot(b.minus(a).cross(c.minus(a)))
 }
@@ -107,7 +107,7 @@ pub(super) fn turn(a: Vector, b: Vector, c: Vector) -> f64 {
 /// Whether two edges cross in their interiors.
 pub(super) fn cross(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
     let turns = [-turn(a, b, c), turn(a, b, d), -turn(c, d, b), turn(c, d, a)];
-    // All alike: on the globe this also tells a crossing from one of an arc and the other's far side.
+    // All have the same sign: on the globe this also excludes a crossing with the far side of an arc.
     turns.iter().all(|turn| *turn > 0.0) || turns.iter().all(|turn| *turn < 0.0)
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_survive_the_way_to_the_globe_and_back() {
+    fn positions_and_vectors_convert_back_and_forth() {
         for position in [[0.0, 0.0], [-122.1, 47.6], [179.9, -89.0], [12.0, 90.0], [-45.0, -33.3]] {
             let back = Surface::Globe.vector(position).position();
             assert!((back[1] - position[1]).abs() < 1e-12, "{position:?} {back:?}");

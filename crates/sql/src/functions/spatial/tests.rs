@@ -37,7 +37,7 @@ fn polygon(corners: &[[f64; 2]]) -> String {
     format!(r#"{{"type":"Polygon","coordinates":[{ring:?}]}}"#)
 }
 
-/// Counter-clockwise.
+/// The corners of a square, counter-clockwise.
 fn square(x: f64, y: f64, side: f64) -> [[f64; 2]; 4] {
     [[x, y], [x + side, y], [x + side, y + side], [x, y + side]]
 }
@@ -175,7 +175,7 @@ fn shapes_lie_in_shapes() {
 }
 
 #[test]
-fn the_globe_has_no_seam() {
+fn shapes_may_cross_the_antimeridian() {
     let across = polygon(&[[179.0, -1.0], [-179.0, -1.0], [-179.0, 1.0], [179.0, 1.0]]);
     assert_eq!(on_globe("ST_WITHIN", &[&point(179.5, 0.0), &across]), "true");
     assert_eq!(on_globe("ST_WITHIN", &[&point(-179.5, 0.0), &across]), "true");
@@ -186,7 +186,7 @@ fn the_globe_has_no_seam() {
 }
 
 #[test]
-fn polygons_too_large_for_half_a_globe_are_read_off_a_flat_map() {
+fn polygons_larger_than_half_the_globe_are_treated_as_on_a_flat_map() {
     let context = polygon(&[[-180.0, -90.0], [180.0, -90.0], [180.0, 90.0], [-180.0, 90.0]]);
     assert_eq!(on_globe("ST_WITHIN", &[&point(10.0, 50.0), &context]), "true");
     assert_eq!(on_globe("ST_INTERSECTS", &[&polygon(&square(1.0, 1.0, 2.0)), &context]), "true");
@@ -194,7 +194,7 @@ fn polygons_too_large_for_half_a_globe_are_read_off_a_flat_map() {
 }
 
 #[test]
-fn distances_reach_the_closest_place() {
+fn distances_are_to_the_closest_point() {
     let box_ = polygon(&square(0.0, 0.0, 10.0));
     near(&on_plane("ST_DISTANCE", &[&point(0.0, 0.0), &point(3.0, 4.0)]), 5.0, 0.0);
     near(&on_plane("ST_DISTANCE", &[&point(13.0, 5.0), &box_]), 3.0, 1e-12);
@@ -224,7 +224,7 @@ fn distances_reach_the_closest_place() {
 }
 
 #[test]
-fn areas_subtract_holes_and_turn_inside_out() {
+fn areas_subtract_holes_and_clockwise_polygons_cover_the_outside() {
     assert_eq!(on_plane("ST_AREA", &[&polygon(&square(0.0, 0.0, 2.0))]), "4");
     assert_eq!(on_plane("ST_AREA", &[&polygon(&reversed(square(0.0, 0.0, 2.0)))]), "4");
     let with_hole = r#"{"type":"Polygon","coordinates":[
@@ -238,7 +238,7 @@ fn areas_subtract_holes_and_turn_inside_out() {
 }
 
 #[test]
-fn validity_is_told_with_its_reason() {
+fn invalid_objects_have_a_reason() {
     let fine = point(-84.38876194345323, 33.75682784306348);
     let wrong = point(133.756827843063, -184.38876194345323);
     assert_eq!(on_globe("ST_ISVALID", &[&fine]), "true");
@@ -271,8 +271,8 @@ fn validity_is_told_with_its_reason() {
 }
 
 #[test]
-fn edges_between_opposite_ends_of_the_globe_do_no_harm() {
-    // Which way such an edge runs is undecided; whatever comes out, it comes out.
+fn edges_between_antipodes_do_not_panic() {
+    // The direction of such an edge is undefined; the functions must only return.
     let around = line(&[[0.0, 0.0], [180.0, 0.0]]);
     let belt = polygon(&[[0.0, 0.0], [180.0, 0.0], [0.0, 10.0]]);
     for name in ["ST_DISTANCE", "ST_WITHIN", "ST_INTERSECTS"] {

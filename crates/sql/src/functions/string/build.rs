@@ -1,4 +1,4 @@
-//! Putting text together. What would grow beyond [`TEXT_BYTES_MAX`] is undefined.
+//! String functions that build strings. Results longer than [`TEXT_BYTES_MAX`] are undefined.
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
@@ -10,12 +10,12 @@ use crate::value::Value;
 /// The longest result of REPLICATE, in UTF-16 units.
 const REPLICATE_UNITS_MAX: usize = 10_000;
 
-/// `CONCAT(s1, s2, …)`
+/// `CONCAT(s1, s2, …)`: all strings in one.
 pub(super) fn concat(args: &[Value], _: &FunctionContext<'_>) -> Value {
     joined(args, "")
 }
 
-/// `STRINGJOIN(array, separator)`
+/// `STRINGJOIN(array, separator)`: the strings with a separator between them.
 pub(super) fn string_join(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::Array(parts), Value::String(separator)] => joined(parts, separator),
@@ -23,7 +23,7 @@ pub(super) fn string_join(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// All of `parts`, which must be strings, with `separator` between them.
+/// Joins `parts`, which must be strings, with `separator`.
 fn joined(parts: &[Value], separator: &str) -> Value {
     let mut bytes = separator.len().saturating_mul(parts.len().saturating_sub(1));
     for part in parts {
@@ -43,7 +43,7 @@ fn joined(parts: &[Value], separator: &str) -> Value {
     result.finish()
 }
 
-/// `REPLACE(s, find, with)`: every occurrence; an empty `find` occurs nowhere.
+/// `REPLACE(s, find, with)`: replaces every occurrence; an empty `find` does not occur.
 pub(super) fn replace(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::String(find), Value::String(with)] = args else {
         return Value::Undefined;
@@ -69,14 +69,14 @@ pub(super) fn replace(args: &[Value], _: &FunctionContext<'_>) -> Value {
     result.finish()
 }
 
-/// `REPLICATE(s, n)`
+/// `REPLICATE(s, n)`: the string n times.
 pub(super) fn replicate(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), Value::Number(count)] = args else { return Value::Undefined };
     let count = count.as_f64();
     if !count.is_finite() || count < 0.0 {
         return Value::Undefined;
     }
-    // A cast of a double drops the fraction and holds at the end of the range.
+    // A cast of a double truncates and saturates.
     let count = count as usize;
     if utf16::length(text).saturating_mul(count) > REPLICATE_UNITS_MAX {
         return Value::Undefined;
@@ -87,7 +87,7 @@ pub(super) fn replicate(args: &[Value], _: &FunctionContext<'_>) -> Value {
     result.finish()
 }
 
-/// `REVERSE(s)`: character by character, so that none outside the basic plane breaks.
+/// `REVERSE(s)`: reverses by character, so that surrogate pairs stay intact.
 pub(super) fn reverse(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => Value::String(text.chars().rev().collect()),
@@ -95,14 +95,14 @@ pub(super) fn reverse(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// Collects a string of known length: inline when short, in one allocation otherwise.
+/// A builder of a string of known length: inline when short, in one allocation otherwise.
 enum Builder {
     Short(SmolStrBuilder),
     Long(String),
 }
 
 impl Builder {
-    /// The longest text a [`SmolStr`] holds without an allocation.
+    /// The longest text that a [`SmolStr`] stores inline.
     const INLINE_MAX: usize = 23;
 
     fn with_capacity(bytes: usize) -> Builder {

@@ -1,4 +1,4 @@
-//! Upper and lower case, and comparing without it.
+//! Upper and lower case, and case-insensitive comparison.
 //!
 //! Each character maps to at most one: `ß` has no upper case here, as in the service.
 
@@ -7,12 +7,12 @@ use smol_str::{SmolStr, SmolStrBuilder};
 use super::super::FunctionContext;
 use crate::value::Value;
 
-/// `LOWER(s)`
+/// `LOWER(s)`: the string in lower case.
 pub(super) fn lower(args: &[Value], _: &FunctionContext<'_>) -> Value {
     mapped(args, lower_of)
 }
 
-/// `UPPER(s)`
+/// `UPPER(s)`: the string in upper case.
 pub(super) fn upper(args: &[Value], _: &FunctionContext<'_>) -> Value {
     mapped(args, upper_of)
 }
@@ -24,7 +24,7 @@ fn mapped(args: &[Value], map: fn(char) -> char) -> Value {
     }
 }
 
-/// `text` with every character mapped; shares the original when nothing changes.
+/// Maps every character; returns the original if nothing changes.
 fn map_text(text: &SmolStr, map: fn(char) -> char) -> SmolStr {
     let Some((at, _)) = text.char_indices().find(|(_, each)| map(*each) != *each) else {
         return text.clone();
@@ -35,7 +35,7 @@ fn map_text(text: &SmolStr, map: fn(char) -> char) -> SmolStr {
     result.finish()
 }
 
-/// The lower case of a character, when it is one character.
+/// The lower case of a character, if it is a single character.
 pub(super) fn lower_of(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();
@@ -43,7 +43,7 @@ pub(super) fn lower_of(character: char) -> char {
     single(character, character.to_lowercase())
 }
 
-/// The upper case of a character, when it is one character.
+/// The upper case of a character, if it is a single character.
 pub(super) fn upper_of(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_uppercase();
@@ -55,12 +55,12 @@ fn single(character: char, mut mapped: impl ExactSizeIterator<Item = char>) -> c
     if mapped.len() == 1 { mapped.next().unwrap_or(character) } else { character }
 }
 
-/// Whether two texts differ in nothing but case.
+/// Whether two strings are equal except for case.
 pub(super) fn equal(left: &str, right: &str) -> bool {
     after_prefix(left, right).is_some_and(str::is_empty)
 }
 
-/// What follows `prefix` in `text`, if `text` begins with it.
+/// The rest of `text` after `prefix`, ignoring case, if it has that prefix.
 pub(super) fn after_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let mut rest = text.chars();
     for wanted in prefix.chars() {
@@ -72,7 +72,7 @@ pub(super) fn after_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     Some(rest.as_str())
 }
 
-/// Whether `text` ends with `suffix`.
+/// Whether `text` ends with `suffix`, ignoring case.
 pub(super) fn ends_with(text: &str, suffix: &str) -> bool {
     let mut rest = text.chars().rev();
     suffix
@@ -81,8 +81,8 @@ pub(super) fn ends_with(text: &str, suffix: &str) -> bool {
         .all(|wanted| rest.next().is_some_and(|found| found == wanted || upper_of(found) == upper_of(wanted)))
 }
 
-/// Whether `term` occurs in `text`. Grows with the product of their lengths at worst, with the
-/// length of `text` in practice.
+/// Whether `text` contains `term`, ignoring case. Cost: at worst the product of their lengths, in practice
+/// the length of `text`.
 pub(super) fn contains(text: &str, term: &str) -> bool {
     let Some(first) = term.chars().next().map(upper_of) else { return true };
     text.char_indices().any(|(at, each)| upper_of(each) == first && after_prefix(&text[at..], term).is_some())

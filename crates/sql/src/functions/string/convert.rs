@@ -1,4 +1,4 @@
-//! Text to other types and back.
+//! Conversions between strings and other types.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -6,32 +6,32 @@ use super::super::FunctionContext;
 use super::super::argument::{TEXT_BYTES_MAX, fits_as_json, or_undefined};
 use crate::value::{Number, Value, ValueKind, parse, write_json};
 
-/// `STRINGTOARRAY(s)`
+/// `STRINGTOARRAY(s)`: parses a JSON array.
 pub(super) fn string_to_array(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Array)
 }
 
-/// `STRINGTOOBJECT(s)`
+/// `STRINGTOOBJECT(s)`: parses a JSON object.
 pub(super) fn string_to_object(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Object)
 }
 
-/// `STRINGTOBOOLEAN(s)`
+/// `STRINGTOBOOLEAN(s)`: parses a JSON boolean.
 pub(super) fn string_to_boolean(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Bool)
 }
 
-/// `STRINGTONULL(s)`
+/// `STRINGTONULL(s)`: parses the JSON null.
 pub(super) fn string_to_null(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Null)
 }
 
-/// `STRINGTONUMBER(s)`
+/// `STRINGTONUMBER(s)`: parses a JSON number.
 pub(super) fn string_to_number(args: &[Value], _: &FunctionContext<'_>) -> Value {
     parsed(args, ValueKind::Number)
 }
 
-/// The JSON value that the text holds, if it is of `kind`.
+/// The JSON value of a string, if it is of `kind`.
 fn parsed(args: &[Value], kind: ValueKind) -> Value {
     match args {
         [Value::String(text)] => {
@@ -41,7 +41,7 @@ fn parsed(args: &[Value], kind: ValueKind) -> Value {
     }
 }
 
-/// `TOSTRING(x)`: strings stay as they are, everything else is its JSON text.
+/// `TOSTRING(x)`: strings are unchanged, everything else becomes its JSON text.
 pub(super) fn to_string(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [text @ Value::String(_)] => text.clone(),
@@ -57,8 +57,8 @@ pub(super) fn to_string(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// The shortest digits that name the number. From 10^17 on, and below 10^-4, with an exponent of a
-/// sign and at least three digits, as the service prints them.
+/// The shortest digits of the number. From 10^17 on, and below 10^-4, with an exponent of a sign and at
+/// least three digits, as the service prints them; `ryu` has another format.
 fn number_text(number: Number) -> SmolStr {
     let magnitude = number.as_f64().abs();
     if !number.is_finite() || magnitude == 0.0 || (1e-4..1e17).contains(&magnitude) {

@@ -1,4 +1,4 @@
-//! Taking text apart.
+//! String functions that return parts of strings.
 
 use smol_str::SmolStr;
 
@@ -7,7 +7,7 @@ use super::super::argument::{ELEMENTS_MAX, or_undefined, two_strings, whole};
 use super::utf16;
 use crate::value::Value;
 
-/// `LEFT(s, n)`
+/// `LEFT(s, n)`: the first n characters.
 pub(super) fn left(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text), count] => or_undefined(whole(count).map(|count| part(text, 0, count))),
@@ -15,7 +15,7 @@ pub(super) fn left(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// `RIGHT(s, n)`
+/// `RIGHT(s, n)`: the last n characters.
 pub(super) fn right(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let [Value::String(text), count] = args else { return Value::Undefined };
     let Some(count) = whole(count) else { return Value::Undefined };
@@ -24,7 +24,7 @@ pub(super) fn right(args: &[Value], _: &FunctionContext<'_>) -> Value {
     Value::String(utf16::slice(text, start, length))
 }
 
-/// `SUBSTRING(s, start, length)`: empty when either number is negative.
+/// `SUBSTRING(s, start, length)`: empty if either number is negative.
 pub(super) fn substring(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text), start, length] => {
@@ -41,22 +41,22 @@ fn part(text: &SmolStr, start: i64, length: i64) -> SmolStr {
     }
 }
 
-/// `SUBSTRINGBEFORE(s, delimiter)`: what comes before the first delimiter; empty without one.
+/// `SUBSTRINGBEFORE(s, delimiter)`: the part before the first delimiter; empty without one.
 pub(super) fn substring_before(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.split_once(delimiter).map(|(before, _)| before))
 }
 
-/// `SUBSTRINGAFTER(s, delimiter)`: what comes after the first delimiter; empty without one.
+/// `SUBSTRINGAFTER(s, delimiter)`: the part after the first delimiter; empty without one.
 pub(super) fn substring_after(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.split_once(delimiter).map(|(_, after)| after))
 }
 
-/// `LASTSUBSTRINGBEFORE(s, delimiter)`: what comes before the last delimiter; empty without one.
+/// `LASTSUBSTRINGBEFORE(s, delimiter)`: the part before the last delimiter; empty without one.
 pub(super) fn last_substring_before(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.rsplit_once(delimiter).map(|(before, _)| before))
 }
 
-/// `LASTSUBSTRINGAFTER(s, delimiter)`: what comes after the last delimiter; empty without one.
+/// `LASTSUBSTRINGAFTER(s, delimiter)`: the part after the last delimiter; empty without one.
 pub(super) fn last_substring_after(args: &[Value], _: &FunctionContext<'_>) -> Value {
     piece(args, |text, delimiter| text.rsplit_once(delimiter).map(|(_, after)| after))
 }
@@ -65,22 +65,22 @@ fn piece(args: &[Value], cut: for<'t> fn(&'t str, &str) -> Option<&'t str>) -> V
     or_undefined(two_strings(args).map(|(text, delimiter)| cut(text, delimiter).unwrap_or_default()))
 }
 
-/// `LTRIM(s[, characters])`
+/// `LTRIM(s[, characters])`: removes leading characters.
 pub(super) fn ltrim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_start_matches(drop))
 }
 
-/// `RTRIM(s[, characters])`
+/// `RTRIM(s[, characters])`: removes trailing characters.
 pub(super) fn rtrim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_end_matches(drop))
 }
 
-/// `TRIM(s[, characters])`
+/// `TRIM(s[, characters])`: removes leading and trailing characters.
 pub(super) fn trim(args: &[Value], _: &FunctionContext<'_>) -> Value {
     trimmed(args, |text, drop| text.trim_matches(drop))
 }
 
-/// Drops white space, or the characters of the second argument, which is a set.
+/// Removes white space, or the characters of the second argument, which is a set.
 fn trimmed(args: &[Value], cut: for<'t> fn(&'t str, &dyn Fn(char) -> bool) -> &'t str) -> Value {
     let (text, rest) = match args {
         [Value::String(text)] => (text, cut(text, &char::is_whitespace)),
@@ -90,7 +90,7 @@ fn trimmed(args: &[Value], cut: for<'t> fn(&'t str, &dyn Fn(char) -> bool) -> &'
     Value::String(if rest.len() == text.len() { text.clone() } else { SmolStr::new(rest) })
 }
 
-/// `STRINGSPLIT(s, separator)`: an empty separator separates nothing.
+/// `STRINGSPLIT(s, separator)`: an empty separator does not split.
 pub(super) fn string_split(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match two_strings(args) {
         None => Value::Undefined,

@@ -1,8 +1,8 @@
-//! Functions of text.
+//! String functions.
 //!
-//! Positions and lengths count UTF-16 code units, as the service does; `utf16` translates.
-//! Finding is in `search`, cutting in `cut`, joining and repeating in `build`, other types to and
-//! from text in `convert`, regular expressions in `pattern`.
+//! Positions and lengths count UTF-16 code units, as in the service; `utf16` converts them. Searching is in
+//! `search`, parts in `cut`, joining and repeating in `build`, type conversion in `convert`, regular
+//! expressions in `pattern`.
 
 mod build;
 mod case;
@@ -59,7 +59,7 @@ const fn of(name: &'static str, args: usize, call: Call) -> Function {
     exactly(name, args, Family::String, call)
 }
 
-/// Two strings, and optionally whether to ignore case.
+/// A table entry for a function of two strings and an optional flag that ignores case.
 const fn test(name: &'static str, call: Call) -> Function {
     between(name, (2, 3), Family::String, call)
 }

@@ -1,4 +1,4 @@
-//! REGEXMATCH.
+//! The function REGEXMATCH for regular expressions.
 
 use regex::{Regex, RegexBuilder, bytes};
 
@@ -6,10 +6,10 @@ use super::super::FunctionContext;
 use super::super::argument::or_undefined;
 use crate::value::Value;
 
-/// How large a compiled expression may become. A pattern that needs more is undefined.
+/// The largest compiled regular expression. A pattern that needs more is undefined.
 const COMPILED_BYTES_MAX: usize = 1024 * 1024;
 
-/// `REGEXMATCH(s, pattern[, modifiers])`: undefined for a pattern or a modifier that is not known.
+/// `REGEXMATCH(s, pattern[, modifiers])`: undefined for an invalid pattern or an unknown modifier.
 pub(super) fn regex_match(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let (text, pattern, modifiers) = match args {
         [Value::String(text), Value::String(pattern)] => (text, pattern, ""),
@@ -21,12 +21,12 @@ pub(super) fn regex_match(args: &[Value], context: &FunctionContext<'_>) -> Valu
     or_undefined(context.matches_regex(text, (pattern, modifiers), compile))
 }
 
-/// A compiled expression.
+/// A compiled regular expression and its size.
 #[derive(Debug)]
 pub(in crate::functions) struct Pattern {
     pub(in crate::functions) regex: Regex,
-    /// How many kilobytes it takes when letters are only those of ASCII: a measure of how many of its
-    /// places can be under way at once. Counted repetitions make many, classes such as `\w` do not.
+    /// The size of the expression in kilobytes if letters are only those of ASCII: a measure of how many
+    /// states can be active at once. Counted repetitions make many, classes such as `\w` do not.
     kilobytes: usize,
 }
 
@@ -41,8 +41,8 @@ impl Pattern {
         Pattern { regex, kilobytes: kilobytes.unwrap_or(1024) }
     }
 
-    /// The effort of matching `text`: small expressions run through it, large ones may stop at each
-    /// of their places for each of its bytes.
+    /// The work units of matching `text`: small expressions scan it once, large ones may visit each state
+    /// for each byte.
     pub(in crate::functions) fn units(&self, text: &str) -> u64 {
         let bytes = text.len() as u64;
         if self.kilobytes <= 4 { bytes / 8 } else { bytes.saturating_mul(self.kilobytes as u64) / 2 }
@@ -69,7 +69,7 @@ mod tests {
     use super::super::super::tests::check;
 
     #[test]
-    fn only_expressions_that_can_be_in_many_places_at_once_cost_more_than_the_text() {
+    fn only_expressions_with_many_active_states_cost_more_than_the_text() {
         for (pattern, small) in [
             ("abc", true),
             (r"^\w+@\w+\.com$", true),

@@ -1,16 +1,16 @@
-//! Finding text in text.
+//! String functions that search in strings.
 
 use super::super::FunctionContext;
 use super::super::argument::{leading_strings, optional_bool, or_undefined, whole};
 use super::{case, utf16};
 use crate::value::Value;
 
-/// `CONTAINS(s, t[, ignoreCase])`
+/// `CONTAINS(s, t[, ignoreCase])`: whether `s` contains `t`.
 pub(super) fn contains(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, contains_exactly, case::contains)
 }
 
-/// `STARTSWITH(s, t[, ignoreCase])`
+/// `STARTSWITH(s, t[, ignoreCase])`: whether `s` starts with `t`.
 pub(super) fn starts_with(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(
         args,
@@ -19,12 +19,12 @@ pub(super) fn starts_with(args: &[Value], _: &FunctionContext<'_>) -> Value {
     )
 }
 
-/// `ENDSWITH(s, t[, ignoreCase])`
+/// `ENDSWITH(s, t[, ignoreCase])`: whether `s` ends with `t`.
 pub(super) fn ends_with(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, |text, suffix| text.ends_with(suffix), case::ends_with)
 }
 
-/// `STRINGEQUALS(s, t[, ignoreCase])`
+/// `STRINGEQUALS(s, t[, ignoreCase])`: whether both are equal.
 pub(super) fn string_equals(args: &[Value], _: &FunctionContext<'_>) -> Value {
     test(args, |left, right| left == right, case::equal)
 }
@@ -44,28 +44,29 @@ fn test(args: &[Value], exact: StringPredicate, ignoring_case: StringPredicate) 
     }
 }
 
-/// `CONTAINS_ANY_CI(s, t1, …)`
+/// `CONTAINS_ANY_CI(s, t1, …)`: whether `s` contains any term, ignoring case.
 pub(super) fn contains_any_ci(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, case::contains, true)
 }
 
-/// `CONTAINS_ANY_CS(s, t1, …)`
+/// `CONTAINS_ANY_CS(s, t1, …)`: whether `s` contains any term, regarding case.
 pub(super) fn contains_any_cs(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, contains_exactly, true)
 }
 
-/// `CONTAINS_ALL_CI(s, t1, …)`
+/// `CONTAINS_ALL_CI(s, t1, …)`: whether `s` contains all terms, ignoring case.
 pub(super) fn contains_all_ci(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, case::contains, false)
 }
 
-/// `CONTAINS_ALL_CS(s, t1, …)`
+/// `CONTAINS_ALL_CS(s, t1, …)`: whether `s` contains all terms, regarding case.
 pub(super) fn contains_all_cs(args: &[Value], _: &FunctionContext<'_>) -> Value {
     first_that(args, contains_exactly, false)
 }
 
-/// A chain of OR (`decisive` true) or AND (`decisive` false) over the terms, in which a term that is
-/// no string is undefined: the decisive answer wins, then undefined, then its opposite.
+/// Whether any (`decisive` is true) or all (`decisive` is false) terms are found. A term that is not a
+/// string is undefined. As in OR and AND, a decisive result wins over undefined, and undefined over its
+/// opposite.
 fn first_that(args: &[Value], found: StringPredicate, decisive: bool) -> Value {
     let Some((Value::String(text), terms)) = args.split_first() else { return Value::Undefined };
     let mut met_undefined = false;
@@ -79,7 +80,7 @@ fn first_that(args: &[Value], found: StringPredicate, decisive: bool) -> Value {
     if met_undefined { Value::Undefined } else { Value::Bool(!decisive) }
 }
 
-/// `INDEX_OF(s, t[, start])`: the first position of `t` at or after `start`, -1 without one.
+/// `INDEX_OF(s, t[, start])`: the first position of `t` at or after `start`, or -1.
 pub(super) fn index_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((text, term)) = leading_strings(args) else { return Value::Undefined };
     let from = match args.get(2).map(whole) {
@@ -96,8 +97,8 @@ pub(super) fn index_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     position(text, text[from..].find(term.as_str()).map(|at| from + at))
 }
 
-/// `LASTINDEXOF(s, t[, start])`: the last position of `t` that ends at or before the character at
-/// `start`, -1 without one.
+/// `LASTINDEXOF(s, t[, start])`: the last position of `t` that ends at or before the character at `start`,
+/// or -1.
 pub(super) fn last_index_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     let Some((text, term)) = leading_strings(args) else { return Value::Undefined };
     let to = match args.get(2).map(whole) {

@@ -1,13 +1,13 @@
-//! Positions in text, in UTF-16 code units.
+//! Positions in strings, in UTF-16 code units.
 //!
-//! ASCII text, which is most text, needs no translation: units are bytes.
+//! In ASCII strings, which are the most frequent, a unit is a byte and needs no conversion.
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::super::{FunctionContext, argument::or_undefined};
 use crate::value::Value;
 
-/// `LENGTH(s)`
+/// `LENGTH(s)`: the length in UTF-16 units.
 pub(super) fn length_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     match args {
         [Value::String(text)] => or_undefined(i64::try_from(length(text)).ok()),
@@ -15,17 +15,17 @@ pub(super) fn length_of(args: &[Value], _: &FunctionContext<'_>) -> Value {
     }
 }
 
-/// How many units `text` has.
+/// The number of UTF-16 units of `text`.
 pub(super) fn length(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() }
 }
 
-/// The unit at which byte `byte` of `text` begins.
+/// The UTF-16 position of byte `byte` of `text`.
 pub(super) fn unit_of(text: &str, byte: usize) -> usize {
     length(&text[..byte])
 }
 
-/// Where unit `unit` is in `text`; past the end, the end.
+/// The byte position of UTF-16 unit `unit` in `text`; the end if it is past the end.
 pub(super) fn byte_of(text: &str, unit: usize) -> BytePosition {
     if text.is_ascii() {
         return BytePosition { byte: unit.min(text.len()), splits_pair: false };
@@ -40,15 +40,15 @@ pub(super) fn byte_of(text: &str, unit: usize) -> BytePosition {
     BytePosition { byte: text.len(), splits_pair: units > unit }
 }
 
-/// A unit, in bytes.
+/// The byte position of a UTF-16 unit.
 pub(super) struct BytePosition {
-    /// Where the unit begins, or where the character that it ends begins anew.
+    /// The byte where the unit begins, or the byte after the character of which it is the second half.
     pub(super) byte: usize,
-    /// The unit is the second half of a character outside the basic plane.
+    /// Whether the unit is the second half of a surrogate pair.
     pub(super) splits_pair: bool,
 }
 
-/// Units `start..end` of `text`. Half a character cannot be told in UTF-8 and becomes U+FFFD.
+/// The UTF-16 units `start..end` of `text`. Half of a surrogate pair has no UTF-8 form and becomes U+FFFD.
 pub(super) fn slice(text: &SmolStr, start: usize, end: usize) -> SmolStr {
     if start >= end {
         return SmolStr::default();
@@ -64,7 +64,7 @@ pub(super) fn slice(text: &SmolStr, start: usize, end: usize) -> SmolStr {
     if from.splits_pair {
         result.push(char::REPLACEMENT_CHARACTER);
     }
-    // A place inside a pair points behind it: the character before it is the broken one.
+    // A position inside a pair points after it: the character before it is the broken one.
     let whole = &text[from.byte..to.byte.max(from.byte)];
     if to.splits_pair && !whole.is_empty() {
         let last = whole.chars().next_back().map_or(0, char::len_utf8);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_and_places_count_utf16_units() {
+    fn lengths_and_positions_count_utf16_units() {
         assert_eq!(length("abc"), 3);
         assert_eq!(length("aé😀b"), 5);
         assert_eq!(unit_of("aé😀b", "aé😀".len()), 4);
