@@ -63,8 +63,8 @@ impl BulkOperation {
         self
     }
 
-    /// The same, and the caller vouches that carrying it out twice does no harm: when its answer is lost, it
-    /// is sent again instead of ending as [`Undecided`](crate::ErrorKind::Undecided). A create that is then refused
+    /// The same, and the caller vouches that carrying it out twice does no harm: when its response is lost, it
+    /// is sent again instead of ending as [`Undecided`](crate::ErrorKind::Undecided). A create that is then rejected
     /// because there is such an item still ends so: nobody can tell whose it is.
     #[must_use]
     pub fn repeatable(mut self) -> BulkOperation {

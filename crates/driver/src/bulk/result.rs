@@ -14,18 +14,18 @@ use crate::error::Error;
 pub struct BulkResult {
     /// Which one of the input it was, counted from 0.
     pub index: u64,
-    /// Request units it cost, refusals included.
+    /// Request units it cost, rejections included.
     pub charge: f64,
     /// How often it was sent.
     pub attempts: u32,
     /// What it came to.
-    pub outcome: Result<BulkAnswer, Error>,
+    pub outcome: Result<BulkItemResponse, Error>,
 }
 
-/// The answer to an operation that did what it asked.
+/// The response to an operation that did what it asked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct BulkAnswer {
+pub struct BulkItemResponse {
     /// Its status: 2xx, or 304 of a conditional read.
     pub status: Status,
     /// The version it read or left.
@@ -48,7 +48,7 @@ pub struct BulkSummary {
     pub requests: u64,
     /// Operations in them; more than were handed in when some were sent again.
     pub sent: u64,
-    /// Operations that were refused for their number, each time.
+    /// Operations that were rejected for their number, each time.
     pub throttled: u64,
     /// How often the operations were divided over new partitions.
     pub regrouped: u64,

@@ -12,7 +12,7 @@ use super::*;
 use crate::sharding::ShardingConfig;
 use crate::sharding::testing::{Factory, Reply};
 
-/// Replies in turn; the last one stays.
+/// Sends the replies one after another; the last one stays.
 fn in_sequence(replies: Vec<Reply>) -> Factory {
     let next = AtomicU32::new(0);
     Factory::new(move |_, _| {

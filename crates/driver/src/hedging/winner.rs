@@ -186,12 +186,12 @@ mod tests {
             (done(response(409)), done(response(201)), Second, false),
             (done(response(201)), RaceAttempt::Abandoned, First, false),
             (RaceAttempt::Abandoned, done(response(201)), Second, false),
-            // Neither was carried out, so somebody else's item is there.
+            // Neither was carried out, so another client's item is there.
             (done(response(409)), done(response(409)), First, false),
             (done(response(409)), done(response(503)), First, false),
             (done(response(429)), done(response(409)), Second, false),
             (done(lost(Sent::NotSent)), done(response(409)), Second, false),
-            // Nobody knows about the other one.
+            // It is not known whether the other one was carried out.
             (done(response(409)), done(lost(Sent::MaybeSent)), First, true),
             (done(response(500)), done(response(409)), Second, true),
             (done(response(409)), done(GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
 pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
-pub use environment::{BadVariable, EnvironmentOptions, ShardingVariables};
+pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
 pub use invalid::InvalidOption;
 pub use regions::{RegionOptions, RegionSettings};
@@ -43,7 +43,7 @@ pub struct OperationOptions {
 }
 
 impl OperationOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> OperationOptions {
         OperationOptions::default()
     }
@@ -117,7 +117,7 @@ pub struct DriverOptions {
 }
 
 impl DriverOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> DriverOptions {
         DriverOptions::default()
     }

@@ -1,5 +1,5 @@
-//! The loop, over a script: regions that answer what they are told, after as long as they are told, in time
-//! that moves only when everybody waits.
+//! The loop, over scripted regions: each responds as the test says, after as long as it says, in time that moves
+//! only when everything waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -32,15 +32,15 @@ const MS: Duration = Duration::from_millis(1);
 /// What a region does with one request.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
-    /// Answers.
+    /// Responds with this status and sub-status.
     Response(u16, u32),
-    /// Loses the connection.
+    /// Fails because the connection is lost.
     Lost(Sent),
     /// Is never metadata_calls, because the credential gives no token.
     NoToken,
 }
 
-/// A region's behaviour: replies in turn, the last one for ever, each after a while.
+/// A region's behaviour: replies one after another, the last one for ever, each after a while.
 #[derive(Clone, Debug)]
 struct Script {
     after: Duration,
@@ -464,28 +464,28 @@ fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
     let delete = Operation::delete_item(&ContainerName::new("d", "c"), key(), "i")
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
-    for (operation, done, twin) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
+    for (operation, done, duplicate) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
         // The first was carried out, is slow to say so, and its write has reached the second region.
         let fixture = Fixture::new(
             &["A", "B", "C"],
-            &[("A", slow, &[Reply::Response(done, 0)]), ("B", fast, &[Reply::Response(twin, 0)])],
+            &[("A", slow, &[Reply::Response(done, 0)]), ("B", fast, &[Reply::Response(duplicate, 0)])],
         );
         let (result, took) = fixture.run(&operation, usual());
         assert_eq!((result.expect("its own write").status(), took), (Status(done), slow));
-        // The same, and nobody hears of the first again.
+        // The first attempt is carried out and its response is lost.
         for lost in [Reply::Lost(Sent::Sent), Reply::Response(500, 0)] {
             let fixture = Fixture::new(
                 &["A", "B", "C"],
-                &[("A", slow, &[lost]), ("B", fast, &[Reply::Response(twin, 0)])],
+                &[("A", slow, &[lost]), ("B", fast, &[Reply::Response(duplicate, 0)])],
             );
             let (result, _) = fixture.run(&operation, usual());
-            assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {twin}");
+            assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {duplicate}");
         }
-        // Both were refused: somebody else was there first.
-        let refused = &[Reply::Response(twin, 0)][..];
-        let fixture = Fixture::new(&["A", "B", "C"], &[("A", slow, refused), ("B", fast, refused)]);
-        let error = fixture.run(&operation, usual()).0.expect_err("refused");
-        assert_eq!(error.status(), Some(Status(twin)));
+        // Both were rejected: another client was first.
+        let rejected = &[Reply::Response(duplicate, 0)][..];
+        let fixture = Fixture::new(&["A", "B", "C"], &[("A", slow, rejected), ("B", fast, rejected)]);
+        let error = fixture.run(&operation, usual()).0.expect_err("rejected");
+        assert_eq!(error.status(), Some(Status(duplicate)));
         assert_ne!(error.kind(), ErrorKind::Undecided);
     }
 }

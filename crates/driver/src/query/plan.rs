@@ -1,6 +1,6 @@
-//! What to ask each partition, and how to merge the answers.
+//! What to ask each partition, and how to merge the responses.
 //!
-//! In: the query's body and the container's partition key. Out: a [`Plan`]. It is made here with
+//! In: the query's body and the container's partition key. Out: a [`ScalePlan`]. It is made here with
 //! `sql` wherever that can; the gateway is asked for the rest: text this grammar does not know, ORDER BY
 //! RANK, and ORDER BY a distance, whose direction depends on the container's vectors.
 
@@ -17,8 +17,8 @@ use sql::value::{SmolStr, parse};
 use sql::{Schema, Statement, SupportedFeatures, Value};
 
 use super::hybrid::Hybrid;
+use super::offset_limit::OffsetLimit;
 use super::source::PageSource;
-use super::window::Window;
 use crate::error::{Error, ErrorKind};
 
 /// How a query is run.
@@ -27,8 +27,8 @@ pub(super) struct Plan {
     pub(super) template: Template,
     pub(super) merge: Merge,
     pub(super) distinct: DistinctType,
-    pub(super) window: Window,
-    /// Where it can match, in the order of the ring.
+    pub(super) window: OffsetLimit,
+    /// Where it can match, in EPK order.
     pub(super) ranges: Vec<EpkRange>,
 }
 
@@ -183,11 +183,13 @@ fn from_gateway(
         (Some(top), Some(limit)) => Some(top.min(limit)),
         (top, limit) => top.or(limit),
     };
-    let window = Window { skip: info.offset.unwrap_or(0), take };
+    let window = OffsetLimit { skip: info.offset.unwrap_or(0), take };
     let merge = merge(&info, query)?;
     let text = match (&merge, query) {
         // Cut here alone: a partition that counts rows by itself cannot go on counting after a split.
-        (Merge::Concatenate, Some(query)) if info.distinct_type == DistinctType::None => uncut(query, spec),
+        (Merge::Concatenate, Some(query)) if info.distinct_type == DistinctType::None => {
+            without_offset_limit(query, spec)
+        }
         _ if info.rewritten_query.is_empty() => spec.query.clone().into_owned(),
         _ => info.rewritten_query.clone(),
     };
@@ -200,12 +202,12 @@ fn hybrid(info: &HybridSearchQueryInfo, ranges: Vec<EpkRange>, body: &Bytes) -> 
     let parameters = parameters(body);
     let template = |text: &str| Template { text: text.to_owned(), parameters: parameters.clone() };
     let merge = Merge::Hybrid(Hybrid::of(info, template)?);
-    let window = Window { skip: info.skip.unwrap_or(0), take: info.take };
+    let window = OffsetLimit { skip: info.skip.unwrap_or(0), take: info.take };
     Ok(Plan { template: template(""), merge, distinct: DistinctType::None, window, ranges })
 }
 
 /// The query without TOP, OFFSET and LIMIT; as it was written when it has none.
-fn uncut(query: &Query, spec: &QuerySpec<'_>) -> String {
+fn without_offset_limit(query: &Query, spec: &QuerySpec<'_>) -> String {
     if query.top.is_none() && query.offset_limit.is_none() {
         return spec.query.clone().into_owned();
     }

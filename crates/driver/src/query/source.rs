@@ -1,4 +1,4 @@
-//! The seam to whatever answers: one page of one query over one stretch of the ring.
+//! The seam to whatever answers: one page of one query over one EPK range.
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// Answers requests for pages. The driver does, through its pipeline; tests do, with plain values.
 pub trait PageSource: Send + Sync + 'static {
     /// One page.
-    fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageFault>> + Send;
+    fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageError>> + Send;
 
     /// The parts of `range` that one partition each owns, in order. `afresh` when what was known turned
     /// out to be wrong.
@@ -30,7 +30,7 @@ pub trait PageSource: Send + Sync + 'static {
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageRequest {
-    /// The stretch of the ring; one partition owns it, or did.
+    /// The EPK range; one partition owns it, or did.
     pub range: EpkRange,
     /// The query and its parameters, as the service reads them.
     pub body: Bytes,
@@ -55,15 +55,15 @@ pub struct Page {
 
 /// Why no page came back.
 #[derive(Clone, Debug)]
-pub enum PageFault {
-    /// No single partition owns the stretch any more: divide it.
+pub enum PageError {
+    /// No single partition owns the range any more: divide it.
     Gone,
     /// Anything else.
     Failed(Error),
 }
 
-impl From<Error> for PageFault {
-    fn from(error: Error) -> PageFault {
-        PageFault::Failed(error)
+impl From<Error> for PageError {
+    fn from(error: Error) -> PageError {
+        PageError::Failed(error)
     }
 }

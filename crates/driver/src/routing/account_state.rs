@@ -1,4 +1,4 @@
-//! Where the account is: its regions, in the order they are tried, and which of them are in trouble.
+//! The regions of the account, in the order they are tried, and which of them are unavailable.
 //!
 //! In: the account's properties, the caller's preferred regions, and what went wrong. Out: the next
 //! snapshot. Pure: nothing here sends or reads a clock.
@@ -17,7 +17,7 @@ use crate::region::Region;
 /// How long a region that could not be reached is left alone before it is tried again.
 pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
 
-/// What a region in trouble is not asked for.
+/// Which requests an unavailable region does not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unavailable {
     /// It does not take writes; reads go on.
@@ -116,12 +116,12 @@ impl AccountState {
         locations.iter().filter_map(endpoint).collect()
     }
 
-    /// The state after a region was found in trouble.
+    /// The state after a region was found unavailable.
     #[must_use]
     pub fn mark_unavailable(&self, region: &Region, what: Unavailable, now: Instant) -> AccountState {
         let mut next = self.clone();
         let mark = next.unavailable.entry(region.clone()).or_insert(Mark { what, since: now });
-        // Trouble with everything outweighs trouble with writes while it lasts.
+        // A region that is unavailable for everything stays so when it also rejects writes.
         if what == Unavailable::All {
             mark.what = Unavailable::All;
         }
@@ -137,7 +137,7 @@ impl AccountState {
         next
     }
 
-    /// The state without trouble that is older than `age`: those regions are tried again.
+    /// The state without the marks that are older than `age`: those regions are tried again.
     #[must_use]
     pub fn expire(&self, now: Instant, age: Duration) -> AccountState {
         let mut next = self.clone();
@@ -145,7 +145,7 @@ impl AccountState {
         next
     }
 
-    /// Whether any trouble is older than `age`, so that expiring would change something.
+    /// Whether any mark is older than `age`, so that expiring would change something.
     pub fn has_expired(&self, now: Instant, age: Duration) -> bool {
         self.unavailable.values().any(|mark| now.saturating_duration_since(mark.since) >= age)
     }

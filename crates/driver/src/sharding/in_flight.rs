@@ -67,7 +67,7 @@ impl Shard {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Requests that got no answer so far.
+    /// Requests that got no response so far.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -109,12 +109,12 @@ impl Shard {
 #[must_use = "the request is counted only as long as this lives"]
 pub struct InFlight {
     shard: Arc<Shard>,
-    ended: Ended,
+    ended: RequestEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// Nobody said how: the call was dropped.
+enum RequestEnd {
+    /// The call was dropped before its end.
     Abandoned,
     Reported,
 }
@@ -143,7 +143,7 @@ impl InFlight {
         }
         shard.last_request.store(nanos(now), Ordering::Relaxed);
         shard.requests.fetch_add(1, Ordering::Relaxed);
-        InFlight { shard: Arc::clone(shard), ended: Ended::Abandoned }
+        InFlight { shard: Arc::clone(shard), ended: RequestEnd::Abandoned }
     }
 
     /// The shard the request is on.
@@ -156,9 +156,9 @@ impl InFlight {
         self.shard.client.transport()
     }
 
-    /// The service answered, with whatever status: the connection works.
+    /// Ends the request with a response of any status: the connection works.
     pub fn succeeded(mut self, now: Duration) {
-        self.ended = Ended::Reported;
+        self.ended = RequestEnd::Reported;
         let shard = &*self.shard;
         shard.last_success.store(nanos(now), Ordering::Relaxed);
         shard.last_request.store(nanos(now), Ordering::Relaxed);
@@ -170,9 +170,9 @@ impl InFlight {
         }
     }
 
-    /// No answer came.
+    /// Ends the request as failed.
     pub fn failed(mut self, now: Duration) {
-        self.ended = Ended::Reported;
+        self.ended = RequestEnd::Reported;
         self.shard.last_request.store(nanos(now), Ordering::Relaxed);
         self.shard.consecutive_failures.fetch_add(1, Ordering::Relaxed);
         self.shard.failures.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if self.ended == Ended::Abandoned {
+        if self.ended == RequestEnd::Abandoned {
             self.shard.abandoned.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.shard.in_flight.fetch_sub(1, Ordering::Relaxed);

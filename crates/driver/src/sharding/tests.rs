@@ -55,7 +55,7 @@ impl Transport for GatedTransport {
             connects.requested.fetch_add(1, Ordering::Relaxed);
             connects.permits.acquire().await.expect("open").forget();
             match connects.fails {
-                true => Err(azure_core::Error::with_message(ErrorKind::Io, "nobody there")),
+                true => Err(azure_core::Error::with_message(ErrorKind::Io, "no listener")),
                 false => Ok(()),
             }
         })

@@ -8,8 +8,8 @@ use azure_core::http::{HttpClient, Request};
 use futures::future::BoxFuture;
 use protocol::status::Status;
 
-use super::header_list::Value;
 use super::body::read_body;
+use super::header_list::Value;
 use super::{HeaderList, Transport, TransportRequest, TransportResponse};
 
 /// Sends requests through a client of `azure_core`.

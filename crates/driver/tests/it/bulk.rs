@@ -227,7 +227,7 @@ async fn a_create_of_ones_own_and_one_of_somebody_else_cannot_be_told_apart_unle
     let body = |id: &str, mark: &str| json!({"id": id, "pk": "k", "mark": mark}).to_string();
     let key = || PartitionKey::single("k");
     for (id, mine, theirs, lost) in [
-        // Carried out, and the answer is lost; nobody else is there.
+        // Carried out, and the response is lost; nobody else is there.
         ("made", "same", None, ConnectionEffect::CloseAfter),
         // The request is lost; somebody else has made the very same.
         ("theirs", "same", Some("same"), ConnectionEffect::CloseBefore),

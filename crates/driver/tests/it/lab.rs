@@ -130,7 +130,7 @@ impl Lab {
             .with_body(json!({"query": text}).to_string())
     }
 
-    /// Sends a question to the control port and takes the answer.
+    /// Sends a question to the control port and takes the response.
     pub(crate) async fn control(&self, method: http::Method, path: &str, body: Value) -> Value {
         let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
         let url = format!("{}{}", self.running.control_endpoint(), path.trim_start_matches('/'));
@@ -169,7 +169,7 @@ pub(crate) async fn run(driver: &CosmosDriver, operation: &Operation) -> Result<
     driver.execute_operation(operation, &within(DEADLINE)).await
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) fn body(response: &Response) -> Value {
     serde_json::from_slice(response.body()).expect("JSON")
 }

@@ -34,7 +34,7 @@ impl About {
     }
 }
 
-/// Changes an answer: its head, and its body.
+/// Changes a response: its head, and its body.
 type Twist = Arc<dyn Fn(&mut String, &mut Vec<u8>) + Send + Sync>;
 
 /// What is said instead of the truth.
@@ -68,12 +68,12 @@ impl Lie {
         })
     }
 
-    /// An answer of 200 with this body and a true length.
+    /// A response of 200 with this body and a true length.
     pub(crate) fn body(body: impl AsRef<[u8]>) -> Lie {
         Lie::answer("200 OK", "", body)
     }
 
-    /// An answer with this status, these headers (each ending a line) and this body.
+    /// A response with this status, these headers (each ending a line) and this body.
     pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Lie {
         let body = body.as_ref();
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
@@ -136,7 +136,7 @@ async fn serve(listener: TcpListener, account: SocketAddr, script: Script) {
     }
 }
 
-/// One request, one answer. What a peer does to its end of the connection is its affair.
+/// One request, one response. What a peer does to its end of the connection is its affair.
 async fn converse(mut stream: TcpStream, account: SocketAddr, script: Script) -> std::io::Result<()> {
     let Some((head, body)) = message(&mut stream).await? else { return Ok(()) };
     let path = head.split(' ').nth(1).unwrap_or_default();

@@ -82,7 +82,7 @@ async fn survive(multi_write: bool) {
     region(NORTH).down(Down::Refused).expect("down");
     rounds(&done, 5).await;
     region(NORTH).up().expect("up");
-    // The one that is read from and written to refuses everything for a moment.
+    // The one that is read from and written to rejects everything for a moment.
     region(WEST).down(Down::Unavailable).expect("down");
     rounds(&done, 3).await;
     region(WEST).up().expect("up");

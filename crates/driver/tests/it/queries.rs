@@ -60,7 +60,7 @@ async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
     Some(page.rows.iter().map(|row| serde_json::from_slice(row).expect("JSON")).collect())
 }
 
-/// Splits the partition that has the most of the ring left to it: the first one listed.
+/// Splits the partition that has the most of the EPK space left to it: the first one listed.
 pub(crate) async fn split(lab: &Lab, driver: &CosmosDriver) {
     let container = driver.container(&lab.container).await.expect("known");
     let known = driver.partitions(&container).await.expect("listed");

@@ -1,6 +1,6 @@
 //! Every row of `docs/retries.md`, end to end: regions answer so, and the operation goes on as the table says.
 //!
-//! The table itself is what is expected: a case only says how its answer is brought about. A row without a case
+//! The table itself is what is expected: a case only says how its response is brought about. A row without a case
 //! fails, and so does a case without a row.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions}
 use azure_core::time::OffsetDateTime;
 use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
 use perihelion_driver::Response;
-use perihelion_driver::diagnostics::{Attempt, Diagnostics};
+use perihelion_driver::diagnostics::{AttemptRecord, Diagnostics};
 use perihelion_driver::operation::{Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
 use perihelion_driver::options::{RegionOptions, TimeoutOptions};
@@ -53,7 +53,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// What brings an answer about.
+/// What brings a response about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strike {
     /// A region answers so.
@@ -68,7 +68,7 @@ enum Strike {
     Rambles,
     /// The deadline is over before anything is sent.
     TooLate,
-    /// No answer before the deadline.
+    /// No response before the deadline.
     Slow,
 }
 
@@ -488,7 +488,7 @@ fn diagnostics(result: &Result<Response, Error>) -> &Diagnostics {
 }
 
 /// The attempts of an operation. What the transport repeats within one is not another.
-fn attempts(diagnostics: &Diagnostics) -> Vec<&Attempt> {
+fn attempts(diagnostics: &Diagnostics) -> Vec<&AttemptRecord> {
     let attempts = diagnostics.attempts().iter();
     attempts.filter(|attempt| attempt.next != "again in the same region").collect()
 }

@@ -104,7 +104,7 @@ pub(crate) fn endpoint(response: &Response) -> &Endpoint {
     &response.diagnostics().attempts().last().expect("one attempt at least").endpoint
 }
 
-/// What happened on the connection that brought the answer.
+/// What happened on the connection that brought the response.
 pub(crate) fn exchange(response: &Response) -> Exchange {
     let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
     attempt.outcome.sent().expect("answered").exchange

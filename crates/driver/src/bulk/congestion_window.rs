@@ -1,26 +1,26 @@
 //! How many operations of one partition may be on their way. Pure.
 //!
-//! The window opens while answers are clean and quick: by what was answered until the first refusal, which
+//! The window opens while answers are clean and quick: by what was answered until the first rejection, which
 //! doubles it with each round trip, and by a few operations per round trip from then on. A partition that
-//! throttles closes it by half of the share it refused; one that is slow, or fails, closes it too. What was
+//! throttles closes it by half of the share it rejected; one that is slow, or fails, closes it too. What was
 //! sent before the window was closed says nothing new, so it closes once per round trip.
 
 use std::time::{Duration, Instant};
 
 /// Added per round trip once the limit was met.
 const STEP: f64 = 5.0;
-/// An answer that takes longer opens nothing.
+/// A response that takes longer opens nothing.
 const SLOW: Duration = Duration::from_millis(500);
-/// An answer that takes longer closes the window a little.
+/// A response that takes longer closes the window a little.
 const TOO_SLOW: Duration = Duration::from_secs(2);
-/// The least that one refusal takes away, and what slowness does.
+/// The least that one rejection takes away, and what slowness does.
 const CUT_LEAST: f64 = 0.1;
-/// What a failure takes away, and the most that refusals do.
+/// What a failure takes away, and the most that rejections do.
 const CUT_MOST: f64 = 0.5;
 
 /// The window of one partition, in operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     operations: f64,
     /// Where doubling ends.
     threshold: f64,
@@ -37,7 +37,7 @@ pub(super) struct Bounds {
     pub(super) batches: usize,
 }
 
-/// What one answer says about the partition.
+/// What one response says about the partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Feedback {
     /// When the request left.
@@ -46,7 +46,7 @@ pub(super) struct Feedback {
     pub(super) took: Duration,
     /// Operations it had.
     pub(super) operations: usize,
-    /// Of which so many were refused for their number.
+    /// Of which so many were rejected for their number.
     pub(super) throttled: usize,
     /// Whether the partition could not be reached or failed.
     pub(super) failed: bool,
@@ -54,10 +54,10 @@ pub(super) struct Feedback {
     pub(super) was_full: bool,
 }
 
-impl Window {
+impl CongestionWindow {
     /// The window of a partition that nothing is known of: one request.
-    pub(super) fn new(bounds: Bounds) -> Window {
-        Window { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
+    pub(super) fn new(bounds: Bounds) -> CongestionWindow {
+        CongestionWindow { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
     }
 
     /// How many operations it lets through.
@@ -75,9 +75,9 @@ impl Window {
         (self.operations() / bounds.batch).max(1)
     }
 
-    /// The window after an answer.
+    /// The window after a response.
     #[must_use]
-    pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> Window {
+    pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> CongestionWindow {
         let refused = feedback.throttled as f64 / feedback.operations.max(1) as f64;
         let cut = if feedback.failed {
             CUT_MOST
@@ -92,10 +92,10 @@ impl Window {
             return self;
         }
         let operations = (self.operations * (1.0 - cut)).max(1.0);
-        Window { operations, threshold: operations, cut_at: Some(now) }
+        CongestionWindow { operations, threshold: operations, cut_at: Some(now) }
     }
 
-    fn opened(self, feedback: &Feedback, bounds: Bounds) -> Window {
+    fn opened(self, feedback: &Feedback, bounds: Bounds) -> CongestionWindow {
         if !feedback.was_full || feedback.took > SLOW {
             return self;
         }
@@ -106,7 +106,7 @@ impl Window {
             STEP * answered / self.operations.max(answered)
         };
         let most = (bounds.batch * bounds.batches) as f64;
-        Window { operations: (self.operations + more).min(most), ..self }
+        CongestionWindow { operations: (self.operations + more).min(most), ..self }
     }
 }
 
@@ -124,14 +124,14 @@ mod tests {
         Feedback { sent_at, took, operations, throttled: 0, failed: false, was_full: true }
     }
 
-    fn opened_to(operations: f64) -> Window {
-        Window { operations, threshold: operations, cut_at: None }
+    fn opened_to(operations: f64) -> CongestionWindow {
+        CongestionWindow { operations, threshold: operations, cut_at: None }
     }
 
     #[test]
     fn it_opens_twice_as_far_with_each_clean_round_trip_until_the_first_refusal() {
         let now = ManualTime::new().clock().now();
-        let mut window = Window::new(BOUNDS);
+        let mut window = CongestionWindow::new(BOUNDS);
         for expected in [200, 400, 800, 1600, 1600] {
             for _ in 0..window.batches(BOUNDS) {
                 window = window.after(&clean(100, now), BOUNDS, now);
@@ -186,7 +186,7 @@ mod tests {
     fn one_that_was_not_full_stays_as_it_is() {
         let now = ManualTime::new().clock().now();
         let idle = Feedback { was_full: false, ..clean(3, now) };
-        assert_eq!(Window::new(BOUNDS).after(&idle, BOUNDS, now), Window::new(BOUNDS));
+        assert_eq!(CongestionWindow::new(BOUNDS).after(&idle, BOUNDS, now), CongestionWindow::new(BOUNDS));
     }
 
     proptest! {
@@ -195,7 +195,7 @@ mod tests {
             answers in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
         ) {
             let time = ManualTime::new();
-            let mut window = Window::new(BOUNDS);
+            let mut window = CongestionWindow::new(BOUNDS);
             for (operations, throttled, failed, took) in answers {
                 let sent_at = time.clock().now();
                 time.advance(Duration::from_millis(took));

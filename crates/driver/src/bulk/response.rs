@@ -6,11 +6,11 @@ use bytes::Bytes;
 use protocol::batch::{BatchResult, parse_results};
 use protocol::status::Status;
 
-use super::lane::Pending;
-use super::result::BulkAnswer;
-use crate::error::{Error, ErrorKind, Result, service_words};
+use super::partition_queue::Pending;
+use super::result::BulkItemResponse;
+use crate::error::{Error, ErrorKind, Result, service_text};
 
-/// The results of an answer: as many as operations, or it is none.
+/// The results of a response: as many as operations, or it is none.
 pub(super) fn read(body: &Bytes, operations: usize) -> Result<Vec<BatchResult<&[u8]>>> {
     let bad = |why: String| {
         Error::new(ErrorKind::BadResponse, format!("the answer is not that of a bulk request: {why}"))
@@ -23,15 +23,15 @@ pub(super) fn read(body: &Bytes, operations: usize) -> Result<Vec<BatchResult<&[
 }
 
 /// What one result says.
-pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkAnswer> {
+pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkItemResponse> {
     if !result.status.is_error() {
-        return Ok(BulkAnswer {
+        return Ok(BulkItemResponse {
             status: result.status,
             etag: result.etag,
             body: result.resource_body.map_or_else(Bytes::new, |item| body.slice_ref(item)),
         });
     }
-    let message = result.message.as_deref().map(service_words).filter(|words| !words.is_empty());
+    let message = result.message.as_deref().map(service_text).filter(|words| !words.is_empty());
     let message = message.unwrap_or_else(|| format!("the service answered {}", result.status));
     let kind = ErrorKind::of_status(result.status, result.sub_status);
     let error = Error::new(kind, message).with_status(result.status, result.sub_status);
