@@ -60,7 +60,7 @@ fn main() {
     }
 }
 
-/// The pure part.
+/// The selection alone, without counting.
 fn choice(shards: u32, busy: bool, time: Duration) -> f64 {
     let limits = SelectionLimits { streams_max: 16, suspect_at_failures: 5, active_per_mille: 500 };
     let load = if busy { 15 } else { 0 };

@@ -1,30 +1,30 @@
-//! How many operations of one partition may be on their way. Pure.
+//! The congestion window: how many operations of one partition may be in flight. Pure.
 //!
-//! The window opens while answers are clean and quick: by what was answered until the first rejection, which
-//! doubles it with each round trip, and by a few operations per round trip from then on. A partition that
-//! throttles closes it by half of the share it rejected; one that is slow, or fails, closes it too. What was
-//! sent before the window was closed says nothing new, so it closes once per round trip.
+//! The window grows while responses are successful and fast: by the operations that succeeded until the first
+//! throttling, which doubles it with each round trip, and by a few operations per round trip from then on. A
+//! partition that throttles shrinks it by half of the share it throttled; one that is slow, or fails, shrinks it,
+//! too. Requests that were sent before the window shrank say nothing new, so it shrinks once per round trip.
 
 use std::time::{Duration, Instant};
 
-/// Added per round trip once the limit was met.
+/// Operations added per round trip once the partition has throttled.
 const STEP: f64 = 5.0;
-/// A response that takes longer opens nothing.
+/// A response that takes longer does not grow the window.
 const SLOW: Duration = Duration::from_millis(500);
-/// A response that takes longer closes the window a little.
+/// A response that takes longer shrinks the window a little.
 const TOO_SLOW: Duration = Duration::from_secs(2);
-/// The least that one rejection takes away, and what slowness does.
+/// The smallest share by which throttling shrinks the window, and the share for slowness.
 const CUT_LEAST: f64 = 0.1;
-/// What a failure takes away, and the most that rejections do.
+/// The share by which a failure shrinks the window, and the largest one for throttling.
 const CUT_MOST: f64 = 0.5;
 
 /// The window of one partition, in operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CongestionWindow {
     operations: f64,
-    /// Where doubling ends.
+    /// The size at which doubling ends.
     threshold: f64,
-    /// When it was closed last.
+    /// When the window last shrank.
     cut_at: Option<Instant>,
 }
 
@@ -40,27 +40,27 @@ pub(super) struct Bounds {
 /// What one response says about the partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Feedback {
-    /// When the request left.
+    /// When the request was sent.
     pub(super) sent_at: Instant,
     /// How long it took.
     pub(super) took: Duration,
-    /// Operations it had.
+    /// How many operations the request had.
     pub(super) operations: usize,
-    /// Of which so many were rejected for their number.
+    /// How many of the operations were throttled.
     pub(super) throttled: usize,
     /// Whether the partition could not be reached or failed.
     pub(super) failed: bool,
-    /// Whether more was waiting than the window let through.
+    /// Whether more operations were waiting than the window allowed.
     pub(super) was_full: bool,
 }
 
 impl CongestionWindow {
-    /// The window of a partition that nothing is known of: one request.
+    /// The initial window of a partition: one request.
     pub(super) fn new(bounds: Bounds) -> CongestionWindow {
         CongestionWindow { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
     }
 
-    /// How many operations it lets through.
+    /// How many operations may be in flight.
     pub(super) fn operations(&self) -> usize {
         (self.operations as usize).max(1)
     }
@@ -70,7 +70,7 @@ impl CongestionWindow {
         self.operations().min(bounds.batch)
     }
 
-    /// How many requests may be on their way.
+    /// How many requests may be in flight.
     pub(super) fn batches(&self, bounds: Bounds) -> usize {
         (self.operations() / bounds.batch).max(1)
     }
@@ -78,11 +78,11 @@ impl CongestionWindow {
     /// The window after a response.
     #[must_use]
     pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> CongestionWindow {
-        let refused = feedback.throttled as f64 / feedback.operations.max(1) as f64;
+        let throttled_share = feedback.throttled as f64 / feedback.operations.max(1) as f64;
         let cut = if feedback.failed {
             CUT_MOST
         } else if feedback.throttled > 0 {
-            (refused * CUT_MOST).max(CUT_LEAST)
+            (throttled_share * CUT_MOST).max(CUT_LEAST)
         } else if feedback.took > TOO_SLOW {
             CUT_LEAST
         } else {
@@ -139,8 +139,8 @@ mod tests {
             assert_eq!(window.operations(), expected);
         }
         assert_eq!((window.batches(BOUNDS), window.batch_operations(BOUNDS)), (16, 100));
-        let refused = Feedback { throttled: 100, ..clean(100, now) };
-        window = window.after(&refused, BOUNDS, now);
+        let throttled = Feedback { throttled: 100, ..clean(100, now) };
+        window = window.after(&throttled, BOUNDS, now);
         assert_eq!(window.operations(), 800);
         for _ in 0..8 {
             window = window.after(&clean(100, now), BOUNDS, now);

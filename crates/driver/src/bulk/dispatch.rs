@@ -1,13 +1,13 @@
-//! Everything a bulk decides: what leaves next, what a response means, when to look again. Pure: it is told
-//! what happened and at what time, and sends nothing itself.
+//! The decisions of a bulk: which request is next, what a response means, when to wake up. Pure: events and times
+//! are arguments, and nothing is sent here.
 //!
 //! ```text
-//! accept ─► unplaced ─► queue of the partition ─► next_request ─► answered ─► results
+//! accept ─► unassigned ─► partition queue ──────► next_request ─► complete ─► results
 //!              ▲                  ▲                                  │
 //!              └── gone ──────────┴────────── sent again ◄───────────┘
 //! ```
 //!
-//! Each operation is in exactly one of these places, so each gets exactly one result.
+//! Each operation is in exactly one of these states, so each gets exactly one result.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,15 +30,15 @@ use crate::pipeline::backoff;
 
 /// The first wait after a failure without a hint; each further one in a row is twice as long.
 const WAIT: Duration = Duration::from_millis(20);
-/// No such wait is longer.
+/// The longest wait after a failure without a hint.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// A hint is exceeded by up to this share of it, so that those who were rejected together do not come back
-/// together.
+/// A hint is exceeded by up to this share of it, so that operations that were throttled together are not
+/// retried together.
 const HINT_SPREAD: f64 = 0.1;
-/// An operation that is throttled while others are taken is given up after so many times the usual time.
+/// How many times longer an operation is retried that is throttled while the partition accepts others.
 const THROTTLED_RETRY_FACTOR: u32 = 10;
 
-/// The partitions of the container, as they were when somebody asked.
+/// The container and its partition ranges, as they were last read.
 #[derive(Clone, Debug)]
 pub(super) struct PartitionLayout {
     pub(super) container: Arc<Container>,
@@ -52,12 +52,12 @@ impl PartitionLayout {
     }
 }
 
-/// A request that is to be sent, or was.
+/// One batch request to a partition.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) range: RangeId,
     pub(super) operations: Vec<Pending>,
-    /// Which layout it was cut by.
+    /// The generation of the layout that it was built with.
     generation: u64,
     sent_at: Instant,
 }
@@ -70,13 +70,13 @@ pub(super) struct Dispatch {
     layout: Option<PartitionLayout>,
     generation: u64,
     lookup: Lookup,
-    /// What belongs to no known partition.
+    /// Operations that no queue could take: the layout is unknown or out of date.
     unassigned: VecDeque<Pending>,
     queues: BTreeMap<RangeId, PartitionQueue>,
-    /// Whose turn it was.
+    /// The partition that the last request went to.
     last_served: RangeId,
     in_flight: usize,
-    /// Operations without a result, and their bytes.
+    /// Operations without a result yet, and their bytes.
     pending_count: usize,
     pending_bytes: usize,
     input_ended: bool,
@@ -85,7 +85,7 @@ pub(super) struct Dispatch {
     began: Option<Instant>,
 }
 
-/// Whether the EPK space is being asked for.
+/// The state of the layout lookup.
 #[derive(Debug, Default)]
 struct Lookup {
     in_progress: bool,
@@ -121,7 +121,7 @@ impl Dispatch {
             && self.pending_bytes < self.options.waiting_bytes_max
     }
 
-    /// Takes the next operation of the input, or why it is none.
+    /// Accepts the next operation of the input, or its error.
     pub(super) fn accept(&mut self, operation: Result<BulkOperation>, now: Instant) {
         self.began.get_or_insert(now);
         let index = self.summary.operations;
@@ -139,12 +139,12 @@ impl Dispatch {
         }
     }
 
-    /// What tells the container from another one of its name.
+    /// The `_rid` of the container, once it is known.
     pub(super) fn container_rid(&self) -> Option<&str> {
         self.layout.as_ref().map(|layout| layout.container.rid())
     }
 
-    /// No more will come.
+    /// Marks the input as ended.
     pub(super) fn end_input(&mut self) {
         self.input_ended = true;
     }
@@ -154,12 +154,12 @@ impl Dispatch {
         self.results.pop_front()
     }
 
-    /// Whether everything that will come has come and was answered.
+    /// Whether the input has ended and every operation has its result.
     pub(super) fn is_done(&self) -> bool {
         self.input_ended && self.pending_count == 0 && self.results.is_empty()
     }
 
-    /// What was done so far.
+    /// The summary of the work so far.
     pub(super) fn summary(&self, now: Instant) -> BulkSummary {
         let windows = self.queues.iter().filter(|(_, queue)| !queue.gone);
         BulkSummary {
@@ -169,7 +169,7 @@ impl Dispatch {
         }
     }
 
-    /// Puts an operation where it belongs.
+    /// Puts an operation into the queue of its partition.
     fn assign(&mut self, pending: Pending) {
         let Some(layout) = &self.layout else {
             self.unassigned.push_back(pending);
@@ -184,7 +184,7 @@ impl Dispatch {
         }
     }
 
-    /// The partition layout to ask for, if it has to be asked for now: a newer one than this, if there is one.
+    /// Returns the known layout, if a newer one has to be looked up now; the inner value is none for the first lookup.
     pub(super) fn needs_layout(&mut self, now: Instant) -> Option<Option<PartitionLayout>> {
         let wanted = !self.unassigned.is_empty() && !self.lookup.in_progress;
         if !wanted || self.lookup.not_before.is_some_and(|at| now < at) {
@@ -194,7 +194,7 @@ impl Dispatch {
         Some(self.layout.clone())
     }
 
-    /// Takes the EPK space that was asked for. `random` is a value in `0.0..1.0`.
+    /// Takes the result of the layout lookup. `random` is a value in `0.0..1.0`.
     pub(super) fn update_layout(&mut self, layout: Result<PartitionLayout>, now: Instant, random: f64) {
         self.lookup.in_progress = false;
         let layout = match layout {
@@ -220,7 +220,7 @@ impl Dispatch {
         }
         self.queues.retain(|_, queue| !(queue.gone && queue.is_idle()));
         self.layout = Some(layout);
-        // Those that were handed in first go first.
+        // Operations that were accepted first are sent first.
         to_assign.sort_by_key(|pending| pending.index);
         to_assign.into_iter().for_each(|pending| self.assign(pending));
     }
@@ -240,12 +240,12 @@ impl Dispatch {
         }
     }
 
-    /// Whether nothing that is still to come could join what waits.
+    /// Whether no further operation can join those that wait.
     fn flushes(&self) -> bool {
         self.input_ended || !self.has_room()
     }
 
-    /// The next request that may leave now. Partitions take turns.
+    /// The next request that may be sent now. Partitions are served round-robin.
     pub(super) fn next_request(&mut self, now: Instant) -> Option<Request> {
         if self.in_flight >= self.options.requests_max.get() {
             return None;
@@ -265,7 +265,7 @@ impl Dispatch {
         Some(Request { range, operations, generation: self.generation, sent_at: now })
     }
 
-    /// When there may be something to do although nothing happens.
+    /// When the stream has to wake up, if no event comes before.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let flush = self.flushes();
         let queues = (self.in_flight < self.options.requests_max.get())
@@ -276,7 +276,7 @@ impl Dispatch {
         [queues, lookup].into_iter().flatten().min()
     }
 
-    /// Takes what became of a request: the body of its response, or why there is none. `random` is a value in
+    /// Takes the result of a request: the body of its response, or an error. `random` is a value in
     /// `0.0..1.0`.
     pub(super) fn complete(&mut self, request: Request, response: Result<Bytes>, now: Instant, random: f64) {
         self.in_flight -= 1;
@@ -311,7 +311,7 @@ impl Dispatch {
         self.after_request(range, generation, sent_at, request_outcome, random);
     }
 
-    /// Gives one operation its result, or notes that it is sent again.
+    /// Gives one operation its result, or queues it for a retry.
     fn apply_outcome(
         &mut self,
         mut pending: Pending,
@@ -375,7 +375,7 @@ impl Dispatch {
             || passed(first) >= self.options.retry_for.saturating_mul(THROTTLED_RETRY_FACTOR)
     }
 
-    /// What a request means for its partition, and where what is sent again waits.
+    /// Updates the queue of the partition after a request, and requeues retries.
     fn after_request(
         &mut self,
         range: RangeId,
@@ -386,7 +386,7 @@ impl Dispatch {
     ) {
         let now = request_outcome.now;
         let Some(queue) = self.queues.get_mut(&range) else {
-            debug_assert!(false, "a queue stays while a request of it is on its way");
+            debug_assert!(false, "a queue stays while one of its requests is in flight");
             self.unassigned.extend(request_outcome.retries);
             return;
         };
@@ -420,7 +420,7 @@ impl Dispatch {
         if queue.gone {
             self.unassigned.extend(queue.drain());
         }
-        // A layout that came while the request was on its way says where they belong.
+        // A layout that arrived while the request was in flight decides the partitions of the retries.
         if !is_news {
             self.queues.retain(|_, queue| !(queue.gone && queue.is_idle()));
             std::mem::take(&mut self.unassigned).into_iter().for_each(|pending| self.assign(pending));
@@ -439,25 +439,25 @@ impl Dispatch {
     }
 }
 
-/// What the response to a request adds up to.
+/// The outcome of a request over all of its operations.
 struct RequestOutcome {
     now: Instant,
-    /// Operations of the request.
+    /// How many operations the request had.
     batch_size: usize,
-    /// When the partition had taken an operation last.
+    /// When the partition last accepted an operation.
     progress_at: Option<Instant>,
     /// Whether the partition could not be reached or failed.
     failed: bool,
     throttled: usize,
-    /// The longest wait the partition asks for.
+    /// The longest wait that the partition asked for.
     hint: Option<Duration>,
-    /// Whether the partition decided about any.
+    /// Whether any operation got its final outcome.
     made_progress: bool,
-    /// Whether any failed in a way that waiting helps against.
+    /// Whether any operation failed in a way that a wait may help.
     has_transient_failure: bool,
-    /// Whether any belongs elsewhere.
+    /// Whether any operation belongs to another partition now.
     gone: bool,
-    /// What is sent again.
+    /// The operations that are retried.
     retries: Vec<Pending>,
 }
 

@@ -1,7 +1,7 @@
 //! What a response means for one operation. Pure.
 //!
-//! A request of many operations is answered as a whole or operation by operation; either way each operation
-//! is done, rejected, to be sent again, or nobody knows.
+//! A request of many operations gets one error, or a result per operation; either way each operation has
+//! succeeded, failed, is retried, or is undecided.
 
 use std::time::Duration;
 
@@ -10,50 +10,50 @@ use protocol::status::{Status, SubStatus};
 use crate::error::{Error, ErrorKind};
 use crate::operation::OperationKind;
 
-/// What becomes of an operation.
+/// The outcome of an operation after one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationOutcome {
-    /// It did what it asked.
+    /// The operation was carried out.
     Succeeded,
-    /// It never will.
+    /// The operation failed for good.
     Failed,
-    /// It may have, and must not be tried again.
+    /// The operation may have been carried out, and must not be repeated.
     Undecided,
-    /// It is sent again.
+    /// The operation is sent again.
     Retry(RetryReason),
 }
 
 /// Why an operation is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryReason {
-    /// The partition has spent its request units; it is asked again after so long, if it said.
+    /// The partition throttles; the wait is the one it asked for, if any.
     Throttled(Option<Duration>),
-    /// It belongs to another partition by now.
+    /// The item belongs to another partition now.
     PartitionGone,
-    /// Nothing was done, and it may be in a moment.
+    /// Nothing was done, and a retry may succeed.
     Unavailable,
-    /// The request, or its response, was too much at once.
+    /// The request, or its response, was too large.
     TooLarge,
-    /// It may have been done, and doing it twice does no harm.
+    /// The operation may have been carried out, and is idempotent.
     MaybeApplied,
 }
 
-/// What is to be known of the operation.
+/// The properties of an operation that its outcome depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OperationState {
-    /// What it does.
+    /// The kind of the operation.
     pub(super) kind: OperationKind,
-    /// Whether under a condition.
+    /// Whether it has a precondition.
     pub(super) conditional: bool,
-    /// Whether it may be sent again although it may have been done.
+    /// Whether it may be repeated although it may have been carried out.
     pub(super) repeatable: bool,
-    /// Whether an earlier request may have done it.
+    /// Whether an earlier request may have carried it out.
     pub(super) maybe_applied: bool,
-    /// Whether it travelled alone.
+    /// Whether it was the only operation of its request.
     pub(super) sent_alone: bool,
 }
 
-/// The operation_outcome of an operation that has a response of its own.
+/// The outcome of an operation that has a response of its own.
 pub(super) fn outcome_of_result(
     status: Status,
     sub_status: SubStatus,
@@ -82,7 +82,7 @@ pub(super) fn outcome_of_result(
     }
 }
 
-/// The operation_outcome of an operation whose request failed as a whole, after all that the driver tries by itself.
+/// The outcome of an operation whose request failed as a whole, after all that the driver tries by itself.
 pub(super) fn outcome_of_error(error: &Error, state: &OperationState) -> OperationOutcome {
     let is_status = |status, sub_status| error.is_status(status, sub_status);
     match error.kind() {
@@ -93,7 +93,7 @@ pub(super) fn outcome_of_error(error: &Error, state: &OperationState) -> Operati
         {
             OperationOutcome::Retry(RetryReason::PartitionGone)
         }
-        // One bad operation spoils the request of all: the others are told apart by halves.
+        // One invalid operation fails the whole request: halving the batch isolates it.
         ErrorKind::TooLarge | ErrorKind::BadRequest if !state.sent_alone => {
             OperationOutcome::Retry(RetryReason::TooLarge)
         }
@@ -106,7 +106,7 @@ pub(super) fn outcome_of_error(error: &Error, state: &OperationState) -> Operati
     }
 }
 
-/// The operation_outcome of an operation that may have been done.
+/// The outcome of an operation that may have been done.
 fn retry_or_undecided(state: &OperationState) -> OperationOutcome {
     if state.repeatable {
         OperationOutcome::Retry(RetryReason::MaybeApplied)
@@ -156,7 +156,7 @@ mod tests {
             (500, 0, UPSERT, Undecided),
             (500, 0, repeated, Retry(MaybeApplied)),
             (409, 0, create, Failed),
-            // Its own twin may be what is there.
+            // The item that is there may be its own.
             (409, 0, repeated, Undecided),
             (400, 0, repeated, Failed),
         ] {

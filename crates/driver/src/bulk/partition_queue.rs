@@ -1,4 +1,5 @@
-//! What waits for one physical partition, and the requests it is cut into. Pure: time is an argument.
+//! The operations that wait for one physical partition, and the batches they are sent in. Pure: time is an
+//! argument.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,25 +12,25 @@ use super::outcome::OperationState;
 /// An operation that has no response yet.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Which one of the input.
+    /// The index of the operation in the input.
     pub(super) index: u64,
     pub(super) operation: BulkOperation,
-    /// When it was handed in.
+    /// When the operation was accepted.
     pub(super) accepted_at: Instant,
     /// When it was sent for the first time.
     pub(super) first_sent: Option<Instant>,
     /// How often it was sent.
     pub(super) attempts: u32,
-    /// What that cost.
+    /// The request units of all attempts.
     pub(super) charge: f64,
-    /// Whether one of them may have done it.
+    /// Whether one of the attempts may have been carried out.
     pub(super) maybe_applied: bool,
-    /// How many operations may travel with it.
+    /// The largest batch that it may be sent in.
     pub(super) batch_size_max: usize,
 }
 
 impl Pending {
-    /// An operation that was just handed in.
+    /// An operation that was just accepted.
     pub(super) fn new(index: u64, operation: BulkOperation, now: Instant) -> Pending {
         Pending {
             index,
@@ -43,7 +44,7 @@ impl Pending {
         }
     }
 
-    /// What its operation_outcome depends on, after it travelled with so many.
+    /// The properties its outcome depends on, after it was sent in a batch of this size.
     pub(super) fn state(&self, together: usize) -> OperationState {
         OperationState {
             kind: self.operation.kind(),
@@ -55,7 +56,7 @@ impl Pending {
     }
 }
 
-/// How requests are cut.
+/// The limits of batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchLimits {
     pub(super) bounds: Bounds,
@@ -71,21 +72,21 @@ impl BatchLimits {
     }
 }
 
-/// What waits for one partition.
+/// The queue of one partition.
 #[derive(Debug)]
 pub(super) struct PartitionQueue {
     queue: VecDeque<Pending>,
     queued_bytes: usize,
     window: CongestionWindow,
-    /// Requests on their way.
+    /// Requests in flight to the partition.
     in_flight: usize,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     resume_at: Option<Instant>,
-    /// Failures in a row.
+    /// Consecutive failures of the partition.
     pub(super) failures: u32,
-    /// When the partition took an operation last.
+    /// When the partition last accepted an operation.
     pub(super) progress_at: Option<Instant>,
-    /// Whether the partition says that it is no more.
+    /// Whether the partition responded with 410.
     pub(super) gone: bool,
 }
 
@@ -103,23 +104,23 @@ impl PartitionQueue {
         }
     }
 
-    /// Whether nothing waits and nothing is on its way.
+    /// Whether the queue is empty and no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight == 0
     }
 
-    /// How many operations may be on their way.
+    /// How many operations may be in flight.
     pub(super) fn window(&self) -> usize {
         self.window.operations()
     }
 
-    /// Takes one more.
+    /// Appends an operation to the queue.
     pub(super) fn push(&mut self, pending: Pending) {
         self.queued_bytes += pending.operation.bytes();
         self.queue.push_back(pending);
     }
 
-    /// Takes back what was sent and is to be sent again, before anything else and in its order.
+    /// Puts operations back at the front of the queue, in their order.
     pub(super) fn requeue(&mut self, again: Vec<Pending>) {
         for pending in again.into_iter().rev() {
             self.queued_bytes += pending.operation.bytes();
@@ -127,7 +128,7 @@ impl PartitionQueue {
         }
     }
 
-    /// Gives up everything that waits.
+    /// Removes and returns everything that waits.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
         self.queued_bytes = 0;
         std::mem::take(&mut self.queue).into_iter()
@@ -138,8 +139,8 @@ impl PartitionQueue {
         self.resume_at = self.resume_at.max(Some(at));
     }
 
-    /// When the next request may leave: now or before, later, or not before something else happens. `flush`
-    /// says that no company will come for what waits.
+    /// When the next request may be sent; none while the window is full or the queue empty. With `flush` no
+    /// further operations are waited for.
     pub(super) fn next_send_at(&self, limits: &BatchLimits, flush: bool) -> Option<Instant> {
         let front = self.queue.front()?;
         if self.in_flight >= self.window.batches(limits.bounds) {
@@ -151,7 +152,7 @@ impl PartitionQueue {
         Some(self.resume_at.map_or(at, |resume_at| resume_at.max(at)))
     }
 
-    /// Cuts the next request: as many as the window, the service and each of them allow.
+    /// Takes the operations of the next batch: as many as the window, the service and each of them allow.
     pub(super) fn take(&mut self, limits: &BatchLimits, now: Instant) -> Vec<Pending> {
         let mut batch: Vec<Pending> = Vec::new();
         let mut most = self.window.batch_operations(limits.bounds);
@@ -173,7 +174,7 @@ impl PartitionQueue {
         batch
     }
 
-    /// A request came back.
+    /// Ends a request and updates the congestion window.
     pub(super) fn complete(&mut self, feedback: &Feedback, limits: &BatchLimits, now: Instant) {
         self.in_flight -= 1;
         let feedback = Feedback { was_full: !self.queue.is_empty(), ..*feedback };

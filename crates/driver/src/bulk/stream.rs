@@ -35,7 +35,7 @@ impl CosmosDriver {
         let service = Service {
             driver: self.clone(),
             container: container.clone(),
-            // Throttling is what the window is steered by, so the first rejection must be heard.
+            // The congestion window reacts to throttling, so the pipeline must not hide 429 by retrying.
             options: OperationOptions {
                 retry: options.operation.retry.clone().with_throttling(0, std::time::Duration::ZERO),
                 ..options.operation.clone()
@@ -63,26 +63,26 @@ pub struct BulkStream {
     timer: Option<(Instant, Sleep)>,
 }
 
-/// Something that was waited for.
+/// An event that the stream waits for.
 enum Event {
-    Ring(Result<PartitionLayout>),
-    Answer(Request, Result<Bytes>),
+    Layout(Result<PartitionLayout>),
+    Response(Request, Result<Bytes>),
 }
 
 impl BulkStream {
-    /// What was done so far.
+    /// The summary of the work so far.
     pub fn summary(&self) -> BulkSummary {
         self.dispatch.summary(self.service.driver.clock().now())
     }
 
-    /// Does what can be done without waiting; says whether that was anything.
+    /// Does what can be done without waiting; returns whether that was anything.
     fn advance(&mut self, context: &mut Context<'_>) -> bool {
         let (driver, mut moved) = (self.service.driver.clone(), false);
         while let Poll::Ready(Some(arrival)) = self.in_flight.poll_next_unpin(context) {
             let (now, random) = (driver.clock().now(), fastrand::f64());
             match arrival {
-                Event::Ring(layout) => self.dispatch.update_layout(layout, now, random),
-                Event::Answer(request, answer) => self.dispatch.complete(request, answer, now, random),
+                Event::Layout(layout) => self.dispatch.update_layout(layout, now, random),
+                Event::Response(request, answer) => self.dispatch.complete(request, answer, now, random),
             }
             moved = true;
         }
@@ -102,7 +102,7 @@ impl BulkStream {
         }
         if let Some(known) = self.dispatch.needs_layout(now) {
             let service = self.service.clone();
-            self.in_flight.push(async move { Event::Ring(service.layout(known).await) }.boxed());
+            self.in_flight.push(async move { Event::Layout(service.layout(known).await) }.boxed());
             moved = true;
         }
         while let Some(request) = self.dispatch.next_request(now) {
@@ -111,7 +111,7 @@ impl BulkStream {
             let rid = self.dispatch.container_rid().map(str::to_owned);
             let send = async move {
                 let answer = service.send(request.range, rid, body).await;
-                Event::Answer(request, answer)
+                Event::Response(request, answer)
             };
             self.in_flight.push(send.boxed());
             moved = true;
@@ -119,7 +119,7 @@ impl BulkStream {
         moved
     }
 
-    /// Whether the time has come for which something waits.
+    /// Whether the timer has fired.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.dispatch.wake_at() else {
             self.timer = None;
@@ -161,7 +161,7 @@ impl fmt::Debug for BulkStream {
     }
 }
 
-/// Who is asked.
+/// The container and options of the requests.
 #[derive(Clone)]
 struct Service {
     driver: CosmosDriver,
@@ -194,7 +194,7 @@ impl Service {
             operation = operation.with_header(names::PREFER, names::PREFER_MINIMAL);
         }
         if let Some(rid) = rid {
-            // A container that was made anew under the name has other partitions.
+            // A container that was created again under the name has other partitions.
             operation = operation.with_header(names::INTENDED_COLLECTION_RID, rid);
         }
         let response = self.driver.execute_operation(&operation, &self.options).await?;

@@ -1,5 +1,5 @@
-//! Bulks in a small simulation: partitions that split, throttle, lose answers and refuse, in any order. A seed makes
-//! the simulation; the same seed makes the same one.
+//! Bulks against a simulated container: partitions that split, throttle, lose responses and reject, in any order. The
+//! seed decides everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ use crate::operation::ContainerName;
 #[derive(Clone, Copy, Debug)]
 struct FaultRates {
     split: u64,
-    refused: u64,
+    rejected: u64,
     lost_before: u64,
     lost_after: u64,
     throttled: u64,
@@ -36,10 +36,10 @@ struct FaultRates {
 }
 
 const NO_FAULTS: FaultRates =
-    FaultRates { split: 0, refused: 0, lost_before: 0, lost_after: 0, throttled: 0, busy: 0 };
+    FaultRates { split: 0, rejected: 0, lost_before: 0, lost_after: 0, throttled: 0, busy: 0 };
 
 struct Simulation {
-    dice: u64,
+    rng: fastrand::Rng,
     faults: FaultRates,
     time: ManualTime,
     container: Arc<Container>,
@@ -47,7 +47,7 @@ struct Simulation {
     listed: Vec<PartitionKeyRange>,
     /// How often each item was written.
     stored: BTreeMap<String, u32>,
-    /// Answers on their way, in no order.
+    /// Responses in flight, in no order.
     in_progress: Vec<(Request, Result<Bytes>)>,
     layouts: usize,
     requests: usize,
@@ -74,7 +74,7 @@ impl Simulation {
         let ranges = even_split(&definition(), partitions).into_iter().zip(0..);
         let definition = ContainerDefinition { rid: "rid".to_owned(), partition_key: definition() };
         Simulation {
-            dice: seed,
+            rng: fastrand::Rng::with_seed(seed),
             faults,
             time: ManualTime::new(),
             container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
@@ -88,8 +88,7 @@ impl Simulation {
 
     /// A number below `below`.
     fn random(&mut self, below: u64) -> u64 {
-        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.dice >> 33) % below
+        self.rng.u64(..below)
     }
 
     fn happens(&mut self, percent: u64) -> bool {
@@ -135,7 +134,7 @@ impl Simulation {
         if self.happens(self.faults.split) {
             self.split();
         }
-        if self.happens(self.faults.refused) {
+        if self.happens(self.faults.rejected) {
             return Err(Error::of_response(Status(429), SubStatus(3200), b"")
                 .with_retry_after(Duration::from_millis(30)));
         }
@@ -210,7 +209,7 @@ impl Simulation {
                 }
             } else {
                 let length = self.in_progress.len() as u64;
-                let (request, answer) = self.in_progress.swap_remove(self.dice as usize % length as usize);
+                let (request, answer) = self.in_progress.swap_remove(self.rng.usize(..length as usize));
                 let took = 1 + self.random(20);
                 self.time.advance(Duration::from_millis(took));
                 dispatch.complete(request, answer, clock.now(), 0.5);
@@ -314,7 +313,7 @@ fn what_may_not_be_repeated_is_sent_once() {
 #[test]
 fn a_partition_that_never_takes_anything_is_given_up_in_time() {
     for (faults, kind) in [
-        (FaultRates { refused: 100, ..NO_FAULTS }, ErrorKind::Throttled),
+        (FaultRates { rejected: 100, ..NO_FAULTS }, ErrorKind::Throttled),
         (FaultRates { lost_before: 100, ..NO_FAULTS }, ErrorKind::Unavailable),
         (FaultRates { lost_after: 100, ..NO_FAULTS }, ErrorKind::Undecided),
     ] {
@@ -361,10 +360,10 @@ proptest! {
     fn nothing_is_lost_or_answered_twice_in_any_weather(
         seed in any::<u64>(),
         partitions in 1_usize..5,
-        (split, refused, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),
+        (split, rejected, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),
         (throttled, busy) in (0_u64..60, 0_u64..10),
     ) {
-        let faults = FaultRates { split, refused, lost_before, lost_after, throttled, busy };
+        let faults = FaultRates { split, rejected, lost_before, lost_after, throttled, busy };
         let mut simulation = Simulation::new(seed, faults, partitions);
         let mut dispatch = Dispatch::new(small(BulkOptions::new()));
         let results = simulation.run(&mut dispatch, upserts(600));

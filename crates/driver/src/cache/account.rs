@@ -19,7 +19,7 @@ impl Default for AccountCache {
 }
 
 impl AccountCache {
-    /// An empty cache.
+    /// A cache without properties.
     pub fn new() -> AccountCache {
         AccountCache::default()
     }

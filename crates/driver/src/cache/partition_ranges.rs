@@ -152,7 +152,7 @@ impl Default for RangesCache {
 }
 
 impl RangesCache {
-    /// An empty cache.
+    /// A cache without ranges.
     pub fn new() -> RangesCache {
         RangesCache::default()
     }

@@ -1,4 +1,4 @@
-//! Where each EPK range has got to, and how that is carried as text.
+//! The position of a reader in each EPK range, and its text form, the continuation.
 
 use std::time::SystemTime;
 
@@ -12,19 +12,19 @@ use crate::error::{Error, ErrorKind};
 
 const MARK: &str = "cf1.";
 
-/// One range, and since when its changes are wanted.
+/// One EPK range and the position of its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RangeCursor {
     pub(super) range: EpkRange,
     pub(super) since: FeedPosition,
 }
 
-/// Since when changes are wanted.
+/// The position in the change feed of one EPK range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedPosition {
     /// The beginning of the container's history.
     Beginning,
-    /// The moment this is asked.
+    /// The time of the request.
     Now,
     /// This time, as HTTP writes it.
     Time(String),
@@ -38,7 +38,7 @@ impl FeedPosition {
     }
 }
 
-/// Where a reader has got to.
+/// The positions of a reader in all ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Continuation(pub(super) Vec<RangeCursor>);
 

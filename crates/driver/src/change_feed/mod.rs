@@ -133,7 +133,7 @@ impl ChangeFeedOptions {
     }
 }
 
-/// Answers requests for changes. The driver does, through its pipeline; tests do, with plain values.
+/// Serves requests for changes. The driver does, through its pipeline; tests do, with plain values.
 pub trait ChangeSource: Send + Sync + 'static {
     /// The changed items, as JSON.
     fn changes(&self, request: ChangeRequest) -> impl Future<Output = Result<Changes, PageError>> + Send;
@@ -147,7 +147,7 @@ pub trait ChangeSource: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<EpkRange>, Error>> + Send;
 }
 
-/// What is asked for.
+/// A request for one page of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
     /// The EPK range; one partition owns it, or did.
@@ -171,7 +171,7 @@ pub struct Changes {
     pub lsn: Option<u64>,
     /// Request units of the page.
     pub charge: f64,
-    /// What happened on the way, where there was one.
+    /// The diagnostics of the request, if it was one to the service.
     pub diagnostics: Option<Diagnostics>,
 }
 
@@ -212,7 +212,7 @@ pub struct ChangeFeed<S> {
     options: ChangeFeedOptions,
     fingerprint: u64,
     cursors: Vec<RangeCursor>,
-    /// Whose turn it is.
+    /// The index of the range that is read next.
     turn: usize,
     spent: Spent,
 }
@@ -271,7 +271,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         Ok(feed)
     }
 
-    /// The next changes of the range whose turn it is, or word that there are none anywhere.
+    /// The next changes of the range that is read next, or an empty page when there are none anywhere.
     ///
     /// Dropping the call loses nothing: a cursor moves on only when its changes are handed out.
     pub async fn next_page(&mut self) -> Result<ChangePage, Error> {

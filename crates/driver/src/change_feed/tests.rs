@@ -1,4 +1,4 @@
-//! Random writes, random splits between any two requests, readers that stop and go on elsewhere: every
+//! Random writes, random splits between any two requests, readers that stop and resume in another process: every
 //! change is delivered once, in the order of its logical partition.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use protocol::partition::{EffectivePartitionKey, PartitionKey, effective_key, ev
 
 use super::*;
 
-/// A service in one value.
+/// A simulated container and its partitions.
 #[derive(Debug)]
 struct Simulation {
     definition: PartitionKeyDefinition,

@@ -65,7 +65,7 @@ pub enum AttributeValue {
     List(Vec<String>),
     /// A whole number of 64 bits.
     Integer(i64),
-    /// A floating-point number.
+    /// A floating-point number of 64 bits.
     Number(f64),
 }
 

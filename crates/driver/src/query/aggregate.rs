@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 /// Groups kept at a time. A query with more is rejected: it would be answered from memory alone.
 pub(super) const GROUPS_MAX: usize = 1_000_000;
 
-/// The groups met so far, in the order they were first met.
+/// The groups so far, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     positions: HashMap<Vec<Identity>, usize>,
@@ -176,7 +176,7 @@ impl GroupValue {
 /// One aggregate over all partitions.
 #[derive(Debug)]
 pub(super) enum Accumulator {
-    /// COUNT and COUNTIF.
+    /// The count of COUNT and COUNTIF.
     Count(f64),
     /// Undefined once any partition's is.
     Sum(Option<f64>),
@@ -184,7 +184,7 @@ pub(super) enum Accumulator {
     Average(Option<f64>, f64),
     /// The outermost so far; spoilt once any partition's is.
     Extreme { largest: bool, best: Value, spoilt: bool },
-    /// All of them.
+    /// All values, in a list.
     List(Vec<Value>),
     /// Each once, in the order they were met.
     Set(Vec<Value>, std::collections::HashSet<Identity>),

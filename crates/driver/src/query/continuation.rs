@@ -42,20 +42,20 @@ pub(super) struct RangeStream {
     pub(super) from: StreamStart,
 }
 
-/// How far it has come.
+/// Where the range resumes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StreamStart {
-    /// Nowhere yet.
+    /// From the beginning of the range.
     Start,
-    /// To the end of a page; the service's own word for it.
+    /// After a page, by the service's own continuation.
     Page(String),
-    /// To a row.
+    /// After a row, by its sort position.
     Position(SortPosition),
 }
 
 /// What a query is known by: its text, its parameters, and the container.
 pub(super) fn fingerprint(body: &Bytes, container: &str) -> u64 {
-    // FNV-1a: the same in every process and version, which a hash map's own hash is not.
+    // FNV-1a, by hand: continuations carry it, so it has to be the same in every process and version.
     let bytes = body.iter().chain(b"\0").chain(container.as_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -72,7 +72,7 @@ struct Wire {
     w: Option<OffsetLimit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     l: Option<String>,
-    /// Eight bytes each.
+    /// The fingerprints of rows, eight bytes each, in base64.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     m: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,10 +9,10 @@ use sql::{Identity, Value};
 
 use crate::error::{Error, ErrorKind};
 
-/// Distinct rows kept at a time. A query with more is rejected: it would be told apart in memory alone.
+/// Distinct rows kept at a time. A query with more is rejected, because they are kept in memory.
 pub(super) const ROWS_MAX: usize = 1_000_000;
 
-/// Which rows were met.
+/// Which rows were returned before.
 #[derive(Debug)]
 pub(super) enum Distinct {
     /// All rows are let through.
@@ -23,10 +23,10 @@ pub(super) enum Distinct {
     Unordered(SeenRows),
 }
 
-/// Rows that were met, by their fingerprints.
+/// Rows that were returned, by their fingerprints.
 #[derive(Debug, Default)]
 pub(super) struct SeenRows {
-    /// In this run.
+    /// Rows of this run.
     rows: HashSet<u128>,
     /// In runs that this one goes on from.
     before: HashSet<u64>,
@@ -51,8 +51,8 @@ impl SeenRows {
     }
 }
 
-/// The half that a continuation carries: two of a million rows share one with a chance of one in ten
-/// million.
+/// The half that a continuation carries: two of a million rows share one with a probability of one in
+/// ten million.
 fn short(fingerprint: u128) -> u64 {
     fingerprint as u64
 }
@@ -66,7 +66,7 @@ impl Distinct {
         }
     }
 
-    /// The same, going on from another run: after its last row, or knowing all of them.
+    /// Resumes an earlier run: after its last row, or knowing all of its rows.
     pub(super) fn resume(self, last: Option<&str>, met: Vec<u64>) -> Result<Distinct, Error> {
         match (self, last) {
             (Distinct::Ordered(_), Some(last)) => {
@@ -109,7 +109,8 @@ impl Distinct {
     }
 }
 
-/// The same for values that the language holds equal, in every process: a hash map's own is not.
+/// A fingerprint that is the same for values that the language holds equal, in every process and version: it is
+/// part of continuations, so it is written by hand and never changes.
 fn fingerprint(value: &Value) -> u128 {
     let mut state = START;
     hash_value(value, &mut state.0, &mut state.1);

@@ -2,7 +2,7 @@
 //!
 //! A [`FanOut`] keeps cursors in EPK order, asks for pages ahead of need within bounds,
 //! and divides a cursor whose range was split. What the pages mean, and where the children of a
-//! divided cursor begin, is decided by whoever merges. Requests are polled only while somebody waits
+//! divided cursor begin, is decided by the merge. Requests are polled only while the caller waits
 //! for rows, and are dropped with the `FanOut`.
 
 use std::collections::VecDeque;
@@ -19,22 +19,22 @@ use super::source::{Page, PageError, PageRequest, PageSource};
 use crate::diagnostics::Recent;
 use crate::error::{Error, ErrorKind};
 
-/// How often an EPK range may be said to be gone while it is not.
+/// How often the service may respond 410 for an EPK range that one partition owns.
 const GONE_MAX: u32 = 8;
 
-/// A walk through one EPK range.
+/// A cursor over one EPK range.
 #[derive(Debug)]
 pub(super) struct RangeCursor<T> {
     id: u64,
     pub(super) range: EpkRange,
-    /// What is asked.
+    /// The body of the page requests.
     body: Bytes,
     next: CursorState,
     fetching: bool,
     gone: u32,
     /// Pages that were not looked at yet, each with the continuation that brought it.
     pub(super) pages: VecDeque<(Option<String>, Page)>,
-    /// What the merge keeps of it.
+    /// The state of the merge for this range.
     pub(super) state: T,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct RangeStart<T> {
     pub(super) state: T,
 }
 
-/// How much is asked for ahead of need.
+/// The bounds of prefetching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefetch {
     /// Requests at a time.
@@ -79,7 +79,7 @@ pub(super) struct Prefetch {
     pub(super) pages_each: usize,
     /// Pages kept of all cursors beyond the first of each that needs one.
     pub(super) pages_max: usize,
-    /// Rows per page.
+    /// The most rows of a page.
     pub(super) items_max: Option<NonZeroU32>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct FanOut<S, T> {
     ahead: Prefetch,
     /// Request units of all pages so far.
     pub(super) charge: f64,
-    /// Requests so far.
+    /// How many requests were sent.
     pub(super) requests: u32,
     /// What happened to the last of them.
     pub(super) diagnostics: Recent,
@@ -150,7 +150,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         self.ahead.items_max = items_max;
     }
 
-    /// Waits until something has arrived: a page, or word that an EPK range is divided. `needs` says of
+    /// Waits for the next event: a page has arrived, or an EPK range was divided. `needs` says of
     /// which cursors a page is needed now; for the others pages are asked for as far as bounds allow.
     ///
     /// Dropping the wait loses nothing: what is in progress stays in progress.
@@ -160,13 +160,13 @@ impl<S: PageSource, T> FanOut<S, T> {
     ) -> Result<(), Error> {
         self.schedule(needs);
         let Some((id, arrival)) = self.in_flight.next().await else {
-            debug_assert!(false, "nobody waits when nothing is needed");
+            debug_assert!(false, "a caller waits only when a page is needed");
             return Err(Error::new(ErrorKind::BadResponse, "the query waits for nothing"));
         };
         self.apply(id, arrival)
     }
 
-    /// Asks for pages.
+    /// Starts requests for pages.
     fn schedule(&mut self, needs: impl Fn(usize, &RangeCursor<T>) -> bool) {
         let mut spare = self.ahead.pages_max.saturating_sub(
             self.cursors.iter().map(|cursor| cursor.pages.len() + usize::from(cursor.fetching)).sum(),

@@ -30,7 +30,7 @@ pub(super) struct OrderedRange {
     catch_up: Option<CatchUp>,
 }
 
-/// Rows in order.
+/// The merge of all ranges in sort order.
 #[derive(Debug)]
 pub(super) struct MergeOrdered<S> {
     pub(super) fan_out: FanOut<S, OrderedRange>,
@@ -75,8 +75,8 @@ impl<S: PageSource> MergeOrdered<S> {
         while !self.refill_heads()? {
             self.fan_out.next_arrival(|_, cursor| !cursor.state.has_head).await?;
         }
-        let Some(Head { row, range_min: stretch, .. }) = self.heads.pop() else { return Ok(None) };
-        let cursor = self.fan_out.cursors.iter_mut().find(|cursor| cursor.range.min == stretch);
+        let Some(Head { row, range_min, .. }) = self.heads.pop() else { return Ok(None) };
+        let cursor = self.fan_out.cursors.iter_mut().find(|cursor| cursor.range.min == range_min);
         if let Some(RangeCursor { range, state, .. }) = cursor {
             match &mut state.position {
                 Some(position) => position.advance(row.keys, row.rid),

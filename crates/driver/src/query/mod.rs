@@ -3,7 +3,7 @@
 //! ```text
 //!  query ─► plan ─► fan_out: one cursor per EPK range ─► PageSource
 //!                      │
-//!       in_turn, merge_ordered, aggregate, hybrid ─► distinct ─► window ─► QueryPage
+//!       sequential, merge_ordered, aggregate, hybrid ─► distinct ─► offset_limit ─► QueryPage
 //! ```
 //!
 //! [`QueryPages`] hands out pages of rows, and continuations that any process can go on from. It
@@ -55,7 +55,7 @@ use self::sequential::{AfterSplit, PageStep, SequentialPages};
 use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::Error;
 
-/// Rows of a page that nobody has set a size for.
+/// Rows of a page by default.
 const PAGE_ROWS: usize = 1000;
 /// Pages kept of all ranges beyond those that are needed.
 const PAGES_AHEAD_MAX: usize = 16;

@@ -1,6 +1,6 @@
-//! What to ask each partition, and how to merge the responses.
+//! The plan of a query: the query to send to each partition, and how to merge the rows.
 //!
-//! In: the query's body and the container's partition key. Out: a [`ScalePlan`]. It is made here with
+//! In: the query's body and the container's partition key. Out: a [`Plan`]. It is made here with
 //! `sql` wherever that can; the gateway is asked for the rest: text this grammar does not know, ORDER BY
 //! RANK, and ORDER BY a distance, whose direction depends on the container's vectors.
 
@@ -32,22 +32,22 @@ pub(super) struct Plan {
     pub(super) ranges: Vec<EpkRange>,
 }
 
-/// What becomes of the partitions' rows.
+/// How the rows of the partitions are merged.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Merge {
-    /// One partition's after the other's.
+    /// The rows of the partitions follow each other.
     Concatenate,
-    /// In order.
+    /// Rows are merged in the order of ORDER BY.
     Ordered(Ordering),
     /// Put together group by group.
     Grouped(Grouping),
-    /// Told apart and counted; the name of the count, or none for the bare number.
+    /// Distinct rows are counted; the name of the count, or none for the bare number.
     CountDistinct(Option<String>),
     /// Scored several times, and ranked.
     Hybrid(Hybrid),
 }
 
-/// ORDER BY.
+/// The sort order of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ordering {
     pub(super) directions: Vec<SortOrder>,
@@ -68,9 +68,9 @@ pub(super) struct Grouping {
 /// What a group becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GroupOutput {
-    /// `SELECT VALUE COUNT(1)`
+    /// One aggregate, as in `SELECT VALUE COUNT(1)`.
     Aggregate(AggregateKind),
-    /// `SELECT VALUE c.key`
+    /// One value of the group, as in `SELECT VALUE c.key`.
     Value,
     /// An object; members are aggregates or in common to the group.
     Object(Vec<(String, Option<AggregateKind>)>),
@@ -106,7 +106,7 @@ impl Template {
         Template { text: text.to_owned(), parameters: None }
     }
 
-    /// The same with another text.
+    /// The template with another query text.
     pub(super) fn with_text(&self, change: impl FnOnce(&str) -> String) -> Template {
         Template { text: change(&self.text), parameters: self.parameters.clone() }
     }

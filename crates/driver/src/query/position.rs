@@ -37,7 +37,7 @@ pub(super) struct Ties {
 }
 
 impl SortPosition {
-    /// After one row.
+    /// The position after the first row.
     pub(super) fn after(keys: Vec<Value>, rid: Box<str>) -> SortPosition {
         let mut ties = Ties::default();
         ties.add(rid);
@@ -98,7 +98,7 @@ impl Ties {
         self.documents.drain(self.walk_from..self.documents.len() - 1);
     }
 
-    /// The same documents, at the beginning of another walk.
+    /// The documents of an earlier scan, for the scan that resumes it.
     pub(super) fn new(documents: Vec<(Box<str>, u32)>, up_to: Option<u64>, down_to: Option<u64>) -> Ties {
         Ties { walk_from: documents.len(), documents, up_to, down_to }
     }

@@ -1,4 +1,4 @@
-//! Pages one EPK range after the other, asked for ahead of their turn.
+//! Pages of one EPK range after the other, prefetched within bounds.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::fan_out::{CursorState, FanOut, Prefetch, RangeStart};
 use super::source::PageSource;
 use crate::error::Error;
 
-/// What comes next.
+/// The next step of reading the pages.
 #[derive(Debug)]
 pub(super) enum PageStep {
     /// A page of the current range.
@@ -59,7 +59,7 @@ impl<S: PageSource> SequentialPages<S> {
         SequentialPages { fan_out: FanOut::new(source, ahead, starts), after_split, body }
     }
 
-    /// What comes next; none at the end.
+    /// The next step; none at the end.
     pub(super) async fn next(&mut self, items_max: Option<NonZeroU32>) -> Result<Option<PageStep>, Error> {
         self.fan_out.limit_items(items_max);
         loop {

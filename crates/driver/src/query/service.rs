@@ -119,7 +119,7 @@ pub(crate) async fn divide(
     };
     let known = driver.partitions(container).await?;
     let now = parts(&known);
-    // More than one part is news already: the pipeline listed the partitions again when it was told.
+    // More than one part means that the pipeline has refreshed the partitions already.
     if !afresh || now.len() > 1 {
         return Ok(now);
     }
@@ -127,7 +127,7 @@ pub(crate) async fn divide(
 }
 
 /// What an error means to a reader of many pages. 410: no single partition owns the range, and the
-/// pipeline has tried what could be tried in one piece. 400/1024: the name leads to another container now,
+/// pipeline has retried where that could help. 400/1024: the name leads to another container now,
 /// and pages of the two must not be mixed.
 pub(crate) fn page_error(error: Error) -> PageError {
     if error.status() == Some(Status::GONE) {

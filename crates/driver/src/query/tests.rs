@@ -16,7 +16,7 @@ use crate::error::ErrorKind;
 
 const CONTAINER: ContainerRid = ContainerRid { database: DatabaseRid(1), container: 1 };
 
-/// A service in one value.
+/// A simulated container and its partitions.
 #[derive(Debug)]
 struct Simulation {
     definition: PartitionKeyDefinition,
@@ -27,7 +27,7 @@ struct Simulation {
 
 #[derive(Debug)]
 struct State {
-    /// Where partitions begin.
+    /// The effective partition keys at which partitions begin.
     partitions: Vec<EffectivePartitionKey>,
     draws: u64,
     /// One in so many requests finds its partition split, or fails; none for never.
@@ -207,7 +207,7 @@ impl Simulation {
             let whole = run(&items);
             let given = request.continuation.as_deref().map_or(0, |text| {
                 let (given, range) = text.split_once(' ').expect("a count");
-                assert_eq!(range, request.range.to_string(), "a count of another stretch means nothing here");
+                assert_eq!(range, request.range.to_string(), "a count of another range means nothing here");
                 given.parse().expect("a number")
             });
             let rows: Vec<Value> = whole.iter().skip(given).take(items_max).cloned().collect();
@@ -274,7 +274,7 @@ fn on_tokio<T>(work: impl Future<Output = T>) -> T {
 /// How a result is compared.
 #[derive(Clone, Copy, Debug)]
 enum Compare {
-    /// Row by row.
+    /// Rows are equal one by one.
     Exactly,
     /// Each row as often, in any order.
     AnyOrder,
@@ -417,7 +417,7 @@ fn a_continuation_of_another_query_or_container_is_refused() {
             start(&simulation, "SELECT c.id FROM c", options.clone()).await.expect_err("another query");
         assert_eq!(error.kind(), ErrorKind::BadRequest);
         assert!(error.to_string().contains("another query"), "{error}");
-        let elsewhere = QueryPages::start(
+        let other = QueryPages::start(
             Arc::clone(&simulation),
             body("SELECT * FROM c"),
             "other",
@@ -425,7 +425,7 @@ fn a_continuation_of_another_query_or_container_is_refused() {
             &options,
         )
         .await;
-        assert_eq!(elsewhere.expect_err("another container").kind(), ErrorKind::BadRequest);
+        assert_eq!(other.expect_err("another container").kind(), ErrorKind::BadRequest);
     });
 }
 

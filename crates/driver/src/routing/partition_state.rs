@@ -35,7 +35,7 @@ pub struct PartitionId {
 /// A partition in one region: what a breaker watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionRegion {
-    /// The physical partition.
+    /// The physical partition that is watched.
     pub partition: PartitionId,
     /// The region where it is watched.
     pub region: Region,

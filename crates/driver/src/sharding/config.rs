@@ -1,4 +1,4 @@
-//! How many connections an endpoint may have, and when one is given up.
+//! The options of sharding: how many connections an endpoint may have, and when one is evicted.
 //!
 //! In: what the caller wants. Out: the same, checked once ([`ShardingConfig::validate`]), so that nothing
 //! below has to doubt it.
@@ -122,7 +122,7 @@ impl ShardingConfig {
         }
     }
 
-    /// Whether every number is one that can be obeyed; the error names the field and what it takes.
+    /// Checks that every value is valid; the error names the field and its range.
     pub fn validate(&self) -> Result<(), InvalidSharding> {
         let counts = [
             ("max_streams_per_client", self.max_streams_per_client),
@@ -163,7 +163,7 @@ impl ShardingConfig {
     }
 }
 
-/// Why a [`ShardingConfig`] cannot be obeyed.
+/// Why a [`ShardingConfig`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InvalidSharding {

@@ -1,4 +1,4 @@
-//! One client at work for one endpoint, and the guard that counts what it carries.
+//! A shard: one transport used for one endpoint, its counters, and the guard that counts a request in flight.
 
 use crate::transport::Transport;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Shard {
 const NEVER: u64 = u64::MAX;
 
 impl Shard {
-    /// A shard without a past.
+    /// A shard that has sent nothing yet.
     pub fn new(id: u64, client: Arc<SharedClient>, now: Duration) -> Arc<Shard> {
         Arc::new(Shard {
             in_flight: AtomicU32::new(0),
@@ -52,7 +52,7 @@ impl Shard {
         })
     }
 
-    /// Its number, unique within the transport.
+    /// The id of the shard, unique within the process's transport.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -72,7 +72,7 @@ impl Shard {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Requests it carries now.
+    /// Requests in flight on the shard.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -162,7 +162,8 @@ impl InFlight {
         let shard = &*self.shard;
         shard.last_success.store(nanos(now), Ordering::Relaxed);
         shard.last_request.store(nanos(now), Ordering::Relaxed);
-        // Mostly they are zero, and then their cache line stays as it is.
+        // Relaxed, like all counters here: none of them guards other memory. They are mostly zero, and are
+        // stored only if not, so that the cache line stays shared.
         for counter in [&shard.consecutive_failures, &shard.abandoned] {
             if counter.load(Ordering::Relaxed) != 0 {
                 counter.store(0, Ordering::Relaxed);

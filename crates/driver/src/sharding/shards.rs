@@ -37,7 +37,7 @@ pub struct EndpointShards {
     common: Arc<Common>,
     /// Oldest first, and never empty. Read without a lock; replaced as a whole.
     list: ArcSwap<Vec<Arc<Shard>>>,
-    /// Held by who replaces the list.
+    /// Held while the list is replaced.
     changing: Mutex<()>,
     active_per_mille: AtomicU32,
     /// Nanoseconds before which no growth is asked for.
@@ -73,10 +73,10 @@ impl EndpointShards {
         shards
     }
 
-    /// Counts a request on the best shard, other than `except` if there is any other.
+    /// Counts a request on the best shard, other than `excluded` if there is any other.
     ///
     /// Cost: linear in the shards, without a lock or an allocation, unless all are full and one is added.
-    pub fn acquire(&self, except: Option<u64>, now: Duration) -> InFlight {
+    pub fn acquire(&self, excluded: Option<u64>, now: Duration) -> InFlight {
         let config = self.config();
         let limits = SelectionLimits {
             streams_max: config.max_streams_per_client,
@@ -85,7 +85,7 @@ impl EndpointShards {
         };
         for _ in 0..SELECTIONS_MAX {
             let list = self.list.load();
-            let avoided = except.and_then(|id| list.iter().position(|shard| shard.id() == id));
+            let avoided = excluded.and_then(|id| list.iter().position(|shard| shard.id() == id));
             let candidates = list.iter().map(|shard| shard.candidate());
             match select(candidates, list.len(), &limits, avoided) {
                 Selection::Use { index, total_in_flight } => {
@@ -116,7 +116,7 @@ impl EndpointShards {
         InFlight::begin(least_busy.expect("the list is never empty"), now)
     }
 
-    /// What was seen on each shard, oldest first.
+    /// The observations of each shard, oldest first.
     pub fn observations(&self) -> Vec<Observation> {
         self.list.load().iter().map(|shard| shard.observation()).collect()
     }
@@ -136,7 +136,7 @@ impl EndpointShards {
         lock(&self.traffic).spread.ratio()
     }
 
-    /// Where the shards lead.
+    /// The URL of the endpoint.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -276,7 +276,7 @@ impl EndpointShards {
     }
 }
 
-/// What came of a request's wish for another shard.
+/// The result of adding a shard for a request.
 enum Growth {
     Added(Arc<Shard>),
     AddedByOthers,
