@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_connected_to_says_what_is_missing() {
+    fn a_bad_connection_string_is_an_error_that_names_the_missing_part() {
         for (text, problem) in [
             ("", "no AccountEndpoint"),
             ("AccountEndpoint=https://a.example/", "no AccountKey"),

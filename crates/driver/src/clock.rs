@@ -260,7 +260,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn manual_time_moves_only_when_told_and_wakes_in_order() {
+    fn manual_time_advances_on_demand_and_wakes_in_order() {
         let time = ManualTime::new();
         let clock = time.clock();
         let start = clock.now();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_twice_as_far_with_each_clean_round_trip_until_the_first_refusal() {
+    fn the_window_doubles_with_each_round_trip_until_it_is_throttled() {
         let now = ManualTime::new().clock().now();
         let mut window = CongestionWindow::new(BOUNDS);
         for expected in [200, 400, 800, 1600, 1600] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_closes_by_half_of_what_was_refused_and_once_per_round_trip() {
+    fn the_window_shrinks_by_half_of_the_throttled_share_once_per_round_trip() {
         let start = ManualTime::new().clock().now();
         let later = start + Duration::from_millis(20);
         for (throttled, failed, took, expected) in [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_request_it_says_how_small_that_is() {
+    fn a_window_below_one_request_limits_its_size() {
         let window = opened_to(7.9);
         assert_eq!((window.batch_operations(BOUNDS), window.batches(BOUNDS)), (7, 1));
         let window = opened_to(250.0);
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_stays_within_its_bounds_whatever_is_answered(
+        fn the_window_stays_within_its_bounds(
             answers in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
         ) {
             let time = ManualTime::new();

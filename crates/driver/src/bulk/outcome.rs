@@ -128,7 +128,7 @@ mod tests {
     };
 
     #[test]
-    fn each_answer_of_an_operation_has_its_fate() {
+    fn each_result_of_an_operation_has_its_outcome() {
         use OperationOutcome::{Failed, Retry, Succeeded, Undecided};
         use RetryReason::{MaybeApplied, PartitionGone, Throttled, TooLarge, Unavailable};
         let hint = Some(Duration::from_millis(7));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_of_a_request_has_its_fate() {
+    fn each_failure_of_a_request_has_its_outcome() {
         use OperationOutcome::{Failed, Retry, Undecided};
         use RetryReason::{MaybeApplied, PartitionGone, Throttled, TooLarge, Unavailable};
         let error = |kind| Error::new(kind, "no");

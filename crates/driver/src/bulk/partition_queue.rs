@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_for_company_unless_it_is_full_or_none_will_come() {
+    fn a_request_waits_for_more_operations_unless_it_is_full_or_the_input_ended() {
         let now = ManualTime::new().clock().now();
         let mut queue = PartitionQueue::new(&LIMITS);
         assert_eq!(queue.next_send_at(&LIMITS, true), None);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_too_much_at_once_travels_in_smaller_company() {
+    fn batches_that_were_too_large_are_sent_in_smaller_ones() {
         let now = ManualTime::new().clock().now();
         let mut queue = PartitionQueue::new(&LIMITS);
         let mut batch: Vec<Pending> = (0..5).map(|index| pending(index, 1, now)).collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_requests_leave_than_the_window_lets_through() {
+    fn no_more_requests_are_sent_than_the_window_allows() {
         const LIMITS: BatchLimits = BatchLimits { batch_bytes_max: 100_000, ..self::LIMITS };
         let now = ManualTime::new().clock().now();
         let mut queue = PartitionQueue::new(&LIMITS);

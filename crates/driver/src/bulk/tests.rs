@@ -247,7 +247,7 @@ fn assert_each_once(results: &[BulkResult], count: usize) {
 }
 
 #[test]
-fn in_calm_weather_requests_are_full_and_nothing_is_sent_twice() {
+fn without_faults_requests_are_full_and_nothing_is_sent_twice() {
     let mut simulation = Simulation::new(1, NO_FAULTS, 4);
     let mut dispatch = Dispatch::new(BulkOptions::new());
     let results = simulation.run(&mut dispatch, upserts(5000));
@@ -275,7 +275,7 @@ fn one_bad_operation_fails_alone() {
 }
 
 #[test]
-fn a_conflict_that_may_be_ones_own_doing_is_undecided_and_any_other_a_conflict() {
+fn a_conflict_an_earlier_attempt_may_have_caused_is_undecided() {
     let faults = FaultRates { lost_after: 30, ..NO_FAULTS };
     let mut simulation = Simulation::new(5, faults, 3);
     simulation.stored.insert("k3".to_owned(), 1);
@@ -357,7 +357,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_or_answered_twice_in_any_weather(
+    fn no_operation_is_lost_or_completed_twice_under_any_faults(
         seed in any::<u64>(),
         partitions in 1_usize..5,
         (split, rejected, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),

@@ -71,7 +71,7 @@ mod tests {
         [{"name":"West US","databaseAccountEndpoint":"https://a-westus.example/"}],"newer":{"x":1}}"#;
 
     #[test]
-    fn an_account_is_told_from_anything_else() {
+    fn an_account_response_is_recognised() {
         assert_eq!(parse_account(BODY.as_bytes()).expect("an account").readable_locations.len(), 1);
         for body in ["", "{}", "<html>", r#"{"_self":"","id":"a","_rid":"r","readableLocations":[]}"#] {
             assert_eq!(parse_account(body.as_bytes()).expect_err(body).kind(), ErrorKind::BadResponse);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_were_told_of_the_same_failover_ask_once() {
+    async fn concurrent_operations_refresh_the_account_once_after_a_failover() {
         let cache = AccountCache::new();
         let account = Arc::new(parse_account(BODY.as_bytes()).expect("an account"));
         let first = cache.get(|| ready(Ok(Arc::clone(&account)))).await.expect("asked");

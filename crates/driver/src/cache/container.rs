@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn some_answers_speak_against_the_container() {
+    fn some_responses_contradict_the_cached_container() {
         for (status, sub_status, contradicts) in [
             (404, 1003, true),
             (400, 1024, true),

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_ring_with_a_gap_is_an_error_that_says_try_again() {
+    async fn ranges_with_a_gap_are_a_transient_error() {
         let service = Service::new(100);
         service.change(&[0], vec![range(1, "", "80", &[0])]);
         let error = read_ranges(None, &service).await.expect_err("half of the EPK space");

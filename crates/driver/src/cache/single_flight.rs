@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_who_ask_at_once_share_one_fetch() {
+    async fn concurrent_calls_share_one_fetch() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
         let (fetch, sender) = controlled(&starts);
         let first = cache.get(&"a", fetch);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetcher_that_leaves_hands_over_to_those_who_wait() {
+    async fn a_dropped_fetcher_hands_over_to_the_waiters() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
         let (fetch, sender) = controlled(&starts);
         let mut first = Box::pin(cache.get(&"a", fetch));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_nobody_waits_for_is_dropped_and_the_next_one_starts_afresh() {
+    async fn a_fetch_without_waiters_is_dropped_and_the_next_one_starts_anew() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
         let (fetch, sender) = controlled(&starts);
         let mut first = Box::pin(cache.get(&"a", fetch));

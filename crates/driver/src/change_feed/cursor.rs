@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_continuation_of_another_feed_is_refused_clearly() {
+    fn a_continuation_of_another_feed_is_an_error() {
         let mine = fingerprint("rid", ChangeFeedMode::LatestVersion, &EpkRange::FULL);
         let text = Continuation(vec![cursor("", "FF", FeedPosition::Beginning)]).to_text(mine);
         for other in [

@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_change_is_told_once_and_in_order(
+    fn every_change_is_delivered_once_and_in_order(
         before in prop::collection::vec(0u32..12, 0..10),
         events in events(),
         partitions in 1usize..4,
@@ -202,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn from_the_beginning_everything_is_told_and_then_there_is_nothing_new() {
+fn from_the_beginning_everything_is_delivered_and_then_the_feed_is_caught_up() {
     on_tokio(async {
         let simulation = Arc::new(Simulation::new(3));
         (0..9).for_each(|key| simulation.write(key));

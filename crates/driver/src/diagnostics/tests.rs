@@ -46,7 +46,7 @@ fn recorded() -> Diagnostics {
 }
 
 #[test]
-fn a_summary_is_one_line_that_tells_the_story() {
+fn a_summary_is_one_line() {
     assert_eq!(
         recorded().summary().to_string(),
         "read item in 1.23 s, 2.00 RU: West US not sent 5.00 ms → East US 429/3200 2.00 ms → \

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_says_what_to_do_next() {
+    fn every_status_maps_to_an_error_kind() {
         for (status, sub_status, kind) in [
             (400, 0, ErrorKind::BadRequest),
             (400, 1001, ErrorKind::BadRequest),

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_story_says_what_is_wrong_with_what_and_what_to_do() {
+    fn the_text_of_an_error_names_problem_resource_and_advice() {
         let body = br#"{"code":"NotFound","message":"Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x"}"#;
         let error = Error::of_response(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
         assert_eq!(error.message(), "gone");

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_is_told_in_one_line_and_what_is_not_understood_is_kept() {
+    fn messages_become_one_line_and_unknown_ones_stay() {
         for (message, expected) in [
             ("Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x", "gone"),
             (r#"Message: {"Errors":["one","two"]}"#, "one; two"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_words_has_none() {
+    fn a_body_without_a_message_has_none() {
         assert_eq!(service_message(br#"{"code":"NotFound"}"#).as_deref(), Some("\"NotFound\""));
         for body in [&b""[..], b"<html>", b"[]", b"{}", br#"{"message":""}"#] {
             assert_eq!(service_message(body), None, "{}", String::from_utf8_lossy(body));

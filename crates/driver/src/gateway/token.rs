@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_asked_for_once_however_many_need_it() {
+    async fn concurrent_operations_share_one_token_request() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(3600));
         let cached = with_issuer(&issuer);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_shared_for_a_second_and_says_what_to_do() {
+    async fn a_failed_token_request_is_shared_for_a_second() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(60));
         issuer.fails.store(true, Ordering::Relaxed);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_is_dropped_while_it_asks_leaves_the_way_free() {
+    async fn a_dropped_token_request_does_not_block_the_next() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(60));
         let cached = with_issuer(&issuer);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_the_service_refuses_is_replaced_once() {
+    async fn a_token_that_the_service_rejects_is_replaced_once() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(3600));
         let cached = with_issuer(&issuer);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_has_expired_when_it_comes_says_to_look_at_the_clock() {
+    async fn an_expired_token_is_an_error_that_mentions_the_clock() {
         let time = ManualTime::new();
         let cached = with_issuer(&Issuer::new(&time, Duration::ZERO));
         let error = header(&cached, &time).await.expect_err("of no use");

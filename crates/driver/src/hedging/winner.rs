@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_told_of_a_conflict_by_its_own_twin_waits_for_the_twin() {
+    fn a_conflict_caused_by_the_other_attempt_waits_for_it() {
         let name = ContainerName::new("d", "c");
         let create = Operation::create_item(&name, key(), "{}");
         let conditional = Operation::replace_item(&name, key(), "i", "{}")
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn success_counts_before_any_failure_and_a_twins_conflict_is_never_the_last_word() {
+    fn success_wins_and_a_conflict_of_the_other_attempt_is_not_final() {
         use Side::{First, Second};
         let create = Operation::create_item(&ContainerName::new("d", "c"), key(), "{}");
         for (first, second, side, other_maybe_applied) in [
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_takes_the_answer_that_says_most() {
+    fn a_read_takes_the_most_conclusive_response() {
         use Side::{First, Second};
         let read = Operation::read_item(&ContainerName::new("d", "c"), key(), "i");
         for (first, second, side) in [

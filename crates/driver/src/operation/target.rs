@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_leads_elsewhere_names_nothing() {
+    fn an_id_of_dots_names_no_resource() {
         let name = ContainerName::new("d", "c");
         for (target, names_nothing) in [
             (Target::account(), false),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_without_a_pause_is_refused() {
+    fn a_zero_health_check_interval_is_invalid() {
         let options = CircuitBreakerOptions::new().with_failback_interval(Duration::ZERO);
         assert_eq!(options.resolve().expect_err("busy").option, "circuit_breaker.failback_interval");
     }

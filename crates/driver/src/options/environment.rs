@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_empty_variables_say_nothing() {
+    fn missing_and_empty_variables_set_nothing() {
         assert_eq!(read(&[]), Ok(EnvironmentOptions::default()));
         assert_eq!(read(&[("AZURE_COSMOS_HEDGING_ENABLED", "  ")]), Ok(EnvironmentOptions::default()));
     }

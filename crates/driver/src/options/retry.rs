@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_is_the_default() {
+    fn empty_options_are_the_defaults() {
         assert_eq!(RetryOptions::new().resolve(), Ok(RetryPolicy::default()));
     }
 

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_at_all_is_refused() {
+    fn a_zero_timeout_is_invalid() {
         for (options, name) in [
             (TimeoutOptions::new().with_end_to_end(Duration::ZERO), "timeouts.end_to_end"),
             (TimeoutOptions::new().with_attempt(Duration::ZERO), "timeouts.attempt"),

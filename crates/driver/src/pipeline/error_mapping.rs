@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_by_another_clock_says_to_look_at_the_clock() {
+    fn a_rejected_date_is_an_error_that_mentions_the_clock() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         for (status, sub_status, date, body, is_clock) in [

@@ -244,7 +244,7 @@ fn failed(result: Result<Response>) -> ErrorKind {
 }
 
 #[test]
-fn an_answer_ends_the_operation_and_is_learnt_from() {
+fn a_response_ends_the_operation_and_updates_the_session() {
     let fixture = Fixture::new(&["A"], &[("A", 3 * MS, &[Reply::Response(200, 0)])]);
     let (result, took) = fixture.run(&read(), usual());
     let response = result.expect("an answer");
@@ -272,7 +272,7 @@ fn a_read_goes_on_in_the_next_region_and_the_partition_is_remembered() {
 }
 
 #[test]
-fn a_region_that_cannot_be_reached_is_left_by_everybody() {
+fn a_region_that_cannot_be_reached_is_avoided_by_all_operations() {
     let fixture = Fixture::new(
         &["A"],
         &[("A", MS, &[Reply::Lost(Sent::NotSent)]), ("B", MS, &[Reply::Response(200, 0)])],
@@ -340,7 +340,7 @@ fn a_read_behind_its_session_goes_to_the_region_that_has_every_write() {
 }
 
 #[test]
-fn where_several_regions_write_each_is_asked_once_before_any_is_asked_twice() {
+fn on_multi_write_accounts_each_region_is_tried_once_before_any_twice() {
     let behind = &[Reply::Response(404, 1002)][..];
     let fixture = Fixture::new(&["A", "B", "C"], &[("A", MS, behind), ("B", MS, behind), ("C", MS, behind)]);
     let (result, _) = fixture.run(&read(), usual());
@@ -413,7 +413,7 @@ fn no_wait_reaches_beyond_the_deadline() {
 }
 
 #[test]
-fn a_slow_answer_ends_at_the_deadline_in_the_terms_of_the_operation() {
+fn a_slow_response_ends_at_the_deadline_with_the_error_of_the_operation() {
     for (operation, kind) in [(read(), ErrorKind::DeadlineExceeded), (create(), ErrorKind::Undecided)] {
         let slow = &[Reply::Response(200, 0)][..];
         let minute = Duration::from_secs(60);
@@ -458,7 +458,7 @@ fn the_threshold_follows_what_was_measured_and_not_what_was_abandoned() {
 }
 
 #[test]
-fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
+fn a_hedged_write_does_not_report_its_own_duplicate_as_a_conflict() {
     let (fast, slow) = (MS, Duration::from_secs(2));
     let conditional = Operation::replace_item(&ContainerName::new("d", "c"), key(), "i", "{}")
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
@@ -507,7 +507,7 @@ fn patches_batches_writes_of_one_region_and_writes_over_others_are_never_raced()
 }
 
 #[test]
-fn dropped_at_any_moment_nothing_is_left_behind() {
+fn an_operation_dropped_at_any_time_leaves_nothing_behind() {
     let scripts: &[(&str, Duration, &[Reply])] = &[
         ("A", Duration::from_secs(1), &[Reply::Response(503, 0)]),
         ("B", Duration::from_secs(1), &[Reply::Response(503, 0)]),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_have_not_begun_are_written_as_one() {
+    fn adjacent_ranges_that_were_not_read_are_written_as_one() {
         let start = |min, max| RangeStream { range: range(min, max), from: StreamStart::Start };
         let text = streams(vec![start("", "10"), start("10", "20"), start("30", "40")]).to_text(1);
         let expected = streams(vec![start("", "20"), start("30", "40")]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_continuation_of_another_query_is_refused_clearly() {
+    fn a_continuation_of_another_query_is_a_clear_error() {
         let body = Bytes::from_static(b"{\"query\":\"SELECT 1\"}");
         let ours = fingerprint(&body, "rid");
         let text = Continuation::Replay { rows: 1 }.to_text(ours);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_continuation_is_refused() {
+    fn an_invalid_continuation_is_an_error() {
         let backwards = streams(vec![
             RangeStream { range: range("10", "20"), from: StreamStart::Start },
             RangeStream { range: range("", "10"), from: StreamStart::Start },

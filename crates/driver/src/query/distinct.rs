@@ -226,7 +226,7 @@ mod tests {
     const PINNED: u64 = 0xa90b_1043_3674_b21b;
 
     #[test]
-    fn another_run_goes_on_without_repeating_a_row() {
+    fn a_resumed_run_repeats_no_row() {
         let row = |number: i64| Bytes::from(number.to_string());
         let mut first = Distinct::new(DistinctType::Unordered);
         assert!(first.is_new(&row(1)).expect("JSON") && first.is_new(&row(2)).expect("JSON"));

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_skipped_then_taken_then_refused() {
+    fn rows_are_skipped_then_taken_then_dropped() {
         for (skip, take, expected) in [
             (0, None, vec![0, 1, 2, 3, 4]),
             (2, None, vec![2, 3, 4]),

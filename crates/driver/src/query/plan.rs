@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_filter_narrows_the_ring() {
+    fn a_key_in_the_filter_narrows_the_epk_range() {
         let all = check("SELECT * FROM c").ranges;
         assert_eq!(all, [EpkRange::FULL]);
         let some = check("SELECT * FROM c WHERE c.pk IN ('a', 'b')").ranges;

@@ -405,7 +405,7 @@ proptest! {
 }
 
 #[test]
-fn a_continuation_of_another_query_or_container_is_refused() {
+fn a_continuation_of_another_query_or_container_is_an_error() {
     on_tokio(async {
         let simulation = Arc::new(Simulation::new(1, 50, 3));
         let options = QueryOptions::new().with_page_items(NonZeroU32::MIN);
@@ -453,7 +453,7 @@ fn a_dropped_call_loses_no_row() {
 }
 
 #[test]
-fn no_more_is_asked_for_than_bounds_allow() {
+fn prefetching_stays_within_its_bounds() {
     on_tokio(async {
         let simulation = Arc::new(Simulation::new(3, 2000, 30));
         let mut options = QueryOptions::new().with_page_items(NonZeroU32::new(10).expect("not zero"));
@@ -472,7 +472,7 @@ fn no_more_is_asked_for_than_bounds_allow() {
 }
 
 #[test]
-fn a_part_of_the_ring_gives_its_rows_only() {
+fn a_part_of_the_epk_space_gives_its_rows_only() {
     on_tokio(async {
         let simulation = Arc::new(Simulation::new(5, 200, 3));
         let mut all = Vec::new();

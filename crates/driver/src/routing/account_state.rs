@@ -295,7 +295,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_account_that_says_nothing_of_regions_is_asked_at_its_own_endpoint() {
+    fn an_account_without_regions_is_used_at_its_own_endpoint() {
         let state = AccountState::unknown(global()).with_properties(&properties(&[], &[]), &[]);
         assert_eq!((names(state.reads()), names(state.writes())), (vec!["hub"], vec!["hub"]));
         let mut broken = properties(&["A"], &["A", "B"]);
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn trouble_is_remembered_over_a_refresh_and_forgotten_in_time() {
+    fn unavailable_marks_survive_a_refresh_and_expire() {
         let now = Clock::machine().now();
         let (a, b) = (Region::new("A"), Region::new("B"));
         let state = account(&["A"], &["A", "B"])
@@ -333,7 +333,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn being_unreachable_outweighs_refusing_writes() {
+    fn being_unreachable_outweighs_rejecting_writes() {
         let now = Clock::machine().now();
         let a = Region::new("A");
         let state = account(&["A"], &["A"]).mark_unavailable(&a, Unavailable::All, now).mark_unavailable(

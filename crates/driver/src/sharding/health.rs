@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_whose_requests_wait_without_any_answer_hangs() {
+    fn a_shard_whose_requests_get_no_response_hangs() {
         let hang = Health::Unhealthy(EvictionReason::ReadHang);
         let mut waits = shard(1, 100);
         waits.in_flight = 3;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_given_up_again_and_again_without_an_answer_are_a_hang_too() {
+    fn repeatedly_abandoned_requests_without_a_response_are_a_hang() {
         let mut given_up = shard(1, 100);
         given_up.last_request = s(120);
         given_up.abandoned_since = s(109);
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn someone_always_stays_when_the_only_trouble_is_failures(
+        fn one_shard_stays_when_all_fail(
             mut all in prop::collection::vec(observation(), 1..6),
             now in 0_u64..400,
         ) {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_clears_the_record_and_a_dropped_call_is_neither_good_nor_bad() {
+    fn a_response_clears_failures_and_a_dropped_call_is_neither_success_nor_failure() {
         let shard = testing::shard(7, at(1));
         for _ in 0..3 {
             InFlight::begin(&shard, at(2)).failed(at(3));

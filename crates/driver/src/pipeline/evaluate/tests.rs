@@ -298,7 +298,7 @@ fn sub_statuses_that_share_a_row_share_a_decision() {
 }
 
 #[test]
-fn both_forbidden_answers_draw_on_one_budget() {
+fn both_forbidden_responses_share_one_limit() {
     let operation = create();
     let (mut state, mut waited) = (RetryState::default(), Duration::ZERO);
     for turn in 0.. {
@@ -316,7 +316,7 @@ fn both_forbidden_answers_draw_on_one_budget() {
 }
 
 #[test]
-fn a_region_that_was_behind_is_not_asked_again_before_all_others() {
+fn a_region_behind_the_session_is_not_retried_before_all_others() {
     let operation = read();
     let first = decide(
         &response(404, 1002),
@@ -329,7 +329,7 @@ fn a_region_that_was_behind_is_not_asked_again_before_all_others() {
 }
 
 #[test]
-fn every_wait_is_half_chance_and_never_longer_than_said() {
+fn half_of_every_wait_is_random_and_the_limit_holds() {
     let operation = read();
     for status in [(503, 0), (449, 0), (404, 1002)] {
         let outcome = response(status.0, status.1);
@@ -357,7 +357,7 @@ fn every_wait_is_half_chance_and_never_longer_than_said() {
 }
 
 #[test]
-fn after_an_attempt_that_may_have_worked_its_own_doing_is_not_reported_as_somebody_elses() {
+fn after_a_maybe_applied_attempt_its_effect_is_not_reported_as_a_conflict() {
     let name = container();
     let conditional = || Precondition::IfMatch("\"e\"".into());
     let replace = Operation::replace_item(&name, key(), "i", "{}");
@@ -403,7 +403,7 @@ fn a_write_that_may_have_been_received_is_never_sent_again() {
 }
 
 #[test]
-fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
+fn a_metadata_read_without_a_response_marks_the_region_unavailable() {
     let lists = Operation::new(OperationKind::ReadFeed, Target::partition_key_ranges(&container()));
     let makes = Operation::new(OperationKind::Create, Target::containers("d"));
     for (operation, sent, changes) in [
