@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 use perihelion_driver::clock::Clock;
-use perihelion_driver::sharding::select::{Candidate, Limits, select};
+use perihelion_driver::sharding::select::{Candidate, SelectionLimits, select};
 use perihelion_driver::sharding::{InFlight, ShardingConfig};
 
 /// A client that is never asked.
@@ -60,9 +60,9 @@ fn main() {
     }
 }
 
-/// The pure part.
+/// The selection alone, without counting.
 fn choice(shards: u32, busy: bool, time: Duration) -> f64 {
-    let limits = Limits { streams_max: 16, suspect_at_failures: 5, active_per_mille: 500 };
+    let limits = SelectionLimits { streams_max: 16, suspect_at_failures: 5, active_per_mille: 500 };
     let load = if busy { 15 } else { 0 };
     let list: Vec<_> = (0..shards).map(|_| Candidate { in_flight: load, consecutive_failures: 0 }).collect();
     per_call(time, || {
@@ -88,7 +88,7 @@ fn counted(shards: u32, busy: bool, time: Duration) -> f64 {
     nanoseconds
 }
 
-/// Nanoseconds per call: the best of many short stretches, which a busy machine disturbs least.
+/// Nanoseconds per call: the best of many short ranges, which a busy machine disturbs least.
 fn per_call(time: Duration, mut call: impl FnMut()) -> f64 {
     const CALLS: u32 = 1_000;
     let end = Instant::now() + time;

@@ -1,4 +1,4 @@
-//! Which account, and who asks: an endpoint and a credential.
+//! An account: its endpoint and the credential to use there.
 
 use crate::gateway::Credential;
 use std::fmt;
@@ -19,13 +19,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account at `endpoint`, asked with `credential`.
+    /// The account at `endpoint`, accessed with `credential`.
     pub fn new(endpoint: &str, credential: Credential) -> Result<Account> {
         let endpoint = url_of(endpoint)?;
         Ok(Account { endpoint, backup_endpoints: Vec::new(), credential })
     }
 
-    /// The account at `endpoint`, asked with an account key as the portal shows it.
+    /// The account at `endpoint`, accessed with an account key as the portal shows it.
     pub fn with_key(endpoint: &str, key: &str) -> Result<Account> {
         let key = AccountKey::from_base64(key).map_err(|_| {
             Error::new(ErrorKind::Configuration, "the account key is not base64; copy it whole")
@@ -33,27 +33,27 @@ impl Account {
         Account::new(endpoint, Credential::Key(key))
     }
 
-    /// The account at `endpoint`, asked as a principal of Microsoft Entra ID. Its tokens are for the account's own
+    /// The account at `endpoint`, accessed as a principal of Microsoft Entra ID. Its tokens are for the account's own
     /// scope, `https://{host}/.default`, or where that is not granted, the service's.
     pub fn with_credential(endpoint: &str, credential: Arc<dyn TokenCredential>) -> Result<Account> {
         Account::new(endpoint, Credential::Token { credential, scope: None })
     }
 
-    /// The same, with tokens for this scope and no other. Says nothing to a key.
+    /// Requests tokens for this scope and no other. Has no effect on an account key.
     #[must_use]
-    pub fn with_scope(mut self, said: impl Into<String>) -> Account {
+    pub fn with_scope(mut self, wanted: impl Into<String>) -> Account {
         if let Credential::Token { scope, .. } = &mut self.credential {
-            *scope = Some(said.into());
+            *scope = Some(wanted.into());
         }
         self
     }
 
-    /// The same, with further endpoints to meet the account at: those of its regions, or names of your own for
-    /// them (private endpoints). They are asked, in this order, where the account is, whenever its own endpoint
-    /// fails or is silent; operations then go to the regions it names. What was said before is replaced.
+    /// Sets further endpoints for account discovery: those of the account's regions, or private endpoints. The
+    /// account's properties are read from them, in this order, when its own endpoint fails or does not respond;
+    /// operations then go to the regions that the properties name. Replaces earlier backup endpoints.
     ///
-    /// Of an account of the service whose preferred regions are said they are known without. The credential is
-    /// shown to them, so an account that is reached by https has no backup endpoint that is not.
+    /// An account of the service with preferred regions needs none: the endpoints of its regions follow from its
+    /// own. The credential is sent to backup endpoints, so those of an https account must be https, too.
     ///
     /// ```
     /// use perihelion_driver::Account;
@@ -83,7 +83,7 @@ impl Account {
     pub fn from_connection_string(text: &str) -> Result<Account> {
         let (mut endpoint, mut key) = (None, None);
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-            // Keys end in `=`, so only the first one divides.
+            // Keys end in `=`, so only the first `=` separates name and value.
             match part.split_once('=') {
                 Some((name, value)) if name.eq_ignore_ascii_case("AccountEndpoint") => endpoint = Some(value),
                 Some((name, value)) if name.eq_ignore_ascii_case("AccountKey") => key = Some(value),
@@ -100,17 +100,17 @@ impl Account {
         }
     }
 
-    /// Where it is.
+    /// The account's own endpoint.
     pub fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
-    /// Where else it can be met.
+    /// Further endpoints for account discovery.
     pub fn backup_endpoints(&self) -> &[Url] {
         &self.backup_endpoints
     }
 
-    /// Who asks.
+    /// The credential of requests to the account.
     pub fn credential(&self) -> &Credential {
         &self.credential
     }
@@ -118,16 +118,18 @@ impl Account {
 
 /// The URL of an endpoint, with a trailing slash.
 fn url_of(endpoint: &str) -> Result<Url> {
-    let bad = |problem: String| Error::new(ErrorKind::Configuration, problem);
+    let invalid = |problem: String| Error::new(ErrorKind::Configuration, problem);
     let url = Url::parse(endpoint.trim())
-        .map_err(|error| bad(format!("the account endpoint `{endpoint}` is not a URL ({error}); one looks like `https://name.documents.azure.com`")))?;
+        .map_err(|error| invalid(format!("the account endpoint `{endpoint}` is not a URL ({error}); one looks like `https://name.documents.azure.com`")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(bad(format!("the account endpoint `{endpoint}` is not an http or https URL of a host")));
+        return Err(invalid(format!(
+            "the account endpoint `{endpoint}` is not an http or https URL of a host"
+        )));
     }
     Ok(url)
 }
 
-/// Never the secret.
+/// Shows the endpoint and the kind of credential, never the secret.
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Account({}, {:?})", self.endpoint, self.credential)
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_connected_to_says_what_is_missing() {
+    fn a_bad_connection_string_is_an_error_that_names_the_missing_part() {
         for (text, problem) in [
             ("", "no AccountEndpoint"),
             ("AccountEndpoint=https://a.example/", "no AccountKey"),

@@ -25,7 +25,7 @@ struct Tasks {
 }
 
 impl Background {
-    /// No tasks yet.
+    /// Creates a set without tasks.
     pub fn new() -> Background {
         Background::default()
     }
@@ -47,7 +47,7 @@ impl Background {
         // the business of the abort handle, which works alike on every runtime.
         drop(get_async_runtime().spawn(Box::pin(async move {
             let _running = running;
-            // An aborted task was asked to end; there is nobody to tell.
+            // The only error is that the task was aborted, which `stop` does on purpose.
             let _aborted_or_done = task.await;
         })));
         true
@@ -119,9 +119,9 @@ mod tests {
 
     /// A task that waits for ever and tells when it is dropped.
     fn waiting() -> (impl Future<Output = ()> + Send + 'static, oneshot::Receiver<()>) {
-        let (told, ended) = oneshot::channel::<()>();
+        let (sender, ended) = oneshot::channel::<()>();
         let task = async move {
-            let _told = told;
+            let _sender = sender;
             futures::future::pending::<()>().await;
         };
         (task, ended)

@@ -166,7 +166,7 @@ mod manual {
             Clock(Source::Manual(Arc::clone(&self.0)))
         }
 
-        /// Moves time on and wakes whoever waited for it, in the order of their deadlines.
+        /// Advances the time and wakes the sleeps whose deadlines have passed, in the order of their deadlines.
         pub fn advance(&self, by: Duration) {
             let mut state = self.0.lock();
             state.elapsed += by;
@@ -177,7 +177,7 @@ mod manual {
             due.into_values().for_each(Waker::wake);
         }
 
-        /// Moves time to the next deadline anyone waits for; how far that was, or `None` when nobody waits.
+        /// Advances the time to the next deadline of a sleep, and returns how far; `None` when there is no sleep.
         pub fn advance_to_next(&self) -> Option<Duration> {
             let by = {
                 let state = self.0.lock();
@@ -188,7 +188,7 @@ mod manual {
             Some(by)
         }
 
-        /// How many waits are under way.
+        /// How many waits are in progress.
         pub fn sleepers(&self) -> usize {
             self.0.lock().sleepers.len()
         }
@@ -213,7 +213,7 @@ mod manual {
         }
     }
 
-    /// One wait.
+    /// A sleep that ends when the test advances the time.
     #[derive(Debug)]
     pub struct Sleeper {
         shared: Arc<Shared>,
@@ -260,7 +260,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn manual_time_moves_only_when_told_and_wakes_in_order() {
+    fn manual_time_advances_on_demand_and_wakes_in_order() {
         let time = ManualTime::new();
         let clock = time.clock();
         let start = clock.now();

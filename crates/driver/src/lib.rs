@@ -1,4 +1,4 @@
-//! One operation in, one answer out, whatever the regions are doing.
+//! One operation in, one response out, whatever the regions are doing.
 //!
 //! [`CosmosDriver::execute_operation`] is the only way to the service. It takes an [`Operation`] (what is
 //! wanted) and [options], and gives a [`Response`] (bytes, headers, diagnostics) or an [`Error`] whose
@@ -31,10 +31,10 @@
 //! # Building on it
 //!
 //! - Any request is an [`Operation::new`] of a kind and a [`Target`], with a
-//!   [`Scope`](operation::Scope): a logical partition, a stretch of the ring, or a physical partition.
+//!   [`Scope`](operation::Scope): a logical partition, an EPK range, or a physical partition.
 //!   Headers that only some operations have go in with [`Operation::with_header`].
 //! - Feeds are read page by page: [`Response::continuation`] is the next page's header. A request for a
-//!   stretch that a split has divided, or for a partition that is gone, is answered with 410/1002;
+//!   range that a split has divided, or for a partition that is gone, is answered with 410/1002;
 //!   [`CosmosDriver::refresh_partitions`] then has the ranges that took its place.
 //! - Everything the driver retries, and what it never does, is the table in `docs/retries.md`.
 //!

@@ -7,7 +7,7 @@ use protocol::status::Status;
 use crate::diagnostics::Diagnostics;
 use crate::operation::ResponseHeaders;
 
-/// The answer to an operation that did what it asked.
+/// The response to an operation that did what it asked.
 #[derive(Clone, Debug)]
 pub struct Response {
     status: Status,
@@ -17,7 +17,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// An answer of these parts.
+    /// A response of these parts.
     pub fn new(status: Status, headers: ResponseHeaders, body: Bytes, diagnostics: Diagnostics) -> Response {
         Response { status, headers, body, diagnostics }
     }
@@ -27,12 +27,12 @@ impl Response {
         self.status
     }
 
-    /// Every header of the answer.
+    /// Every header of the response.
     pub fn headers(&self) -> &ResponseHeaders {
         &self.headers
     }
 
-    /// One header of the answer.
+    /// One header of the response.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
     }
@@ -57,7 +57,7 @@ impl Response {
         (self.status, self.headers, self.body, self.diagnostics)
     }
 
-    /// Request units of the answer itself; retries are in the diagnostics.
+    /// Request units of the response itself; retries are in the diagnostics.
     pub fn charge(&self) -> f64 {
         self.headers.charge()
     }
@@ -77,7 +77,7 @@ impl Response {
         self.header(names::CONTINUATION)
     }
 
-    /// The id of the request, for whoever reads the service's logs.
+    /// The activity id of the request, to find it in the service's logs.
     pub fn activity_id(&self) -> Option<&str> {
         self.header(names::ACTIVITY_ID)
     }

@@ -28,7 +28,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Answers from memory.
+/// A transport that responds from memory.
 #[derive(Debug)]
 struct Memory;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use driver::change_feed::{ChangeFeedMode, ChangeRequest, ChangeSource, ServiceChanges};
-use driver::query::PageFault;
+use driver::query::PageError;
 use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 
@@ -88,8 +88,8 @@ async fn behind(
                 let oldest = oldest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_secs(time));
                 lags.push(RangeLag { range, owner: owner.clone(), changes, oldest });
             }
-            Err(PageFault::Failed(error)) => return Err(error),
-            Err(PageFault::Gone) => {
+            Err(PageError::Failed(error)) => return Err(error),
+            Err(PageError::Gone) => {
                 let parts = source.divide(range.clone(), true).await?;
                 if parts == [range] {
                     let message = "a partition says that it is gone and nothing has taken its place";

@@ -5,7 +5,7 @@
 //! tag it read. Reading and writing them is left to `store`; who takes which lease to `balance`.
 
 use driver::change_feed::ChangeFeedMode;
-use driver::change_feed::cursor::Since;
+use driver::change_feed::cursor::FeedPosition;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use serde::{Deserialize, Serialize};
 
@@ -23,11 +23,11 @@ pub(super) enum Position {
 
 impl Position {
     /// What is asked of the feed to go on.
-    pub(super) fn since(&self) -> Since {
+    pub(super) fn since(&self) -> FeedPosition {
         match self {
-            Position::Beginning => Since::Beginning,
-            Position::Time(time) => Since::Time(time.clone()),
-            Position::Etag(etag) => Since::Etag(etag.clone()),
+            Position::Beginning => FeedPosition::Beginning,
+            Position::Time(time) => FeedPosition::Time(time.clone()),
+            Position::Etag(etag) => FeedPosition::Etag(etag.clone()),
         }
     }
 

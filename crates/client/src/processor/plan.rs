@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use driver::change_feed::cursor::Since;
+use driver::change_feed::cursor::FeedPosition;
 use driver::change_feed::{
     ChangeFeedMode, ChangeFeedStart, ChangeRequest, ChangeSource, ServiceChanges, since,
 };
 use driver::clock::Clock;
-use driver::query::PageFault;
+use driver::query::PageError;
 use driver::{Error, ErrorKind};
 use protocol::partition::EpkRange;
 
@@ -97,10 +97,10 @@ pub(super) async fn beginnings(
     start: ChangeFeedStart,
 ) -> Result<Vec<Stretch>> {
     match since(mode, start)? {
-        Since::Beginning => Ok(vec![Stretch::new(EpkRange::FULL, Position::Beginning)]),
-        Since::Time(time) => Ok(vec![Stretch::new(EpkRange::FULL, Position::Time(time))]),
-        Since::Etag(etag) => Ok(vec![Stretch::new(EpkRange::FULL, Position::Etag(etag))]),
-        Since::Now => now(source, mode).await,
+        FeedPosition::Beginning => Ok(vec![Stretch::new(EpkRange::FULL, Position::Beginning)]),
+        FeedPosition::Time(time) => Ok(vec![Stretch::new(EpkRange::FULL, Position::Time(time))]),
+        FeedPosition::Etag(etag) => Ok(vec![Stretch::new(EpkRange::FULL, Position::Etag(etag))]),
+        FeedPosition::Now => now(source, mode).await,
     }
 }
 
@@ -110,11 +110,11 @@ async fn now(source: &ServiceChanges, mode: ChangeFeedMode) -> Result<Vec<Stretc
     let mut stretches = Vec::with_capacity(ranges.len());
     let mut divisions = 0;
     while let Some(range) = ranges.pop_front() {
-        let request = ChangeRequest { range: range.clone(), mode, since: Since::Now, items_max: None };
+        let request = ChangeRequest { range: range.clone(), mode, since: FeedPosition::Now, items_max: None };
         match source.changes(request).await {
             Ok(changes) => stretches.push(Stretch::new(range, Position::Etag(changes.etag))),
-            Err(PageFault::Failed(error)) => return Err(error),
-            Err(PageFault::Gone) => {
+            Err(PageError::Failed(error)) => return Err(error),
+            Err(PageError::Gone) => {
                 divisions += 1;
                 let parts = source.divide(range, true).await?;
                 if divisions > DIVISIONS_MAX {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use driver::change_feed::{ChangeRequest, ChangeSource, Changes};
-use driver::query::PageFault;
+use driver::query::PageError;
 use driver::{Error, ErrorKind};
 use serde::Deserialize;
 
@@ -87,8 +87,8 @@ impl Worker {
                 }
                 Err(error) => self.trouble(&error).await,
             },
-            Err(PageFault::Gone) => self.divide(&lease).await,
-            Err(PageFault::Failed(error)) => self.trouble(&error).await,
+            Err(PageError::Gone) => self.divide(&lease).await,
+            Err(PageError::Failed(error)) => self.trouble(&error).await,
         }
     }
 

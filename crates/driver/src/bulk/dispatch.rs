@@ -1,13 +1,13 @@
-//! Everything a bulk decides: what leaves next, what an answer means, when to look again. Pure: it is told
-//! what happened and at what time, and sends nothing itself.
+//! The decisions of a bulk: which request is next, what a response means, when to wake up. Pure: events and times
+//! are arguments, and nothing is sent here.
 //!
 //! ```text
-//! accept ─► unplaced ─► lane of the partition ─► next_request ─► answered ─► results
+//! accept ─► unassigned ─► partition queue ──────► next_request ─► complete ─► results
 //!              ▲                  ▲                                  │
 //!              └── gone ──────────┴────────── sent again ◄───────────┘
 //! ```
 //!
-//! Each operation is in exactly one of these places, so each gets exactly one result.
+//! Each operation is in exactly one of these states, so each gets exactly one result.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,78 +17,78 @@ use bytes::Bytes;
 use protocol::partition::effective_key;
 use protocol::partition_range::RangeId;
 
-use super::answer::{given_up, is_failure, outcome, read};
-use super::fate::{Cause, Fate, of_error, of_result};
-use super::lane::{Lane, Limits, Pending};
+use super::congestion_window::Feedback;
 use super::operation::BulkOperation;
 use super::options::BulkOptions;
-use super::result::{BulkAnswer, BulkResult, BulkSummary};
-use super::window::Feedback;
+use super::outcome::{OperationOutcome, RetryReason, outcome_of_error, outcome_of_result};
+use super::partition_queue::{BatchLimits, PartitionQueue, Pending};
+use super::response::{given_up, is_failure, outcome, read};
+use super::result::{BulkItemResponse, BulkResult, BulkSummary};
 use crate::cache::{Container, PartitionRanges};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::backoff;
 
 /// The first wait after a failure without a hint; each further one in a row is twice as long.
 const WAIT: Duration = Duration::from_millis(20);
-/// No such wait is longer.
+/// The longest wait after a failure without a hint.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// A hint is exceeded by up to this share of it, so that those who were refused together do not come back
-/// together.
+/// A hint is exceeded by up to this share of it, so that operations that were throttled together are not
+/// retried together.
 const HINT_SPREAD: f64 = 0.1;
-/// An operation that is throttled while others are taken is given up after so many times the usual time.
-const PATIENCE: u32 = 10;
+/// How many times longer an operation is retried that is throttled while the partition accepts others.
+const THROTTLED_RETRY_FACTOR: u32 = 10;
 
-/// The partitions of the container, as they were when somebody asked.
+/// The container and its partition ranges, as they were last read.
 #[derive(Clone, Debug)]
-pub(super) struct Ring {
+pub(super) struct PartitionLayout {
     pub(super) container: Arc<Container>,
     pub(super) ranges: Arc<PartitionRanges>,
 }
 
-impl Ring {
+impl PartitionLayout {
     fn owner(&self, operation: &BulkOperation) -> RangeId {
         let place = effective_key(self.container.partition_key(), operation.key());
         self.ranges.map().owner(&place).id
     }
 }
 
-/// A request that is to be sent, or was.
+/// One batch request to a partition.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) range: RangeId,
     pub(super) operations: Vec<Pending>,
-    /// Which ring it was cut by.
+    /// The generation of the layout that it was built with.
     generation: u64,
     sent_at: Instant,
 }
 
-/// A bulk under way.
+/// A bulk in progress.
 #[derive(Debug)]
 pub(super) struct Dispatch {
-    limits: Limits,
+    limits: BatchLimits,
     options: BulkOptions,
-    ring: Option<Ring>,
+    layout: Option<PartitionLayout>,
     generation: u64,
     lookup: Lookup,
-    /// What belongs to no known partition.
-    unplaced: VecDeque<Pending>,
-    lanes: BTreeMap<RangeId, Lane>,
-    /// Whose turn it was.
-    turn: RangeId,
+    /// Operations that no queue could take: the layout is unknown or out of date.
+    unassigned: VecDeque<Pending>,
+    queues: BTreeMap<RangeId, PartitionQueue>,
+    /// The partition that the last request went to.
+    last_served: RangeId,
     in_flight: usize,
-    /// Operations without a result, and their bytes.
-    inside: usize,
-    inside_bytes: usize,
+    /// Operations without a result yet, and their bytes.
+    pending_count: usize,
+    pending_bytes: usize,
     input_ended: bool,
     results: VecDeque<BulkResult>,
     summary: BulkSummary,
     began: Option<Instant>,
 }
 
-/// Whether the ring is being asked for.
+/// The state of the layout lookup.
 #[derive(Debug, Default)]
 struct Lookup {
-    under_way: bool,
+    in_progress: bool,
     failures: u32,
     failing_since: Option<Instant>,
     not_before: Option<Instant>,
@@ -97,17 +97,17 @@ struct Lookup {
 impl Dispatch {
     pub(super) fn new(options: BulkOptions) -> Dispatch {
         Dispatch {
-            limits: Limits::of(&options),
+            limits: BatchLimits::of(&options),
             options,
-            ring: None,
+            layout: None,
             generation: 0,
             lookup: Lookup::default(),
-            unplaced: VecDeque::new(),
-            lanes: BTreeMap::new(),
-            turn: RangeId(0),
+            unassigned: VecDeque::new(),
+            queues: BTreeMap::new(),
+            last_served: RangeId(0),
             in_flight: 0,
-            inside: 0,
-            inside_bytes: 0,
+            pending_count: 0,
+            pending_bytes: 0,
             input_ended: false,
             results: VecDeque::new(),
             summary: BulkSummary::default(),
@@ -117,19 +117,20 @@ impl Dispatch {
 
     /// Whether there is room for one more operation.
     pub(super) fn has_room(&self) -> bool {
-        self.inside < self.options.waiting_max.get() && self.inside_bytes < self.options.waiting_bytes_max
+        self.pending_count < self.options.waiting_max.get()
+            && self.pending_bytes < self.options.waiting_bytes_max
     }
 
-    /// Takes the next operation of the input, or why it is none.
+    /// Accepts the next operation of the input, or its error.
     pub(super) fn accept(&mut self, operation: Result<BulkOperation>, now: Instant) {
         self.began.get_or_insert(now);
         let index = self.summary.operations;
         self.summary.operations += 1;
         match operation {
             Ok(operation) => {
-                self.inside += 1;
-                self.inside_bytes += operation.bytes();
-                self.place(Pending::new(index, operation, now));
+                self.pending_count += 1;
+                self.pending_bytes += operation.bytes();
+                self.assign(Pending::new(index, operation, now));
             }
             Err(error) => {
                 self.summary.failed += 1;
@@ -138,12 +139,12 @@ impl Dispatch {
         }
     }
 
-    /// What tells the container from another one of its name.
+    /// The `_rid` of the container, once it is known.
     pub(super) fn container_rid(&self) -> Option<&str> {
-        self.ring.as_ref().map(|ring| ring.container.rid())
+        self.layout.as_ref().map(|layout| layout.container.rid())
     }
 
-    /// No more will come.
+    /// Marks the input as ended.
     pub(super) fn end_input(&mut self) {
         self.input_ended = true;
     }
@@ -153,263 +154,282 @@ impl Dispatch {
         self.results.pop_front()
     }
 
-    /// Whether everything that will come has come and was answered.
+    /// Whether the input has ended and every operation has its result.
     pub(super) fn is_done(&self) -> bool {
-        self.input_ended && self.inside == 0 && self.results.is_empty()
+        self.input_ended && self.pending_count == 0 && self.results.is_empty()
     }
 
-    /// What was done so far.
+    /// The summary of the work so far.
     pub(super) fn summary(&self, now: Instant) -> BulkSummary {
-        let windows = self.lanes.iter().filter(|(_, lane)| !lane.gone);
+        let windows = self.queues.iter().filter(|(_, queue)| !queue.gone);
         BulkSummary {
             elapsed: self.began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
-            windows: windows.map(|(range, lane)| (*range, lane.window())).collect(),
+            windows: windows.map(|(range, queue)| (*range, queue.window())).collect(),
             ..self.summary.clone()
         }
     }
 
-    /// Puts an operation where it belongs.
-    fn place(&mut self, pending: Pending) {
-        let Some(ring) = &self.ring else {
-            self.unplaced.push_back(pending);
+    /// Puts an operation into the queue of its partition.
+    fn assign(&mut self, pending: Pending) {
+        let Some(layout) = &self.layout else {
+            self.unassigned.push_back(pending);
             return;
         };
-        let owner = ring.owner(&pending.operation);
-        let lane = self.lanes.entry(owner).or_insert_with(|| Lane::new(&self.limits));
-        if lane.gone {
-            self.unplaced.push_back(pending);
+        let owner = layout.owner(&pending.operation);
+        let queue = self.queues.entry(owner).or_insert_with(|| PartitionQueue::new(&self.limits));
+        if queue.gone {
+            self.unassigned.push_back(pending);
         } else {
-            lane.push(pending);
+            queue.push(pending);
         }
     }
 
-    /// The ring to ask for, if it has to be asked for now: a newer one than this, if there is one.
-    pub(super) fn wants_ring(&mut self, now: Instant) -> Option<Option<Ring>> {
-        let wanted = !self.unplaced.is_empty() && !self.lookup.under_way;
+    /// Returns the known layout, if a newer one has to be looked up now; the inner value is none for the first lookup.
+    pub(super) fn needs_layout(&mut self, now: Instant) -> Option<Option<PartitionLayout>> {
+        let wanted = !self.unassigned.is_empty() && !self.lookup.in_progress;
         if !wanted || self.lookup.not_before.is_some_and(|at| now < at) {
             return None;
         }
-        self.lookup.under_way = true;
-        Some(self.ring.clone())
+        self.lookup.in_progress = true;
+        Some(self.layout.clone())
     }
 
-    /// Takes the ring that was asked for. `draw` is a value in `0.0..1.0`.
-    pub(super) fn take_ring(&mut self, ring: Result<Ring>, now: Instant, draw: f64) {
-        self.lookup.under_way = false;
-        let ring = match ring {
-            Ok(ring) => ring,
-            Err(error) => return self.ring_failed(error, now, draw),
+    /// Takes the result of the layout lookup. `random` is a value in `0.0..1.0`.
+    pub(super) fn update_layout(&mut self, layout: Result<PartitionLayout>, now: Instant, random: f64) {
+        self.lookup.in_progress = false;
+        let layout = match layout {
+            Ok(layout) => layout,
+            Err(error) => return self.layout_failed(error, now, random),
         };
         self.lookup = Lookup::default();
-        if self.ring.as_ref().is_some_and(|old| old.ranges.map() != ring.ranges.map()) {
+        if self.layout.as_ref().is_some_and(|old| old.ranges.map() != layout.ranges.map()) {
             self.summary.regrouped += 1;
         }
         self.generation += 1;
-        let live = ring.ranges.map();
-        let mut homeless: Vec<Pending> = self.unplaced.drain(..).collect();
-        for (range, lane) in &mut self.lanes {
+        let live = layout.ranges.map();
+        let mut to_assign: Vec<Pending> = self.unassigned.drain(..).collect();
+        for (range, queue) in &mut self.queues {
             if live.get(*range).is_none() {
-                lane.gone = true;
-                homeless.extend(lane.drain());
-            } else if lane.gone {
+                queue.gone = true;
+                to_assign.extend(queue.drain());
+            } else if queue.gone {
                 // It is still there: a split takes a while to complete.
-                lane.gone = false;
-                lane.pause_until(now + backoff(lane.failures, WAIT, WAIT_MAX, draw));
+                queue.gone = false;
+                queue.pause_until(now + backoff(queue.failures, WAIT, WAIT_MAX, random));
             }
         }
-        self.lanes.retain(|_, lane| !(lane.gone && lane.is_idle()));
-        self.ring = Some(ring);
-        // Those that were handed in first go first.
-        homeless.sort_by_key(|pending| pending.index);
-        homeless.into_iter().for_each(|pending| self.place(pending));
+        self.queues.retain(|_, queue| !(queue.gone && queue.is_idle()));
+        self.layout = Some(layout);
+        // Operations that were accepted first are sent first.
+        to_assign.sort_by_key(|pending| pending.index);
+        to_assign.into_iter().for_each(|pending| self.assign(pending));
     }
 
-    fn ring_failed(&mut self, error: Error, now: Instant, draw: f64) {
+    fn layout_failed(&mut self, error: Error, now: Instant, random: f64) {
         let since = *self.lookup.failing_since.get_or_insert(now);
         if error.kind().is_transient() && now.saturating_duration_since(since) < self.options.retry_for {
-            self.lookup.not_before = Some(now + backoff(self.lookup.failures, WAIT, WAIT_MAX, draw));
+            self.lookup.not_before = Some(now + backoff(self.lookup.failures, WAIT, WAIT_MAX, random));
             self.lookup.failures = self.lookup.failures.saturating_add(1);
             return;
         }
         self.lookup = Lookup::default();
-        for pending in std::mem::take(&mut self.unplaced) {
+        for pending in std::mem::take(&mut self.unassigned) {
             let undecided = pending.maybe_applied && !pending.operation.kind().is_read_only();
             let error = if undecided { error.clone().with_kind(ErrorKind::Undecided) } else { error.clone() };
             self.finish(pending, Err(error));
         }
     }
 
-    /// Whether nothing that is still to come could join what waits.
+    /// Whether no further operation can join those that wait.
     fn flushes(&self) -> bool {
         self.input_ended || !self.has_room()
     }
 
-    /// The next request that may leave now. Partitions take turns.
+    /// The next request that may be sent now. Partitions are served round-robin.
     pub(super) fn next_request(&mut self, now: Instant) -> Option<Request> {
         if self.in_flight >= self.options.requests_max.get() {
             return None;
         }
         let flush = self.flushes();
-        let is_due = |lane: &Lane| lane.sends_at(&self.limits, flush).is_some_and(|at| at <= now);
-        let after = self.lanes.range((std::ops::Bound::Excluded(self.turn), std::ops::Bound::Unbounded));
-        let before = self.lanes.range(..=self.turn);
-        let range = *after.chain(before).find(|(_, lane)| is_due(lane))?.0;
-        let operations = self.lanes.get_mut(&range)?.take(&self.limits, now);
-        self.turn = range;
+        let is_due =
+            |queue: &PartitionQueue| queue.next_send_at(&self.limits, flush).is_some_and(|at| at <= now);
+        let after =
+            self.queues.range((std::ops::Bound::Excluded(self.last_served), std::ops::Bound::Unbounded));
+        let before = self.queues.range(..=self.last_served);
+        let range = *after.chain(before).find(|(_, queue)| is_due(queue))?.0;
+        let operations = self.queues.get_mut(&range)?.take(&self.limits, now);
+        self.last_served = range;
         self.in_flight += 1;
         self.summary.requests += 1;
         self.summary.sent += operations.len() as u64;
         Some(Request { range, operations, generation: self.generation, sent_at: now })
     }
 
-    /// When there may be something to do although nothing happens.
+    /// When the stream has to wake up, if no event comes before.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let flush = self.flushes();
-        let lanes = (self.in_flight < self.options.requests_max.get())
-            .then(|| self.lanes.values().filter_map(|lane| lane.sends_at(&self.limits, flush)).min())
+        let queues = (self.in_flight < self.options.requests_max.get())
+            .then(|| self.queues.values().filter_map(|queue| queue.next_send_at(&self.limits, flush)).min())
             .flatten();
-        let lookup = self.lookup.not_before.filter(|_| !self.lookup.under_way && !self.unplaced.is_empty());
-        [lanes, lookup].into_iter().flatten().min()
+        let lookup =
+            self.lookup.not_before.filter(|_| !self.lookup.in_progress && !self.unassigned.is_empty());
+        [queues, lookup].into_iter().flatten().min()
     }
 
-    /// Takes what became of a request: the body of its answer, or why there is none. `draw` is a value in
+    /// Takes the result of a request: the body of its response, or an error. `random` is a value in
     /// `0.0..1.0`.
-    pub(super) fn answered(&mut self, request: Request, answer: Result<Bytes>, now: Instant, draw: f64) {
+    pub(super) fn complete(&mut self, request: Request, response: Result<Bytes>, now: Instant, random: f64) {
         self.in_flight -= 1;
         let Request { range, operations, generation, sent_at } = request;
-        let mut verdict = Verdict::new(operations.len(), self.lanes.get(&range), now);
-        let answer = answer.as_ref().map_err(Error::clone);
-        match answer.and_then(|body| Ok((body, read(body, operations.len())?))) {
+        let mut request_outcome = RequestOutcome::new(operations.len(), self.queues.get(&range), now);
+        let response = response.as_ref().map_err(Error::clone);
+        match response.and_then(|body| Ok((body, read(body, operations.len())?))) {
             Ok((body, results)) => {
                 for (mut pending, result) in operations.into_iter().zip(results) {
                     pending.charge += result.request_charge;
                     self.summary.charge += result.request_charge;
                     let hint = result.retry_after_ms.map(Duration::from_millis);
-                    let facts = pending.facts(verdict.together);
-                    let fate = of_result(result.status, result.sub_status, hint, &facts);
-                    self.settle(pending, fate, outcome(body, result), &mut verdict);
+                    let state = pending.state(request_outcome.batch_size);
+                    let operation_outcome = outcome_of_result(result.status, result.sub_status, hint, &state);
+                    self.apply_outcome(
+                        pending,
+                        operation_outcome,
+                        outcome(body, result),
+                        &mut request_outcome,
+                    );
                 }
             }
             Err(error) => {
-                verdict.failed = is_failure(&error);
+                request_outcome.failed = is_failure(&error);
                 for pending in operations {
-                    let fate = of_error(&error, &pending.facts(verdict.together));
-                    self.settle(pending, fate, Err(error.clone()), &mut verdict);
+                    let operation_outcome =
+                        outcome_of_error(&error, &pending.state(request_outcome.batch_size));
+                    self.apply_outcome(pending, operation_outcome, Err(error.clone()), &mut request_outcome);
                 }
             }
         }
-        self.after_request(range, generation, sent_at, verdict, draw);
+        self.after_request(range, generation, sent_at, request_outcome, random);
     }
 
-    /// Gives one operation its result, or notes that it is sent again.
-    fn settle(
+    /// Gives one operation its result, or queues it for a retry.
+    fn apply_outcome(
         &mut self,
         mut pending: Pending,
-        fate: Fate,
-        outcome: Result<BulkAnswer>,
-        verdict: &mut Verdict,
+        operation_outcome: OperationOutcome,
+        outcome: Result<BulkItemResponse>,
+        request_outcome: &mut RequestOutcome,
     ) {
-        let cause = match fate {
-            Fate::Done | Fate::Refused => {
-                verdict.took_some = true;
+        let cause = match operation_outcome {
+            OperationOutcome::Succeeded | OperationOutcome::Failed => {
+                request_outcome.made_progress = true;
                 return self.finish(pending, outcome);
             }
-            Fate::Undecided => {
+            OperationOutcome::Undecided => {
                 return self.finish(pending, outcome.map_err(|error| error.with_kind(ErrorKind::Undecided)));
             }
-            Fate::Again(cause) => cause,
+            OperationOutcome::Retry(cause) => cause,
         };
         match cause {
-            Cause::Throttled(hint) => {
-                verdict.throttled += 1;
+            RetryReason::Throttled(hint) => {
+                request_outcome.throttled += 1;
                 self.summary.throttled += 1;
-                verdict.hint = verdict.hint.max(hint);
+                request_outcome.hint = request_outcome.hint.max(hint);
             }
-            Cause::TooMuch => pending.together_max = (verdict.together / 2).max(1),
-            Cause::Lost => {
+            RetryReason::TooLarge => pending.batch_size_max = (request_outcome.batch_size / 2).max(1),
+            RetryReason::MaybeApplied => {
                 pending.maybe_applied |= !pending.operation.kind().is_read_only();
-                verdict.faltered = true;
+                request_outcome.has_transient_failure = true;
             }
-            Cause::Busy | Cause::Gone => verdict.faltered = true,
+            RetryReason::Unavailable | RetryReason::PartitionGone => {
+                request_outcome.has_transient_failure = true
+            }
         }
-        if self.is_out_of_time(&pending, cause, verdict) {
+        if self.is_out_of_time(&pending, cause, request_outcome) {
             let error = outcome.err().unwrap_or_else(|| Error::new(ErrorKind::Unavailable, "no answer"));
-            let error = given_up(&error, &pending, verdict.now);
+            let error = given_up(&error, &pending, request_outcome.now);
             return self.finish(pending, Err(error));
         }
-        if cause == Cause::Gone {
-            verdict.gone = true;
-            self.unplaced.push_back(pending);
+        if cause == RetryReason::PartitionGone {
+            request_outcome.gone = true;
+            self.unassigned.push_back(pending);
         } else {
-            verdict.again.push(pending);
+            request_outcome.retries.push(pending);
         }
     }
 
-    fn is_out_of_time(&self, pending: &Pending, cause: Cause, verdict: &Verdict) -> bool {
-        let first = pending.first_sent.unwrap_or(verdict.now);
+    fn is_out_of_time(
+        &self,
+        pending: &Pending,
+        cause: RetryReason,
+        request_outcome: &RequestOutcome,
+    ) -> bool {
+        let first = pending.first_sent.unwrap_or(request_outcome.now);
         let since = match cause {
-            Cause::Throttled(_) => verdict.progress_at.map_or(first, |progress| progress.max(first)),
+            RetryReason::Throttled(_) => {
+                request_outcome.progress_at.map_or(first, |progress| progress.max(first))
+            }
             _ => first,
         };
-        let passed = |since: Instant| verdict.now.saturating_duration_since(since);
+        let passed = |since: Instant| request_outcome.now.saturating_duration_since(since);
         passed(since) >= self.options.retry_for
-            || passed(first) >= self.options.retry_for.saturating_mul(PATIENCE)
+            || passed(first) >= self.options.retry_for.saturating_mul(THROTTLED_RETRY_FACTOR)
     }
 
-    /// What a request means for its partition, and where what is sent again waits.
+    /// Updates the queue of the partition after a request, and requeues retries.
     fn after_request(
         &mut self,
         range: RangeId,
         generation: u64,
         sent_at: Instant,
-        verdict: Verdict,
-        draw: f64,
+        request_outcome: RequestOutcome,
+        random: f64,
     ) {
-        let now = verdict.now;
-        let Some(lane) = self.lanes.get_mut(&range) else {
-            debug_assert!(false, "a lane stays while a request of it is on its way");
-            self.unplaced.extend(verdict.again);
+        let now = request_outcome.now;
+        let Some(queue) = self.queues.get_mut(&range) else {
+            debug_assert!(false, "a queue stays while one of its requests is in flight");
+            self.unassigned.extend(request_outcome.retries);
             return;
         };
         let feedback = Feedback {
             sent_at,
             took: now.saturating_duration_since(sent_at),
-            operations: verdict.together,
-            throttled: verdict.throttled,
-            failed: verdict.failed,
+            operations: request_outcome.batch_size,
+            throttled: request_outcome.throttled,
+            failed: request_outcome.failed,
             was_full: false,
         };
-        if verdict.took_some {
-            lane.progress_at = Some(now);
+        if request_outcome.made_progress {
+            queue.progress_at = Some(now);
         }
-        lane.failures = if verdict.faltered { lane.failures.saturating_add(1) } else { 0 };
-        lane.give_back(verdict.again);
-        lane.answered(&feedback, &self.limits, now);
-        if verdict.throttled > 0 {
-            let wait = match verdict.hint {
-                Some(hint) => hint.min(self.options.retry_for).mul_f64(1.0 + draw * HINT_SPREAD),
-                None => backoff(lane.failures, WAIT, WAIT_MAX, draw),
+        queue.failures =
+            if request_outcome.has_transient_failure { queue.failures.saturating_add(1) } else { 0 };
+        queue.requeue(request_outcome.retries);
+        queue.complete(&feedback, &self.limits, now);
+        if request_outcome.throttled > 0 {
+            let wait = match request_outcome.hint {
+                Some(hint) => hint.min(self.options.retry_for).mul_f64(1.0 + random * HINT_SPREAD),
+                None => backoff(queue.failures, WAIT, WAIT_MAX, random),
             };
-            lane.pause_until(now + wait);
+            queue.pause_until(now + wait);
         }
-        if verdict.faltered && !verdict.gone {
-            lane.pause_until(now + backoff(lane.failures - 1, WAIT, WAIT_MAX, draw));
+        if request_outcome.has_transient_failure && !request_outcome.gone {
+            queue.pause_until(now + backoff(queue.failures - 1, WAIT, WAIT_MAX, random));
         }
         let is_news = generation == self.generation;
-        lane.gone |= verdict.gone && is_news;
-        if lane.gone {
-            self.unplaced.extend(lane.drain());
+        queue.gone |= request_outcome.gone && is_news;
+        if queue.gone {
+            self.unassigned.extend(queue.drain());
         }
-        // A ring that came while the request was on its way says where they belong.
+        // A layout that arrived while the request was in flight decides the partitions of the retries.
         if !is_news {
-            self.lanes.retain(|_, lane| !(lane.gone && lane.is_idle()));
-            std::mem::take(&mut self.unplaced).into_iter().for_each(|pending| self.place(pending));
+            self.queues.retain(|_, queue| !(queue.gone && queue.is_idle()));
+            std::mem::take(&mut self.unassigned).into_iter().for_each(|pending| self.assign(pending));
         }
     }
 
-    fn finish(&mut self, pending: Pending, outcome: Result<BulkAnswer>) {
-        self.inside -= 1;
-        self.inside_bytes -= pending.operation.bytes();
+    fn finish(&mut self, pending: Pending, outcome: Result<BulkItemResponse>) {
+        self.pending_count -= 1;
+        self.pending_bytes -= pending.operation.bytes();
         match &outcome {
             Ok(_) => self.summary.succeeded += 1,
             Err(_) => self.summary.failed += 1,
@@ -419,41 +439,41 @@ impl Dispatch {
     }
 }
 
-/// What the answer to a request adds up to.
-struct Verdict {
+/// The outcome of a request over all of its operations.
+struct RequestOutcome {
     now: Instant,
-    /// Operations of the request.
-    together: usize,
-    /// When the partition had taken an operation last.
+    /// How many operations the request had.
+    batch_size: usize,
+    /// When the partition last accepted an operation.
     progress_at: Option<Instant>,
     /// Whether the partition could not be reached or failed.
     failed: bool,
     throttled: usize,
-    /// The longest wait the partition asks for.
+    /// The longest wait that the partition asked for.
     hint: Option<Duration>,
-    /// Whether the partition decided about any.
-    took_some: bool,
-    /// Whether any failed in a way that waiting helps against.
-    faltered: bool,
-    /// Whether any belongs elsewhere.
+    /// Whether any operation got its final outcome.
+    made_progress: bool,
+    /// Whether any operation failed in a way that a wait may help.
+    has_transient_failure: bool,
+    /// Whether any operation belongs to another partition now.
     gone: bool,
-    /// What is sent again.
-    again: Vec<Pending>,
+    /// The operations that are retried.
+    retries: Vec<Pending>,
 }
 
-impl Verdict {
-    fn new(together: usize, lane: Option<&Lane>, now: Instant) -> Verdict {
-        Verdict {
+impl RequestOutcome {
+    fn new(together: usize, queue: Option<&PartitionQueue>, now: Instant) -> RequestOutcome {
+        RequestOutcome {
             now,
-            together,
-            progress_at: lane.and_then(|lane| lane.progress_at),
+            batch_size: together,
+            progress_at: queue.and_then(|queue| queue.progress_at),
             failed: false,
             throttled: 0,
             hint: None,
-            took_some: false,
-            faltered: false,
+            made_progress: false,
+            has_transient_failure: false,
             gone: false,
-            again: Vec::new(),
+            retries: Vec::new(),
         }
     }
 }

@@ -2,41 +2,41 @@
 //!
 //! In: a stream of [`BulkOperation`]s. Out: a stream of [`BulkResult`]s, one for each, in the order in which
 //! they are done; the index says which one it was. Operations on the same item keep no order among
-//! themselves: whoever depends on one waits for its result.
+//! themselves: a caller that depends on one waits for its result.
 //!
-//! - **Grouping.** Operations wait in a lane per partition until a request is full, by number or by bytes, or
+//! - **Grouping.** Operations wait in a queue per partition until a request is full, by number or by bytes, or
 //!   has waited long enough. The input is not read while as many wait as the options allow.
-//! - **Congestion.** Each lane has a window that opens while the partition answers cleanly and closes when it
-//!   throttles, fails or is slow. What a partition refused is sent again first, after the wait it asked for;
-//!   what it took is not sent again.
+//! - **Congestion.** Each queue has a congestion window that grows while the partition responds without errors and
+//!   shrinks when it throttles, fails or is slow. Operations that a partition rejected are retried first, after
+//!   the wait it asked for.
 //! - **Splits.** Operations of a partition that is gone are divided over those that took its place.
-//! - **Too much at once.** A request that is too large, or spoilt by one bad operation, is sent again in halves,
-//!   until the one that is at fault fails alone.
-//! - **Lost answers.** An operation that may have been done is sent again only if that does no harm: reads, and
+//! - **Batches that are too large.** A request that is too large, or invalid because of one operation, is retried in
+//!   halves, until the invalid operation fails alone.
+//! - **Lost responses.** An operation that may have been done is sent again only if that does no harm: reads, and
 //!   those the caller calls [`repeatable`](BulkOperation::repeatable). Any other ends as
-//!   [`Undecided`](crate::ErrorKind::Undecided), and so does a repeated one whose answer its own twin may have
-//!   caused (409 of a create, 404 of a delete, 412 of a conditional write): a conflict is reported as one only
-//!   when it is certainly somebody else's doing.
-//! - **Time.** An operation is given up when it was refused for [`BulkOptions::retry_for`]. One that is only
+//!   [`Undecided`](crate::ErrorKind::Undecided), and so does a repeated one whose earlier attempt may have
+//!   caused the response (409 of a create, 404 of a delete, 412 of a conditional write): a conflict is reported as one only
+//!   when another client certainly caused it.
+//! - **Time.** An operation is given up when it was rejected for [`BulkOptions::retry_for`]. One that is only
 //!   throttled waits as long as its partition takes others, and at most ten times that.
 //!
-//! The work is done while the stream is polled, without tasks of its own: dropping it cancels what is under way,
-//! and a caller who does not take results slows the input down.
+//! The work is done while the stream is polled, without tasks of its own: dropping it cancels the requests in
+//! flight, and a caller that does not take results slows the input down.
 
-mod answer;
+mod congestion_window;
 mod dispatch;
-mod fate;
-mod lane;
 mod operation;
 mod options;
+mod outcome;
+mod partition_queue;
+mod response;
 mod result;
 mod stream;
-mod window;
 
 #[cfg(test)]
 mod tests;
 
 pub use operation::BulkOperation;
 pub use options::BulkOptions;
-pub use result::{BulkAnswer, BulkResult, BulkSummary};
+pub use result::{BulkItemResponse, BulkResult, BulkSummary};
 pub use stream::BulkStream;

@@ -11,7 +11,7 @@ use crate::operation::OperationKind;
 pub struct BulkOperation {
     kind: BatchOperationType,
     key: PartitionKey,
-    /// The key as it is written.
+    /// The partition key as its header value.
     key_text: String,
     id: Option<String>,
     body: Bytes,
@@ -20,32 +20,32 @@ pub struct BulkOperation {
 }
 
 impl BulkOperation {
-    /// Stores a new item.
+    /// An operation that creates an item.
     pub fn create(key: PartitionKey, body: impl Into<Bytes>) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Create, key, None, body.into())
     }
 
-    /// Stores an item, whether it is there or not.
+    /// An operation that creates or replaces an item.
     pub fn upsert(key: PartitionKey, body: impl Into<Bytes>) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Upsert, key, None, body.into())
     }
 
-    /// Writes over an item that is there.
+    /// An operation that replaces an existing item.
     pub fn replace(key: PartitionKey, id: &str, body: impl Into<Bytes>) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Replace, key, Some(id), body.into())
     }
 
-    /// Changes parts of an item: `body` is the instructions, as a patch request has them.
+    /// An operation that changes parts of an item: `body` is the instructions, as a patch request has them.
     pub fn patch(key: PartitionKey, id: &str, body: impl Into<Bytes>) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Patch, key, Some(id), body.into())
     }
 
-    /// Reads an item.
+    /// An operation that reads an item.
     pub fn read(key: PartitionKey, id: &str) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Read, key, Some(id), Bytes::new())
     }
 
-    /// Removes an item.
+    /// An operation that deletes an item.
     pub fn delete(key: PartitionKey, id: &str) -> BulkOperation {
         BulkOperation::new(BatchOperationType::Delete, key, Some(id), Bytes::new())
     }
@@ -56,23 +56,23 @@ impl BulkOperation {
         BulkOperation { kind, key, key_text, id, body, if_match: None, repeatable: false }
     }
 
-    /// The same, only if the item still has this version.
+    /// Carries the operation out only if the item still has this ETag.
     #[must_use]
     pub fn with_if_match(mut self, etag: impl Into<String>) -> BulkOperation {
         self.if_match = Some(etag.into());
         self
     }
 
-    /// The same, and the caller vouches that carrying it out twice does no harm: when its answer is lost, it
-    /// is sent again instead of ending as [`Undecided`](crate::ErrorKind::Undecided). A create that is then refused
-    /// because there is such an item still ends so: nobody can tell whose it is.
+    /// Marks the operation as idempotent: when its response is lost, it is sent again instead of ending as
+    /// [`Undecided`](crate::ErrorKind::Undecided). A create that then gets 409 still ends so, because the item may
+    /// be its own or another client's.
     #[must_use]
     pub fn repeatable(mut self) -> BulkOperation {
         self.repeatable = true;
         self
     }
 
-    /// What it does.
+    /// The kind of the operation.
     pub fn kind(&self) -> OperationKind {
         match self.kind {
             BatchOperationType::Create => OperationKind::Create,
@@ -84,7 +84,7 @@ impl BulkOperation {
         }
     }
 
-    /// The logical partition of its item.
+    /// The partition key of its item.
     pub fn key(&self) -> &PartitionKey {
         &self.key
     }

@@ -1,4 +1,4 @@
-//! How much is sent at a time, and how long it is tried.
+//! The options of a bulk: batch sizes, concurrency and retry time.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use protocol::batch::BATCH_OPERATIONS_MAX;
 
 use crate::options::OperationOptions;
 
-/// How a bulk goes about its work. What is not said has a default.
+/// How a bulk groups, sends and retries its operations.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BulkOptions {
     /// Operations of one request. Default and maximum: 100, which is what the service takes.
     pub batch_operations_max: NonZeroUsize,
-    /// Bytes of one request; a larger item travels alone. Default: 220 KB, which is quick to send again.
+    /// Bytes of one request; a larger item is sent alone. Default: 220 KB, which is quick to send again.
     pub batch_bytes_max: usize,
-    /// How long an operation waits for company before its request leaves. Default: 10 ms.
+    /// How long an operation waits for others before its request is sent. Default: 10 ms.
     pub linger: Duration,
-    /// Requests on their way at a time, to all partitions. Default: 64.
+    /// Requests in flight to all partitions. Default: 64.
     pub requests_max: NonZeroUsize,
-    /// Requests on their way at a time to one partition, once it has shown that it can take them. Default: 16.
+    /// Requests in flight to one partition, once its congestion window has grown so far. Default: 16.
     pub requests_per_partition_max: NonZeroUsize,
-    /// Operations handed in and not yet answered; the input is not read beyond it. Default: 10,000.
+    /// Operations accepted and not yet completed; the input is not read beyond it. Default: 10,000.
     pub waiting_max: NonZeroUsize,
     /// Bytes of those, beyond which the input is not read either. Default: 64 MB.
     pub waiting_bytes_max: usize,
-    /// How long a partition may refuse an operation before it is given up. While the partition takes others,
+    /// How long a partition may reject an operation before it fails. While the partition accepts others,
     /// those it throttles wait on; see the module. Default: 60 s.
     pub retry_for: Duration,
-    /// Whether writes answer with the item as it was stored. Default: no.
+    /// Whether the response of a write contains the item as it was stored. Default: no.
     pub returns_content: bool,
     /// Options of each request.
     pub operation: OperationOptions,
@@ -53,7 +53,7 @@ impl Default for BulkOptions {
 }
 
 impl BulkOptions {
-    /// The defaults.
+    /// Options with the default values.
     pub fn new() -> BulkOptions {
         BulkOptions::default()
     }
@@ -64,31 +64,31 @@ impl BulkOptions {
         BulkOptions { batch_operations_max: operations, batch_bytes_max: bytes, ..self }
     }
 
-    /// Sets how long an operation waits for company.
+    /// Sets how long an operation waits for others.
     #[must_use]
     pub fn with_linger(self, linger: Duration) -> BulkOptions {
         BulkOptions { linger, ..self }
     }
 
-    /// Sets how many requests are on their way at a time.
+    /// Sets how many requests are in flight at a time.
     #[must_use]
     pub fn with_requests_max(self, requests: NonZeroUsize) -> BulkOptions {
         BulkOptions { requests_max: requests, ..self }
     }
 
-    /// Sets how many operations are inside at a time.
+    /// Sets how many operations are accepted and not yet completed.
     #[must_use]
     pub fn with_waiting_max(self, operations: NonZeroUsize) -> BulkOptions {
         BulkOptions { waiting_max: operations, ..self }
     }
 
-    /// Sets how long a partition may refuse an operation.
+    /// Sets how long a partition may reject an operation.
     #[must_use]
     pub fn with_retry_for(self, time: Duration) -> BulkOptions {
         BulkOptions { retry_for: time, ..self }
     }
 
-    /// Lets writes answer with the item as it was stored.
+    /// Returns the item as it was stored in the responses of writes.
     #[must_use]
     pub fn returning_content(self) -> BulkOptions {
         BulkOptions { returns_content: true, ..self }

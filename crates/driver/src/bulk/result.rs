@@ -1,4 +1,4 @@
-//! What became of each operation, and of all of them.
+//! The result of each operation, and the summary of a bulk.
 
 use std::time::Duration;
 
@@ -8,54 +8,54 @@ use protocol::status::Status;
 
 use crate::error::Error;
 
-/// What became of one operation.
+/// The result of one operation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BulkResult {
-    /// Which one of the input it was, counted from 0.
+    /// The index of the operation in the input, counted from 0.
     pub index: u64,
-    /// Request units it cost, refusals included.
+    /// Request units of all attempts, rejected ones included.
     pub charge: f64,
     /// How often it was sent.
     pub attempts: u32,
-    /// What it came to.
-    pub outcome: Result<BulkAnswer, Error>,
+    /// The response, or the final error.
+    pub outcome: Result<BulkItemResponse, Error>,
 }
 
-/// The answer to an operation that did what it asked.
+/// The response to an operation that was carried out.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct BulkAnswer {
+pub struct BulkItemResponse {
     /// Its status: 2xx, or 304 of a conditional read.
     pub status: Status,
-    /// The version it read or left.
+    /// The ETag of the item that was read or written.
     pub etag: Option<String>,
     /// The item as JSON: of a read, and of a write if that was asked for; otherwise empty.
     pub body: Bytes,
 }
 
-/// What a bulk did so far.
+/// The work of a bulk so far.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BulkSummary {
-    /// Operations that were handed in.
+    /// Operations that were accepted.
     pub operations: u64,
-    /// Of which so many did what they asked.
+    /// Operations that were carried out.
     pub succeeded: u64,
-    /// And so many did not.
+    /// Operations that ended with an error.
     pub failed: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// Operations in them; more than were handed in when some were sent again.
+    /// Operations in those requests, retries included.
     pub sent: u64,
-    /// Operations that were refused for their number, each time.
+    /// How often operations were throttled.
     pub throttled: u64,
     /// How often the operations were divided over new partitions.
     pub regrouped: u64,
-    /// Request units of everything.
+    /// Request units of all requests.
     pub charge: f64,
-    /// Time since the first operation was handed in.
+    /// Time since the first operation was accepted.
     pub elapsed: Duration,
-    /// How far the window of each partition is open, in the order of their numbers.
+    /// The congestion window of each partition, in the order of their ids.
     pub windows: Vec<(RangeId, usize)>,
 }

@@ -12,7 +12,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use protocol::headers as names;
 use protocol::partition_range::RangeId;
 
-use super::dispatch::{Dispatch, Request, Ring};
+use super::dispatch::{Dispatch, PartitionLayout, Request};
 use super::operation::{BulkOperation, write_batch};
 use super::options::BulkOptions;
 use super::result::{BulkResult, BulkSummary};
@@ -35,7 +35,7 @@ impl CosmosDriver {
         let service = Service {
             driver: self.clone(),
             container: container.clone(),
-            // Throttling is what the window is steered by, so the first refusal must be heard.
+            // The congestion window reacts to throttling, so the pipeline must not hide 429 by retrying.
             options: OperationOptions {
                 retry: options.operation.retry.clone().with_throttling(0, std::time::Duration::ZERO),
                 ..options.operation.clone()
@@ -52,37 +52,37 @@ impl CosmosDriver {
     }
 }
 
-/// The results of a bulk, in the order in which they come. Dropping it cancels what is under way.
+/// The results of a bulk, in the order in which they come. Dropping it cancels what is in progress.
 #[must_use = "nothing is sent before it is polled"]
 pub struct BulkStream {
     service: Service,
     dispatch: Dispatch,
     /// None once it has ended.
     input: Option<BoxStream<'static, Result<BulkOperation>>>,
-    in_flight: FuturesUnordered<BoxFuture<'static, Arrival>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Event>>,
     timer: Option<(Instant, Sleep)>,
 }
 
-/// Something that was waited for.
-enum Arrival {
-    Ring(Result<Ring>),
-    Answer(Request, Result<Bytes>),
+/// An event that the stream waits for.
+enum Event {
+    Layout(Result<PartitionLayout>),
+    Response(Request, Result<Bytes>),
 }
 
 impl BulkStream {
-    /// What was done so far.
+    /// The summary of the work so far.
     pub fn summary(&self) -> BulkSummary {
         self.dispatch.summary(self.service.driver.clock().now())
     }
 
-    /// Does what can be done without waiting; says whether that was anything.
+    /// Does what can be done without waiting; returns whether that was anything.
     fn advance(&mut self, context: &mut Context<'_>) -> bool {
         let (driver, mut moved) = (self.service.driver.clone(), false);
         while let Poll::Ready(Some(arrival)) = self.in_flight.poll_next_unpin(context) {
-            let (now, draw) = (driver.clock().now(), fastrand::f64());
+            let (now, random) = (driver.clock().now(), fastrand::f64());
             match arrival {
-                Arrival::Ring(ring) => self.dispatch.take_ring(ring, now, draw),
-                Arrival::Answer(request, answer) => self.dispatch.answered(request, answer, now, draw),
+                Event::Layout(layout) => self.dispatch.update_layout(layout, now, random),
+                Event::Response(request, answer) => self.dispatch.complete(request, answer, now, random),
             }
             moved = true;
         }
@@ -100,9 +100,9 @@ impl BulkStream {
             }
             moved = true;
         }
-        if let Some(known) = self.dispatch.wants_ring(now) {
+        if let Some(known) = self.dispatch.needs_layout(now) {
             let service = self.service.clone();
-            self.in_flight.push(async move { Arrival::Ring(service.ring(known).await) }.boxed());
+            self.in_flight.push(async move { Event::Layout(service.layout(known).await) }.boxed());
             moved = true;
         }
         while let Some(request) = self.dispatch.next_request(now) {
@@ -111,7 +111,7 @@ impl BulkStream {
             let rid = self.dispatch.container_rid().map(str::to_owned);
             let send = async move {
                 let answer = service.send(request.range, rid, body).await;
-                Arrival::Answer(request, answer)
+                Event::Response(request, answer)
             };
             self.in_flight.push(send.boxed());
             moved = true;
@@ -119,7 +119,7 @@ impl BulkStream {
         moved
     }
 
-    /// Whether the time has come for which something waits.
+    /// Whether the timer has fired.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.dispatch.wake_at() else {
             self.timer = None;
@@ -161,7 +161,7 @@ impl fmt::Debug for BulkStream {
     }
 }
 
-/// Who is asked.
+/// The container and options of the requests.
 #[derive(Clone)]
 struct Service {
     driver: CosmosDriver,
@@ -172,7 +172,7 @@ struct Service {
 
 impl Service {
     /// The partitions as they are now; if they are as `known`, they are listed again.
-    async fn ring(self, known: Option<Ring>) -> Result<Ring> {
+    async fn layout(self, known: Option<PartitionLayout>) -> Result<PartitionLayout> {
         let container = self.driver.container(&self.container).await?;
         let ranges = self.driver.partitions(&container).await?;
         let ranges = match known {
@@ -181,7 +181,7 @@ impl Service {
             }
             _ => ranges,
         };
-        Ok(Ring { container, ranges })
+        Ok(PartitionLayout { container, ranges })
     }
 
     async fn send(self, range: RangeId, rid: Option<String>, body: Bytes) -> Result<Bytes> {
@@ -194,7 +194,7 @@ impl Service {
             operation = operation.with_header(names::PREFER, names::PREFER_MINIMAL);
         }
         if let Some(rid) = rid {
-            // A container that was made anew under the name has other partitions.
+            // A container that was created again under the name has other partitions.
             operation = operation.with_header(names::INTENDED_COLLECTION_RID, rid);
         }
         let response = self.driver.execute_operation(&operation, &self.options).await?;

@@ -1,5 +1,5 @@
-//! Bulks in a small world: partitions that split, throttle, lose answers and refuse, in any order. A seed makes
-//! the world; the same seed makes the same one.
+//! Bulks against a simulated container: partitions that split, throttle, lose responses and reject, in any order. The
+//! seed decides everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use protocol::partition_range::{PartitionKeyRange, RangeId};
 use protocol::resource_id::{ContainerRid, DatabaseRid};
 use protocol::status::{Status, SubStatus};
 
-use super::dispatch::{Dispatch, Request, Ring};
+use super::dispatch::{Dispatch, PartitionLayout, Request};
 use super::operation::write_batch;
 use super::{BulkOperation, BulkOptions, BulkResult};
 use crate::cache::{Container, ContainerDefinition, RangeFeed, RangePage, read_ranges};
@@ -26,29 +26,30 @@ use crate::operation::ContainerName;
 
 /// What may go wrong, each in so many of a hundred requests or operations.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct FaultRates {
     split: u64,
-    refused: u64,
+    rejected: u64,
     lost_before: u64,
     lost_after: u64,
     throttled: u64,
     busy: u64,
 }
 
-const CALM: Weather = Weather { split: 0, refused: 0, lost_before: 0, lost_after: 0, throttled: 0, busy: 0 };
+const NO_FAULTS: FaultRates =
+    FaultRates { split: 0, rejected: 0, lost_before: 0, lost_after: 0, throttled: 0, busy: 0 };
 
-struct World {
-    dice: u64,
-    weather: Weather,
+struct Simulation {
+    rng: fastrand::Rng,
+    faults: FaultRates,
     time: ManualTime,
     container: Arc<Container>,
     /// Every range that there ever was, and those that are there.
     listed: Vec<PartitionKeyRange>,
     /// How often each item was written.
     stored: BTreeMap<String, u32>,
-    /// Answers on their way, in no order.
-    under_way: Vec<(Request, Result<Bytes>)>,
-    rings: usize,
+    /// Responses in flight, in no order.
+    in_progress: Vec<(Request, Result<Bytes>)>,
+    layouts: usize,
     requests: usize,
 }
 
@@ -68,31 +69,30 @@ fn rid() -> ContainerRid {
     ContainerRid { database: DatabaseRid(1), container: 1 }
 }
 
-impl World {
-    fn new(seed: u64, weather: Weather, partitions: usize) -> World {
+impl Simulation {
+    fn new(seed: u64, faults: FaultRates, partitions: usize) -> Simulation {
         let ranges = even_split(&definition(), partitions).into_iter().zip(0..);
         let definition = ContainerDefinition { rid: "rid".to_owned(), partition_key: definition() };
-        World {
-            dice: seed,
-            weather,
+        Simulation {
+            rng: fastrand::Rng::with_seed(seed),
+            faults,
             time: ManualTime::new(),
             container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
             listed: ranges.map(|(range, id)| PartitionKeyRange::new(rid(), RangeId(id), range)).collect(),
             stored: BTreeMap::new(),
-            under_way: Vec::new(),
-            rings: 0,
+            in_progress: Vec::new(),
+            layouts: 0,
             requests: 0,
         }
     }
 
     /// A number below `below`.
-    fn draw(&mut self, below: u64) -> u64 {
-        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.dice >> 33) % below
+    fn random(&mut self, below: u64) -> u64 {
+        self.rng.u64(..below)
     }
 
     fn happens(&mut self, percent: u64) -> bool {
-        self.draw(100) < percent
+        self.random(100) < percent
     }
 
     fn live(&self) -> Vec<&PartitionKeyRange> {
@@ -100,16 +100,19 @@ impl World {
         self.listed.iter().filter(|range| !gone.contains(&range.id)).collect()
     }
 
-    fn ring(&mut self) -> Ring {
-        self.rings += 1;
+    fn layout(&mut self) -> PartitionLayout {
+        self.layouts += 1;
         let ranges = read_ranges(None, &Listed(self.listed.clone())).now_or_never().expect("no wait");
-        Ring { container: Arc::clone(&self.container), ranges: Arc::new(ranges.expect("a ring")) }
+        PartitionLayout {
+            container: Arc::clone(&self.container),
+            ranges: Arc::new(ranges.expect("a layout")),
+        }
     }
 
     /// Divides a partition at the key of some item.
     fn split(&mut self) {
         let at =
-            effective_key(&definition(), &PartitionKey::single(format!("k{}", self.draw(1000)).as_str()));
+            effective_key(&definition(), &PartitionKey::single(format!("k{}", self.random(1000)).as_str()));
         let Some(parent) = self.live().into_iter().find(|live| live.range().contains(&at)).cloned() else {
             return;
         };
@@ -128,23 +131,23 @@ impl World {
     /// What the service does with a request.
     fn serve(&mut self, range: RangeId, body: &Bytes) -> Result<Bytes> {
         self.requests += 1;
-        if self.happens(self.weather.split) {
+        if self.happens(self.faults.split) {
             self.split();
         }
-        if self.happens(self.weather.refused) {
-            return Err(Error::of_answer(Status(429), SubStatus(3200), b"")
+        if self.happens(self.faults.rejected) {
+            return Err(Error::of_response(Status(429), SubStatus(3200), b"")
                 .with_retry_after(Duration::from_millis(30)));
         }
-        if self.happens(self.weather.lost_before) {
+        if self.happens(self.faults.lost_before) {
             return Err(Error::new(ErrorKind::Unavailable, "not sent"));
         }
         let Some(owner) = self.live().into_iter().find(|live| live.id == range).cloned() else {
-            return Err(Error::of_answer(Status(410), SubStatus::PARTITION_KEY_RANGE_GONE, b""));
+            return Err(Error::of_response(Status(410), SubStatus::PARTITION_KEY_RANGE_GONE, b""));
         };
         let operations = match parse_operations(body) {
             Ok(operations) => operations,
             Err(bad) => {
-                return Err(Error::of_answer(bad.status(), SubStatus::NONE, bad.to_string().as_bytes()));
+                return Err(Error::of_response(bad.status(), SubStatus::NONE, bad.to_string().as_bytes()));
             }
         };
         let mut results = Vec::new();
@@ -155,9 +158,9 @@ impl World {
                 owner.range().contains(&effective_key(&definition(), &PartitionKey::single(id.as_str())))
             );
             let answer = |status| BatchResult::<&[u8]>::new(Status(status), 5.0);
-            results.push(if self.happens(self.weather.throttled) {
+            results.push(if self.happens(self.faults.throttled) {
                 BatchResult { retry_after_ms: Some(10), sub_status: SubStatus(3200), ..answer(429) }
-            } else if self.happens(self.weather.busy) {
+            } else if self.happens(self.faults.busy) {
                 answer(449)
             } else if operation.operation_type == BatchOperationType::Create && self.stored.contains_key(&id)
             {
@@ -167,7 +170,7 @@ impl World {
                 answer(201)
             });
         }
-        if self.happens(self.weather.lost_after) {
+        if self.happens(self.faults.lost_after) {
             return Err(Error::new(ErrorKind::Undecided, "no answer came"));
         }
         Ok(write_results(&results).into())
@@ -189,27 +192,27 @@ impl World {
                     }
                 }
             }
-            if dispatch.wants_ring(now).is_some() {
-                let ring = self.ring();
-                dispatch.take_ring(Ok(ring), now, 0.5);
+            if dispatch.needs_layout(now).is_some() {
+                let layout = self.layout();
+                dispatch.update_layout(Ok(layout), now, 0.5);
             }
             while let Some(request) = dispatch.next_request(now) {
                 let body = write_batch(request.operations.iter().map(|pending| &pending.operation));
                 let answer = self.serve(request.range, &body);
-                self.under_way.push((request, answer));
+                self.in_progress.push((request, answer));
             }
-            if self.under_way.is_empty() {
+            if self.in_progress.is_empty() {
                 idle += 1;
                 assert!(idle < 100_000, "nothing happens: {dispatch:?}");
                 if let Some(at) = dispatch.wake_at() {
                     self.time.advance(at.saturating_duration_since(now));
                 }
             } else {
-                let length = self.under_way.len() as u64;
-                let (request, answer) = self.under_way.swap_remove(self.dice as usize % length as usize);
-                let took = 1 + self.draw(20);
+                let length = self.in_progress.len() as u64;
+                let (request, answer) = self.in_progress.swap_remove(self.rng.usize(..length as usize));
+                let took = 1 + self.random(20);
                 self.time.advance(Duration::from_millis(took));
-                dispatch.answered(request, answer, clock.now(), 0.5);
+                dispatch.complete(request, answer, clock.now(), 0.5);
             }
             while let Some(result) = dispatch.next_result() {
                 results.push(result);
@@ -244,46 +247,46 @@ fn assert_each_once(results: &[BulkResult], count: usize) {
 }
 
 #[test]
-fn in_calm_weather_requests_are_full_and_nothing_is_sent_twice() {
-    let mut world = World::new(1, CALM, 4);
+fn without_faults_requests_are_full_and_nothing_is_sent_twice() {
+    let mut simulation = Simulation::new(1, NO_FAULTS, 4);
     let mut dispatch = Dispatch::new(BulkOptions::new());
-    let results = world.run(&mut dispatch, upserts(5000));
+    let results = simulation.run(&mut dispatch, upserts(5000));
     assert_each_once(&results, 5000);
     assert!(results.iter().all(|result| result.outcome.is_ok() && result.attempts == 1));
-    let summary = dispatch.summary(world.time.clock().now());
+    let summary = dispatch.summary(simulation.time.clock().now());
     assert_eq!((summary.succeeded, summary.sent, summary.throttled), (5000, 5000, 0));
-    assert!(world.requests <= 58, "{} requests", world.requests);
-    assert_eq!((world.rings, summary.windows.len()), (1, 4));
+    assert!(simulation.requests <= 58, "{} requests", simulation.requests);
+    assert_eq!((simulation.layouts, summary.windows.len()), (1, 4));
     assert!((summary.charge - 25_000.0).abs() < 1e-6);
 }
 
 #[test]
 fn one_bad_operation_fails_alone() {
-    let mut world = World::new(1, CALM, 1);
+    let mut simulation = Simulation::new(1, NO_FAULTS, 1);
     let mut operations = upserts(250);
     let (key, _) = item(77);
     operations[77] = BulkOperation::upsert(key, "{oops");
-    let results = world.run(&mut Dispatch::new(BulkOptions::new()), operations);
+    let results = simulation.run(&mut Dispatch::new(BulkOptions::new()), operations);
     assert_each_once(&results, 250);
     let failed: Vec<u64> =
         results.iter().filter(|result| result.outcome.is_err()).map(|result| result.index).collect();
     assert_eq!(failed, [77]);
-    assert_eq!(world.stored.len(), 249);
+    assert_eq!(simulation.stored.len(), 249);
 }
 
 #[test]
-fn a_conflict_that_may_be_ones_own_doing_is_undecided_and_any_other_a_conflict() {
-    let weather = Weather { lost_after: 30, ..CALM };
-    let mut world = World::new(5, weather, 3);
-    world.stored.insert("k3".to_owned(), 1);
+fn a_conflict_an_earlier_attempt_may_have_caused_is_undecided() {
+    let faults = FaultRates { lost_after: 30, ..NO_FAULTS };
+    let mut simulation = Simulation::new(5, faults, 3);
+    simulation.stored.insert("k3".to_owned(), 1);
     let mut dispatch = Dispatch::new(BulkOptions::new());
     let operations = creates(2000).into_iter().map(BulkOperation::repeatable).collect();
-    let results = world.run(&mut dispatch, operations);
+    let results = simulation.run(&mut dispatch, operations);
     assert_each_once(&results, 2000);
     let kind = |result: &BulkResult| result.outcome.as_ref().err().map(Error::kind);
     let undecided = results.iter().filter(|result| kind(result) == Some(ErrorKind::Undecided)).count();
     assert!(undecided > 0);
-    assert!(world.stored.values().all(|times| *times == 1), "a create happens once");
+    assert!(simulation.stored.values().all(|times| *times == 1), "a create happens once");
     for result in &results {
         match kind(result) {
             None | Some(ErrorKind::Undecided) => {}
@@ -294,9 +297,9 @@ fn a_conflict_that_may_be_ones_own_doing_is_undecided_and_any_other_a_conflict()
 
 #[test]
 fn what_may_not_be_repeated_is_sent_once() {
-    let weather = Weather { lost_after: 30, ..CALM };
-    let mut world = World::new(9, weather, 2);
-    let results = world.run(&mut Dispatch::new(BulkOptions::new()), creates(3000));
+    let faults = FaultRates { lost_after: 30, ..NO_FAULTS };
+    let mut simulation = Simulation::new(9, faults, 2);
+    let results = simulation.run(&mut Dispatch::new(BulkOptions::new()), creates(3000));
     assert_each_once(&results, 3000);
     for result in results {
         assert_eq!(result.attempts, 1);
@@ -304,23 +307,23 @@ fn what_may_not_be_repeated_is_sent_once() {
             assert_eq!(error.kind(), ErrorKind::Undecided);
         }
     }
-    assert_eq!(world.stored.len(), 3000);
+    assert_eq!(simulation.stored.len(), 3000);
 }
 
 #[test]
 fn a_partition_that_never_takes_anything_is_given_up_in_time() {
-    for (weather, kind) in [
-        (Weather { refused: 100, ..CALM }, ErrorKind::Throttled),
-        (Weather { lost_before: 100, ..CALM }, ErrorKind::Unavailable),
-        (Weather { lost_after: 100, ..CALM }, ErrorKind::Undecided),
+    for (faults, kind) in [
+        (FaultRates { rejected: 100, ..NO_FAULTS }, ErrorKind::Throttled),
+        (FaultRates { lost_before: 100, ..NO_FAULTS }, ErrorKind::Unavailable),
+        (FaultRates { lost_after: 100, ..NO_FAULTS }, ErrorKind::Undecided),
     ] {
-        let mut world = World::new(2, weather, 2);
-        let results = world.run(&mut Dispatch::new(BulkOptions::new()), upserts(150));
+        let mut simulation = Simulation::new(2, faults, 2);
+        let results = simulation.run(&mut Dispatch::new(BulkOptions::new()), upserts(150));
         assert_each_once(&results, 150);
         for result in results {
             assert_eq!(result.outcome.expect_err("never").kind(), kind);
         }
-        let elapsed = world.time.elapsed();
+        let elapsed = simulation.time.elapsed();
         assert!(
             elapsed >= Duration::from_secs(60) && elapsed < Duration::from_secs(240),
             "{kind}: {elapsed:?}"
@@ -330,18 +333,18 @@ fn a_partition_that_never_takes_anything_is_given_up_in_time() {
 
 #[test]
 fn a_container_that_is_not_there_fails_every_operation_with_that() {
-    let world = World::new(1, CALM, 1);
-    let now = world.time.clock().now();
+    let simulation = Simulation::new(1, NO_FAULTS, 1);
+    let now = simulation.time.clock().now();
     let mut dispatch = Dispatch::new(BulkOptions::new());
     upserts(3).into_iter().for_each(|operation| dispatch.accept(Ok(operation), now));
     dispatch.accept(Err(Error::new(ErrorKind::BadRequest, "not JSON")), now);
     dispatch.end_input();
-    assert!(dispatch.wants_ring(now).is_some() && dispatch.wants_ring(now).is_none(), "asked for once");
-    dispatch.take_ring(Err(Error::new(ErrorKind::Unavailable, "later")), now, 0.5);
-    assert!(dispatch.wants_ring(now).is_none());
+    assert!(dispatch.needs_layout(now).is_some() && dispatch.needs_layout(now).is_none(), "asked for once");
+    dispatch.update_layout(Err(Error::new(ErrorKind::Unavailable, "later")), now, 0.5);
+    assert!(dispatch.needs_layout(now).is_none());
     let later = dispatch.wake_at().expect("it is asked again");
-    assert!(dispatch.wants_ring(later).is_some());
-    dispatch.take_ring(Err(Error::new(ErrorKind::NotFound, "no such container")), later, 0.5);
+    assert!(dispatch.needs_layout(later).is_some());
+    dispatch.update_layout(Err(Error::new(ErrorKind::NotFound, "no such container")), later, 0.5);
     let results: Vec<_> = std::iter::from_fn(|| dispatch.next_result()).collect();
     assert_each_once(&results, 4);
     assert!(dispatch.is_done());
@@ -354,22 +357,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_or_answered_twice_in_any_weather(
+    fn no_operation_is_lost_or_completed_twice_under_any_faults(
         seed in any::<u64>(),
         partitions in 1_usize..5,
-        (split, refused, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),
+        (split, rejected, lost_before, lost_after) in (0_u64..15, 0_u64..30, 0_u64..20, 0_u64..20),
         (throttled, busy) in (0_u64..60, 0_u64..10),
     ) {
-        let weather = Weather { split, refused, lost_before, lost_after, throttled, busy };
-        let mut world = World::new(seed, weather, partitions);
+        let faults = FaultRates { split, rejected, lost_before, lost_after, throttled, busy };
+        let mut simulation = Simulation::new(seed, faults, partitions);
         let mut dispatch = Dispatch::new(small(BulkOptions::new()));
-        let results = world.run(&mut dispatch, upserts(600));
+        let results = simulation.run(&mut dispatch, upserts(600));
         assert_each_once(&results, 600);
-        let summary = dispatch.summary(world.time.clock().now());
+        let summary = dispatch.summary(simulation.time.clock().now());
         prop_assert_eq!(summary.succeeded + summary.failed, 600);
         for result in &results {
             prop_assert!(result.outcome.is_ok(), "{:?}", result);
         }
-        prop_assert_eq!(world.stored.len(), 600, "what is reported done was done");
+        prop_assert_eq!(simulation.stored.len(), 600, "what is reported done was done");
     }
 }

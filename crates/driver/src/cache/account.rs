@@ -8,7 +8,7 @@ use protocol::account::AccountProperties;
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 
-/// The newest that was heard of the account.
+/// The newest properties of the account.
 #[derive(Debug)]
 pub struct AccountCache(SingleFlight<(), Arc<AccountProperties>>);
 
@@ -19,17 +19,17 @@ impl Default for AccountCache {
 }
 
 impl AccountCache {
-    /// Nothing heard.
+    /// A cache without properties.
     pub fn new() -> AccountCache {
         AccountCache::default()
     }
 
-    /// What was heard, if anything was.
+    /// The cached properties, if there are any.
     pub fn peek(&self) -> Option<Arc<AccountProperties>> {
         self.0.peek(&())
     }
 
-    /// The account; asked for if nothing was heard yet.
+    /// The properties; fetched if they are not cached.
     pub async fn get<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<AccountProperties>, Error>
     where
         F: Future<Output = Result<Arc<AccountProperties>, Error>> + Send + 'static,
@@ -37,7 +37,7 @@ impl AccountCache {
         self.0.get(&(), fetch).await
     }
 
-    /// Something newer than `known`, which an answer spoke against; what somebody else heard in the
+    /// Something newer than `known`, which a response spoke against; what somebody else heard in the
     /// meantime will do.
     pub async fn refresh<F>(
         &self,
@@ -51,7 +51,7 @@ impl AccountCache {
     }
 }
 
-/// Reads the answer to `GET /`. An account without a region to read from is no account.
+/// Reads the response to `GET /`. An account without a region to read from is no account.
 pub fn parse_account(body: &[u8]) -> Result<AccountProperties, Error> {
     let account: AccountProperties = serde_json::from_slice(body)
         .map_err(|error| Error::new(ErrorKind::BadResponse, error.to_string()))?;
@@ -71,7 +71,7 @@ mod tests {
         [{"name":"West US","databaseAccountEndpoint":"https://a-westus.example/"}],"newer":{"x":1}}"#;
 
     #[test]
-    fn an_account_is_told_from_anything_else() {
+    fn an_account_response_is_recognised() {
         assert_eq!(parse_account(BODY.as_bytes()).expect("an account").readable_locations.len(), 1);
         for body in ["", "{}", "<html>", r#"{"_self":"","id":"a","_rid":"r","readableLocations":[]}"#] {
             assert_eq!(parse_account(body.as_bytes()).expect_err(body).kind(), ErrorKind::BadResponse);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_were_told_of_the_same_failover_ask_once() {
+    async fn concurrent_operations_refresh_the_account_once_after_a_failover() {
         let cache = AccountCache::new();
         let account = Arc::new(parse_account(BODY.as_bytes()).expect("an account"));
         let first = cache.get(|| ready(Ok(Arc::clone(&account)))).await.expect("asked");
@@ -89,7 +89,7 @@ mod tests {
         let third = cache
             .refresh(&first, || async { Err(Error::new(ErrorKind::Unavailable, "not asked")) })
             .await
-            .expect("heard already");
+            .expect("cached");
         assert!(Arc::ptr_eq(&third, &newer));
         assert!(cache.peek().is_some_and(|current| Arc::ptr_eq(&current, &newer)));
     }

@@ -1,7 +1,7 @@
 //! Containers: what their names lead to.
 //!
 //! A [`Container`] holds everything that is learnt about one: its `_rid`, its partition key, its
-//! partition ranges and what was seen of it. All of it goes when the name leads elsewhere.
+//! partition ranges and what was seen of it. All of it is dropped when the name leads to another container.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct ContainerDefinition {
 }
 
 impl ContainerDefinition {
-    /// Reads the answer to a container read; whatever else it says is none of the driver's business.
+    /// Reads the response to a container read; whatever else it says is none of the driver's business.
     pub fn parse(body: &[u8]) -> Result<ContainerDefinition, Error> {
         let definition: ContainerDefinition = serde_json::from_slice(body).map_err(|error| {
             Error::new(
@@ -91,13 +91,13 @@ impl Container {
         &self.session
     }
 
-    /// Its partition ranges.
+    /// The cached partition ranges of the container.
     pub fn ranges(&self) -> &RangesCache {
         &self.ranges
     }
 }
 
-/// Containers by name.
+/// The cached containers, by name.
 #[derive(Debug)]
 pub struct ContainerCache(SingleFlight<ContainerName, Arc<Container>>);
 
@@ -128,10 +128,10 @@ impl ContainerCache {
         F: Future<Output = Result<ContainerDefinition, Error>> + Send + 'static,
     {
         let made = name.clone();
-        self.0.get(name, move || made_of(made, None, fetch())).await
+        self.0.get(name, move || fetch_as_container(made, None, fetch())).await
     }
 
-    /// The container its name leads to now, after an answer spoke against `known`. The same one, with
+    /// The container its name leads to now, after a response spoke against `known`. The same one, with
     /// all that was learnt about it, if that is where the name still leads.
     pub async fn refresh<F>(
         &self,
@@ -142,7 +142,7 @@ impl ContainerCache {
         F: Future<Output = Result<ContainerDefinition, Error>> + Send + 'static,
     {
         let name = known.identity.name.clone();
-        let make = || made_of(name.clone(), Some(Arc::clone(known)), fetch());
+        let make = || fetch_as_container(name.clone(), Some(Arc::clone(known)), fetch());
         let refreshed =
             self.0.refresh(&known.identity.name, |current| Arc::ptr_eq(current, known), make).await;
         if let Err(error) = &refreshed
@@ -153,7 +153,7 @@ impl ContainerCache {
         refreshed
     }
 
-    /// Forgets a container, unless its name has been led elsewhere since; says whether it did.
+    /// Forgets a container, unless its name leads to another one already; returns whether it did.
     pub fn forget(&self, known: &Arc<Container>) -> bool {
         self.0.forget(&known.identity.name, |current| Arc::ptr_eq(current, known))
     }
@@ -170,7 +170,7 @@ impl ContainerCache {
 }
 
 /// A container of the definition that `fetch` brings, or `known` itself when it is still the same.
-async fn made_of(
+async fn fetch_as_container(
     name: ContainerName,
     known: Option<Arc<Container>>,
     fetch: impl Future<Output = Result<ContainerDefinition, Error>>,
@@ -182,7 +182,7 @@ async fn made_of(
     }
 }
 
-/// Whether an answer says that the name leads elsewhere, or nowhere: what is known of the container
+/// Whether a response says that the name leads to another container, or to none: what is known of the container
 /// cannot be trusted, and a request made with it may be made again with what is asked anew.
 pub fn contradicts_container(status: Status, sub_status: SubStatus) -> bool {
     matches!(
@@ -255,13 +255,13 @@ mod tests {
     async fn a_container_that_is_gone_is_forgotten() {
         let cache = ContainerCache::new();
         let container = known(&cache, "gone").await;
-        let gone = || ready(Err(Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, b"")));
+        let gone = || ready(Err(Error::of_response(Status::NOT_FOUND, SubStatus::NONE, b"")));
         cache.refresh(&container, gone).await.expect_err("gone");
         assert!(cache.is_empty());
     }
 
     #[test]
-    fn some_answers_speak_against_the_container() {
+    fn some_responses_contradict_the_cached_container() {
         for (status, sub_status, contradicts) in [
             (404, 1003, true),
             (400, 1024, true),

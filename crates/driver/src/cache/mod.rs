@@ -2,7 +2,7 @@
 //!
 //! Each cache fetches a thing once however many ask for it ([`single_flight`]), keeps no errors, and
 //! is bounded. How to fetch is handed in, so that nothing here knows of requests; when to distrust
-//! what is cached is decided by whoever got an answer that speaks against it.
+//! what is cached is decided by the caller that got a response which contradicts it.
 
 mod account;
 mod container;

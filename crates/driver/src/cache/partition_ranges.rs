@@ -28,7 +28,7 @@ pub struct PartitionRanges {
 }
 
 impl PartitionRanges {
-    /// The map of the ring.
+    /// The map of the EPK space.
     pub fn map(&self) -> &PartitionMap {
         &self.map
     }
@@ -54,18 +54,18 @@ pub enum RangePage {
     NotModified,
     /// Ranges that are new since the ETag.
     Ranges {
-        /// The ranges.
+        /// The ranges that the page lists.
         ranges: Vec<PartitionKeyRange>,
         /// Where the feed goes on.
         etag: Option<String>,
-        /// Set when this page is not all of the answer.
+        /// Set when this page is not all of the response.
         continuation: Option<String>,
     },
 }
 
-/// Asks for ranges.
+/// Reads pages of partition ranges.
 pub trait RangeFeed: Sync {
-    /// The page after `etag`, or from the beginning; `continuation` goes on within one answer.
+    /// The page after `etag`, or from the beginning; `continuation` goes on within one response.
     fn page(
         &self,
         etag: Option<&str>,
@@ -82,18 +82,18 @@ pub async fn read_ranges(
     if let Some(known) = known
         && known.etag.is_some()
     {
-        let (mut listed, etag) = follow(feed, known.etag.clone()).await?;
+        let (mut listed, etag) = read_all_pages(feed, known.etag.clone()).await?;
         listed.extend_from_slice(&known.listed);
         if let Ok(ranges) = PartitionRanges::after(distinct(listed), etag) {
             return Ok(ranges);
         }
     }
-    let (listed, etag) = follow(feed, None).await?;
+    let (listed, etag) = read_all_pages(feed, None).await?;
     PartitionRanges::after(distinct(listed), etag)
 }
 
 /// All that the feed has after `etag`, newest first, and where it goes on.
-async fn follow(
+async fn read_all_pages(
     feed: &impl RangeFeed,
     mut etag: Option<String>,
 ) -> Result<(Vec<PartitionKeyRange>, Option<String>), Error> {
@@ -141,7 +141,7 @@ pub fn parse_ranges(body: &[u8]) -> Result<Vec<PartitionKeyRange>, Error> {
     Ok(body.ranges)
 }
 
-/// The newest ranges of one container that were heard of.
+/// The newest partition ranges of one container.
 #[derive(Debug)]
 pub struct RangesCache(SingleFlight<(), Arc<PartitionRanges>>);
 
@@ -152,17 +152,17 @@ impl Default for RangesCache {
 }
 
 impl RangesCache {
-    /// Nothing heard.
+    /// A cache without ranges.
     pub fn new() -> RangesCache {
         RangesCache::default()
     }
 
-    /// What was heard, if anything was.
+    /// The cached ranges, if there are any.
     pub fn peek(&self) -> Option<Arc<PartitionRanges>> {
         self.0.peek(&())
     }
 
-    /// The ranges; asked for if nothing was heard yet. `read` is usually [`read_ranges`] from the
+    /// The ranges; fetched if they are not cached. `read` is usually [`read_ranges`] from the
     /// beginning.
     pub async fn get<F>(&self, read: impl FnOnce() -> F) -> Result<Arc<PartitionRanges>, Error>
     where
@@ -171,7 +171,7 @@ impl RangesCache {
         self.0.get(&(), || shared(read())).await
     }
 
-    /// Ranges that were read after `known`, which an answer spoke against. `read` is usually
+    /// Ranges that were read after `known`, which a response spoke against. `read` is usually
     /// [`read_ranges`] with what was known.
     pub async fn refresh<F>(
         &self,
@@ -286,7 +286,7 @@ mod tests {
     async fn what_does_not_fit_is_read_again_from_the_beginning() {
         let service = Service::new(100);
         let known = read_ranges(None, &service).await.expect("listed");
-        // The map that was known is of another ring: one that lacks half of it.
+        // The map that was known is of another layout, which lacks half of the EPK space.
         let other = Service::new(100);
         other.change(&[0], vec![range(7, "", "40", &[])]);
         other.change(&[], vec![range(8, "40", "FF", &[])]);
@@ -295,10 +295,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_ring_with_a_gap_is_an_error_that_says_try_again() {
+    async fn ranges_with_a_gap_are_a_transient_error() {
         let service = Service::new(100);
         service.change(&[0], vec![range(1, "", "80", &[0])]);
-        let error = read_ranges(None, &service).await.expect_err("half a ring");
+        let error = read_ranges(None, &service).await.expect_err("half of the EPK space");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("80"), "{error}");
     }

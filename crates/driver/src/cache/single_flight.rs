@@ -1,7 +1,7 @@
 //! One fetch per key, many waiting.
 //!
 //! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All who
-//! ask while a fetch is under way share it; it goes on as long as one of them waits, so that the one
+//! ask while a fetch is in progress share it; it goes on as long as one of them waits, so that the one
 //! who started it can leave, and it is dropped with the last. An error goes to those who waited for it
 //! and is then forgotten.
 
@@ -36,7 +36,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     value: Option<V>,
-    /// The fetch under way, as long as anybody waits for it.
+    /// The fetch in progress, as long as anybody waits for it.
     flight: Option<(u64, WeakShared<Flight<V>>)>,
     used: AtomicU64,
 }
@@ -73,8 +73,8 @@ where
     }
 
     /// A value that can be trusted: the one that is there unless `is_stale`, otherwise a fetched one.
-    /// Whoever was told that a value is out of date asks with a test for that very value, so that many
-    /// who were told the same fetch once between them.
+    /// Whoever was fetched that a value is out of date asks with a test for that very value, so that many
+    /// who were fetched the same fetch once between them.
     pub async fn refresh<F>(
         &self,
         key: &K,
@@ -110,11 +110,11 @@ where
             }
         };
         let outcome = flight.await;
-        self.land(key, id, &outcome);
+        self.complete(key, id, &outcome);
         outcome
     }
 
-    /// Forgets the value if it `is_stale`; says whether it did. A fetch under way goes on.
+    /// Forgets the value if it `is_stale`; says whether it did. A fetch in progress goes on.
     pub fn forget(&self, key: &K, is_stale: impl FnOnce(&V) -> bool) -> bool {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return false };
@@ -139,7 +139,7 @@ where
     }
 
     /// Keeps what flight `id` brought, unless another has taken its place.
-    fn land(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
+    fn complete(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return };
         if entry.flight.as_ref().is_none_or(|(current, _)| *current != id) {
@@ -200,17 +200,17 @@ mod tests {
 
     type Cache = SingleFlight<&'static str, u32>;
 
-    /// A fetch that counts its starts and ends when told.
+    /// A fetch that counts its starts and ends when fetched.
     fn controlled(
         starts: &Arc<AtomicU32>,
     ) -> (impl FnOnce() -> BoxFuture<'static, Result<u32, Error>>, oneshot::Sender<u32>) {
-        let (tell, told) = oneshot::channel();
+        let (sender, fetched) = oneshot::channel();
         let starts = Arc::clone(starts);
         let fetch = move || {
             starts.fetch_add(1, Ordering::Relaxed);
-            async move { told.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no answer")) }.boxed()
+            async move { fetched.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no answer")) }.boxed()
         };
-        (fetch, tell)
+        (fetch, sender)
     }
 
     fn ready_with(value: u32) -> impl FnOnce() -> BoxFuture<'static, Result<u32, Error>> {
@@ -222,48 +222,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_who_ask_at_once_share_one_fetch() {
+    async fn concurrent_calls_share_one_fetch() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
-        let (fetch, tell) = controlled(&starts);
+        let (fetch, sender) = controlled(&starts);
         let first = cache.get(&"a", fetch);
         let second = cache.get(&"a", unexpected);
-        let telling = async { tell.send(7).expect("somebody waits") };
-        let ((first, second), ()) = join(join(first, second), telling).await;
+        let sending = async { sender.send(7).expect("somebody waits") };
+        let ((first, second), ()) = join(join(first, second), sending).await;
         assert_eq!((first.expect("a value"), second.expect("a value")), (7, 7));
         assert_eq!(starts.load(Ordering::Relaxed), 1);
         assert_eq!(cache.get(&"a", unexpected).await.expect("kept"), 7);
     }
 
     #[tokio::test]
-    async fn a_fetcher_that_leaves_hands_over_to_those_who_wait() {
+    async fn a_dropped_fetcher_hands_over_to_the_waiters() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
-        let (fetch, tell) = controlled(&starts);
+        let (fetch, sender) = controlled(&starts);
         let mut first = Box::pin(cache.get(&"a", fetch));
         assert!((&mut first).now_or_never().is_none());
         let mut second = Box::pin(cache.get(&"a", unexpected));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
-        tell.send(7).expect("the second waits on");
+        sender.send(7).expect("the second waits on");
         assert_eq!(second.await.expect("a value"), 7);
         assert_eq!(starts.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]
-    async fn a_fetch_nobody_waits_for_is_dropped_and_the_next_one_starts_afresh() {
+    async fn a_fetch_without_waiters_is_dropped_and_the_next_one_starts_anew() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
-        let (fetch, tell) = controlled(&starts);
+        let (fetch, sender) = controlled(&starts);
         let mut first = Box::pin(cache.get(&"a", fetch));
         assert!((&mut first).now_or_never().is_none());
         drop(first);
-        assert!(tell.is_canceled(), "the fetch is gone");
+        assert!(sender.is_canceled(), "the fetch is gone");
         assert_eq!(cache.get(&"a", ready_with(8)).await.expect("fetched again"), 8);
     }
 
     #[tokio::test]
     async fn an_error_goes_to_all_who_waited_and_is_forgotten() {
         let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
-        let (fetch, tell) = controlled(&starts);
-        let failing = async { drop(tell) };
+        let (fetch, sender) = controlled(&starts);
+        let failing = async { drop(sender) };
         let ((first, second), ()) =
             join(join(cache.get(&"a", fetch), cache.get(&"a", unexpected)), failing).await;
         for outcome in [first, second] {

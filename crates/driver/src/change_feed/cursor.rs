@@ -1,4 +1,4 @@
-//! Where each stretch of the ring has got to, and how that is carried as text.
+//! The position of a reader in each EPK range, and its text form, the continuation.
 
 use std::time::SystemTime;
 
@@ -12,35 +12,35 @@ use crate::error::{Error, ErrorKind};
 
 const MARK: &str = "cf1.";
 
-/// One stretch, and since when its changes are wanted.
+/// One EPK range and the position of its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub(super) struct RangeCursor {
     pub(super) range: EpkRange,
-    pub(super) since: Since,
+    pub(super) since: FeedPosition,
 }
 
-/// Since when changes are wanted.
+/// The position in the change feed of one EPK range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// The beginning.
+pub enum FeedPosition {
+    /// The beginning of the container's history.
     Beginning,
-    /// The moment this is asked.
+    /// The time of the request.
     Now,
     /// This time, as HTTP writes it.
     Time(String),
-    /// The last answer.
+    /// The ETag of the last page.
     Etag(String),
 }
 
-impl Since {
-    pub(super) fn time(time: SystemTime) -> Since {
-        Since::Time(httpdate::fmt_http_date(time))
+impl FeedPosition {
+    pub(super) fn time(time: SystemTime) -> FeedPosition {
+        FeedPosition::Time(httpdate::fmt_http_date(time))
     }
 }
 
-/// Where a reader has got to.
+/// The positions of a reader in all ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Continuation(pub(super) Vec<Cursor>);
+pub(super) struct Continuation(pub(super) Vec<RangeCursor>);
 
 #[derive(Serialize, Deserialize)]
 struct Wire {
@@ -58,7 +58,7 @@ struct WireCursor {
     t: Option<String>,
 }
 
-/// What a feed is known by: its container, its mode and its part of the ring.
+/// What a feed is known by: its container, its mode and its part of the EPK space.
 pub(super) fn fingerprint(container: &str, mode: ChangeFeedMode, part: &EpkRange) -> u64 {
     let mode = match mode {
         ChangeFeedMode::LatestVersion => "latest",
@@ -77,9 +77,9 @@ impl Continuation {
             let (a, b) = (cursor.range.min.to_hex(), cursor.range.max.to_hex());
             match &cursor.since {
                 // A reader that begins now has asked where now is before it hands out anything.
-                Since::Beginning | Since::Now => WireCursor { a, b, e: None, t: None },
-                Since::Time(time) => WireCursor { a, b, e: None, t: Some(time.clone()) },
-                Since::Etag(etag) => WireCursor { a, b, e: Some(etag.clone()), t: None },
+                FeedPosition::Beginning | FeedPosition::Now => WireCursor { a, b, e: None, t: None },
+                FeedPosition::Time(time) => WireCursor { a, b, e: None, t: Some(time.clone()) },
+                FeedPosition::Etag(etag) => WireCursor { a, b, e: Some(etag.clone()), t: None },
             }
         });
         let wire = Wire { f: format!("{fingerprint:016x}"), s: cursors.collect() };
@@ -102,22 +102,23 @@ impl Continuation {
                            it came from, or start without one";
             return Err(Error::new(ErrorKind::BadRequest, message));
         }
-        let cursors: Option<Vec<Cursor>> = wire
+        let cursors: Option<Vec<RangeCursor>> = wire
             .s
             .into_iter()
             .map(|cursor| {
                 let epk = |hex: &str| EffectivePartitionKey::from_hex(hex).ok();
                 let range = EpkRange::new(epk(&cursor.a)?, epk(&cursor.b)?);
                 let since = match (cursor.e, cursor.t) {
-                    (Some(etag), _) => Since::Etag(etag),
-                    (None, Some(time)) => Since::Time(time),
-                    (None, None) => Since::Beginning,
+                    (Some(etag), _) => FeedPosition::Etag(etag),
+                    (None, Some(time)) => FeedPosition::Time(time),
+                    (None, None) => FeedPosition::Beginning,
                 };
-                (!range.is_empty()).then_some(Cursor { range, since })
+                (!range.is_empty()).then_some(RangeCursor { range, since })
             })
             .collect();
-        let in_order =
-            |cursors: &Vec<Cursor>| cursors.windows(2).all(|pair| pair[0].range.max <= pair[1].range.min);
+        let in_order = |cursors: &Vec<RangeCursor>| {
+            cursors.windows(2).all(|pair| pair[0].range.max <= pair[1].range.min)
+        };
         cursors
             .filter(|cursors| !cursors.is_empty() && in_order(cursors))
             .map(Continuation)
@@ -129,26 +130,26 @@ impl Continuation {
 mod tests {
     use super::*;
 
-    fn cursor(min: &str, max: &str, since: Since) -> Cursor {
+    fn cursor(min: &str, max: &str, since: FeedPosition) -> RangeCursor {
         let key = |hex| EffectivePartitionKey::from_hex(hex).expect("hex");
-        Cursor { range: EpkRange::new(key(min), key(max)), since }
+        RangeCursor { range: EpkRange::new(key(min), key(max)), since }
     }
 
     #[test]
     fn a_continuation_survives_its_text() {
         let cursors = vec![
-            cursor("", "10", Since::Etag("\"42\"".into())),
-            cursor("10", "20", Since::Beginning),
-            cursor("20", "FF", Since::Time("Sun, 06 Nov 1994 08:49:37 GMT".into())),
+            cursor("", "10", FeedPosition::Etag("\"42\"".into())),
+            cursor("10", "20", FeedPosition::Beginning),
+            cursor("20", "FF", FeedPosition::Time("Sun, 06 Nov 1994 08:49:37 GMT".into())),
         ];
         let text = Continuation(cursors.clone()).to_text(7);
         assert_eq!(Continuation::parse(&text, 7).expect("ours").0, cursors);
     }
 
     #[test]
-    fn a_continuation_of_another_feed_is_refused_clearly() {
+    fn a_continuation_of_another_feed_is_an_error() {
         let mine = fingerprint("rid", ChangeFeedMode::LatestVersion, &EpkRange::FULL);
-        let text = Continuation(vec![cursor("", "FF", Since::Beginning)]).to_text(mine);
+        let text = Continuation(vec![cursor("", "FF", FeedPosition::Beginning)]).to_text(mine);
         for other in [
             fingerprint("other", ChangeFeedMode::LatestVersion, &EpkRange::FULL),
             fingerprint("rid", ChangeFeedMode::AllVersionsAndDeletes, &EpkRange::FULL),
@@ -156,7 +157,8 @@ mod tests {
             let error = Continuation::parse(&text, other).expect_err("another feed");
             assert!(error.message().contains("belongs to another"), "{error}");
         }
-        let backwards = [cursor("10", "20", Since::Beginning), cursor("", "10", Since::Beginning)];
+        let backwards =
+            [cursor("10", "20", FeedPosition::Beginning), cursor("", "10", FeedPosition::Beginning)];
         for text in ["", "cf1.", "cf1.e30", "\"42\"", &Continuation(backwards.to_vec()).to_text(mine)] {
             assert_eq!(Continuation::parse(text, mine).expect_err(text).kind(), ErrorKind::BadRequest);
         }

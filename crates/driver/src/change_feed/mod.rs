@@ -1,8 +1,8 @@
 //! The change feed: what was written, in order, over feed ranges.
 //!
-//! A [`ChangeFeed`] keeps one cursor per stretch of the ring ([`cursor`]) and asks them in turn; within a
+//! A [`ChangeFeed`] keeps one cursor per EPK range ([`cursor`]) and reads them one after another; within a
 //! logical partition changes come in the order they were made. It asks through a [`ChangeSource`] and
-//! so knows neither requests nor regions. A stretch that splits goes on as its parts, each from where
+//! so knows neither requests nor regions. An EPK range that splits goes on as its parts, each from where
 //! the whole had come to; nothing is lost and nothing is repeated.
 //!
 //! The feed never ends. A page that says it is [caught up](ChangePage::caught_up) means that there was
@@ -25,17 +25,17 @@ use protocol::partition::EpkRange;
 
 pub use self::service::ServiceChanges;
 
-use self::cursor::{Continuation, Cursor, Since};
+use self::cursor::{Continuation, FeedPosition, RangeCursor};
 use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::{Error, ErrorKind};
-use crate::query::PageFault;
+use crate::query::PageError;
 use crate::query::rows;
 
-/// Which changes are told.
+/// Which changes a feed contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeFeedMode {
-    /// Each item as it is now, once, however often it was changed in between. Deletes are not told.
+    /// Each item as it is now, once, however often it was changed in between. Deletes are left out.
     #[default]
     LatestVersion,
     /// Every change, deletes included, as far back as the container keeps them.
@@ -71,7 +71,7 @@ pub struct ChangeFeedOptions {
     pub range: Option<EpkRange>,
     /// Where an earlier reader of the same feed stopped; the start is then of no account.
     pub continuation: Option<String>,
-    /// What changes are at least to be told of, instead of those this driver has seen. Default: none.
+    /// The session token whose changes the feed contains at least, instead of this driver's. Default: none.
     pub session_token: Option<String>,
 }
 
@@ -90,12 +90,12 @@ impl Default for ChangeFeedOptions {
 }
 
 impl ChangeFeedOptions {
-    /// The defaults.
+    /// Options with the default values.
     pub fn new() -> ChangeFeedOptions {
         ChangeFeedOptions::default()
     }
 
-    /// Sets which changes are told.
+    /// Sets which changes the feed contains.
     #[must_use]
     pub fn with_mode(self, mode: ChangeFeedMode) -> ChangeFeedOptions {
         ChangeFeedOptions { mode, ..self }
@@ -133,10 +133,10 @@ impl ChangeFeedOptions {
     }
 }
 
-/// Answers requests for changes. The driver does, through its pipeline; tests do, with plain values.
+/// Serves requests for changes. The driver does, through its pipeline; tests do, with plain values.
 pub trait ChangeSource: Send + Sync + 'static {
-    /// What changed.
-    fn changes(&self, request: ChangeRequest) -> impl Future<Output = Result<Changes, PageFault>> + Send;
+    /// The changed items, as JSON.
+    fn changes(&self, request: ChangeRequest) -> impl Future<Output = Result<Changes, PageError>> + Send;
 
     /// The parts of `range` that one partition each owns, in order. `afresh` when what was known turned
     /// out to be wrong.
@@ -147,20 +147,20 @@ pub trait ChangeSource: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<EpkRange>, Error>> + Send;
 }
 
-/// What is asked for.
+/// A request for one page of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
-    /// The stretch of the ring; one partition owns it, or did.
+    /// The EPK range; one partition owns it, or did.
     pub range: EpkRange,
-    /// Which changes.
+    /// Which changes to read.
     pub mode: ChangeFeedMode,
-    /// Since when.
-    pub since: Since,
+    /// The position after which changes are read.
+    pub since: FeedPosition,
     /// The most changes wanted.
     pub items_max: Option<NonZeroU32>,
 }
 
-/// What came back.
+/// One page of changes of an EPK range.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// `{"Documents": […]}`; empty when nothing changed.
@@ -169,9 +169,9 @@ pub struct Changes {
     pub etag: String,
     /// The last change the partition had made by then, wherever in it; none where it does not say.
     pub lsn: Option<u64>,
-    /// Request units.
+    /// Request units of the page.
     pub charge: f64,
-    /// What happened on the way, where there was one.
+    /// The diagnostics of the request, if it was one to the service.
     pub diagnostics: Option<Diagnostics>,
 }
 
@@ -182,13 +182,13 @@ impl Changes {
     }
 }
 
-/// Some changes, all of one stretch of the ring.
+/// Some changes, all of one EPK range.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChangePage {
     /// The changes, each as JSON: items, or envelopes of all versions and deletes.
     pub items: Vec<Bytes>,
-    /// The stretch they are from; none when there was nothing new anywhere.
+    /// The range they are from; none when there was nothing new anywhere.
     pub range: Option<EpkRange>,
     /// Request units since the page before.
     pub charge: f64,
@@ -211,8 +211,8 @@ pub struct ChangeFeed<S> {
     source: Arc<S>,
     options: ChangeFeedOptions,
     fingerprint: u64,
-    cursors: Vec<Cursor>,
-    /// Whose turn it is.
+    cursors: Vec<RangeCursor>,
+    /// The index of the range that is read next.
     turn: usize,
     spent: Spent,
 }
@@ -253,7 +253,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         let fingerprint = cursor::fingerprint(container_rid, options.mode, &part);
         let begun = match &options.continuation {
             Some(text) => Continuation::parse(text, fingerprint)?.0,
-            None => vec![Cursor { range: part, since: since(options.mode, options.start)? }],
+            None => vec![RangeCursor { range: part, since: since(options.mode, options.start)? }],
         };
         let mut feed = ChangeFeed {
             source,
@@ -263,15 +263,15 @@ impl<S: ChangeSource> ChangeFeed<S> {
             turn: 0,
             spent: Spent::default(),
         };
-        for Cursor { range, since } in begun {
+        for RangeCursor { range, since } in begun {
             let parts = feed.source.divide(range, false).await?;
-            feed.cursors.extend(parts.into_iter().map(|range| Cursor { range, since: since.clone() }));
+            feed.cursors.extend(parts.into_iter().map(|range| RangeCursor { range, since: since.clone() }));
         }
         feed.settle_now().await?;
         Ok(feed)
     }
 
-    /// The next changes of the stretch whose turn it is, or word that there are none anywhere.
+    /// The next changes of the range that is read next, or an empty page when there are none anywhere.
     ///
     /// Dropping the call loses nothing: a cursor moves on only when its changes are handed out.
     pub async fn next_page(&mut self) -> Result<ChangePage, Error> {
@@ -283,7 +283,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
                 quiet = 0;
                 continue;
             };
-            self.cursors[at].since = Since::Etag(etag);
+            self.cursors[at].since = FeedPosition::Etag(etag);
             self.turn = (at + 1) % self.cursors.len();
             if !items.is_empty() {
                 let range = Some(self.cursors[at].range.clone());
@@ -299,7 +299,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         Continuation(self.cursors.clone()).to_text(self.fingerprint)
     }
 
-    /// The stretches that are read, in the order of the ring.
+    /// The ranges that are read, in EPK order.
     pub fn ranges(&self) -> impl Iterator<Item = &EpkRange> {
         self.cursors.iter().map(|cursor| &cursor.range)
     }
@@ -312,15 +312,15 @@ impl<S: ChangeSource> ChangeFeed<S> {
                 self.spent.add(&mut changes);
                 Ok(Some((changes.items()?, changes.etag)))
             }
-            Err(PageFault::Failed(error)) => Err(error),
-            Err(PageFault::Gone) => {
+            Err(PageError::Failed(error)) => Err(error),
+            Err(PageError::Gone) => {
                 self.divide(at).await?;
                 Ok(None)
             }
         }
     }
 
-    fn request(&self, cursor: &Cursor) -> ChangeRequest {
+    fn request(&self, cursor: &RangeCursor) -> ChangeRequest {
         ChangeRequest {
             range: cursor.range.clone(),
             mode: self.options.mode,
@@ -331,13 +331,13 @@ impl<S: ChangeSource> ChangeFeed<S> {
 
     /// Puts the parts of a cursor in its place.
     async fn divide(&mut self, at: usize) -> Result<(), Error> {
-        let Cursor { range, since } = self.cursors[at].clone();
+        let RangeCursor { range, since } = self.cursors[at].clone();
         let parts = self.source.divide(range.clone(), true).await?;
         if parts == [range] {
             let message = "a partition says that it is gone and nothing has taken its place";
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        let parts = parts.into_iter().map(|range| Cursor { range, since: since.clone() });
+        let parts = parts.into_iter().map(|range| RangeCursor { range, since: since.clone() });
         self.cursors.splice(at..=at, parts);
         Ok(())
     }
@@ -347,7 +347,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
     async fn settle_now(&mut self) -> Result<(), Error> {
         loop {
             let waiting: Vec<usize> =
-                (0..self.cursors.len()).filter(|at| self.cursors[*at].since == Since::Now).collect();
+                (0..self.cursors.len()).filter(|at| self.cursors[*at].since == FeedPosition::Now).collect();
             if waiting.is_empty() {
                 return Ok(());
             }
@@ -364,10 +364,10 @@ impl<S: ChangeSource> ChangeFeed<S> {
                     match answer {
                         Ok(mut changes) => {
                             self.spent.add(&mut changes);
-                            self.cursors[at].since = Since::Etag(changes.etag);
+                            self.cursors[at].since = FeedPosition::Etag(changes.etag);
                         }
-                        Err(PageFault::Gone) => gone.push(at),
-                        Err(PageFault::Failed(error)) => return Err(error),
+                        Err(PageError::Gone) => gone.push(at),
+                        Err(PageError::Failed(error)) => return Err(error),
                     }
                 }
             }
@@ -381,11 +381,11 @@ impl<S: ChangeSource> ChangeFeed<S> {
 }
 
 /// What a start means to the service; all versions and deletes are not kept from the beginning.
-pub fn since(mode: ChangeFeedMode, start: ChangeFeedStart) -> Result<Since, Error> {
+pub fn since(mode: ChangeFeedMode, start: ChangeFeedStart) -> Result<FeedPosition, Error> {
     match (mode, start) {
-        (_, ChangeFeedStart::Now) => Ok(Since::Now),
-        (ChangeFeedMode::LatestVersion, ChangeFeedStart::Beginning) => Ok(Since::Beginning),
-        (ChangeFeedMode::LatestVersion, ChangeFeedStart::After(time)) => Ok(Since::time(time)),
+        (_, ChangeFeedStart::Now) => Ok(FeedPosition::Now),
+        (ChangeFeedMode::LatestVersion, ChangeFeedStart::Beginning) => Ok(FeedPosition::Beginning),
+        (ChangeFeedMode::LatestVersion, ChangeFeedStart::After(time)) => Ok(FeedPosition::time(time)),
         (ChangeFeedMode::AllVersionsAndDeletes, _) => {
             let message = "all versions and deletes can be read from now on or from a continuation, not from the \
                            beginning or a time: start now and keep the continuation";

@@ -8,15 +8,15 @@ use protocol::partition::EpkRange;
 use protocol::session_token::SessionToken;
 use protocol::status::Status;
 
-use super::cursor::Since;
+use super::cursor::FeedPosition;
 use super::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeRequest, ChangeSource, Changes};
 use crate::cache::Container;
 use crate::driver::CosmosDriver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Scope, Target};
 use crate::options::OperationOptions;
-use crate::query::PageFault;
-use crate::query::service::{divide, fault};
+use crate::query::PageError;
+use crate::query::service::{divide, page_error};
 
 /// The form of envelopes this client reads.
 const WIRE_FORMAT: &str = "2021-09-15";
@@ -45,7 +45,7 @@ impl CosmosDriver {
         ChangeFeed::start(Arc::new(source), &rid, feed).await
     }
 
-    /// The changes of a container for a reader that keeps its own place, stretch by stretch.
+    /// The changes of a container for a reader that keeps its own place, range by range.
     pub async fn changes_of(
         &self,
         container: &ContainerName,
@@ -64,7 +64,7 @@ impl ServiceChanges {
 }
 
 impl ChangeSource for ServiceChanges {
-    async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageFault> {
+    async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageError> {
         let mut operation = Operation::new(OperationKind::ReadFeed, Target::items(self.container.name()))
             .with_scope(Scope::Range(request.range))
             .with_header(names::INTENDED_COLLECTION_RID, self.container.rid().to_owned());
@@ -81,12 +81,12 @@ impl ChangeSource for ServiceChanges {
             operation = operation.with_session_token(token);
         }
         operation = match request.since {
-            Since::Beginning => operation,
-            Since::Now => operation.with_precondition(Precondition::IfNoneMatch("*".to_owned())),
-            Since::Time(time) => operation.with_header(names::IF_MODIFIED_SINCE, time),
-            Since::Etag(etag) => operation.with_precondition(Precondition::IfNoneMatch(etag)),
+            FeedPosition::Beginning => operation,
+            FeedPosition::Now => operation.with_precondition(Precondition::IfNoneMatch("*".to_owned())),
+            FeedPosition::Time(time) => operation.with_header(names::IF_MODIFIED_SINCE, time),
+            FeedPosition::Etag(etag) => operation.with_precondition(Precondition::IfNoneMatch(etag)),
         };
-        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
+        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
         let Some(etag) = response.etag().map(str::to_owned) else {
             let message = "a page of the change feed does not say where to go on";
             return Err(Error::new(ErrorKind::BadResponse, message).into());

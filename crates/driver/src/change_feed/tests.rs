@@ -1,5 +1,5 @@
-//! Random writes, random splits between any two requests, readers that stop and go on elsewhere: every
-//! change is told once, in the order of its logical partition.
+//! Random writes, random splits between any two requests, readers that stop and resume in another process: every
+//! change is delivered once, in the order of its logical partition.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,9 +10,9 @@ use protocol::partition::{EffectivePartitionKey, PartitionKey, effective_key, ev
 
 use super::*;
 
-/// A service in one value.
+/// A simulated container and its partitions.
 #[derive(Debug)]
-struct World {
+struct Simulation {
     definition: PartitionKeyDefinition,
     state: Mutex<State>,
 }
@@ -26,12 +26,12 @@ struct State {
     fail_next: bool,
 }
 
-impl World {
-    fn new(partitions: usize) -> World {
+impl Simulation {
+    fn new(partitions: usize) -> Simulation {
         let definition = PartitionKeyDefinition::hash("/pk").expect("a path");
         let partitions = even_split(&definition, partitions).into_iter().map(|range| range.min).collect();
         let state = State { partitions, log: Vec::new(), split_next: false, fail_next: false };
-        World { definition, state: Mutex::new(state) }
+        Simulation { definition, state: Mutex::new(state) }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -46,8 +46,8 @@ impl World {
     }
 }
 
-impl ChangeSource for World {
-    async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageFault> {
+impl ChangeSource for Simulation {
+    async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageError> {
         let mut state = self.state();
         if std::mem::take(&mut state.fail_next) {
             return Err(Error::new(ErrorKind::Unavailable, "not now").into());
@@ -59,16 +59,16 @@ impl ChangeSource for World {
             && let Some(middle) = split_point(&self.definition, &whole)
         {
             state.partitions.insert(at + 1, middle);
-            return Err(PageFault::Gone);
+            return Err(PageError::Gone);
         }
         if !whole.covers(&request.range) {
-            return Err(PageFault::Gone);
+            return Err(PageError::Gone);
         }
         let end = state.log.len() as u64;
         let since = match &request.since {
-            Since::Beginning | Since::Time(_) => 0,
-            Since::Now => end,
-            Since::Etag(etag) => etag.parse().expect("one of ours"),
+            FeedPosition::Beginning | FeedPosition::Time(_) => 0,
+            FeedPosition::Now => end,
+            FeedPosition::Etag(etag) => etag.parse().expect("one of ours"),
         };
         let news: Vec<&(EffectivePartitionKey, u32, u64)> = state
             .log
@@ -76,7 +76,7 @@ impl ChangeSource for World {
             .filter(|(place, _, number)| *number > since && request.range.contains(place))
             .collect();
         // The latest version of each key, in the order of those writes.
-        let told: Vec<_> = news
+        let delivered: Vec<_> = news
             .iter()
             .filter(|(_, key, number)| {
                 request.mode == ChangeFeedMode::AllVersionsAndDeletes
@@ -84,8 +84,9 @@ impl ChangeSource for World {
             })
             .take(request.items_max.map_or(usize::MAX, |items| items.get() as usize))
             .collect();
-        let etag = told.last().map_or(since, |(_, _, number)| *number);
-        let items: Vec<String> = told.iter().map(|(_, key, number)| format!("[{key},{number}]")).collect();
+        let etag = delivered.last().map_or(since, |(_, _, number)| *number);
+        let items: Vec<String> =
+            delivered.iter().map(|(_, key, number)| format!("[{key},{number}]")).collect();
         let body = if items.is_empty() {
             String::new()
         } else {
@@ -136,89 +137,89 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_change_is_told_once_and_in_order(
+    fn every_change_is_delivered_once_and_in_order(
         before in prop::collection::vec(0u32..12, 0..10),
         events in events(),
         partitions in 1usize..4,
         mode in prop_oneof![Just(ChangeFeedMode::LatestVersion), Just(ChangeFeedMode::AllVersionsAndDeletes)],
         page_items in prop::option::of(1u32..4),
     ) {
-        let world = Arc::new(World::new(partitions));
-        before.iter().for_each(|key| world.write(*key));
-        let told = on_tokio(async {
+        let simulation = Arc::new(Simulation::new(partitions));
+        before.iter().for_each(|key| simulation.write(*key));
+        let delivered = on_tokio(async {
             let mut options = ChangeFeedOptions { page_items: page_items.and_then(NonZeroU32::new), ..Default::default() }
                 .with_mode(mode)
                 .with_start(ChangeFeedStart::Now);
-            let mut feed = ChangeFeed::start(Arc::clone(&world), "rid", options.clone()).await.expect("a feed");
-            let mut told: Vec<(u32, u64)> = Vec::new();
-            let take = |page: ChangePage, told: &mut Vec<(u32, u64)>| {
+            let mut feed = ChangeFeed::start(Arc::clone(&simulation), "rid", options.clone()).await.expect("a feed");
+            let mut delivered: Vec<(u32, u64)> = Vec::new();
+            let take = |page: ChangePage, delivered: &mut Vec<(u32, u64)>| {
                 for item in &page.items {
-                    told.push(serde_json::from_slice(item).expect("a change"));
+                    delivered.push(serde_json::from_slice(item).expect("a change"));
                 }
                 page.caught_up()
             };
             for event in events {
                 match event {
-                    Event::Write(key) => world.write(key),
-                    Event::Split => world.state().split_next = true,
-                    Event::Fail => world.state().fail_next = true,
+                    Event::Write(key) => simulation.write(key),
+                    Event::Split => simulation.state().split_next = true,
+                    Event::Fail => simulation.state().fail_next = true,
                     Event::Read => if let Ok(page) = feed.next_page().await {
-                        take(page, &mut told);
+                        take(page, &mut delivered);
                     },
                     Event::Stop => {
                         options = options.with_continuation(feed.continuation());
-                        feed = ChangeFeed::start(Arc::clone(&world), "rid", options.clone()).await.expect("goes on");
+                        feed = ChangeFeed::start(Arc::clone(&simulation), "rid", options.clone()).await.expect("goes on");
                     }
                 }
             }
             loop {
                 match feed.next_page().await {
-                    Ok(page) => if take(page, &mut told) { return told },
+                    Ok(page) => if take(page, &mut delivered) { return delivered },
                     Err(error) => assert_eq!(error.message(), "not now"),
                 }
             }
         });
         // Each key's writes in order, none twice, the last one always; with all versions, every one.
         let mut by_key: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for (key, number) in told {
+        for (key, number) in delivered {
             by_key.entry(key).or_default().push(number);
         }
         let mut written: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for (_, key, number) in world.state().log.iter().skip(before.len()) {
+        for (_, key, number) in simulation.state().log.iter().skip(before.len()) {
             written.entry(*key).or_default().push(*number);
         }
         if mode == ChangeFeedMode::AllVersionsAndDeletes {
             prop_assert_eq!(by_key, written);
         } else {
             prop_assert_eq!(by_key.keys().collect::<Vec<_>>(), written.keys().collect::<Vec<_>>());
-            for (key, told) in by_key {
-                prop_assert!(told.is_sorted_by(|earlier, later| earlier < later), "{told:?}");
-                prop_assert!(told.iter().all(|number| written[&key].contains(number)));
-                prop_assert_eq!(told.last(), written[&key].last());
+            for (key, delivered) in by_key {
+                prop_assert!(delivered.is_sorted_by(|earlier, later| earlier < later), "{delivered:?}");
+                prop_assert!(delivered.iter().all(|number| written[&key].contains(number)));
+                prop_assert_eq!(delivered.last(), written[&key].last());
             }
         }
     }
 }
 
 #[test]
-fn from_the_beginning_everything_is_told_and_then_there_is_nothing_new() {
+fn from_the_beginning_everything_is_delivered_and_then_the_feed_is_caught_up() {
     on_tokio(async {
-        let world = Arc::new(World::new(3));
-        (0..9).for_each(|key| world.write(key));
+        let simulation = Arc::new(Simulation::new(3));
+        (0..9).for_each(|key| simulation.write(key));
         let options = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
-        let mut feed = ChangeFeed::start(Arc::clone(&world), "rid", options).await.expect("a feed");
-        let mut told = 0;
+        let mut feed = ChangeFeed::start(Arc::clone(&simulation), "rid", options).await.expect("a feed");
+        let mut delivered = 0;
         loop {
             let page = feed.next_page().await.expect("a page");
             if page.caught_up() {
                 break;
             }
             assert!(page.range.is_some() && page.charge > 0.0);
-            told += page.items.len();
+            delivered += page.items.len();
         }
-        assert_eq!(told, 9);
+        assert_eq!(delivered, 9);
         assert!(feed.next_page().await.expect("a page").caught_up());
-        world.write(3);
+        simulation.write(3);
         assert_eq!(feed.next_page().await.expect("a page").items.len(), 1);
     });
 }
@@ -226,11 +227,11 @@ fn from_the_beginning_everything_is_told_and_then_there_is_nothing_new() {
 #[test]
 fn all_versions_cannot_start_in_the_past() {
     on_tokio(async {
-        let world = Arc::new(World::new(1));
+        let simulation = Arc::new(Simulation::new(1));
         let options = ChangeFeedOptions::new().with_mode(ChangeFeedMode::AllVersionsAndDeletes);
         for start in [ChangeFeedStart::Beginning, ChangeFeedStart::After(SystemTime::UNIX_EPOCH)] {
             let started =
-                ChangeFeed::start(Arc::clone(&world), "rid", options.clone().with_start(start)).await;
+                ChangeFeed::start(Arc::clone(&simulation), "rid", options.clone().with_start(start)).await;
             let error = started.expect_err("not kept");
             assert_eq!(error.kind(), ErrorKind::BadRequest);
             assert!(error.message().contains("start now"), "{error}");

@@ -6,7 +6,7 @@ use perihelion_http::trace::RequestTrace;
 use serde::Serialize;
 
 use super::Diagnostics;
-use super::event::{Attempt, AttemptOutcome};
+use super::attempt_record::{AttemptOutcome, AttemptRecord};
 use perihelion_http::trace::Sent;
 
 #[derive(Serialize)]
@@ -108,7 +108,7 @@ impl Diagnostics {
     }
 }
 
-fn attempt_json(attempt: &Attempt, origin: Option<Instant>) -> AttemptJson<'_> {
+fn attempt_json(attempt: &AttemptRecord, origin: Option<Instant>) -> AttemptJson<'_> {
     let (started, took) = attempt.outcome.span();
     let sent = attempt.outcome.sent();
     let status = sent.and_then(|record| record.status);
@@ -158,7 +158,7 @@ fn connection_json(exchange: &RequestTrace) -> Option<ConnectionJson> {
     })
 }
 
-/// To the microsecond.
+/// Milliseconds, rounded to the microsecond.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

@@ -7,7 +7,7 @@
 //! last attempts and counts those between, so that its size is bounded. What all operations add up
 //! to is in [`metrics`].
 
-mod event;
+mod attempt_record;
 mod json;
 pub mod metrics;
 mod recent;
@@ -17,7 +17,7 @@ pub mod telemetry;
 
 use std::time::Duration;
 
-pub use event::{Attempt, AttemptOutcome, ExecutionContext, SendRecord};
+pub use attempt_record::{AttemptOutcome, AttemptRecord, ExecutionContext, SendRecord};
 pub(crate) use recent::Recent;
 pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
 pub use summary::Summary;
@@ -28,7 +28,7 @@ pub struct Diagnostics {
     operation: &'static str,
     elapsed: Duration,
     /// The first attempts, then the last ones, in the order they were recorded.
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptRecord>,
     /// How many of `attempts` are the first ones, when some are missing after them.
     first: usize,
     totals: Totals,
@@ -39,15 +39,15 @@ pub struct Diagnostics {
 pub struct Totals {
     /// How many attempts there were.
     pub attempts: u32,
-    /// Request units of all answers that were received.
+    /// Request units of all responses that were received.
     pub charge: f64,
-    /// Answers 429.
+    /// Responses with status 429.
     pub throttled: u32,
     /// Second attempts beside a slow one.
     pub hedges: u32,
     /// Attempts in another region than the one before.
     pub failovers: u32,
-    /// Attempts that were dropped before their answer: what they cost is not known.
+    /// Attempts that were dropped before their response: what they cost is not known.
     pub abandoned: u32,
 }
 
@@ -57,13 +57,13 @@ impl Diagnostics {
         self.operation
     }
 
-    /// From the call to the answer.
+    /// From the call to the response.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
     /// The attempts that were kept: the first, and the last.
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[AttemptRecord] {
         &self.attempts
     }
 
@@ -83,7 +83,7 @@ impl Diagnostics {
     }
 
     /// The first attempts and, when some are missing between them, the last.
-    fn parts(&self) -> (&[Attempt], &[Attempt]) {
+    fn parts(&self) -> (&[AttemptRecord], &[AttemptRecord]) {
         if self.omitted() == 0 { (&self.attempts, &[]) } else { self.attempts.split_at(self.first) }
     }
 }

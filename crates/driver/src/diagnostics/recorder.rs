@@ -1,11 +1,11 @@
-//! Appends attempts while an operation is under way.
+//! Appends attempts while an operation is in progress.
 
 use std::time::Instant;
 
 use protocol::partition_range::RangeId;
 use protocol::status::Status;
 
-use super::event::{Attempt, AttemptOutcome, ExecutionContext, SendRecord};
+use super::attempt_record::{AttemptOutcome, AttemptRecord, ExecutionContext, SendRecord};
 use super::{Diagnostics, Totals};
 use crate::routing::Endpoint;
 
@@ -19,7 +19,7 @@ pub const ATTEMPTS_LAST_MAX: usize = 8;
 pub struct Recorder {
     operation: &'static str,
     started: Instant,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptRecord>,
     totals: Totals,
 }
 
@@ -53,7 +53,7 @@ impl Recorder {
         self.totals.throttled +=
             u32::from(record.status.is_some_and(|(status, _)| status == Status::TOO_MANY_REQUESTS));
         let outcome = AttemptOutcome::Sent(record);
-        self.push(Attempt { context, endpoint: endpoint.clone(), range, outcome, next });
+        self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next });
     }
 
     /// Adds one request that was dropped before it was answered.
@@ -67,10 +67,10 @@ impl Recorder {
     ) {
         self.totals.abandoned += 1;
         let outcome = AttemptOutcome::Abandoned { started, took: now.saturating_duration_since(started) };
-        self.push(Attempt { context, endpoint: endpoint.clone(), range, outcome, next: "abandoned" });
+        self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next: "abandoned" });
     }
 
-    fn push(&mut self, attempt: Attempt) {
+    fn push(&mut self, attempt: AttemptRecord) {
         let before = self.totals.attempts as usize;
         self.totals.attempts = self.totals.attempts.saturating_add(1);
         self.totals.hedges += u32::from(attempt.context == ExecutionContext::Hedging);

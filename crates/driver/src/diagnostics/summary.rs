@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Diagnostics;
-use super::event::ExecutionContext;
-use super::event::{Attempt, AttemptOutcome};
+use super::attempt_record::ExecutionContext;
+use super::attempt_record::{AttemptOutcome, AttemptRecord};
 use perihelion_http::trace::Sent;
 
 /// One line: what was done, for how long, at which cost, and every attempt that was kept.
@@ -17,23 +17,23 @@ impl fmt::Display for Summary<'_> {
         let diagnostics = self.0;
         let totals = diagnostics.totals;
         let operation = if diagnostics.operation.is_empty() { "nothing" } else { diagnostics.operation };
-        write!(f, "{operation} in {}, {:.2} RU", Took(diagnostics.elapsed), totals.charge)?;
+        write!(f, "{operation} in {}, {:.2} RU", ShownDuration(diagnostics.elapsed), totals.charge)?;
         let (first, last) = diagnostics.parts();
         let mut separator = ": ";
         for attempt in first {
-            write!(f, "{separator}{}", Short(attempt))?;
+            write!(f, "{separator}{}", AttemptSummary(attempt))?;
             separator = " → ";
         }
         if diagnostics.omitted() > 0 {
             write!(f, " → {} more", diagnostics.omitted())?;
         }
-        last.iter().try_for_each(|attempt| write!(f, " → {}", Short(attempt)))
+        last.iter().try_for_each(|attempt| write!(f, " → {}", AttemptSummary(attempt)))
     }
 }
 
-struct Short<'a>(&'a Attempt);
+struct AttemptSummary<'a>(&'a AttemptRecord);
 
-impl fmt::Display for Short<'_> {
+impl fmt::Display for AttemptSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempt = self.0;
         write!(f, "{}", attempt.endpoint.region())?;
@@ -51,14 +51,14 @@ impl fmt::Display for Short<'_> {
                 (None, Sent::Sent) => write!(f, " no answer, sent")?,
             },
         }
-        write!(f, " {}", Took(took))
+        write!(f, " {}", ShownDuration(took))
     }
 }
 
 /// A duration as people read it: three digits that matter.
-pub(super) struct Took(pub(super) Duration);
+pub(super) struct ShownDuration(pub(super) Duration);
 
-impl fmt::Display for Took {
+impl fmt::Display for ShownDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = self.0.as_secs_f64() * 1000.0;
         match milliseconds {

@@ -1,25 +1,25 @@
 //! OpenTelemetry's names for what an operation did.
 //!
 //! The names are those of the semantic conventions for database clients and for Cosmos DB. Exporting
-//! is left to whoever has an exporter: [`Diagnostics::attributes`] gives pairs.
+//! is left to the program's exporter: [`Diagnostics::attributes`] gives pairs.
 
 use protocol::status::{Status, SubStatus};
 
 use super::Diagnostics;
 
-/// `db.system.name`, always [`SYSTEM`].
+/// Attribute `db.system.name`, whose value is always [`SYSTEM`].
 pub const DB_SYSTEM_NAME: &str = "db.system.name";
 /// The value of [`DB_SYSTEM_NAME`].
 pub const SYSTEM: &str = "azure.cosmosdb";
 /// The word for what was done.
 pub const DB_OPERATION_NAME: &str = "db.operation.name";
-/// The container.
+/// Attribute with the id of the container.
 pub const DB_COLLECTION_NAME: &str = "db.collection.name";
-/// The database.
+/// Attribute with the id of the database.
 pub const DB_NAMESPACE: &str = "db.namespace";
-/// The status of the last answer, as text.
+/// The status of the last response, as text.
 pub const DB_RESPONSE_STATUS_CODE: &str = "db.response.status_code";
-/// The sub-status of the last answer.
+/// The sub-status of the last response.
 pub const SUB_STATUS_CODE: &str = "azure.cosmosdb.response.sub_status_code";
 /// Request units of the operation.
 pub const REQUEST_CHARGE: &str = "azure.cosmosdb.operation.request_charge";
@@ -57,15 +57,15 @@ pub const METRIC_BREAKER_OPEN: &str = "perihelion.client.circuit_breaker.open";
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AttributeValue {
-    /// A fixed word.
+    /// A constant of this crate.
     Word(&'static str),
-    /// Text.
+    /// A text of this operation.
     Text(String),
-    /// Several texts.
+    /// A list of several texts.
     List(Vec<String>),
-    /// A whole number.
+    /// A whole number of 64 bits.
     Integer(i64),
-    /// A number.
+    /// A floating-point number of 64 bits.
     Number(f64),
 }
 

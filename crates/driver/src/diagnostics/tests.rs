@@ -32,7 +32,7 @@ fn sent(started: Instant, took_ms: u64, status: Option<(u16, u32)>) -> SendRecor
 }
 
 /// West fails, East throttles once and answers, North is abandoned.
-fn story() -> Diagnostics {
+fn recorded() -> Diagnostics {
     let start = Clock::machine().now();
     let at = |ms| start + Duration::from_millis(ms);
     let mut recorder = Recorder::new("read item", start);
@@ -46,9 +46,9 @@ fn story() -> Diagnostics {
 }
 
 #[test]
-fn a_summary_is_one_line_that_tells_the_story() {
+fn a_summary_is_one_line() {
     assert_eq!(
-        story().summary().to_string(),
+        recorded().summary().to_string(),
         "read item in 1.23 s, 2.00 RU: West US not sent 5.00 ms → East US 429/3200 2.00 ms → \
          North Europe (hedging) abandoned 4.00 ms → East US 200 3.00 ms"
     );
@@ -58,12 +58,12 @@ fn a_summary_is_one_line_that_tells_the_story() {
 #[test]
 fn totals_count_every_attempt() {
     let expected = Totals { attempts: 4, charge: 2.0, throttled: 1, hedges: 1, failovers: 1, abandoned: 1 };
-    assert_eq!(story().totals(), expected);
+    assert_eq!(recorded().totals(), expected);
 }
 
 #[test]
 fn json_has_every_attempt_and_why_the_next_step_was_taken() {
-    let json: serde_json::Value = serde_json::from_str(&story().to_json()).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(&recorded().to_json()).expect("JSON");
     assert_eq!((&json["attemptCount"], &json["requestCharge"]), (&4.into(), &2.0.into()));
     assert!(json.get("omitted").is_none() && json.get("lastAttempts").is_none());
     let second = serde_json::json!({
@@ -78,7 +78,7 @@ fn json_has_every_attempt_and_why_the_next_step_was_taken() {
 
 #[test]
 fn attributes_have_the_names_of_the_conventions() {
-    let attributes = story().attributes();
+    let attributes = recorded().attributes();
     let value = |name| attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     assert_eq!(value("db.system.name"), Some(AttributeValue::Word("azure.cosmosdb")));
     assert_eq!(value("db.response.status_code"), Some(AttributeValue::Text("200".into())));
@@ -130,6 +130,6 @@ fn json_shows_what_the_connection_took() {
     let json: serde_json::Value = serde_json::from_str(&recorder.finish(start).to_json()).expect("JSON");
     let expected = serde_json::json!({"reuse": "new", "dnsMs": 1.5, "failed": Step::Connect.to_string()});
     assert_eq!(json["attempts"][0]["connection"], expected);
-    let plain: serde_json::Value = serde_json::from_str(&story().to_json()).expect("JSON");
+    let plain: serde_json::Value = serde_json::from_str(&recorded().to_json()).expect("JSON");
     assert!(plain["attempts"][0].get("connection").is_none(), "nothing was reported");
 }

@@ -1,4 +1,4 @@
-//! What the caller can do next: the kinds of errors, and which one an answer is. Pure.
+//! What the caller can do next: the kinds of errors, and which one a response is. Pure.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum ErrorKind {
     Conflict,
     /// The item is no longer what the condition says; read it again and reapply the change.
     PreconditionFailed,
-    /// The request, or its answer, is larger than the service takes.
+    /// The request, or its response, is larger than the service takes.
     TooLarge,
     /// The budget of request units is spent; slow down, then try again.
     Throttled,
@@ -29,7 +29,7 @@ pub enum ErrorKind {
     SessionUnavailable,
     /// No region could serve it and nothing was changed; try again later.
     Unavailable,
-    /// No answer came, and a write may or may not have happened; read before trying again.
+    /// No response came, and a write may or may not have happened; read before trying again.
     Undecided,
     /// The deadline passed and nothing was changed; allow more time or try again.
     DeadlineExceeded,
@@ -44,9 +44,9 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The kind of an answer of the service. `sub_status` is 0 where the answer has none.
+    /// The kind of a response of the service. `sub_status` is 0 where the response has none.
     ///
-    /// An answer says that the request was decided: what is unknown after a lost answer is
+    /// A response says that the request was decided: what is unknown after a lost response is
     /// [`ErrorKind::Undecided`], which no status stands for.
     pub fn of_status(status: Status, sub_status: SubStatus) -> ErrorKind {
         match (status.0, sub_status) {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_says_what_to_do_next() {
+    fn every_status_maps_to_an_error_kind() {
         for (status, sub_status, kind) in [
             (400, 0, ErrorKind::BadRequest),
             (400, 1001, ErrorKind::BadRequest),

@@ -1,11 +1,11 @@
-//! Why an operation failed: a kind for the program, a story for the person.
+//! Why an operation failed: a kind for the program, a message and context for the person.
 //!
-//! The kind says what the caller can do next; [`ErrorKind::advice`] says it in words. The story says
+//! The kind says what the caller can do next; [`ErrorKind::advice`] says it in a sentence. The context says
 //! what was tried, where, and what was answered, and keeps the cause as `source()`. What the service said is read in
 //! `words`.
 
 mod kind;
-mod words;
+mod service_message_text;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,11 +16,11 @@ use protocol::container::PartitionKeyPathError;
 use protocol::status::{Status, SubStatus};
 
 pub use self::kind::ErrorKind;
-pub(crate) use self::words::service_words;
+pub(crate) use self::service_message_text::service_text;
 
-use self::words::service_message;
+use self::service_message_text::service_message;
 use crate::diagnostics::Diagnostics;
-use crate::options::{BadVariable, InvalidOption};
+use crate::options::{InvalidOption, InvalidVariable};
 
 /// What the driver's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -28,10 +28,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why an operation failed. One pointer, so that results stay small; cloned when several operations waited
 /// for the same thing and it failed.
 #[derive(Clone)]
-pub struct Error(Box<Story>);
+pub struct Error(Box<ErrorContext>);
 
 #[derive(Clone)]
-struct Story {
+struct ErrorContext {
     kind: ErrorKind,
     message: String,
     /// The resource it is about.
@@ -49,9 +49,9 @@ const MESSAGE_BYTES_MAX: usize = 2048;
 impl Error {
     /// An error with a message: lower case, no full stop, what is wrong rather than what failed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Story {
+        Error(Box::new(ErrorContext {
             kind,
-            message: cut(message.into()),
+            message: truncated(message.into()),
             about: None,
             status: None,
             activity_id: None,
@@ -61,27 +61,27 @@ impl Error {
         }))
     }
 
-    /// The error of an answer of the service, with the message of its body.
-    pub fn of_answer(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
+    /// The error of a response of the service, with the message of its body.
+    pub fn of_response(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
         let message = service_message(body).unwrap_or_else(|| format!("the service answered {status}"));
         Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
     }
 
-    /// The same, of another kind.
+    /// Sets the kind of the error.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Error {
         self.0.kind = kind;
         self
     }
 
-    /// The same, in other words.
+    /// Sets the message of the error.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Error {
-        self.0.message = cut(message.into());
+        self.0.message = truncated(message.into());
         self
     }
 
-    /// The same, about this resource, unless it is known to be about another.
+    /// Sets the resource the error is about, unless one is set.
     #[must_use]
     pub fn about(mut self, link: &str) -> Error {
         if !link.is_empty() {
@@ -90,35 +90,35 @@ impl Error {
         self
     }
 
-    /// The same, with the status of the last answer.
+    /// Sets the status of the last response.
     #[must_use]
     pub fn with_status(mut self, status: Status, sub_status: SubStatus) -> Error {
         self.0.status = Some((status, sub_status));
         self
     }
 
-    /// The same, with the id of the last request.
+    /// Sets the activity id of the last request.
     #[must_use]
     pub fn with_activity_id(mut self, id: impl Into<String>) -> Error {
         self.0.activity_id = Some(id.into());
         self
     }
 
-    /// The same, with the time the service asks to wait.
+    /// Sets how long the service asks to wait.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Error {
         self.0.retry_after = Some(wait);
         self
     }
 
-    /// The same, with what was tried.
+    /// Sets the diagnostics of the operation.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: Diagnostics) -> Error {
         self.0.diagnostics = Some(diagnostics);
         self
     }
 
-    /// The same, with its cause.
+    /// Sets the cause of the error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         self.0.source = Some(Arc::from(source.into()));
@@ -130,7 +130,7 @@ impl Error {
         self.0.kind
     }
 
-    /// What is wrong: the service's words where there are any.
+    /// What is wrong: the service's message where there is one.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -140,17 +140,17 @@ impl Error {
         self.0.about.as_deref()
     }
 
-    /// The status of the last answer; none when there was none.
+    /// The status of the last response; none when there was none.
     pub fn status(&self) -> Option<Status> {
         self.0.status.map(|(status, _)| status)
     }
 
-    /// The sub-status of the last answer, 0 for none.
+    /// The sub-status of the last response, 0 for none.
     pub fn sub_status(&self) -> SubStatus {
         self.0.status.map_or(SubStatus::NONE, |(_, sub_status)| sub_status)
     }
 
-    /// The id of the last request, for whoever reads the service's logs.
+    /// The id of the last request, to find it in the service's logs.
     pub fn activity_id(&self) -> Option<&str> {
         self.0.activity_id.as_deref()
     }
@@ -160,19 +160,19 @@ impl Error {
         self.0.retry_after
     }
 
-    /// What was tried.
+    /// The diagnostics of the operation, if it was attempted.
     pub fn diagnostics(&self) -> Option<&Diagnostics> {
         self.0.diagnostics.as_ref()
     }
 
-    /// Whether the last answer has this status and sub-status.
+    /// Whether the last response has this status and sub-status.
     pub fn is_status(&self, status: Status, sub_status: SubStatus) -> bool {
         self.0.status == Some((status, sub_status))
     }
 }
 
 /// What is kept of a message.
-fn cut(mut message: String) -> String {
+fn truncated(mut message: String) -> String {
     if message.len() > MESSAGE_BYTES_MAX {
         let end = (0..=MESSAGE_BYTES_MAX).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
         message.truncate(end);
@@ -183,7 +183,7 @@ fn cut(mut message: String) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Story { kind, message, about, status, activity_id, diagnostics, .. } = &*self.0;
+        let ErrorContext { kind, message, about, status, activity_id, diagnostics, .. } = &*self.0;
         write!(f, "{kind}: ")?;
         if let Some(about) = about {
             write!(f, "{about}: ")?;
@@ -202,13 +202,14 @@ impl fmt::Display for Error {
     }
 }
 
-/// The story in one line, since this is what a program that ends with an error shows; `{:#?}` for everything.
+/// Shows the error in one line, since this is what a program that ends with an error prints; `{:#?}` shows all fields.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
             return fmt::Display::fmt(self, f);
         }
-        let Story { kind, message, about, status, activity_id, retry_after, diagnostics, source } = &*self.0;
+        let ErrorContext { kind, message, about, status, activity_id, retry_after, diagnostics, source } =
+            &*self.0;
         f.debug_struct("Error")
             .field("kind", kind)
             .field("message", message)
@@ -241,8 +242,8 @@ impl From<PartitionKeyPathError> for Error {
     }
 }
 
-impl From<BadVariable> for Error {
-    fn from(bad: BadVariable) -> Error {
+impl From<InvalidVariable> for Error {
+    fn from(bad: InvalidVariable) -> Error {
         Error::new(ErrorKind::Configuration, bad.to_string()).with_source(bad)
     }
 }
@@ -252,15 +253,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_story_says_what_is_wrong_with_what_and_what_to_do() {
+    fn the_text_of_an_error_names_problem_resource_and_advice() {
         let body = br#"{"code":"NotFound","message":"Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x"}"#;
-        let error = Error::of_answer(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
+        let error = Error::of_response(Status::NOT_FOUND, SubStatus::NONE, body).with_activity_id("7");
         assert_eq!(error.message(), "gone");
         assert_eq!(
             error.about("dbs/d").about("dbs").to_string(),
             "not_found: dbs/d: gone (404/0); activity 7; check the names and the partition key"
         );
-        let wordless = Error::of_answer(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, b"<html>");
+        let wordless = Error::of_response(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, b"<html>");
         assert_eq!(wordless.message(), "the service answered 503 ServiceUnavailable");
     }
 

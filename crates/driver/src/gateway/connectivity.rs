@@ -1,4 +1,4 @@
-//! What a request without an answer means: whether it left, and whether another connection is worth a try.
+//! What a request without a response means: whether it left, and whether another connection is worth a try.
 //! Pure.
 //!
 //! In: the client's error and its record of the exchange. Out: a [`Failure`], and a decision.
@@ -19,7 +19,7 @@ pub(super) const OTHER_SHARDS_MAX: u32 = 2;
 /// another region.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     /// Whether the service may have acted on the request.
@@ -33,11 +33,11 @@ pub(super) struct Failure {
 pub(super) enum FailureKind {
     /// No connection could be made.
     Unreachable,
-    /// A connection failed, or the peer refused to look at the request.
+    /// A connection failed, or the peer rejected to look at the request.
     Broken,
     /// Nothing came back in time.
     TimedOut,
-    /// The request or the answer is not valid: another connection would carry the same.
+    /// The request or the response is not valid: another connection would carry the same.
     Invalid,
 }
 
@@ -45,16 +45,16 @@ impl Failure {
     /// Reads the error and the record. A client that reports is believed; of any other only what its error
     /// says for certain counts, and everything else may have been sent.
     pub(super) fn of(error: &azure_core::Error, exchange: &RequestTrace) -> Failure {
-        let ours = perihelion_http::Error::find_in(error);
+        let http_error = perihelion_http::Error::find_in(error);
         let reported =
-            if *exchange != RequestTrace::default() { Some(exchange) } else { ours.map(|e| e.trace()) };
+            if *exchange != RequestTrace::default() { Some(exchange) } else { http_error.map(|e| e.trace()) };
         let sent = match reported {
             // What the peer did not look at has had no effect, though it left.
             Some(record) if record.safe_to_repeat() => Sent::NotSent,
             Some(record) => record.sent,
             None => guess_sent(error),
         };
-        let kind = match ours.map(perihelion_http::Error::kind) {
+        let kind = match http_error.map(perihelion_http::Error::kind) {
             Some(kind) => kind_of(kind),
             None => guess_kind(error, reported),
         };
@@ -74,7 +74,7 @@ fn kind_of(kind: perihelion_http::ErrorKind) -> FailureKind {
     }
 }
 
-/// A foreign client's error: its kind, and the error of the operating system if there is one inside.
+/// A azure_core client's error: its kind, and the error of the operating system if there is one inside.
 fn guess_sent(error: &azure_core::Error) -> Sent {
     match error.kind() {
         ErrorKind::Connection | ErrorKind::Credential => Sent::NotSent,
@@ -138,27 +138,27 @@ pub(super) fn try_another_shard(failure: Failure, idempotent: bool, tries: u32, 
 mod tests {
     use super::*;
 
-    fn foreign(kind: ErrorKind) -> azure_core::Error {
-        azure_core::Error::with_message(kind, "as a foreign client puts it")
+    fn azure_error(kind: ErrorKind) -> azure_core::Error {
+        azure_core::Error::with_message(kind, "an error of azure_core")
     }
 
     fn system(kind: io::ErrorKind) -> azure_core::Error {
         azure_core::Error::new(ErrorKind::Io, io::Error::from(kind)).with_context("sending")
     }
 
-    fn ours(kind: perihelion_http::ErrorKind, sent: Sent) -> (azure_core::Error, RequestTrace) {
+    fn http_error(kind: perihelion_http::ErrorKind, sent: Sent) -> (azure_core::Error, RequestTrace) {
         let mut record = RequestTrace::started();
         record.sent = sent;
         (perihelion_http::Error::new(kind, "https://one.example", record).into(), record)
     }
 
     #[test]
-    fn a_foreign_client_is_believed_only_where_its_error_leaves_no_doubt() {
+    fn an_azure_core_client_is_believed_only_where_its_error_is_unambiguous() {
         let cases = [
-            (foreign(ErrorKind::Connection), Sent::NotSent, FailureKind::Unreachable),
-            (foreign(ErrorKind::Io), Sent::MaybeSent, FailureKind::Broken),
-            (foreign(ErrorKind::DataConversion), Sent::MaybeSent, FailureKind::Invalid),
-            (foreign(ErrorKind::Other), Sent::MaybeSent, FailureKind::Invalid),
+            (azure_error(ErrorKind::Connection), Sent::NotSent, FailureKind::Unreachable),
+            (azure_error(ErrorKind::Io), Sent::MaybeSent, FailureKind::Broken),
+            (azure_error(ErrorKind::DataConversion), Sent::MaybeSent, FailureKind::Invalid),
+            (azure_error(ErrorKind::Other), Sent::MaybeSent, FailureKind::Invalid),
             (system(io::ErrorKind::ConnectionRefused), Sent::NotSent, FailureKind::Unreachable),
             (system(io::ErrorKind::NetworkUnreachable), Sent::NotSent, FailureKind::Unreachable),
             (system(io::ErrorKind::ConnectionReset), Sent::MaybeSent, FailureKind::Broken),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_reports_is_believed() {
+    fn the_report_of_the_http_client_is_believed() {
         use perihelion_http::ErrorKind as Kind;
         for (http_kind, kind) in [
             (Kind::Unreachable, FailureKind::Unreachable),
@@ -182,7 +182,7 @@ mod tests {
             (Kind::Untrusted, FailureKind::Invalid),
         ] {
             for sent in [Sent::NotSent, Sent::MaybeSent, Sent::Sent] {
-                let (error, record) = ours(http_kind, sent);
+                let (error, record) = http_error(http_kind, sent);
                 assert_eq!(Failure::of(&error, &record), Failure { sent, kind }, "{http_kind:?}");
                 let unobserved = Failure::of(&error, &RequestTrace::default());
                 assert_eq!(unobserved, Failure { sent, kind }, "its error says the same: {http_kind:?}");
@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_refused_to_look_at_counts_as_not_sent() {
-        let (error, mut record) = ours(perihelion_http::ErrorKind::Refused, Sent::Sent);
+    fn a_request_that_the_peer_did_not_process_counts_as_not_sent() {
+        let (error, mut record) = http_error(perihelion_http::ErrorKind::Refused, Sent::Sent);
         record.refused = true;
         assert_eq!(Failure::of(&error, &record).sent, Sent::NotSent);
     }
 
     #[test]
-    fn another_shard_is_tried_where_that_is_safe_and_may_help() {
+    fn another_shard_is_tried_where_that_is_safe_and_useful() {
         const QUICK: Duration = Duration::from_millis(5);
         const LONG: Duration = Duration::from_secs(6);
         use FailureKind::{Broken, Invalid, TimedOut, Unreachable};

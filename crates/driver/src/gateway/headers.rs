@@ -84,7 +84,7 @@ fn printable(text: &str) -> String {
 /// How requests are authorized.
 #[derive(Clone)]
 pub enum Credential {
-    /// An account key.
+    /// An account key, which signs each request.
     Key(AccountKey),
     /// A principal of Microsoft Entra ID.
     Token {

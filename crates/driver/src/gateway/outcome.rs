@@ -15,7 +15,7 @@ pub enum GatewayOutcome {
     ServiceError(TransportResponse),
     /// There was no response: the connection failed, or the attempt's own time limit passed.
     NoResponse {
-        /// What went wrong.
+        /// The error of the transport or the credential.
         error: azure_core::Error,
         /// Whether the service may have acted on it.
         sent: Sent,

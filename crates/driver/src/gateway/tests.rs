@@ -12,7 +12,7 @@ use super::*;
 use crate::sharding::ShardingConfig;
 use crate::sharding::testing::{Factory, Reply};
 
-/// Replies in turn; the last one stays.
+/// Sends the replies one after another; the last one stays.
 fn in_sequence(replies: Vec<Reply>) -> Factory {
     let next = AtomicU32::new(0);
     Factory::new(move |_, _| {
@@ -32,7 +32,7 @@ fn header<'a>(request: &'a azure_core::http::Request, name: &'static str) -> &'a
 }
 
 #[tokio::test]
-async fn an_answer_comes_back_with_its_record() {
+async fn a_response_comes_back_with_its_record() {
     let headers = vec![("x-ms-request-charge", "2.5".to_owned()), ("x-ms-substatus", "0".to_owned())];
     let fixture = Fixture::new(in_sequence(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
     let result = fixture.execute(&read(), SECOND).await;
@@ -59,7 +59,7 @@ async fn a_request_carries_the_common_headers_a_date_and_a_signature_that_fits()
 }
 
 #[tokio::test]
-async fn what_an_answer_is_called() {
+async fn outcomes_have_names() {
     for (status, is_success) in [
         (200, true),
         (201, true),
@@ -169,7 +169,7 @@ async fn nothing_goes_on_beyond_the_deadline() {
 }
 
 #[tokio::test]
-async fn one_request_has_a_limit_of_its_own_and_a_read_then_tries_elsewhere() {
+async fn a_read_that_times_out_is_retried_in_another_region() {
     let attempt = OperationSettings::default().timeouts.attempt;
     let fixture =
         Fixture::new(Factory::new(|client, _| if client == 0 { Reply::Never } else { Reply::ok() }));

@@ -1,6 +1,6 @@
 //! What to do when the service says 429: wait and repeat here, or pass it upwards. Pure.
 //!
-//! In: the response, what was waited so far, the limits and a draw. Out: a [`ThrottleDecision`].
+//! In: the response, what was waited so far, the limits and a random value. Out: a [`ThrottleDecision`].
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::transport::TransportResponse;
 /// What was waited so far, within one attempt: each attempt of a race has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThrottleState {
-    /// Repeats so far.
+    /// Retries within this attempt.
     pub retries: u32,
     /// Time waited before them.
     pub waited: Duration,
@@ -20,7 +20,7 @@ pub(super) struct ThrottleState {
 /// How far repeating may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleLimits {
-    /// Repeats.
+    /// The most retries within one attempt.
     pub retries_max: u32,
     /// Time waited, all together.
     pub wait_max: Duration,
@@ -31,7 +31,7 @@ pub struct ThrottleLimits {
 pub(super) enum ThrottleDecision {
     /// Wait, and send again.
     Retry {
-        /// So long.
+        /// How long to wait first.
         delay: Duration,
         /// What was waited by then.
         state: ThrottleState,
@@ -44,7 +44,7 @@ pub(super) enum ThrottleDecision {
 const DELAY_FIRST: Duration = Duration::from_millis(10);
 /// No such wait is longer.
 const DELAY_MAX: Duration = Duration::from_secs(5);
-/// A hint is exceeded by up to this share of it, so that those who were refused together do not come back
+/// A hint is exceeded by up to this share of it, so that those who were rejected together do not come back
 /// together.
 const HINT_SPREAD: f64 = 0.1;
 /// Longer than anyone waits, and short enough to calculate with.
@@ -56,7 +56,7 @@ pub(super) fn is_throttled(status: Status, sub_status: SubStatus) -> bool {
     status == Status::TOO_MANY_REQUESTS && sub_status != SubStatus::SYSTEM_RESOURCE_UNAVAILABLE
 }
 
-/// Decides about an response, `time_left` before the operation's deadline; `random` is a draw in `0.0..1.0`.
+/// Decides about a response, `time_left` before the operation's deadline; `random` is a value in `0.0..1.0`.
 pub(super) fn decide(
     response: &TransportResponse,
     state: ThrottleState,

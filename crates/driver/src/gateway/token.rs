@@ -19,30 +19,30 @@ use crate::clock::Clock;
 
 /// How long before its expiry a token is replaced.
 const REFRESH_AHEAD: Duration = Duration::from_secs(5 * 60);
-/// How long a failed request for a token speaks for others, and how long after a token that the service refused
-/// its successor is not replaced when it is refused, too.
+/// How long a failed request for a token speaks for others, and how long after a token that the service rejected
+/// its successor is not replaced when it is rejected, too.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 /// What principals that may not ask for an account's own scope ask for instead: the service as a whole, in the
 /// public cloud. Accounts of other clouds have host names of their own, and so scopes of their own.
 const SERVICE_SCOPE: &str = "https://cosmos.azure.com/.default";
 
-/// A principal's token.
+/// The cached token of a Microsoft Entra principal.
 pub(super) struct CachedToken {
     state: Arc<TokenState>,
-    /// Ends what is under way when the owner goes.
+    /// Ends what is in progress when the owner goes.
     background: Background,
 }
 
 struct TokenState {
     credential: Arc<dyn TokenCredential>,
-    /// Asked for in turn until one is granted.
+    /// The scopes to request, one after another, until one is granted.
     scopes: Vec<String>,
     current: ArcSwapOption<Token>,
     /// Held by who asks for a token.
-    asking: futures::lock::Mutex<Option<Refused>>,
+    request_lock: futures::lock::Mutex<Option<FailedRequest>>,
     refreshing: AtomicBool,
-    /// When the service last refused a token.
-    unwelcome: Mutex<Option<SystemTime>>,
+    /// When the service last rejected a token.
+    last_rejected: Mutex<Option<SystemTime>>,
 }
 
 struct Token {
@@ -51,10 +51,10 @@ struct Token {
     refresh_at: SystemTime,
 }
 
-/// The last answer was no.
-struct Refused {
+/// The last response was no.
+struct FailedRequest {
     at: SystemTime,
-    why: String,
+    message: String,
 }
 
 impl CachedToken {
@@ -68,9 +68,9 @@ impl CachedToken {
             credential,
             scopes: scope.map_or_else(|| scopes_of(endpoint), |scope| vec![scope]),
             current: ArcSwapOption::empty(),
-            asking: futures::lock::Mutex::new(None),
+            request_lock: futures::lock::Mutex::new(None),
             refreshing: AtomicBool::new(false),
-            unwelcome: Mutex::new(None),
+            last_rejected: Mutex::new(None),
         };
         CachedToken { state: Arc::new(state), background: Background::new() }
     }
@@ -88,14 +88,14 @@ impl CachedToken {
 
     /// Ends when there is a token.
     pub(super) async fn ready(&self, clock: &Clock) -> azure_core::Result<()> {
-        self.state.ask(clock).await
+        self.state.request_token(clock).await
     }
 
-    /// Takes in that the service refused the token of this header. Says whether there is, or will be, another
-    /// one to try: not if the one before it was refused a moment ago.
+    /// Takes in that the service rejected the token of this header. Says whether there is, or will be, another
+    /// one to try: not if the one before it was rejected a moment ago.
     pub(super) fn rejected(&self, header: &str, clock: &Clock) -> bool {
         let now = clock.time_of_day();
-        let mut unwelcome = self.state.unwelcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unwelcome = self.state.last_rejected.lock().unwrap_or_else(PoisonError::into_inner);
         if self.state.current.load().as_ref().is_none_or(|token| *token.header != *header) {
             return true;
         }
@@ -110,7 +110,7 @@ impl CachedToken {
     fn refresh_ahead(&self, clock: Clock) {
         let state = Arc::clone(&self.state);
         self.background.spawn(async move {
-            if let Err(error) = state.ask(&clock).await {
+            if let Err(error) = state.request_token(&clock).await {
                 tracing::warn!(%error, "could not replace the token ahead of its expiry");
             }
             state.refreshing.store(false, Ordering::Release);
@@ -119,30 +119,30 @@ impl CachedToken {
 }
 
 impl TokenState {
-    /// Asks for a token, unless somebody else just did.
-    async fn ask(&self, clock: &Clock) -> azure_core::Result<()> {
-        let mut refused = self.asking.lock().await;
+    /// Requests a token, unless a concurrent call just did.
+    async fn request_token(&self, clock: &Clock) -> azure_core::Result<()> {
+        let mut failed = self.request_lock.lock().await;
         let now = clock.time_of_day();
         if let Some(token) = &*self.current.load()
             && now < token.refresh_at
         {
             return Ok(());
         }
-        if let Some(Refused { at, why }) = &*refused
+        if let Some(FailedRequest { at, message }) = &*failed
             && now.duration_since(*at).is_ok_and(|since| since < FAILURE_KEPT)
         {
-            return Err(azure_core::Error::with_message(ErrorKind::Credential, why.clone()));
+            return Err(azure_core::Error::with_message(ErrorKind::Credential, message.clone()));
         }
         match self.token(clock).await {
             Ok(token) => {
-                *refused = None;
+                *failed = None;
                 self.current.store(Some(Arc::new(token)));
                 Ok(())
             }
             Err(error) => {
-                let why = format!("no token for the account; check the credential and its role: {error}");
-                *refused = Some(Refused { at: clock.time_of_day(), why: why.clone() });
-                Err(azure_core::Error::with_error(ErrorKind::Credential, error, why))
+                let message = format!("no token for the account; check the credential and its role: {error}");
+                *failed = Some(FailedRequest { at: clock.time_of_day(), message: message.clone() });
+                Err(azure_core::Error::with_error(ErrorKind::Credential, error, message))
             }
         }
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_asked_for_once_however_many_need_it() {
+    async fn concurrent_operations_share_one_token_request() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(3600));
         let cached = with_issuer(&issuer);
@@ -319,15 +319,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_shared_for_a_second_and_says_what_to_do() {
+    async fn a_failed_token_request_is_shared_for_a_second() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(60));
         issuer.fails.store(true, Ordering::Relaxed);
         let cached = with_issuer(&issuer);
-        let error = header(&cached, &time).await.expect_err("refused");
+        let error = header(&cached, &time).await.expect_err("failed");
         assert!(error.to_string().contains("check the credential"), "{error}");
         assert_eq!(*error.kind(), ErrorKind::Credential);
-        let again = header(&cached, &time).await.expect_err("refused");
+        let again = header(&cached, &time).await.expect_err("failed");
         assert!(again.to_string().contains("no role"), "{again}");
         assert_eq!(issuer.asked(), 2, "the account's scope and the service's, once each");
         issuer.fails.store(false, Ordering::Relaxed);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_is_dropped_while_it_asks_leaves_the_way_free() {
+    async fn a_dropped_token_request_does_not_block_the_next() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(60));
         let cached = with_issuer(&issuer);
@@ -350,18 +350,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_the_service_refuses_is_replaced_once() {
+    async fn a_token_that_the_service_rejects_is_replaced_once() {
         let time = ManualTime::new();
         let issuer = Issuer::new(&time, Duration::from_secs(3600));
         let cached = with_issuer(&issuer);
         let first = header(&cached, &time).await.expect("a token");
         for _ in 0..3 {
-            assert!(cached.rejected(&first, &time.clock()), "all that were refused with it try the next one");
+            assert!(cached.rejected(&first, &time.clock()), "all that were failed with it try the next one");
         }
         let second = header(&cached, &time).await.expect("another");
         assert_ne!(first, second);
         assert!(cached.rejected(&first, &time.clock()), "there is another one by now");
-        assert!(!cached.rejected(&second, &time.clock()), "a third one would be refused, too");
+        assert!(!cached.rejected(&second, &time.clock()), "a third one would be failed, too");
         assert_eq!(issuer.asked(), 2);
         time.advance(FAILURE_KEPT);
         assert!(cached.rejected(&second, &time.clock()));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_has_expired_when_it_comes_says_to_look_at_the_clock() {
+    async fn an_expired_token_is_an_error_that_mentions_the_clock() {
         let time = ManualTime::new();
         let cached = with_issuer(&Issuer::new(&time, Duration::ZERO));
         let error = header(&cached, &time).await.expect_err("of no use");

@@ -97,7 +97,7 @@ impl Drop for Permit {
 /// What became of both attempts of a race.
 #[derive(Debug)]
 pub(crate) struct RaceResult {
-    /// The first attempt.
+    /// The attempt that was sent first.
     pub(crate) first: RaceAttempt,
     /// The second attempt; not started when the first was fast enough.
     pub(crate) second: RaceAttempt,

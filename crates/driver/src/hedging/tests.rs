@@ -140,7 +140,7 @@ fn reads_are_hedged_everywhere_and_writes_on_multi_write_accounts() {
         let creates = kind == OperationKind::Create;
         assert_eq!(is_eligible(&operation, &on, &single), reads, "{kind:?}");
         assert_eq!(is_eligible(&operation, &on, &multi), reads || creates, "{kind:?}");
-        // Others may be too, once a late twin does no harm.
+        // Other writes are hedged once a late duplicate does no harm.
         let writes =
             creates || matches!(kind, OperationKind::Replace | OperationKind::Upsert | OperationKind::Delete);
         let conditional = operation.clone().with_precondition(Precondition::IfMatch("e".to_owned()));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_told_of_a_conflict_by_its_own_twin_waits_for_the_twin() {
+    fn a_conflict_caused_by_the_other_attempt_waits_for_it() {
         let name = ContainerName::new("d", "c");
         let create = Operation::create_item(&name, key(), "{}");
         let conditional = Operation::replace_item(&name, key(), "i", "{}")
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn success_counts_before_any_failure_and_a_twins_conflict_is_never_the_last_word() {
+    fn success_wins_and_a_conflict_of_the_other_attempt_is_not_final() {
         use Side::{First, Second};
         let create = Operation::create_item(&ContainerName::new("d", "c"), key(), "{}");
         for (first, second, side, other_maybe_applied) in [
@@ -186,12 +186,12 @@ mod tests {
             (done(response(409)), done(response(201)), Second, false),
             (done(response(201)), RaceAttempt::Abandoned, First, false),
             (RaceAttempt::Abandoned, done(response(201)), Second, false),
-            // Neither was carried out, so somebody else's item is there.
+            // Neither was carried out, so another client's item is there.
             (done(response(409)), done(response(409)), First, false),
             (done(response(409)), done(response(503)), First, false),
             (done(response(429)), done(response(409)), Second, false),
             (done(lost(Sent::NotSent)), done(response(409)), Second, false),
-            // Nobody knows about the other one.
+            // It is not known whether the other one was carried out.
             (done(response(409)), done(lost(Sent::MaybeSent)), First, true),
             (done(response(500)), done(response(409)), Second, true),
             (done(response(409)), done(GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), First, true),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_takes_the_answer_that_says_most() {
+    fn a_read_takes_the_most_conclusive_response() {
         use Side::{First, Second};
         let read = Operation::read_item(&ContainerName::new("d", "c"), key(), "i");
         for (first, second, side) in [

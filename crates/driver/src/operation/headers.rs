@@ -1,6 +1,6 @@
-//! The headers of an answer, in whichever map the client received them.
+//! The headers of a response, in whichever map the client received them.
 //!
-//! An answer has two dozen headers and the driver looks at six. Moving all of them from one kind of map to
+//! A response has two dozen headers and the driver looks at six. Moving all of them from one kind of map to
 //! another was a sixth of what a point read cost, so both kinds are kept as they came.
 
 use azure_core::http::headers::Headers;
@@ -8,7 +8,7 @@ use http::HeaderMap;
 use protocol::headers as names;
 use protocol::status::SubStatus;
 
-/// The headers of an answer. Names are lower case.
+/// The headers of a response. Names are lower case.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseHeaders(Map);
 
@@ -57,12 +57,12 @@ impl ResponseHeaders {
         azure.chain(http)
     }
 
-    /// The request units an answer says it cost.
+    /// The request units a response says it cost.
     pub(crate) fn charge(&self) -> f64 {
         self.get(names::REQUEST_CHARGE).and_then(|text| text.parse().ok()).unwrap_or(0.0)
     }
 
-    /// The sub-status of an answer.
+    /// The sub-status of a response.
     pub(crate) fn sub_status(&self) -> SubStatus {
         self.get(names::SUB_STATUS).and_then(|text| text.parse().ok()).map_or(SubStatus::NONE, SubStatus)
     }

@@ -9,7 +9,7 @@ use protocol::status::Status;
 pub enum OperationKind {
     /// Makes something new; 409 if it is there.
     Create,
-    /// Reads one resource.
+    /// Reads one resource by its link.
     Read,
     /// Reads a page of a feed, or of its changes.
     ReadFeed,
@@ -65,7 +65,7 @@ impl OperationKind {
     }
 
     /// Whether sending it twice is the same as sending it once. No write is: the second of two creates is
-    /// a conflict, of two deletes a 404, and the second of two upserts may overwrite what somebody else
+    /// a conflict, of two deletes a 404, and the second of two upserts may overwrite what another client
     /// wrote in between. A caller who knows better says so with
     /// [`Operation::repeatable`](super::Operation::repeatable).
     pub fn is_idempotent(self) -> bool {

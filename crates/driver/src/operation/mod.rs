@@ -1,6 +1,6 @@
 //! What is wanted: made once, never changed while it is carried out.
 //!
-//! An [`Operation`] says what ([`OperationKind`]) is done to what ([`Target`]), where on the ring
+//! An [`Operation`] says what ([`OperationKind`]) is done to what ([`Target`]), where in EPK space
 //! ([`Scope`]), with which body and under which condition. How it is carried out is in `options`; what came
 //! of it is a [`Response`](crate::Response).
 
@@ -25,19 +25,19 @@ pub enum Scope {
     /// No part: metadata, or whatever the gateway makes of it.
     #[default]
     Container,
-    /// One logical partition.
+    /// One logical partition, by its key.
     Key(PartitionKey),
-    /// A stretch of the ring. The driver finds the physical partition that covers it; a stretch that more
-    /// than one covers (after a split) is answered with 410/1002, and whoever asked divides it.
+    /// An EPK range. The driver finds the physical partition that covers it; an EPK range that more
+    /// than one covers (after a split) gets 410/1002, and the caller divides it.
     Range(EpkRange),
-    /// A physical partition.
+    /// One physical partition, by its id.
     Partition(RangeId),
 }
 
 /// Under which condition the operation is carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
-    /// Under any.
+    /// The operation is carried out in any case.
     #[default]
     None,
     /// Only if the resource still has this ETag.
@@ -77,7 +77,7 @@ impl Operation {
         }
     }
 
-    /// Reads one item.
+    /// An operation that reads one item.
     pub fn read_item(container: &ContainerName, key: PartitionKey, id: &str) -> Operation {
         Operation::new(OperationKind::Read, Target::item(container, id)).with_scope(Scope::Key(key))
     }
@@ -108,12 +108,12 @@ impl Operation {
             .with_body(body)
     }
 
-    /// Removes an item.
+    /// An operation that deletes an item.
     pub fn delete_item(container: &ContainerName, key: PartitionKey, id: &str) -> Operation {
         Operation::new(OperationKind::Delete, Target::item(container, id)).with_scope(Scope::Key(key))
     }
 
-    /// The same, in this part of the container.
+    /// Sets the part of the container that the operation is about.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Operation {
         self.key_header = match &scope {
@@ -124,48 +124,48 @@ impl Operation {
         self
     }
 
-    /// The same, with this body.
+    /// Sets the body of the request.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Operation {
         self.body = body.into();
         self
     }
 
-    /// The same, under this condition.
+    /// Sets the precondition of the operation.
     #[must_use]
     pub fn with_precondition(mut self, precondition: Precondition) -> Operation {
         self.precondition = precondition;
         self
     }
 
-    /// The same, reading at least what this session token has seen, instead of what this driver has.
+    /// Reads at least what this session token has seen, instead of what this driver has.
     #[must_use]
     pub fn with_session_token(mut self, token: impl Into<String>) -> Operation {
         self.session_token = Some(token.into());
         self
     }
 
-    /// The same, with one more header. A name given twice is sent with its last value.
+    /// Adds a header. A name given twice is sent with its last value.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Operation {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same, and the caller vouches that carrying it out twice is the same as once: when it may have
-    /// been received, it may be sent again.
+    /// Marks the operation as idempotent: the caller knows that carrying it out twice is the same as once, so it
+    /// may be repeated when it may have been received.
     #[must_use]
     pub fn repeatable(mut self) -> Operation {
         self.repeatable = true;
         self
     }
 
-    /// What is done.
+    /// The kind of the operation.
     pub fn kind(&self) -> OperationKind {
         self.kind
     }
 
-    /// To what.
+    /// The resource that the operation is about.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -185,7 +185,7 @@ impl Operation {
         &self.body
     }
 
-    /// Under which condition.
+    /// The precondition of the operation.
     pub fn precondition(&self) -> &Precondition {
         &self.precondition
     }
@@ -200,7 +200,7 @@ impl Operation {
         &self.headers
     }
 
-    /// Data or metadata.
+    /// Whether the operation is about data or metadata.
     pub fn plane(&self) -> Plane {
         Plane::of(self.kind, self.target.resource())
     }

@@ -20,9 +20,9 @@ pub struct ContainerName(Arc<Names>);
 struct Names {
     database: String,
     container: String,
-    /// `dbs/d/colls/c`, escaped.
+    /// The path `dbs/d/colls/c`, with escaped ids.
     path: String,
-    /// The same without escapes, unless that is the same.
+    /// The path without escapes, unless it has none.
     link: Option<String>,
 }
 
@@ -41,12 +41,12 @@ impl ContainerName {
         }))
     }
 
-    /// The database's id.
+    /// The id of the database.
     pub fn database(&self) -> &str {
         &self.0.database
     }
 
-    /// The container's id.
+    /// The id of the container.
     pub fn container(&self) -> &str {
         &self.0.container
     }
@@ -104,7 +104,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The account itself.
+    /// The properties of the account.
     pub fn account() -> Target {
         Target {
             resource: ResourceType::Account,
@@ -116,12 +116,12 @@ impl Target {
         }
     }
 
-    /// All databases.
+    /// The feed of all databases.
     pub fn databases() -> Target {
         Target::account().feed(ResourceType::Database)
     }
 
-    /// One database.
+    /// One database, by its id.
     pub fn database(id: &str) -> Target {
         Target::account().entry(ResourceType::Database, id)
     }
@@ -131,7 +131,7 @@ impl Target {
         Target::database(database).feed(ResourceType::Container)
     }
 
-    /// One container.
+    /// One container, by its name.
     pub fn container(name: &ContainerName) -> Target {
         Target {
             resource: ResourceType::Container,
@@ -148,7 +148,7 @@ impl Target {
         Target::below(container, ResourceType::Item, None)
     }
 
-    /// One item.
+    /// One item, by its container and id.
     pub fn item(container: &ContainerName, id: &str) -> Target {
         Target::below(container, ResourceType::Item, Some(id))
     }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_leads_elsewhere_names_nothing() {
+    fn an_id_of_dots_names_no_resource() {
         let name = ContainerName::new("d", "c");
         for (target, names_nothing) in [
             (Target::account(), false),

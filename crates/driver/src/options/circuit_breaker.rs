@@ -9,17 +9,17 @@ use super::InvalidOption;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CircuitBreakerOptions {
-    /// See [`CircuitBreakerConfig::enabled`].
+    /// Overrides [`CircuitBreakerConfig::enabled`] if it is set.
     pub enabled: Option<bool>,
-    /// See [`CircuitBreakerConfig::read_failure_threshold`].
+    /// Overrides [`CircuitBreakerConfig::read_failure_threshold`] if it is set.
     pub read_failure_threshold: Option<NonZeroU32>,
-    /// See [`CircuitBreakerConfig::write_failure_threshold`].
+    /// Overrides [`CircuitBreakerConfig::write_failure_threshold`] if it is set.
     pub write_failure_threshold: Option<NonZeroU32>,
-    /// See [`CircuitBreakerConfig::counter_reset_window`].
+    /// Overrides [`CircuitBreakerConfig::counter_reset_window`] if it is set.
     pub counter_reset_window: Option<Duration>,
-    /// See [`CircuitBreakerConfig::unavailability_probe_delay`].
+    /// Overrides [`CircuitBreakerConfig::unavailability_probe_delay`] if it is set.
     pub unavailability_probe_delay: Option<Duration>,
-    /// See [`CircuitBreakerConfig::failback_interval`].
+    /// Overrides [`CircuitBreakerConfig::failback_interval`] if it is set.
     pub failback_interval: Option<Duration>,
 }
 
@@ -55,12 +55,12 @@ impl Default for CircuitBreakerConfig {
 }
 
 impl CircuitBreakerOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> CircuitBreakerOptions {
         CircuitBreakerOptions::default()
     }
 
-    /// Sets [`CircuitBreakerConfig::enabled`].
+    /// Sets the value of [`CircuitBreakerConfig::enabled`].
     #[must_use]
     pub fn with_enabled(self, enabled: bool) -> CircuitBreakerOptions {
         CircuitBreakerOptions { enabled: Some(enabled), ..self }
@@ -77,19 +77,19 @@ impl CircuitBreakerOptions {
         }
     }
 
-    /// Sets [`CircuitBreakerConfig::counter_reset_window`].
+    /// Sets the value of [`CircuitBreakerConfig::counter_reset_window`].
     #[must_use]
     pub fn with_counter_reset_window(self, window: Duration) -> CircuitBreakerOptions {
         CircuitBreakerOptions { counter_reset_window: Some(window), ..self }
     }
 
-    /// Sets [`CircuitBreakerConfig::unavailability_probe_delay`].
+    /// Sets the value of [`CircuitBreakerConfig::unavailability_probe_delay`].
     #[must_use]
     pub fn with_unavailability_probe_delay(self, delay: Duration) -> CircuitBreakerOptions {
         CircuitBreakerOptions { unavailability_probe_delay: Some(delay), ..self }
     }
 
-    /// Sets [`CircuitBreakerConfig::failback_interval`].
+    /// Sets the value of [`CircuitBreakerConfig::failback_interval`].
     #[must_use]
     pub fn with_failback_interval(self, interval: Duration) -> CircuitBreakerOptions {
         CircuitBreakerOptions { failback_interval: Some(interval), ..self }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_without_a_pause_is_refused() {
+    fn a_zero_health_check_interval_is_invalid() {
         let options = CircuitBreakerOptions::new().with_failback_interval(Duration::ZERO);
         assert_eq!(options.resolve().expect_err("busy").option, "circuit_breaker.failback_interval");
     }

@@ -46,9 +46,9 @@ impl ReadConsistencyStrategy {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConsistencyOptions {
-    /// See [`ConsistencySettings::read_strategy`].
+    /// Overrides [`ConsistencySettings::read_strategy`] if it is set.
     pub read_strategy: Option<ReadConsistencyStrategy>,
-    /// See [`ConsistencySettings::track_sessions`].
+    /// Overrides [`ConsistencySettings::track_sessions`] if it is set.
     pub track_sessions: Option<bool>,
 }
 
@@ -70,18 +70,18 @@ impl Default for ConsistencySettings {
 }
 
 impl ConsistencyOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> ConsistencyOptions {
         ConsistencyOptions::default()
     }
 
-    /// Sets [`ConsistencySettings::read_strategy`].
+    /// Sets the value of [`ConsistencySettings::read_strategy`].
     #[must_use]
     pub fn with_read_strategy(self, strategy: ReadConsistencyStrategy) -> ConsistencyOptions {
         ConsistencyOptions { read_strategy: Some(strategy), ..self }
     }
 
-    /// Sets [`ConsistencySettings::track_sessions`].
+    /// Sets the value of [`ConsistencySettings::track_sessions`].
     #[must_use]
     pub fn with_track_sessions(self, track: bool) -> ConsistencyOptions {
         ConsistencyOptions { track_sessions: Some(track), ..self }

@@ -2,7 +2,7 @@
 //!
 //! In: a function from a name to its value, so that tests need no process environment. Out: options
 //! with gaps, below every other layer. A variable that cannot be read is an error that names it: a
-//! setting somebody made and nobody obeys is worse than a driver that does not start.
+//! setting that is silently ignored is worse than a driver that does not start.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub struct ShardingVariables {
 /// A variable that cannot be obeyed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("environment variable {name} is `{value}`: {problem}; correct or unset it")]
-pub struct BadVariable {
-    /// The variable.
+pub struct InvalidVariable {
+    /// The name of the variable.
     pub name: &'static str,
     /// What it holds, cut to a reasonable length.
     pub value: String,
@@ -47,7 +47,7 @@ pub struct BadVariable {
 
 /// One variable: its name, what it sets, and how.
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
     /// The option it sets.
     pub option: &'static str,
@@ -143,14 +143,14 @@ pub const VARIABLES: &[Variable] = &[
 
 impl EnvironmentOptions {
     /// What the environment of this process says.
-    pub fn of_process() -> Result<EnvironmentOptions, BadVariable> {
+    pub fn of_process() -> Result<EnvironmentOptions, InvalidVariable> {
         EnvironmentOptions::read(|name| {
             std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
         })
     }
 
     /// What the variables say; those that are missing or empty say nothing.
-    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<EnvironmentOptions, BadVariable> {
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<EnvironmentOptions, InvalidVariable> {
         let mut options = EnvironmentOptions::default();
         for &Variable { name, apply, .. } in VARIABLES {
             let Some(value) = variable(name) else { continue };
@@ -158,7 +158,7 @@ impl EnvironmentOptions {
             if text.is_empty() {
                 continue;
             }
-            apply(text, &mut options).map_err(|problem| BadVariable {
+            apply(text, &mut options).map_err(|problem| InvalidVariable {
                 name,
                 value: text.chars().take(64).collect(),
                 problem,
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::region::Region;
 
-    fn read(variables: &[(&str, &str)]) -> Result<EnvironmentOptions, BadVariable> {
+    fn read(variables: &[(&str, &str)]) -> Result<EnvironmentOptions, InvalidVariable> {
         EnvironmentOptions::read(|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_empty_variables_say_nothing() {
+    fn missing_and_empty_variables_set_nothing() {
         assert_eq!(read(&[]), Ok(EnvironmentOptions::default()));
         assert_eq!(read(&[("AZURE_COSMOS_HEDGING_ENABLED", "  ")]), Ok(EnvironmentOptions::default()));
     }

@@ -21,7 +21,7 @@ pub enum HedgingThreshold {
         /// Not after. Default: 4 s, which is also the most.
         max: Duration,
     },
-    /// After this long.
+    /// Always after this duration.
     Static(Duration),
 }
 
@@ -64,11 +64,11 @@ impl HedgingThreshold {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HedgingOptions {
-    /// See [`HedgingSettings::enabled`].
+    /// Overrides [`HedgingSettings::enabled`] if it is set.
     pub enabled: Option<bool>,
-    /// See [`HedgingSettings::threshold`].
+    /// Overrides [`HedgingSettings::threshold`] if it is set.
     pub threshold: Option<HedgingThreshold>,
-    /// See [`HedgingSettings::concurrent_max`].
+    /// Overrides [`HedgingSettings::concurrent_max`] if it is set.
     pub concurrent_max: Option<NonZeroU32>,
 }
 
@@ -77,12 +77,12 @@ pub struct HedgingOptions {
 #[non_exhaustive]
 pub struct HedgingSettings {
     /// Reads everywhere; where every region takes writes also creates, writes under a condition, and writes
-    /// the caller calls [repeatable](crate::Operation::repeatable): a twin that arrives late must not undo
+    /// the caller calls [repeatable](crate::Operation::repeatable): a duplicate that arrives late must not undo
     /// what came after it. Default: yes.
     pub enabled: bool,
     /// When the second attempt starts. Default: the recent 99th percentile.
     pub threshold: HedgingThreshold,
-    /// Second attempts of one driver under way at a time; beyond it operations go on without one.
+    /// Second attempts of one driver in progress at a time; beyond it operations go on without one.
     /// Default: 64.
     pub concurrent_max: NonZeroU32,
 }
@@ -98,24 +98,24 @@ impl Default for HedgingSettings {
 }
 
 impl HedgingOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> HedgingOptions {
         HedgingOptions::default()
     }
 
-    /// Sets [`HedgingSettings::enabled`].
+    /// Sets the value of [`HedgingSettings::enabled`].
     #[must_use]
     pub fn with_enabled(self, enabled: bool) -> HedgingOptions {
         HedgingOptions { enabled: Some(enabled), ..self }
     }
 
-    /// Sets [`HedgingSettings::threshold`].
+    /// Sets the value of [`HedgingSettings::threshold`].
     #[must_use]
     pub fn with_threshold(self, threshold: HedgingThreshold) -> HedgingOptions {
         HedgingOptions { threshold: Some(threshold), ..self }
     }
 
-    /// Sets [`HedgingSettings::concurrent_max`].
+    /// Sets the value of [`HedgingSettings::concurrent_max`].
     #[must_use]
     pub fn with_concurrent_max(self, hedges: NonZeroU32) -> HedgingOptions {
         HedgingOptions { concurrent_max: Some(hedges), ..self }

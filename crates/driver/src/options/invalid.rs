@@ -17,7 +17,7 @@ impl InvalidOption {
         InvalidOption { option, problem: problem.into() }
     }
 
-    /// Refuses a duration of nothing.
+    /// Rejects a duration of zero.
     pub(crate) fn unless_positive(
         option: &'static str,
         duration: std::time::Duration,

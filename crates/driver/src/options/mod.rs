@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
 pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
-pub use environment::{BadVariable, EnvironmentOptions, ShardingVariables};
+pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
 pub use invalid::InvalidOption;
 pub use regions::{RegionOptions, RegionSettings};
@@ -43,7 +43,7 @@ pub struct OperationOptions {
 }
 
 impl OperationOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> OperationOptions {
         OperationOptions::default()
     }
@@ -117,7 +117,7 @@ pub struct DriverOptions {
 }
 
 impl DriverOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> DriverOptions {
         DriverOptions::default()
     }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_layer_that_says_something_wins() {
+    fn the_innermost_layer_that_sets_an_option_wins() {
         let default = TimeoutSettings::default().end_to_end.as_secs();
         // operation, driver, runtime, environment, expected
         for (operation, own, runtime, environment, expected) in [
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_says_one_thing_keeps_the_drivers_word_on_the_others() {
+    fn an_operation_overrides_single_options_of_the_driver() {
         let hedging = HedgingOptions::new().with_enabled(false);
         let own = driver(Some(OperationOptions::new().with_hedging(hedging)));
         let settings =
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_says_nothing_copies_nothing() {
+    fn empty_options_copy_nothing() {
         let settings = DriverSettings::default();
         let nothing = OperationOptions::new();
         for operation in [None, Some(&nothing)] {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_obeyed_is_named() {
+    fn invalid_options_are_named() {
         let settings = DriverSettings::default();
         let error = settings.for_operation(Some(&deadline(0))).expect_err("no time at all");
         assert!(error.to_string().contains("timeouts.end_to_end"), "{error}");

@@ -8,9 +8,9 @@ use crate::region::Region;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RegionOptions {
-    /// See [`RegionSettings::preferred`].
+    /// Overrides [`RegionSettings::preferred`] if it is set.
     pub preferred: Option<Arc<[Region]>>,
-    /// See [`RegionSettings::excluded`].
+    /// Overrides [`RegionSettings::excluded`] if it is set.
     pub excluded: Option<Arc<[Region]>>,
 }
 
@@ -33,7 +33,7 @@ impl Default for RegionSettings {
 }
 
 impl RegionOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> RegionOptions {
         RegionOptions::default()
     }
@@ -44,7 +44,7 @@ impl RegionOptions {
         RegionOptions { preferred: Some(distinct(regions)), ..self }
     }
 
-    /// Sets [`RegionSettings::excluded`].
+    /// Sets the value of [`RegionSettings::excluded`].
     #[must_use]
     pub fn with_excluded(self, regions: impl IntoIterator<Item = impl Into<Region>>) -> RegionOptions {
         RegionOptions { excluded: Some(distinct(regions)), ..self }

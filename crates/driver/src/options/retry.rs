@@ -8,19 +8,19 @@ use super::InvalidOption;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RetryOptions {
-    /// See [`RetryPolicy::failover_retries_max`].
+    /// Overrides [`RetryPolicy::failover_retries_max`] if it is set.
     pub failover_retries_max: Option<u32>,
-    /// See [`RetryPolicy::session_retries_max`].
+    /// Overrides [`RetryPolicy::session_retries_max`] if it is set.
     pub session_retries_max: Option<u32>,
-    /// See [`RetryPolicy::connection_retries_max`].
+    /// Overrides [`RetryPolicy::connection_retries_max`] if it is set.
     pub connection_retries_max: Option<u32>,
-    /// See [`RetryPolicy::conflict_retries_max`].
+    /// Overrides [`RetryPolicy::conflict_retries_max`] if it is set.
     pub conflict_retries_max: Option<u32>,
-    /// See [`RetryPolicy::forbidden_wait_max`].
+    /// Overrides [`RetryPolicy::forbidden_wait_max`] if it is set.
     pub forbidden_wait_max: Option<Duration>,
-    /// See [`RetryPolicy::throttle_retries_max`].
+    /// Overrides [`RetryPolicy::throttle_retries_max`] if it is set.
     pub throttle_retries_max: Option<u32>,
-    /// See [`RetryPolicy::throttle_wait_max`].
+    /// Overrides [`RetryPolicy::throttle_wait_max`] if it is set.
     pub throttle_wait_max: Option<Duration>,
 }
 
@@ -28,9 +28,9 @@ pub struct RetryOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Moves to another region after an answer that says so. Default: 6.
+    /// Moves to another region after a response that says so. Default: 6.
     pub failover_retries_max: u32,
-    /// Tries elsewhere after 404/1002. Default: 4.
+    /// Retries in other regions after 404/1002. Default: 4.
     pub session_retries_max: u32,
     /// Tries after a request that was not sent. Default: 3.
     pub connection_retries_max: u32,
@@ -62,36 +62,36 @@ impl Default for RetryPolicy {
 const RETRIES_MAX: u32 = 1000;
 
 impl RetryOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> RetryOptions {
         RetryOptions::default()
     }
 
-    /// Sets [`RetryPolicy::failover_retries_max`].
+    /// Sets the value of [`RetryPolicy::failover_retries_max`].
     #[must_use]
     pub fn with_failover_retries_max(self, retries: u32) -> RetryOptions {
         RetryOptions { failover_retries_max: Some(retries), ..self }
     }
 
-    /// Sets [`RetryPolicy::session_retries_max`].
+    /// Sets the value of [`RetryPolicy::session_retries_max`].
     #[must_use]
     pub fn with_session_retries_max(self, retries: u32) -> RetryOptions {
         RetryOptions { session_retries_max: Some(retries), ..self }
     }
 
-    /// Sets [`RetryPolicy::connection_retries_max`].
+    /// Sets the value of [`RetryPolicy::connection_retries_max`].
     #[must_use]
     pub fn with_connection_retries_max(self, retries: u32) -> RetryOptions {
         RetryOptions { connection_retries_max: Some(retries), ..self }
     }
 
-    /// Sets [`RetryPolicy::conflict_retries_max`].
+    /// Sets the value of [`RetryPolicy::conflict_retries_max`].
     #[must_use]
     pub fn with_conflict_retries_max(self, retries: u32) -> RetryOptions {
         RetryOptions { conflict_retries_max: Some(retries), ..self }
     }
 
-    /// Sets [`RetryPolicy::forbidden_wait_max`].
+    /// Sets the value of [`RetryPolicy::forbidden_wait_max`].
     #[must_use]
     pub fn with_forbidden_wait_max(self, wait: Duration) -> RetryOptions {
         RetryOptions { forbidden_wait_max: Some(wait), ..self }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_is_the_default() {
+    fn empty_options_are_the_defaults() {
         assert_eq!(RetryOptions::new().resolve(), Ok(RetryPolicy::default()));
     }
 

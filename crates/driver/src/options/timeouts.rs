@@ -8,11 +8,11 @@ use super::InvalidOption;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TimeoutOptions {
-    /// See [`TimeoutSettings::end_to_end`].
+    /// Overrides [`TimeoutSettings::end_to_end`] if it is set.
     pub end_to_end: Option<Duration>,
-    /// See [`TimeoutSettings::attempt`].
+    /// Overrides [`TimeoutSettings::attempt`] if it is set.
     pub attempt: Option<Duration>,
-    /// See [`TimeoutSettings::metadata_attempt`].
+    /// Overrides [`TimeoutSettings::metadata_attempt`] if it is set.
     pub metadata_attempt: Option<Duration>,
 }
 
@@ -39,24 +39,24 @@ impl Default for TimeoutSettings {
 }
 
 impl TimeoutOptions {
-    /// Nothing said.
+    /// Options that set nothing.
     pub fn new() -> TimeoutOptions {
         TimeoutOptions::default()
     }
 
-    /// Sets [`TimeoutSettings::end_to_end`].
+    /// Sets the value of [`TimeoutSettings::end_to_end`].
     #[must_use]
     pub fn with_end_to_end(self, timeout: Duration) -> TimeoutOptions {
         TimeoutOptions { end_to_end: Some(timeout), ..self }
     }
 
-    /// Sets [`TimeoutSettings::attempt`].
+    /// Sets the value of [`TimeoutSettings::attempt`].
     #[must_use]
     pub fn with_attempt(self, timeout: Duration) -> TimeoutOptions {
         TimeoutOptions { attempt: Some(timeout), ..self }
     }
 
-    /// Sets [`TimeoutSettings::metadata_attempt`].
+    /// Sets the value of [`TimeoutSettings::metadata_attempt`].
     #[must_use]
     pub fn with_metadata_attempt(self, timeout: Duration) -> TimeoutOptions {
         TimeoutOptions { metadata_attempt: Some(timeout), ..self }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_at_all_is_refused() {
+    fn a_zero_timeout_is_invalid() {
         for (options, name) in [
             (TimeoutOptions::new().with_end_to_end(Duration::ZERO), "timeouts.end_to_end"),
             (TimeoutOptions::new().with_attempt(Duration::ZERO), "timeouts.attempt"),

@@ -263,7 +263,7 @@ mod tests {
         check(&Operation::new(OperationKind::ReadFeed, Target::databases()), None, true, &[]);
     }
 
-    /// The whole ring, which came out of range 7.
+    /// One partition for the whole EPK space, which was split from range 7.
     struct OneRange;
 
     impl RangeFeed for OneRange {
@@ -286,12 +286,12 @@ mod tests {
             sent.into_iter().find(|(name, _)| name == "x-ms-session-token").map(|(_, value)| value)
         };
         let mut here = location(None);
-        here.ranges = Some(Arc::new(read_ranges(None, &OneRange).await.expect("the whole ring")));
+        here.ranges = Some(Arc::new(read_ranges(None, &OneRange).await.expect("one partition")));
         for (given, sent) in [
             ("0:-1#9", "0:-1#9"),
             ("0:-1#9,1:-1#4", "0:-1#9"),
             ("2:-1#3,7:-1#5", "0:-1#5"),
-            // Says nothing of it, or nothing at all: the service is to judge.
+            // Has no part of the partition, or cannot be parsed: the service decides.
             ("2:-1#3,3:-1#5", "2:-1#3,3:-1#5"),
             ("0:-1#9,what", "0:-1#9,what"),
         ] {

@@ -11,7 +11,7 @@ use crate::routing::{PartitionRegion, Region, Unavailable};
 pub(crate) enum Step {
     /// The response of the attempt is the response of the operation.
     Finish,
-    /// The operation fails.
+    /// The operation ends with an error.
     GiveUp(GiveUpReason),
     /// Another attempt is made.
     Retry {
@@ -70,7 +70,7 @@ pub(crate) enum Access {
 pub(crate) struct Decision {
     /// What follows the attempt.
     pub(crate) step: Step,
-    /// The reason in words, for diagnostics.
+    /// The reason as a short text, for diagnostics.
     pub(crate) reason: &'static str,
     /// What to change; empty for nearly every attempt.
     pub(crate) effects: Vec<Effect>,
@@ -82,7 +82,7 @@ impl Decision {
         Decision { step: Step::Finish, reason: "done", effects: Vec::new() }
     }
 
-    /// The operation fails.
+    /// The operation ends with an error.
     pub(crate) fn give_up(error: GiveUpReason, reason: &'static str) -> Decision {
         Decision { step: Step::GiveUp(error), reason, effects: Vec::new() }
     }

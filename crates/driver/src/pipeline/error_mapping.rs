@@ -57,12 +57,12 @@ pub(crate) fn of_outcome(outcome: GatewayOutcome, time_of_day: SystemTime) -> Er
 }
 
 fn of_response(response: &TransportResponse, time_of_day: SystemTime) -> Error {
-    let mut error = Error::of_answer(response.status, response.sub_status, &response.body);
+    let mut error = Error::of_response(response.status, response.sub_status, &response.body);
     if is_clock_skew(response, time_of_day) {
         let theirs = response.headers.get(names::DATE).unwrap_or("another time");
         let message = format!(
             "the clock of this machine is wrong, or the service's: it is {} here and {theirs} there, and \
-             signatures of another time are refused",
+             signatures of another time are rejected",
             httpdate::fmt_http_date(time_of_day)
         );
         error =
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_by_another_clock_says_to_look_at_the_clock() {
+    fn a_rejected_date_is_an_error_that_mentions_the_clock() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         for (status, sub_status, date, body, is_clock) in [

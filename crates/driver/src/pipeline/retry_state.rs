@@ -32,7 +32,7 @@ impl RetryCause {
 /// What an operation has tried so far. An empty state allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RetryState {
-    /// Retries by cause.
+    /// How often each cause was retried.
     counts: [u32; RetryCause::COUNT],
     /// Regions that were tried since all regions were last tried.
     pub(crate) regions_tried: Vec<Region>,

@@ -1,5 +1,5 @@
-//! The loop, over a script: regions that answer what they are told, after as long as they are told, in time
-//! that moves only when everybody waits.
+//! The loop, over scripted regions: each responds as the test says, after as long as it says, in time that moves
+//! only when everything waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -32,15 +32,15 @@ const MS: Duration = Duration::from_millis(1);
 /// What a region does with one request.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
-    /// Answers.
+    /// Responds with this status and sub-status.
     Response(u16, u32),
-    /// Loses the connection.
+    /// Fails because the connection is lost.
     Lost(Sent),
     /// Is never metadata_calls, because the credential gives no token.
     NoToken,
 }
 
-/// A region's behaviour: replies in turn, the last one for ever, each after a while.
+/// A region's behaviour: replies one after another, the last one for ever, each after a while.
 #[derive(Clone, Debug)]
 struct Script {
     after: Duration,
@@ -244,7 +244,7 @@ fn failed(result: Result<Response>) -> ErrorKind {
 }
 
 #[test]
-fn an_answer_ends_the_operation_and_is_learnt_from() {
+fn a_response_ends_the_operation_and_updates_the_session() {
     let fixture = Fixture::new(&["A"], &[("A", 3 * MS, &[Reply::Response(200, 0)])]);
     let (result, took) = fixture.run(&read(), usual());
     let response = result.expect("an answer");
@@ -272,7 +272,7 @@ fn a_read_goes_on_in_the_next_region_and_the_partition_is_remembered() {
 }
 
 #[test]
-fn a_region_that_cannot_be_reached_is_left_by_everybody() {
+fn a_region_that_cannot_be_reached_is_avoided_by_all_operations() {
     let fixture = Fixture::new(
         &["A"],
         &[("A", MS, &[Reply::Lost(Sent::NotSent)]), ("B", MS, &[Reply::Response(200, 0)])],
@@ -340,7 +340,7 @@ fn a_read_behind_its_session_goes_to_the_region_that_has_every_write() {
 }
 
 #[test]
-fn where_several_regions_write_each_is_asked_once_before_any_is_asked_twice() {
+fn on_multi_write_accounts_each_region_is_tried_once_before_any_twice() {
     let behind = &[Reply::Response(404, 1002)][..];
     let fixture = Fixture::new(&["A", "B", "C"], &[("A", MS, behind), ("B", MS, behind), ("C", MS, behind)]);
     let (result, _) = fixture.run(&read(), usual());
@@ -413,7 +413,7 @@ fn no_wait_reaches_beyond_the_deadline() {
 }
 
 #[test]
-fn a_slow_answer_ends_at_the_deadline_in_the_terms_of_the_operation() {
+fn a_slow_response_ends_at_the_deadline_with_the_error_of_the_operation() {
     for (operation, kind) in [(read(), ErrorKind::DeadlineExceeded), (create(), ErrorKind::Undecided)] {
         let slow = &[Reply::Response(200, 0)][..];
         let minute = Duration::from_secs(60);
@@ -458,34 +458,34 @@ fn the_threshold_follows_what_was_measured_and_not_what_was_abandoned() {
 }
 
 #[test]
-fn a_raced_create_never_takes_its_own_twin_for_a_conflict() {
+fn a_hedged_write_does_not_report_its_own_duplicate_as_a_conflict() {
     let (fast, slow) = (MS, Duration::from_secs(2));
     let conditional = Operation::replace_item(&ContainerName::new("d", "c"), key(), "i", "{}")
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
     let delete = Operation::delete_item(&ContainerName::new("d", "c"), key(), "i")
         .with_precondition(Precondition::IfMatch("\"e\"".into()));
-    for (operation, done, twin) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
+    for (operation, done, duplicate) in [(create(), 201, 409), (conditional, 200, 412), (delete, 204, 404)] {
         // The first was carried out, is slow to say so, and its write has reached the second region.
         let fixture = Fixture::new(
             &["A", "B", "C"],
-            &[("A", slow, &[Reply::Response(done, 0)]), ("B", fast, &[Reply::Response(twin, 0)])],
+            &[("A", slow, &[Reply::Response(done, 0)]), ("B", fast, &[Reply::Response(duplicate, 0)])],
         );
         let (result, took) = fixture.run(&operation, usual());
         assert_eq!((result.expect("its own write").status(), took), (Status(done), slow));
-        // The same, and nobody hears of the first again.
+        // The first attempt is carried out and its response is lost.
         for lost in [Reply::Lost(Sent::Sent), Reply::Response(500, 0)] {
             let fixture = Fixture::new(
                 &["A", "B", "C"],
-                &[("A", slow, &[lost]), ("B", fast, &[Reply::Response(twin, 0)])],
+                &[("A", slow, &[lost]), ("B", fast, &[Reply::Response(duplicate, 0)])],
             );
             let (result, _) = fixture.run(&operation, usual());
-            assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {twin}");
+            assert_eq!(failed(result), ErrorKind::Undecided, "{lost:?} {duplicate}");
         }
-        // Both were refused: somebody else was there first.
-        let refused = &[Reply::Response(twin, 0)][..];
-        let fixture = Fixture::new(&["A", "B", "C"], &[("A", slow, refused), ("B", fast, refused)]);
-        let error = fixture.run(&operation, usual()).0.expect_err("refused");
-        assert_eq!(error.status(), Some(Status(twin)));
+        // Both were rejected: another client was first.
+        let rejected = &[Reply::Response(duplicate, 0)][..];
+        let fixture = Fixture::new(&["A", "B", "C"], &[("A", slow, rejected), ("B", fast, rejected)]);
+        let error = fixture.run(&operation, usual()).0.expect_err("rejected");
+        assert_eq!(error.status(), Some(Status(duplicate)));
         assert_ne!(error.kind(), ErrorKind::Undecided);
     }
 }
@@ -507,7 +507,7 @@ fn patches_batches_writes_of_one_region_and_writes_over_others_are_never_raced()
 }
 
 #[test]
-fn dropped_at_any_moment_nothing_is_left_behind() {
+fn an_operation_dropped_at_any_time_leaves_nothing_behind() {
     let scripts: &[(&str, Duration, &[Reply])] = &[
         ("A", Duration::from_secs(1), &[Reply::Response(503, 0)]),
         ("B", Duration::from_secs(1), &[Reply::Response(503, 0)]),

@@ -11,25 +11,25 @@ use super::position::compare_keys;
 use super::rows::GroupRow;
 use crate::error::{Error, ErrorKind};
 
-/// Groups kept at a time. A query with more is refused: it would be answered from memory alone.
+/// Groups kept at a time. A query with more is rejected: it would be answered from memory alone.
 pub(super) const GROUPS_MAX: usize = 1_000_000;
 
-/// The groups met so far, in the order they were first met.
+/// The groups so far, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    places: HashMap<Vec<HashableValue>, usize>,
+    positions: HashMap<Vec<HashableValue>, usize>,
     groups: Vec<Group>,
 }
 
 #[derive(Debug)]
 struct Group {
     keys: Vec<Value>,
-    parts: Parts,
+    parts: GroupValue,
 }
 
 /// What is known of a group.
 #[derive(Debug)]
-enum Parts {
+enum GroupValue {
     Aggregate(Accumulator),
     Value(Value),
     Object(Vec<(SmolStr, Member)>),
@@ -45,7 +45,7 @@ impl Groups {
     /// Adds what one partition knows of a group.
     pub(super) fn add(&mut self, row: GroupRow, output: &GroupOutput) -> Result<(), Error> {
         let identity: Vec<HashableValue> = row.keys.iter().cloned().map(HashableValue::new).collect();
-        let at = match self.places.get(&identity) {
+        let at = match self.positions.get(&identity) {
             Some(&at) => at,
             None => {
                 if self.groups.len() == GROUPS_MAX {
@@ -53,8 +53,8 @@ impl Groups {
                         format!("the query has more than {GROUPS_MAX} groups: filter it, or group by less");
                     return Err(Error::new(ErrorKind::BadRequest, message));
                 }
-                self.places.insert(identity, self.groups.len());
-                self.groups.push(Group { keys: row.keys, parts: Parts::new(output, &row.payload) });
+                self.positions.insert(identity, self.groups.len());
+                self.groups.push(Group { keys: row.keys, parts: GroupValue::new(output, &row.payload) });
                 self.groups.len() - 1
             }
         };
@@ -63,10 +63,10 @@ impl Groups {
     }
 
     /// Adds what another partition knows.
-    pub(super) fn absorb(&mut self, other: Groups) -> Result<(), Error> {
+    pub(super) fn merge(&mut self, other: Groups) -> Result<(), Error> {
         for group in other.groups {
             let identity: Vec<HashableValue> = group.keys.iter().cloned().map(HashableValue::new).collect();
-            match self.places.get(&identity) {
+            match self.positions.get(&identity) {
                 Some(&at) => self.groups[at].parts.absorb(group.parts),
                 None if self.groups.len() == GROUPS_MAX => {
                     let message =
@@ -74,7 +74,7 @@ impl Groups {
                     return Err(Error::new(ErrorKind::BadRequest, message));
                 }
                 None => {
-                    self.places.insert(identity, self.groups.len());
+                    self.positions.insert(identity, self.groups.len());
                     self.groups.push(group);
                 }
             }
@@ -111,11 +111,11 @@ impl Groups {
     }
 }
 
-impl Parts {
-    fn new(output: &GroupOutput, payload: &Value) -> Parts {
+impl GroupValue {
+    fn new(output: &GroupOutput, payload: &Value) -> GroupValue {
         match output {
-            GroupOutput::Aggregate(kind) => Parts::Aggregate(Accumulator::new(*kind)),
-            GroupOutput::Value => Parts::Value(payload.clone()),
+            GroupOutput::Aggregate(kind) => GroupValue::Aggregate(Accumulator::new(*kind)),
+            GroupOutput::Value => GroupValue::Value(payload.clone()),
             GroupOutput::Object(members) => {
                 let members = members.iter().map(|(name, kind)| {
                     let member = match kind {
@@ -124,7 +124,7 @@ impl Parts {
                     };
                     (SmolStr::new(name), member)
                 });
-                Parts::Object(members.collect())
+                GroupValue::Object(members.collect())
             }
         }
     }
@@ -132,9 +132,9 @@ impl Parts {
     fn add(&mut self, payload: &Value) {
         match self {
             // `[{"item": …}]`
-            Parts::Aggregate(accumulator) => accumulator.add(payload.element(0)),
-            Parts::Value(_) => {}
-            Parts::Object(members) => {
+            GroupValue::Aggregate(accumulator) => accumulator.add(payload.element(0)),
+            GroupValue::Value(_) => {}
+            GroupValue::Object(members) => {
                 for (name, member) in members {
                     if let Member::Aggregate(accumulator) = member {
                         accumulator.add(payload.member(name));
@@ -144,10 +144,10 @@ impl Parts {
         }
     }
 
-    fn absorb(&mut self, other: Parts) {
+    fn absorb(&mut self, other: GroupValue) {
         match (self, other) {
-            (Parts::Aggregate(mine), Parts::Aggregate(theirs)) => mine.absorb(theirs),
-            (Parts::Object(mine), Parts::Object(theirs)) => {
+            (GroupValue::Aggregate(mine), GroupValue::Aggregate(theirs)) => mine.absorb(theirs),
+            (GroupValue::Object(mine), GroupValue::Object(theirs)) => {
                 for ((_, mine), (_, theirs)) in mine.iter_mut().zip(theirs) {
                     if let (Member::Aggregate(mine), Member::Aggregate(theirs)) = (mine, theirs) {
                         mine.absorb(theirs);
@@ -160,9 +160,9 @@ impl Parts {
 
     fn finish(self) -> Value {
         match self {
-            Parts::Aggregate(accumulator) => accumulator.finish(),
-            Parts::Value(value) => value,
-            Parts::Object(members) => Value::object(members.into_iter().map(|(name, member)| {
+            GroupValue::Aggregate(accumulator) => accumulator.finish(),
+            GroupValue::Value(value) => value,
+            GroupValue::Object(members) => Value::object(members.into_iter().map(|(name, member)| {
                 let value = match member {
                     Member::Aggregate(accumulator) => accumulator.finish(),
                     Member::Value(value) => value,
@@ -176,7 +176,7 @@ impl Parts {
 /// One aggregate over all partitions.
 #[derive(Debug)]
 pub(super) enum Accumulator {
-    /// COUNT and COUNTIF.
+    /// The count of COUNT and COUNTIF.
     Count(f64),
     /// Undefined once any partition's is.
     Sum(Option<f64>),
@@ -184,7 +184,7 @@ pub(super) enum Accumulator {
     Average(Option<f64>, f64),
     /// The outermost so far; spoilt once any partition's is.
     Extreme { largest: bool, best: Value, spoilt: bool },
-    /// All of them.
+    /// All values, in a list.
     List(Vec<Value>),
     /// Each once, in the order they were met.
     Set(Vec<Value>, std::collections::HashSet<HashableValue>),
@@ -231,7 +231,7 @@ impl Accumulator {
                 }
                 *spoilt |=
                     !value.is_defined() || matches!(value.kind(), ValueKind::Array | ValueKind::Object);
-                offer(best, value, *largest);
+                keep_extreme(best, value, *largest);
             }
             Accumulator::List(list) => list.extend(item.as_array().unwrap_or_default().iter().cloned()),
             Accumulator::Set(list, seen) => {
@@ -259,7 +259,7 @@ impl Accumulator {
                 Accumulator::Extreme { best: theirs, spoilt: others, .. },
             ) => {
                 *spoilt |= others;
-                offer(best, &theirs, *largest);
+                keep_extreme(best, &theirs, *largest);
             }
             (Accumulator::List(mine), Accumulator::List(theirs)) => mine.extend(theirs),
             (Accumulator::Set(mine, seen), Accumulator::Set(theirs, _)) => {
@@ -293,7 +293,7 @@ impl Accumulator {
     }
 }
 
-fn offer(best: &mut Value, value: &Value, largest: bool) {
+fn keep_extreme(best: &mut Value, value: &Value, largest: bool) {
     let wins = |order: std::cmp::Ordering| if largest { order.is_gt() } else { order.is_lt() };
     if value.is_defined() && (!best.is_defined() || wins(total_order(value, best))) {
         *best = value.clone();

@@ -1,8 +1,8 @@
 //! Where a query stopped, as text that the caller carries to its next call.
 //!
-//! A continuation names stretches of the ring, never partitions, so it stays good when they split. It
+//! A continuation names EPK ranges, never partitions, so it stays good when they split. It
 //! carries a fingerprint of the query and the container it belongs to, so that one of another query
-//! is refused instead of giving rows of neither.
+//! is rejected instead of giving rows of neither.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use sql::Value;
 use sql::value::{parse, write_json};
 
-use super::position::{Position, Ties};
-use super::window::Window;
+use super::offset_limit::OffsetLimit;
+use super::position::{SortPosition, Ties};
 use crate::error::{Error, ErrorKind};
 
 const MARK: &str = "pq1.";
@@ -21,10 +21,10 @@ const MARK: &str = "pq1.";
 /// Where a query stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Continuation {
-    /// Each stretch goes on by itself.
+    /// Each range goes on by itself.
     Streams {
-        streams: Vec<Stream>,
-        window: Window,
+        streams: Vec<RangeStream>,
+        window: OffsetLimit,
         /// With DISTINCT: the last row, where equal ones follow each other.
         last: Option<String>,
         /// With DISTINCT: all rows that were handed out, by their fingerprints, where equal ones may be
@@ -35,27 +35,27 @@ pub(super) enum Continuation {
     Replay { rows: u64 },
 }
 
-/// Where one stretch goes on.
+/// Where one range goes on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stream {
+pub(super) struct RangeStream {
     pub(super) range: EpkRange,
-    pub(super) from: From,
+    pub(super) from: StreamStart,
 }
 
-/// How far it has come.
+/// Where the range resumes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum From {
-    /// Nowhere yet.
+pub(super) enum StreamStart {
+    /// From the beginning of the range.
     Start,
-    /// To the end of a page; the service's own word for it.
+    /// After a page, by the service's own continuation.
     Page(String),
-    /// To a row.
-    Position(Position),
+    /// After a row, by its sort position.
+    Position(SortPosition),
 }
 
 /// What a query is known by: its text, its parameters, and the container.
 pub(super) fn fingerprint(body: &Bytes, container: &str) -> u64 {
-    // FNV-1a: the same in every process and version, which a hash map's own hash is not.
+    // FNV-1a, by hand: continuations carry it, so it has to be the same in every process and version.
     let bytes = body.iter().chain(b"\0").chain(container.as_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -69,10 +69,10 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     r: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    w: Option<Window>,
+    w: Option<OffsetLimit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     l: Option<String>,
-    /// Eight bytes each.
+    /// The fingerprints of rows, eight bytes each, in base64.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     m: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,7 +134,7 @@ impl Continuation {
         if let Some(rows) = wire.r {
             return Ok(Continuation::Replay { rows });
         }
-        let streams: Option<Vec<Stream>> = wire.s.into_iter().map(read_stream).collect();
+        let streams: Option<Vec<RangeStream>> = wire.s.into_iter().map(read_stream).collect();
         let streams =
             streams.filter(|streams| streams.windows(2).all(|pair| pair[0].range.max <= pair[1].range.min));
         let met = URL_SAFE_NO_PAD.decode(&wire.m).map_err(|_| unreadable())?;
@@ -148,12 +148,12 @@ impl Continuation {
 }
 
 /// The streams, with neighbours that have not begun put together.
-fn joined(streams: &[Stream]) -> Vec<Stream> {
-    let mut joined: Vec<Stream> = Vec::with_capacity(streams.len());
+fn joined(streams: &[RangeStream]) -> Vec<RangeStream> {
+    let mut joined: Vec<RangeStream> = Vec::with_capacity(streams.len());
     for stream in streams {
         match joined.last_mut() {
-            Some(Stream { range, from: From::Start })
-                if stream.from == From::Start && range.max == stream.range.min =>
+            Some(RangeStream { range, from: StreamStart::Start })
+                if stream.from == StreamStart::Start && range.max == stream.range.min =>
             {
                 range.max = stream.range.max.clone();
             }
@@ -163,13 +163,13 @@ fn joined(streams: &[Stream]) -> Vec<Stream> {
     joined
 }
 
-fn write_stream(stream: &Stream) -> WireStream {
+fn write_stream(stream: &RangeStream) -> WireStream {
     let (a, b) = (stream.range.min.to_hex(), stream.range.max.to_hex());
     let empty = WireStream { a, b, c: None, k: None, d: Vec::new(), u: None, v: None };
     match &stream.from {
-        From::Start => empty,
-        From::Page(continuation) => WireStream { c: Some(continuation.clone()), ..empty },
-        From::Position(Position { keys, ties }) => WireStream {
+        StreamStart::Start => empty,
+        StreamStart::Page(continuation) => WireStream { c: Some(continuation.clone()), ..empty },
+        StreamStart::Position(SortPosition { keys, ties }) => WireStream {
             k: Some(keys.iter().map(write_key).collect()),
             d: ties.documents.iter().map(|(rid, rows)| (rid.to_string(), *rows)).collect(),
             u: ties.up_to,
@@ -179,23 +179,23 @@ fn write_stream(stream: &Stream) -> WireStream {
     }
 }
 
-fn read_stream(wire: WireStream) -> Option<Stream> {
+fn read_stream(wire: WireStream) -> Option<RangeStream> {
     let epk = |hex: &str| EffectivePartitionKey::from_hex(hex).ok();
     let range = EpkRange::new(epk(&wire.a)?, epk(&wire.b)?);
     if range.is_empty() {
         return None;
     }
     let from = match (wire.c, wire.k) {
-        (Some(continuation), None) => From::Page(continuation),
-        (None, None) => From::Start,
+        (Some(continuation), None) => StreamStart::Page(continuation),
+        (None, None) => StreamStart::Start,
         (None, Some(keys)) => {
             let keys: Option<Vec<Value>> = keys.iter().map(|key| read_key(key.as_deref())).collect();
             let documents = wire.d.into_iter().map(|(rid, rows)| (rid.into(), rows)).collect();
-            From::Position(Position { keys: keys?, ties: Ties::new(documents, wire.u, wire.v) })
+            StreamStart::Position(SortPosition { keys: keys?, ties: Ties::new(documents, wire.u, wire.v) })
         }
         (Some(_), Some(_)) => return None,
     };
-    Some(Stream { range, from })
+    Some(RangeStream { range, from })
 }
 
 /// A key as JSON text; none for undefined, which JSON does not have.
@@ -224,23 +224,23 @@ mod tests {
         EpkRange::new(key(min), key(max))
     }
 
-    fn streams(streams: Vec<Stream>) -> Continuation {
-        let window = Window { skip: 1, take: Some(2) };
+    fn streams(streams: Vec<RangeStream>) -> Continuation {
+        let window = OffsetLimit { skip: 1, take: Some(2) };
         Continuation::Streams { streams, window, last: Some("\"x\"".into()), met: vec![7, u64::MAX] }
     }
 
     #[test]
     fn a_continuation_survives_its_text() {
         let mut position =
-            Position::after(vec![Value::Undefined, Value::Null, Value::from("é")], "rid".into());
+            SortPosition::after(vec![Value::Undefined, Value::Null, Value::from("é")], "rid".into());
         position.ties = Ties::new(vec![("rid".into(), 2)], Some(7), Some(9));
         for continuation in [
             Continuation::Replay { rows: 12 },
             streams(vec![]),
             streams(vec![
-                Stream { range: range("", "10"), from: From::Page("+RID:~x#y".into()) },
-                Stream { range: range("10", "20"), from: From::Position(position) },
-                Stream { range: range("30", "FF"), from: From::Start },
+                RangeStream { range: range("", "10"), from: StreamStart::Page("+RID:~x#y".into()) },
+                RangeStream { range: range("10", "20"), from: StreamStart::Position(position) },
+                RangeStream { range: range("30", "FF"), from: StreamStart::Start },
             ]),
         ] {
             let text = continuation.to_text(42);
@@ -250,15 +250,15 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_have_not_begun_are_written_as_one() {
-        let start = |min, max| Stream { range: range(min, max), from: From::Start };
+    fn adjacent_ranges_that_were_not_read_are_written_as_one() {
+        let start = |min, max| RangeStream { range: range(min, max), from: StreamStart::Start };
         let text = streams(vec![start("", "10"), start("10", "20"), start("30", "40")]).to_text(1);
         let expected = streams(vec![start("", "20"), start("30", "40")]);
         assert_eq!(Continuation::parse(&text, 1).expect("ours"), expected);
     }
 
     #[test]
-    fn a_continuation_of_another_query_is_refused_clearly() {
+    fn a_continuation_of_another_query_is_a_clear_error() {
         let body = Bytes::from_static(b"{\"query\":\"SELECT 1\"}");
         let ours = fingerprint(&body, "rid");
         let text = Continuation::Replay { rows: 1 }.to_text(ours);
@@ -271,10 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_continuation_is_refused() {
+    fn an_invalid_continuation_is_an_error() {
         let backwards = streams(vec![
-            Stream { range: range("10", "20"), from: From::Start },
-            Stream { range: range("", "10"), from: From::Start },
+            RangeStream { range: range("10", "20"), from: StreamStart::Start },
+            RangeStream { range: range("", "10"), from: StreamStart::Start },
         ]);
         for text in ["", "x", "pq1.", "pq1.!!", "pq1.e30", "+RID:~abc#RT:1", &backwards.to_text(1)] {
             let error = Continuation::parse(text, 1).expect_err(text);

@@ -9,10 +9,10 @@ use sql::{HashableValue, Value};
 
 use crate::error::{Error, ErrorKind};
 
-/// Distinct rows kept at a time. A query with more is refused: it would be told apart in memory alone.
+/// Distinct rows kept at a time. A query with more is rejected, because they are kept in memory.
 pub(super) const ROWS_MAX: usize = 1_000_000;
 
-/// Which rows were met.
+/// Which rows were returned before.
 #[derive(Debug)]
 pub(super) enum Distinct {
     /// All rows are let through.
@@ -20,19 +20,19 @@ pub(super) enum Distinct {
     /// Equal rows follow each other.
     Ordered(Option<(HashableValue, Bytes)>),
     /// Equal rows may be anywhere.
-    Unordered(Met),
+    Unordered(SeenRows),
 }
 
-/// Rows that were met, by their fingerprints.
+/// Rows that were returned, by their fingerprints.
 #[derive(Debug, Default)]
-pub(super) struct Met {
-    /// In this run.
+pub(super) struct SeenRows {
+    /// Rows of this run.
     rows: HashSet<u128>,
     /// In runs that this one goes on from.
     before: HashSet<u64>,
 }
 
-impl Met {
+impl SeenRows {
     /// Adds a row; says whether it is new.
     fn add(&mut self, row: &Value) -> Result<bool, Error> {
         let fingerprint = fingerprint(row);
@@ -51,8 +51,8 @@ impl Met {
     }
 }
 
-/// The half that a continuation carries: two of a million rows share one with a chance of one in ten
-/// million.
+/// The half that a continuation carries: two of a million rows share one with a probability of one in
+/// ten million.
 fn short(fingerprint: u128) -> u64 {
     fingerprint as u64
 }
@@ -62,12 +62,12 @@ impl Distinct {
         match kind {
             DistinctType::None => Distinct::Off,
             DistinctType::Ordered => Distinct::Ordered(None),
-            DistinctType::Unordered => Distinct::Unordered(Met::default()),
+            DistinctType::Unordered => Distinct::Unordered(SeenRows::default()),
         }
     }
 
-    /// The same, going on from another run: after its last row, or knowing all of them.
-    pub(super) fn going_on(self, last: Option<&str>, met: Vec<u64>) -> Result<Distinct, Error> {
+    /// Resumes an earlier run: after its last row, or knowing all of its rows.
+    pub(super) fn resume(self, last: Option<&str>, met: Vec<u64>) -> Result<Distinct, Error> {
         match (self, last) {
             (Distinct::Ordered(_), Some(last)) => {
                 let text = Bytes::copy_from_slice(last.as_bytes());
@@ -75,7 +75,7 @@ impl Distinct {
             }
             (Distinct::Unordered(_), _) => {
                 let before = met.into_iter().collect();
-                Ok(Distinct::Unordered(Met { rows: HashSet::new(), before }))
+                Ok(Distinct::Unordered(SeenRows { rows: HashSet::new(), before }))
             }
             (other, _) => Ok(other),
         }
@@ -98,7 +98,7 @@ impl Distinct {
     }
 
     /// What another run needs to go on: the last row, or all of them.
-    pub(super) fn memory(&self) -> (Option<String>, Vec<u64>) {
+    pub(super) fn saved_state(&self) -> (Option<String>, Vec<u64>) {
         match self {
             Distinct::Off | Distinct::Ordered(None) => (None, Vec::new()),
             Distinct::Ordered(Some((_, text))) => {
@@ -109,20 +109,21 @@ impl Distinct {
     }
 }
 
-/// The same for values that the language holds equal, in every process: a hash map's own is not.
+/// A fingerprint that is the same for values that the language holds equal, in every process and version: it is
+/// part of continuations, so it is written by hand and never changes.
 fn fingerprint(value: &Value) -> u128 {
     let mut state = START;
-    absorb(value, &mut state.0, &mut state.1);
+    hash_value(value, &mut state.0, &mut state.1);
     finished(state)
 }
 
 const START: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x8422_2325_cbf2_9ce4);
 
 fn finished((low, high): (u64, u64)) -> u128 {
-    u128::from(mixed(high)) << 64 | u128::from(mixed(low))
+    u128::from(mix(high)) << 64 | u128::from(mix(low))
 }
 
-fn absorb(value: &Value, low: &mut u64, high: &mut u64) {
+fn hash_value(value: &Value, low: &mut u64, high: &mut u64) {
     let mut take = |bytes: &[u8]| {
         for byte in bytes {
             *low = (*low ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -142,7 +143,7 @@ fn absorb(value: &Value, low: &mut u64, high: &mut u64) {
         Value::Array(elements) => {
             take(&elements.len().to_le_bytes());
             for element in elements.iter() {
-                absorb(element, low, high);
+                hash_value(element, low, high);
             }
         }
         Value::Object(members) => {
@@ -150,8 +151,8 @@ fn absorb(value: &Value, low: &mut u64, high: &mut u64) {
             // A sum does not depend on the order of the members.
             let sum = members.iter().fold(0u128, |sum, (name, member)| {
                 let mut pair = START;
-                absorb(&Value::String(name.clone()), &mut pair.0, &mut pair.1);
-                absorb(member, &mut pair.0, &mut pair.1);
+                hash_value(&Value::String(name.clone()), &mut pair.0, &mut pair.1);
+                hash_value(member, &mut pair.0, &mut pair.1);
                 sum.wrapping_add(finished(pair))
             });
             take(&sum.to_le_bytes());
@@ -160,7 +161,7 @@ fn absorb(value: &Value, low: &mut u64, high: &mut u64) {
 }
 
 /// Spreads every bit over all of them.
-fn mixed(mut word: u64) -> u64 {
+fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
@@ -225,16 +226,16 @@ mod tests {
     const PINNED: u64 = 0xa90b_1043_3674_b21b;
 
     #[test]
-    fn another_run_goes_on_without_repeating_a_row() {
+    fn a_resumed_run_repeats_no_row() {
         let row = |number: i64| Bytes::from(number.to_string());
         let mut first = Distinct::new(DistinctType::Unordered);
         assert!(first.is_new(&row(1)).expect("JSON") && first.is_new(&row(2)).expect("JSON"));
-        let (last, met) = first.memory();
+        let (last, met) = first.saved_state();
         let mut second =
-            Distinct::new(DistinctType::Unordered).going_on(last.as_deref(), met).expect("goes on");
+            Distinct::new(DistinctType::Unordered).resume(last.as_deref(), met).expect("goes on");
         for (number, is_new) in [(2, false), (3, true), (1, false), (3, false)] {
             assert_eq!(second.is_new(&row(number)).expect("JSON"), is_new, "{number}");
         }
-        assert_eq!(second.memory().1.len(), 3);
+        assert_eq!(second.saved_state().1.len(), 3);
     }
 }

@@ -1,8 +1,8 @@
-//! One cursor per stretch of the ring, and the requests under way for them.
+//! One cursor per EPK range, and the requests in progress for them.
 //!
-//! A [`FanOut`] keeps cursors in the order of the ring, asks for pages ahead of need within bounds,
-//! and divides a cursor whose stretch was split. What the pages mean, and where the children of a
-//! divided cursor begin, is decided by whoever merges. Requests are polled only while somebody waits
+//! A [`FanOut`] keeps cursors in EPK order, asks for pages ahead of need within bounds,
+//! and divides a cursor whose range was split. What the pages mean, and where the children of a
+//! divided cursor begin, is decided by the merge. Requests are polled only while the caller waits
 //! for rows, and are dropped with the `FanOut`.
 
 use std::collections::VecDeque;
@@ -15,96 +15,96 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
-use super::source::{Page, PageFault, PageRequest, PageSource};
+use super::source::{Page, PageError, PageRequest, PageSource};
 use crate::diagnostics::Recent;
 use crate::error::{Error, ErrorKind};
 
-/// How often a stretch may be said to be gone while it is not.
+/// How often the service may respond 410 for an EPK range that one partition owns.
 const GONE_MAX: u32 = 8;
 
-/// A walk through one stretch of the ring.
+/// A cursor over one EPK range.
 #[derive(Debug)]
-pub(super) struct Cursor<T> {
+pub(super) struct RangeCursor<T> {
     id: u64,
     pub(super) range: EpkRange,
-    /// What is asked.
+    /// The body of the page requests.
     body: Bytes,
-    next: Next,
+    next: CursorState,
     fetching: bool,
     gone: u32,
     /// Pages that were not looked at yet, each with the continuation that brought it.
     pub(super) pages: VecDeque<(Option<String>, Page)>,
-    /// What the merge keeps of it.
+    /// The state of the merge for this range.
     pub(super) state: T,
 }
 
 /// What a cursor does next.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum CursorState {
     /// Asks for the page after this one; the first one without.
     Page(Option<String>),
-    /// Is replaced by cursors over these stretches, which go on after this page.
+    /// Is replaced by cursors over these ranges, which go on after this page.
     Divide(Vec<EpkRange>, Option<String>),
     /// Nothing: that was all.
     End,
 }
 
-impl<T> Cursor<T> {
+impl<T> RangeCursor<T> {
     /// Whether no more pages will come.
     pub(super) fn is_done(&self) -> bool {
-        self.next == Next::End && self.pages.is_empty()
+        self.next == CursorState::End && self.pages.is_empty()
     }
 
     /// What it does next.
-    pub(super) fn next(&self) -> &Next {
+    pub(super) fn next(&self) -> &CursorState {
         &self.next
     }
 }
 
 /// What a cursor starts with.
 #[derive(Debug)]
-pub(super) struct Start<T> {
+pub(super) struct RangeStart<T> {
     pub(super) range: EpkRange,
     pub(super) body: Bytes,
     pub(super) continuation: Option<String>,
     pub(super) state: T,
 }
 
-/// How much is asked for ahead of need.
+/// The bounds of prefetching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ahead {
+pub(super) struct Prefetch {
     /// Requests at a time.
     pub(super) requests_max: usize,
     /// Pages kept of one cursor.
     pub(super) pages_each: usize,
     /// Pages kept of all cursors beyond the first of each that needs one.
     pub(super) pages_max: usize,
-    /// Rows per page.
+    /// The most rows of a page.
     pub(super) items_max: Option<NonZeroU32>,
 }
 
-/// Cursors, in the order of the ring.
+/// Cursors, in EPK order.
 pub(super) struct FanOut<S, T> {
     source: Arc<S>,
-    pub(super) cursors: Vec<Cursor<T>>,
-    in_flight: FuturesUnordered<BoxFuture<'static, (u64, Arrival)>>,
+    pub(super) cursors: Vec<RangeCursor<T>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, (u64, FetchResult)>>,
     next_id: u64,
-    ahead: Ahead,
+    ahead: Prefetch,
     /// Request units of all pages so far.
     pub(super) charge: f64,
-    /// Requests so far.
+    /// How many requests were sent.
     pub(super) requests: u32,
     /// What happened to the last of them.
     pub(super) diagnostics: Recent,
 }
 
-enum Arrival {
-    Page(Option<String>, Result<Page, PageFault>),
+enum FetchResult {
+    Page(Option<String>, Result<Page, PageError>),
     Divided(Result<Vec<EpkRange>, Error>),
 }
 
 impl<S: PageSource, T> FanOut<S, T> {
-    pub(super) fn new(source: Arc<S>, ahead: Ahead, starts: Vec<Start<T>>) -> FanOut<S, T> {
+    pub(super) fn new(source: Arc<S>, ahead: Prefetch, starts: Vec<RangeStart<T>>) -> FanOut<S, T> {
         let mut fan_out = FanOut {
             source,
             cursors: Vec::with_capacity(starts.len()),
@@ -119,14 +119,14 @@ impl<S: PageSource, T> FanOut<S, T> {
         fan_out
     }
 
-    fn cursor(&mut self, start: Start<T>) -> Cursor<T> {
+    fn cursor(&mut self, start: RangeStart<T>) -> RangeCursor<T> {
         let id = self.next_id;
         self.next_id += 1;
-        Cursor {
+        RangeCursor {
             id,
             range: start.range,
             body: start.body,
-            next: Next::Page(start.continuation),
+            next: CursorState::Page(start.continuation),
             fetching: false,
             gone: 0,
             pages: VecDeque::new(),
@@ -135,13 +135,13 @@ impl<S: PageSource, T> FanOut<S, T> {
     }
 
     /// Puts cursors in the place of the one at `at`.
-    pub(super) fn replace(&mut self, at: usize, starts: Vec<Start<T>>) {
-        let children: Vec<Cursor<T>> = starts.into_iter().map(|start| self.cursor(start)).collect();
+    pub(super) fn replace(&mut self, at: usize, starts: Vec<RangeStart<T>>) {
+        let children: Vec<RangeCursor<T>> = starts.into_iter().map(|start| self.cursor(start)).collect();
         self.cursors.splice(at..=at, children);
     }
 
     /// Takes the cursor at `at` away.
-    pub(super) fn remove(&mut self, at: usize) -> Cursor<T> {
+    pub(super) fn remove(&mut self, at: usize) -> RangeCursor<T> {
         self.cursors.remove(at)
     }
 
@@ -150,21 +150,24 @@ impl<S: PageSource, T> FanOut<S, T> {
         self.ahead.items_max = items_max;
     }
 
-    /// Waits until something has arrived: a page, or word that a stretch is divided. `needs` says of
+    /// Waits for the next event: a page has arrived, or an EPK range was divided. `needs` says of
     /// which cursors a page is needed now; for the others pages are asked for as far as bounds allow.
     ///
-    /// Dropping the wait loses nothing: what is under way stays under way.
-    pub(super) async fn arrival(&mut self, needs: impl Fn(usize, &Cursor<T>) -> bool) -> Result<(), Error> {
+    /// Dropping the wait loses nothing: what is in progress stays in progress.
+    pub(super) async fn next_arrival(
+        &mut self,
+        needs: impl Fn(usize, &RangeCursor<T>) -> bool,
+    ) -> Result<(), Error> {
         self.schedule(needs);
         let Some((id, arrival)) = self.in_flight.next().await else {
-            debug_assert!(false, "nobody waits when nothing is needed");
+            debug_assert!(false, "a caller waits only when a page is needed");
             return Err(Error::new(ErrorKind::BadResponse, "the query waits for nothing"));
         };
         self.apply(id, arrival)
     }
 
-    /// Asks for pages.
-    fn schedule(&mut self, needs: impl Fn(usize, &Cursor<T>) -> bool) {
+    /// Starts requests for pages.
+    fn schedule(&mut self, needs: impl Fn(usize, &RangeCursor<T>) -> bool) {
         let mut spare = self.ahead.pages_max.saturating_sub(
             self.cursors.iter().map(|cursor| cursor.pages.len() + usize::from(cursor.fetching)).sum(),
         );
@@ -175,7 +178,7 @@ impl<S: PageSource, T> FanOut<S, T> {
                     return;
                 }
                 let cursor = &self.cursors[at];
-                if cursor.fetching || !matches!(cursor.next, Next::Page(_)) {
+                if cursor.fetching || !matches!(cursor.next, CursorState::Page(_)) {
                     continue;
                 }
                 let wanted = if needed {
@@ -193,7 +196,7 @@ impl<S: PageSource, T> FanOut<S, T> {
 
     fn fetch(&mut self, at: usize) {
         let cursor = &mut self.cursors[at];
-        let Next::Page(continuation) = &cursor.next else { return };
+        let CursorState::Page(continuation) = &cursor.next else { return };
         let request = PageRequest {
             range: cursor.range.clone(),
             body: cursor.body.clone(),
@@ -205,15 +208,15 @@ impl<S: PageSource, T> FanOut<S, T> {
         let (id, source) = (cursor.id, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            (id, Arrival::Page(from, source.page(request).await))
+            (id, FetchResult::Page(from, source.page(request).await))
         }));
     }
 
-    fn apply(&mut self, id: u64, arrival: Arrival) -> Result<(), Error> {
+    fn apply(&mut self, id: u64, arrival: FetchResult) -> Result<(), Error> {
         // A cursor that was taken away no longer waits for its page.
         let cursor = self.cursors.iter_mut().find(|cursor| cursor.id == id);
         match arrival {
-            Arrival::Page(from, Ok(mut page)) => {
+            FetchResult::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
                 if let Some(diagnostics) = page.diagnostics.take() {
                     self.diagnostics.push(diagnostics);
@@ -222,26 +225,27 @@ impl<S: PageSource, T> FanOut<S, T> {
                 cursor.fetching = false;
                 cursor.gone = 0;
                 cursor.next = match &page.continuation {
-                    Some(continuation) => Next::Page(Some(continuation.clone())),
-                    None => Next::End,
+                    Some(continuation) => CursorState::Page(Some(continuation.clone())),
+                    None => CursorState::End,
                 };
                 cursor.pages.push_back((from, page));
                 Ok(())
             }
-            Arrival::Page(_, Err(PageFault::Gone)) => {
+            FetchResult::Page(_, Err(PageError::Gone)) => {
                 let Some(cursor) = cursor else { return Ok(()) };
                 let (range, source) = (cursor.range.clone(), Arc::clone(&self.source));
-                self.in_flight
-                    .push(Box::pin(async move { (id, Arrival::Divided(source.divide(range, true).await)) }));
+                self.in_flight.push(Box::pin(async move {
+                    (id, FetchResult::Divided(source.divide(range, true).await))
+                }));
                 Ok(())
             }
-            Arrival::Page(_, Err(PageFault::Failed(error))) | Arrival::Divided(Err(error)) => {
+            FetchResult::Page(_, Err(PageError::Failed(error))) | FetchResult::Divided(Err(error)) => {
                 if let Some(cursor) = cursor {
                     cursor.fetching = false;
                 }
                 Err(error)
             }
-            Arrival::Divided(Ok(parts)) => {
+            FetchResult::Divided(Ok(parts)) => {
                 let Some(cursor) = cursor else { return Ok(()) };
                 cursor.fetching = false;
                 if parts == [cursor.range.clone()] {
@@ -250,8 +254,8 @@ impl<S: PageSource, T> FanOut<S, T> {
                         let message = "a partition says that it is gone and nothing has taken its place";
                         return Err(Error::new(ErrorKind::Unavailable, message));
                     }
-                } else if let Next::Page(continuation) = &cursor.next {
-                    cursor.next = Next::Divide(parts, continuation.clone());
+                } else if let CursorState::Page(continuation) = &cursor.next {
+                    cursor.next = CursorState::Divide(parts, continuation.clone());
                 }
                 Ok(())
             }

@@ -15,11 +15,11 @@ use protocol::partition::EpkRange;
 use protocol::query::{HybridSearchQueryInfo, SortOrder};
 use serde::Deserialize;
 
-use super::continuation::{From, Stream};
-use super::fan_out::{Ahead, FanOut};
-use super::in_turn::{AfterSplit, InTurn, Turn};
+use super::continuation::{RangeStream, StreamStart};
+use super::fan_out::{FanOut, Prefetch};
 use super::plan::Template;
 use super::rows::{self, ScoredRow};
+use super::sequential::{AfterSplit, PageStep, SequentialPages};
 use super::source::PageSource;
 use crate::error::{Error, ErrorKind};
 
@@ -28,7 +28,7 @@ const FUSION_CONSTANT: f64 = 60.0;
 
 const DOCUMENT_COUNT: &str = "{documentdb-formattablehybridsearchquery-totaldocumentcount}";
 
-/// What is asked, and how the answers are put together.
+/// What is asked, and how the responses are put together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hybrid {
     /// Asks a partition for its counts; none when no score depends on them.
@@ -114,19 +114,19 @@ fn grow<T: Default>(list: &mut Vec<T>, length: usize) {
     }
 }
 
-/// A hybrid search under way.
+/// A hybrid search in progress.
 #[derive(Debug)]
 pub(super) struct HybridSearch<S> {
     source: Arc<S>,
-    ahead: Ahead,
+    ahead: Prefetch,
     hybrid: Hybrid,
     /// Where documents are looked for.
-    streams: Vec<Stream>,
+    streams: Vec<RangeStream>,
     phase: Phase,
     /// What is asked in this phase; of charges and requests, those of the phases before as well.
-    pub(super) pages: InTurn<S>,
+    pub(super) pages: SequentialPages<S>,
     statistics: Statistics,
-    /// What the stretch under way has counted so far.
+    /// What the range in progress has counted so far.
     counted: Statistics,
     /// By document, each once however many scores it is good in.
     found: BTreeMap<Box<str>, ScoredRow>,
@@ -144,9 +144,15 @@ enum Phase {
 }
 
 impl<S: PageSource> HybridSearch<S> {
-    pub(super) fn new(source: Arc<S>, ahead: Ahead, hybrid: Hybrid, streams: Vec<Stream>) -> HybridSearch<S> {
-        let ahead = Ahead { items_max: None, ..ahead };
-        let pages = InTurn::new(Arc::clone(&source), ahead, AfterSplit::StartOver, Bytes::new(), Vec::new());
+    pub(super) fn new(
+        source: Arc<S>,
+        ahead: Prefetch,
+        hybrid: Hybrid,
+        streams: Vec<RangeStream>,
+    ) -> HybridSearch<S> {
+        let ahead = Prefetch { items_max: None, ..ahead };
+        let pages =
+            SequentialPages::new(Arc::clone(&source), ahead, AfterSplit::Restart, Bytes::new(), Vec::new());
         HybridSearch {
             source,
             ahead,
@@ -174,23 +180,23 @@ impl<S: PageSource> HybridSearch<S> {
             }
             match (self.phase, self.pages.next(None).await?) {
                 (Phase::Begin, _) => self.begin().await?,
-                (Phase::Counting, Some(Turn::Page(body))) => {
+                (Phase::Counting, Some(PageStep::Page(body))) => {
                     for counted in rows::read::<Statistics>(&body)? {
                         self.counted.add(&counted);
                     }
                 }
-                (Phase::Counting, Some(Turn::StartedOver)) => self.counted = Statistics::default(),
-                (Phase::Counting, Some(Turn::StretchDone)) => {
+                (Phase::Counting, Some(PageStep::Restarted)) => self.counted = Statistics::default(),
+                (Phase::Counting, Some(PageStep::RangeDone)) => {
                     self.statistics.add(&std::mem::take(&mut self.counted));
                 }
                 (Phase::Counting, None) => self.score(0),
-                (Phase::Scoring(_), Some(Turn::Page(body))) => {
+                (Phase::Scoring(_), Some(PageStep::Page(body))) => {
                     for row in rows::scored(&body)? {
                         self.found.insert(row.rid.clone(), row);
                     }
                 }
                 // A document that comes again is the same document.
-                (Phase::Scoring(_), Some(Turn::StartedOver | Turn::StretchDone)) => {}
+                (Phase::Scoring(_), Some(PageStep::Restarted | PageStep::RangeDone)) => {}
                 (Phase::Scoring(at), None) if at + 1 < self.hybrid.components.len() => self.score(at + 1),
                 (Phase::Scoring(_), None) => {
                     let found = std::mem::take(&mut self.found).into_values().collect();
@@ -208,7 +214,8 @@ impl<S: PageSource> HybridSearch<S> {
         let body = statistics.body("true");
         // All of the container, whatever part of it is searched: that is what makes a word rare.
         let parts = self.source.divide(EpkRange::FULL, false).await?;
-        let streams = parts.into_iter().map(|range| Stream { range, from: From::Start }).collect();
+        let streams =
+            parts.into_iter().map(|range| RangeStream { range, from: StreamStart::Start }).collect();
         self.ask(Phase::Counting, body, streams);
         Ok(())
     }
@@ -219,8 +226,9 @@ impl<S: PageSource> HybridSearch<S> {
         self.ask(Phase::Scoring(at), body, self.streams.clone());
     }
 
-    fn ask(&mut self, phase: Phase, body: Bytes, streams: Vec<Stream>) {
-        let pages = InTurn::new(Arc::clone(&self.source), self.ahead, AfterSplit::StartOver, body, streams);
+    fn ask(&mut self, phase: Phase, body: Bytes, streams: Vec<RangeStream>) {
+        let pages =
+            SequentialPages::new(Arc::clone(&self.source), self.ahead, AfterSplit::Restart, body, streams);
         let FanOut { charge, requests, diagnostics, .. } = std::mem::replace(&mut self.pages, pages).fan_out;
         let fan_out = &mut self.pages.fan_out;
         (fan_out.charge, fan_out.requests, fan_out.diagnostics) = (charge, requests, diagnostics);

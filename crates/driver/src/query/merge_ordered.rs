@@ -1,7 +1,7 @@
-//! Rows of all stretches in the order of ORDER BY.
+//! Rows of all ranges in the order of ORDER BY.
 //!
-//! Each stretch gives its rows in order; the smallest of the first rows is next. Equal rows come in the
-//! order of the ring. Cost: a row takes as many comparisons as the logarithm of the number of stretches.
+//! Each range gives its rows in order; the smallest of the first rows is next. Equal rows come in the
+//! EPK order. Cost: a row takes as many comparisons as the logarithm of the number of ranges.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -10,57 +10,57 @@ use bytes::Bytes;
 use protocol::partition::EffectivePartitionKey;
 use protocol::query::SortOrder;
 
-use super::continuation::{From, Stream};
-use super::fan_out::{Ahead, Cursor, FanOut, Next, Start};
+use super::continuation::{RangeStream, StreamStart};
+use super::fan_out::{CursorState, FanOut, Prefetch, RangeCursor, RangeStart};
 use super::plan::{Ordering, Template};
-use super::position::{Catching, Position, compare_keys, resume_filter};
+use super::position::{CatchUp, SortPosition, compare_keys, resume_filter};
 use super::rows::{self, OrderedRow};
 use super::source::PageSource;
 use crate::error::Error;
 
-/// What the merge keeps of one stretch.
+/// What the merge keeps of one range.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct OrderedRange {
     rows: VecDeque<OrderedRow>,
     /// Whether one of its rows is among the heads.
     has_head: bool,
     /// The last row that was handed out.
-    position: Option<Position>,
+    position: Option<SortPosition>,
     /// Set while rows that were handed out before may come again.
-    catching: Option<Catching>,
+    catch_up: Option<CatchUp>,
 }
 
-/// Rows in order.
+/// The merge of all ranges in sort order.
 #[derive(Debug)]
 pub(super) struct MergeOrdered<S> {
-    pub(super) fan_out: FanOut<S, Walk>,
+    pub(super) fan_out: FanOut<S, OrderedRange>,
     heads: BinaryHeap<Head>,
     template: Template,
     ordering: Ordering,
     directions: Arc<[SortOrder]>,
 }
 
-/// The first row of a stretch.
+/// The first row of an EPK range.
 #[derive(Debug)]
 struct Head {
     row: OrderedRow,
-    /// The stretch it is from.
-    stretch: EffectivePartitionKey,
+    /// The range it is from.
+    range_min: EffectivePartitionKey,
     directions: Arc<[SortOrder]>,
 }
 
 impl<S: PageSource> MergeOrdered<S> {
     pub(super) fn new(
         source: Arc<S>,
-        ahead: Ahead,
+        ahead: Prefetch,
         template: Template,
         ordering: Ordering,
-        streams: Vec<Stream>,
+        streams: Vec<RangeStream>,
     ) -> MergeOrdered<S> {
         let starts = streams.into_iter().map(|stream| {
             let position = match stream.from {
-                From::Position(position) => Some(position),
-                From::Start | From::Page(_) => None,
+                StreamStart::Position(position) => Some(position),
+                StreamStart::Start | StreamStart::Page(_) => None,
             };
             start(&template, &ordering, stream.range, position)
         });
@@ -72,20 +72,20 @@ impl<S: PageSource> MergeOrdered<S> {
 
     /// The next row; none at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        while !self.settle()? {
-            self.fan_out.arrival(|_, cursor| !cursor.state.has_head).await?;
+        while !self.refill_heads()? {
+            self.fan_out.next_arrival(|_, cursor| !cursor.state.has_head).await?;
         }
-        let Some(Head { row, stretch, .. }) = self.heads.pop() else { return Ok(None) };
-        let cursor = self.fan_out.cursors.iter_mut().find(|cursor| cursor.range.min == stretch);
-        if let Some(Cursor { range, state, .. }) = cursor {
+        let Some(Head { row, range_min, .. }) = self.heads.pop() else { return Ok(None) };
+        let cursor = self.fan_out.cursors.iter_mut().find(|cursor| cursor.range.min == range_min);
+        if let Some(RangeCursor { range, state, .. }) = cursor {
             match &mut state.position {
                 Some(position) => position.advance(row.keys, row.rid),
-                None => state.position = Some(Position::after(row.keys, row.rid)),
+                None => state.position = Some(SortPosition::after(row.keys, row.rid)),
             }
             match state.rows.pop_front() {
                 Some(row) => {
                     let directions = Arc::clone(&self.directions);
-                    self.heads.push(Head { row, stretch: range.min.clone(), directions });
+                    self.heads.push(Head { row, range_min: range.min.clone(), directions });
                 }
                 None => state.has_head = false,
             }
@@ -93,10 +93,10 @@ impl<S: PageSource> MergeOrdered<S> {
         Ok(Some(row.payload))
     }
 
-    /// Brings the first row of every stretch among the heads, as far as pages are there; says whether
+    /// Brings the first row of every range among the heads, as far as pages are there; says whether
     /// all of them are.
-    fn settle(&mut self) -> Result<bool, Error> {
-        // Nearly every row leaves its stretch with another one at hand.
+    fn refill_heads(&mut self) -> Result<bool, Error> {
+        // Nearly every row leaves its range with another one at hand.
         if self.heads.len() == self.fan_out.cursors.len() {
             return Ok(true);
         }
@@ -114,15 +114,15 @@ impl<S: PageSource> MergeOrdered<S> {
             if let Some(row) = cursor.state.rows.pop_front() {
                 cursor.state.has_head = true;
                 let directions = Arc::clone(&self.directions);
-                self.heads.push(Head { row, stretch: cursor.range.min.clone(), directions });
+                self.heads.push(Head { row, range_min: cursor.range.min.clone(), directions });
                 at += 1;
                 continue;
             }
             match cursor.next().clone() {
-                Next::End => {
+                CursorState::End => {
                     self.fan_out.remove(at);
                 }
-                Next::Divide(parts, _) => {
+                CursorState::Divide(parts, _) => {
                     let position = cursor.state.position.clone();
                     let starts = parts
                         .into_iter()
@@ -130,7 +130,7 @@ impl<S: PageSource> MergeOrdered<S> {
                     let starts = starts.collect();
                     self.fan_out.replace(at, starts);
                 }
-                Next::Page(_) => {
+                CursorState::Page(_) => {
                     settled = false;
                     at += 1;
                 }
@@ -139,16 +139,16 @@ impl<S: PageSource> MergeOrdered<S> {
         Ok(settled)
     }
 
-    /// Where each stretch goes on.
-    pub(super) fn streams(&self) -> Vec<Stream> {
+    /// Where each range goes on.
+    pub(super) fn streams(&self) -> Vec<RangeStream> {
         let left = self
             .fan_out
             .cursors
             .iter()
             .filter(|cursor| cursor.state.has_head || !cursor.state.rows.is_empty() || !cursor.is_done());
-        let streams = left.map(|cursor| Stream {
+        let streams = left.map(|cursor| RangeStream {
             range: cursor.range.clone(),
-            from: cursor.state.position.clone().map_or(From::Start, From::Position),
+            from: cursor.state.position.clone().map_or(StreamStart::Start, StreamStart::Position),
         });
         streams.collect()
     }
@@ -159,29 +159,29 @@ fn start(
     template: &Template,
     ordering: &Ordering,
     range: protocol::partition::EpkRange,
-    position: Option<Position>,
-) -> Start<Walk> {
+    position: Option<SortPosition>,
+) -> RangeStart<OrderedRange> {
     let filter = match (&ordering.resume_on, &position, ordering.directions.first()) {
-        (Some(expression), Some(Position { keys, .. }), Some(direction)) => {
+        (Some(expression), Some(SortPosition { keys, .. }), Some(direction)) => {
             keys.first().map(|key| resume_filter(expression, *direction, key))
         }
         _ => None,
     };
-    let catching = position.map(Catching::up_with);
-    let position = catching.as_ref().map(Catching::position);
-    let state = Walk { position, catching, ..Walk::default() };
-    Start { range, body: template.body(filter.as_deref().unwrap_or("true")), continuation: None, state }
+    let catching = position.map(CatchUp::new);
+    let position = catching.as_ref().map(CatchUp::position);
+    let state = OrderedRange { position, catch_up: catching, ..OrderedRange::default() };
+    RangeStart { range, body: template.body(filter.as_deref().unwrap_or("true")), continuation: None, state }
 }
 
-impl Walk {
+impl OrderedRange {
     /// Takes the rows of a page, but for those that were handed out before.
     fn take_page(&mut self, body: &Bytes, directions: &[SortOrder]) -> Result<(), Error> {
         for row in rows::ordered(body)? {
-            if let Some(catching) = &mut self.catching {
+            if let Some(catching) = &mut self.catch_up {
                 match catching.is_new(&row.keys, &row.rid, directions) {
                     Some(false) => continue,
                     Some(true) => {}
-                    None => self.catching = None,
+                    None => self.catch_up = None,
                 }
             }
             self.rows.push_back(row);
@@ -190,11 +190,11 @@ impl Walk {
     }
 }
 
-/// The greatest is the next: the smallest by keys, then by the ring.
+/// The greatest is the next: the smallest by keys, then by the EPK space.
 impl Ord for Head {
     fn cmp(&self, other: &Head) -> std::cmp::Ordering {
         compare_keys(&self.directions, &other.row.keys, &self.row.keys)
-            .then_with(|| other.stretch.cmp(&self.stretch))
+            .then_with(|| other.range_min.cmp(&self.range_min))
     }
 }
 

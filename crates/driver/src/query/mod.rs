@@ -1,32 +1,32 @@
 //! Queries over many partitions: plan, fan out, merge, page.
 //!
 //! ```text
-//!  query ─► plan ─► fan_out: one cursor per stretch of the ring ─► PageSource
+//!  query ─► plan ─► fan_out: one cursor per EPK range ─► PageSource
 //!                      │
-//!       in_turn, merge_ordered, aggregate, hybrid ─► distinct ─► window ─► QueryPage
+//!       sequential, merge_ordered, aggregate, hybrid ─► distinct ─► offset_limit ─► QueryPage
 //! ```
 //!
 //! [`QueryPages`] hands out pages of rows, and continuations that any process can go on from. It
 //! asks through a [`PageSource`] and so knows neither requests nor regions. A partition that splits while
 //! it is read loses and repeats no row: rows that depend on one document each go on at the service's
 //! continuation, ordered rows at the last keys that were handed out, and everything else starts that
-//! stretch over.
+//! range over.
 
 mod aggregate;
 mod continuation;
 mod distinct;
 mod fan_out;
 mod hybrid;
-mod in_turn;
 mod merge_ordered;
+mod offset_limit;
 mod plan;
 mod position;
 pub(crate) mod rows;
+mod sequential;
 pub(crate) mod service;
 mod source;
 #[cfg(test)]
 mod tests;
-mod window;
 
 use std::collections::VecDeque;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -40,24 +40,24 @@ use sql::Value;
 use sql::value::{SmolStr, write_json};
 
 pub use self::service::ServicePages;
-pub use self::source::{Page, PageFault, PageRequest, PageSource};
+pub use self::source::{Page, PageError, PageRequest, PageSource};
 
 use self::aggregate::Groups;
-use self::continuation::{Continuation, From, Stream, fingerprint};
+use self::continuation::{Continuation, RangeStream, StreamStart, fingerprint};
 use self::distinct::Distinct;
-use self::fan_out::Ahead;
+use self::fan_out::Prefetch;
 use self::hybrid::HybridSearch;
-use self::in_turn::{AfterSplit, InTurn, Turn};
 use self::merge_ordered::MergeOrdered;
+use self::offset_limit::OffsetLimit;
 use self::plan::{Grouping, Merge, Plan};
 use self::rows::GroupRow;
-use self::window::Window;
+use self::sequential::{AfterSplit, PageStep, SequentialPages};
 use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::Error;
 
-/// Rows of a page that nobody has set a size for.
+/// Rows of a page by default.
 const PAGE_ROWS: usize = 1000;
-/// Pages kept of all stretches beyond those that are needed.
+/// Pages kept of all ranges beyond those that are needed.
 const PAGES_AHEAD_MAX: usize = 16;
 
 /// How a query is paged.
@@ -137,12 +137,12 @@ pub struct QueryPage {
     pub diagnostics: Vec<Diagnostics>,
 }
 
-/// A query under way.
+/// A query in progress.
 #[derive(Debug)]
 pub struct QueryPages<S> {
     runner: Runner<S>,
     distinct: Distinct,
-    window: Window,
+    window: OffsetLimit,
     fingerprint: u64,
     page_items: Option<NonZeroU32>,
     /// Rows that are ready, of a page that is not full yet.
@@ -158,7 +158,7 @@ pub struct QueryPages<S> {
 
 #[derive(Debug)]
 enum Runner<S> {
-    InTurn(InTurn<S>),
+    InTurn(SequentialPages<S>),
     Ordered(MergeOrdered<S>),
     Whole(Whole<S>),
     Hybrid(HybridSearch<S>),
@@ -188,14 +188,14 @@ impl<S: PageSource> Runner<S> {
 /// A result that is worked out before its first row is known.
 #[derive(Debug)]
 struct Whole<S> {
-    pages: InTurn<S>,
+    pages: SequentialPages<S>,
     kind: WholeKind,
     rows: Option<VecDeque<Value>>,
 }
 
 #[derive(Debug)]
 enum WholeKind {
-    /// All groups, and those of the stretch under way.
+    /// All groups, and those of the range in progress.
     Groups(Grouping, Groups, Groups),
     /// Distinct rows, and the name of their count.
     Count(Distinct, u64, Option<String>),
@@ -221,10 +221,10 @@ impl<S: PageSource> QueryPages<S> {
         let mut window = plan.window;
         let mut distinct = Distinct::new(plan.distinct);
         let mut replay = 0;
-        let ranges: Vec<Stream> = match from {
+        let ranges: Vec<RangeStream> = match from {
             Some(Continuation::Streams { streams, window: left, last, met }) => {
                 window = left;
-                distinct = distinct.going_on(last.as_deref(), met)?;
+                distinct = distinct.resume(last.as_deref(), met)?;
                 streams
             }
             other => {
@@ -232,13 +232,13 @@ impl<S: PageSource> QueryPages<S> {
                     replay = rows;
                 }
                 let parts = plan.ranges.iter().filter_map(|range| range.intersect(&part));
-                parts.map(|range| Stream { range, from: From::Start }).collect()
+                parts.map(|range| RangeStream { range, from: StreamStart::Start }).collect()
             }
         };
         let mut streams = Vec::with_capacity(ranges.len());
-        for Stream { range, from } in ranges {
+        for RangeStream { range, from } in ranges {
             let parts = source.divide(range, false).await?;
-            streams.extend(parts.into_iter().map(|range| Stream { range, from: from.clone() }));
+            streams.extend(parts.into_iter().map(|range| RangeStream { range, from: from.clone() }));
         }
         let runner = runner(source, plan, streams, options);
         Ok(QueryPages {
@@ -292,12 +292,12 @@ impl<S: PageSource> QueryPages<S> {
                         return Ok(());
                     }
                     match pages.next(items_max(self.page_items, &self.window)).await? {
-                        Some(Turn::Page(body)) => {
+                        Some(PageStep::Page(body)) => {
                             for row in rows::plain(&body)? {
                                 self.offer(row)?;
                             }
                         }
-                        Some(Turn::StartedOver | Turn::StretchDone) => {}
+                        Some(PageStep::Restarted | PageStep::RangeDone) => {}
                         None => self.done = true,
                     }
                 }
@@ -341,7 +341,7 @@ impl<S: PageSource> QueryPages<S> {
 
     /// Hands a row on, unless DISTINCT, OFFSET or LIMIT, or an earlier run, speaks against it.
     fn offer(&mut self, row: Bytes) -> Result<(), Error> {
-        if !self.distinct.is_new(&row)? || !self.window.admits() {
+        if !self.distinct.is_new(&row)? || !self.window.admits_next() {
             return Ok(());
         }
         if self.replay > 0 {
@@ -367,7 +367,7 @@ impl<S: PageSource> QueryPages<S> {
                 return Some(Continuation::Replay { rows: self.handed_out }.to_text(self.fingerprint));
             }
         };
-        let (last, met) = self.distinct.memory();
+        let (last, met) = self.distinct.saved_state();
         Some(Continuation::Streams { streams, window: self.window, last, met }.to_text(self.fingerprint))
     }
 
@@ -384,10 +384,10 @@ impl<S: PageSource> QueryPages<S> {
 fn runner<S: PageSource>(
     source: Arc<S>,
     plan: Plan,
-    streams: Vec<Stream>,
+    streams: Vec<RangeStream>,
     options: &QueryOptions,
 ) -> Runner<S> {
-    let ahead = Ahead {
+    let ahead = Prefetch {
         requests_max: options.parallel_max.get(),
         pages_each: 2,
         pages_max: PAGES_AHEAD_MAX.max(options.parallel_max.get()),
@@ -400,10 +400,10 @@ fn runner<S: PageSource>(
         }
         Merge::Concatenate => {
             let after_split = match distinct {
-                DistinctType::None => AfterSplit::GoOn,
-                DistinctType::Ordered | DistinctType::Unordered => AfterSplit::StartOver,
+                DistinctType::None => AfterSplit::Continue,
+                DistinctType::Ordered | DistinctType::Unordered => AfterSplit::Restart,
             };
-            Runner::InTurn(InTurn::new(source, ahead, after_split, template.body("true"), streams))
+            Runner::InTurn(SequentialPages::new(source, ahead, after_split, template.body("true"), streams))
         }
         Merge::Grouped(grouping) => {
             let kind = WholeKind::Groups(grouping, Groups::default(), Groups::default());
@@ -418,9 +418,15 @@ fn runner<S: PageSource>(
 }
 
 impl<S: PageSource> Whole<S> {
-    fn new(source: Arc<S>, ahead: Ahead, body: Bytes, streams: Vec<Stream>, kind: WholeKind) -> Whole<S> {
-        let ahead = Ahead { items_max: None, ..ahead };
-        let pages = InTurn::new(source, ahead, AfterSplit::StartOver, body, streams);
+    fn new(
+        source: Arc<S>,
+        ahead: Prefetch,
+        body: Bytes,
+        streams: Vec<RangeStream>,
+        kind: WholeKind,
+    ) -> Whole<S> {
+        let ahead = Prefetch { items_max: None, ..ahead };
+        let pages = SequentialPages::new(source, ahead, AfterSplit::Restart, body, streams);
         Whole { pages, kind, rows: None }
     }
 
@@ -431,24 +437,24 @@ impl<S: PageSource> Whole<S> {
             }
             let turn = self.pages.next(None).await?;
             match (&mut self.kind, turn) {
-                (WholeKind::Groups(grouping, _, current), Some(Turn::Page(body))) => {
+                (WholeKind::Groups(grouping, _, current), Some(PageStep::Page(body))) => {
                     for row in group_rows(grouping, &body)? {
                         current.add(row, &grouping.output)?;
                     }
                 }
-                (WholeKind::Groups(_, _, current), Some(Turn::StartedOver)) => *current = Groups::default(),
-                (WholeKind::Groups(_, all, current), Some(Turn::StretchDone)) => {
-                    all.absorb(std::mem::take(current))?;
+                (WholeKind::Groups(_, _, current), Some(PageStep::Restarted)) => *current = Groups::default(),
+                (WholeKind::Groups(_, all, current), Some(PageStep::RangeDone)) => {
+                    all.merge(std::mem::take(current))?;
                 }
                 (WholeKind::Groups(grouping, all, _), None) => {
                     self.rows = Some(std::mem::take(all).finish(grouping).into());
                 }
-                (WholeKind::Count(distinct, count, _), Some(Turn::Page(body))) => {
+                (WholeKind::Count(distinct, count, _), Some(PageStep::Page(body))) => {
                     for row in rows::plain(&body)? {
                         *count += u64::from(distinct.is_new(&row)?);
                     }
                 }
-                (WholeKind::Count(..), Some(Turn::StartedOver | Turn::StretchDone)) => {}
+                (WholeKind::Count(..), Some(PageStep::Restarted | PageStep::RangeDone)) => {}
                 (WholeKind::Count(_, count, name), None) => {
                     let count = Value::from(*count as f64);
                     let row = match name {
@@ -473,7 +479,7 @@ fn group_rows(grouping: &Grouping, body: &Bytes) -> Result<Vec<GroupRow>, Error>
 }
 
 /// The most rows to ask for at once: no more than a page, and no more than are needed.
-fn items_max(page_items: Option<NonZeroU32>, window: &Window) -> Option<NonZeroU32> {
+fn items_max(page_items: Option<NonZeroU32>, window: &OffsetLimit) -> Option<NonZeroU32> {
     let needed = window.needed().map(|needed| u32::try_from(needed).unwrap_or(u32::MAX));
     match (page_items, needed.and_then(NonZeroU32::new)) {
         (Some(page), Some(needed)) => Some(page.min(needed)),

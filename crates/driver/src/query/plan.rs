@@ -1,4 +1,4 @@
-//! What to ask each partition, and how to merge the answers.
+//! The plan of a query: the query to send to each partition, and how to merge the rows.
 //!
 //! In: the query's body and the container's partition key. Out: a [`Plan`]. It is made here with
 //! `sql` wherever that can; the gateway is asked for the rest: text this grammar does not know, ORDER BY
@@ -17,8 +17,8 @@ use sql::value::{SmolStr, parse};
 use sql::{QuerySchema, Statement, SupportedFeatures, Value};
 
 use super::hybrid::Hybrid;
+use super::offset_limit::OffsetLimit;
 use super::source::PageSource;
-use super::window::Window;
 use crate::error::{Error, ErrorKind};
 
 /// How a query is run.
@@ -27,27 +27,27 @@ pub(super) struct Plan {
     pub(super) template: Template,
     pub(super) merge: Merge,
     pub(super) distinct: DistinctType,
-    pub(super) window: Window,
-    /// Where it can match, in the order of the ring.
+    pub(super) window: OffsetLimit,
+    /// Where it can match, in EPK order.
     pub(super) ranges: Vec<EpkRange>,
 }
 
-/// What becomes of the partitions' rows.
+/// How the rows of the partitions are merged.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Merge {
-    /// One partition's after the other's.
+    /// The rows of the partitions follow each other.
     Concatenate,
-    /// In order.
+    /// Rows are merged in the order of ORDER BY.
     Ordered(Ordering),
     /// Put together group by group.
     Grouped(Grouping),
-    /// Told apart and counted; the name of the count, or none for the bare number.
+    /// Distinct rows are counted; the name of the count, or none for the bare number.
     CountDistinct(Option<String>),
     /// Scored several times, and ranked.
     Hybrid(Hybrid),
 }
 
-/// ORDER BY.
+/// The sort order of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ordering {
     pub(super) directions: Vec<SortOrder>,
@@ -68,9 +68,9 @@ pub(super) struct Grouping {
 /// What a group becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GroupOutput {
-    /// `SELECT VALUE COUNT(1)`
+    /// One aggregate, as in `SELECT VALUE COUNT(1)`.
     Aggregate(AggregateKind),
-    /// `SELECT VALUE c.key`
+    /// One value of the group, as in `SELECT VALUE c.key`.
     Value,
     /// An object; members are aggregates or in common to the group.
     Object(Vec<(String, Option<AggregateKind>)>),
@@ -106,7 +106,7 @@ impl Template {
         Template { text: text.to_owned(), parameters: None }
     }
 
-    /// The same with another text.
+    /// The template with another query text.
     pub(super) fn with_text(&self, change: impl FnOnce(&str) -> String) -> Template {
         Template { text: change(&self.text), parameters: self.parameters.clone() }
     }
@@ -183,11 +183,13 @@ fn from_gateway(
         (Some(top), Some(limit)) => Some(top.min(limit)),
         (top, limit) => top.or(limit),
     };
-    let window = Window { skip: info.offset.unwrap_or(0), take };
+    let window = OffsetLimit { skip: info.offset.unwrap_or(0), take };
     let merge = merge(&info, query)?;
     let text = match (&merge, query) {
         // Cut here alone: a partition that counts rows by itself cannot go on counting after a split.
-        (Merge::Concatenate, Some(query)) if info.distinct_type == DistinctType::None => uncut(query, spec),
+        (Merge::Concatenate, Some(query)) if info.distinct_type == DistinctType::None => {
+            without_offset_limit(query, spec)
+        }
         _ if info.rewritten_query.is_empty() => spec.query.clone().into_owned(),
         _ => info.rewritten_query.clone(),
     };
@@ -200,12 +202,12 @@ fn hybrid(info: &HybridSearchQueryInfo, ranges: Vec<EpkRange>, body: &Bytes) -> 
     let parameters = parameters(body);
     let template = |text: &str| Template { text: text.to_owned(), parameters: parameters.clone() };
     let merge = Merge::Hybrid(Hybrid::of(info, template)?);
-    let window = Window { skip: info.skip.unwrap_or(0), take: info.take };
+    let window = OffsetLimit { skip: info.skip.unwrap_or(0), take: info.take };
     Ok(Plan { template: template(""), merge, distinct: DistinctType::None, window, ranges })
 }
 
 /// The query without TOP, OFFSET and LIMIT; as it was written when it has none.
-fn uncut(query: &Query, spec: &QuerySpec<'_>) -> String {
+fn without_offset_limit(query: &Query, spec: &QuerySpec<'_>) -> String {
     if query.top.is_none() && query.offset_limit.is_none() {
         return spec.query.clone().into_owned();
     }
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_filter_narrows_the_ring() {
+    fn a_key_in_the_filter_narrows_the_epk_range() {
         let all = check("SELECT * FROM c").ranges;
         assert_eq!(all, [EpkRange::FULL]);
         let some = check("SELECT * FROM c WHERE c.pk IN ('a', 'b')").ranges;

@@ -1,6 +1,6 @@
-//! How far an ordered walk through one stretch of the ring has come.
+//! How far an ordered walk through one EPK range has come.
 //!
-//! A [`Position`] is the keys of the last row that was handed out, and which of the rows with those
+//! A [`SortPosition`] is the keys of the last row that was handed out, and which of the rows with those
 //! very keys were. It does not depend on partitions or on the service's continuations, so a walk can
 //! be taken up after a split, or by another process: the service is asked for rows from those keys on
 //! ([`resume_filter`]), and what was handed out is dropped.
@@ -18,7 +18,7 @@ const TIES_MAX: usize = 64;
 
 /// The last keys that were handed out, and which documents with these keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Position {
+pub(super) struct SortPosition {
     pub(super) keys: Vec<Value>,
     pub(super) ties: Ties,
 }
@@ -36,12 +36,12 @@ pub(super) struct Ties {
     walk_from: usize,
 }
 
-impl Position {
-    /// After one row.
-    pub(super) fn after(keys: Vec<Value>, rid: Box<str>) -> Position {
+impl SortPosition {
+    /// The position after the first row.
+    pub(super) fn after(keys: Vec<Value>, rid: Box<str>) -> SortPosition {
         let mut ties = Ties::default();
         ties.add(rid);
-        Position { keys, ties }
+        SortPosition { keys, ties }
     }
 
     /// After one more row, which does not come before the last. Allocates nothing while keys differ.
@@ -98,7 +98,7 @@ impl Ties {
         self.documents.drain(self.walk_from..self.documents.len() - 1);
     }
 
-    /// The same documents, at the beginning of another walk.
+    /// The documents of an earlier scan, for the scan that resumes it.
     pub(super) fn new(documents: Vec<(Box<str>, u32)>, up_to: Option<u64>, down_to: Option<u64>) -> Ties {
         Ties { walk_from: documents.len(), documents, up_to, down_to }
     }
@@ -122,21 +122,21 @@ fn ordinal(rid: &str) -> Option<u64> {
 
 /// Drops rows that were handed out before, at the beginning of a walk that is taken up again.
 #[derive(Clone, Debug)]
-pub(super) struct Catching {
-    until: Position,
+pub(super) struct CatchUp {
+    until: SortPosition,
     /// The document met last, and how many of its rows.
     last: Option<(Box<str>, u32)>,
 }
 
-impl Catching {
-    pub(super) fn up_with(until: Position) -> Catching {
-        Catching { until, last: None }
+impl CatchUp {
+    pub(super) fn new(until: SortPosition) -> CatchUp {
+        CatchUp { until, last: None }
     }
 
     /// Where the walk that is taken up begins.
-    pub(super) fn position(&self) -> Position {
-        let Position { keys, ties } = self.until.clone();
-        Position { keys, ties: Ties::new(ties.documents, ties.up_to, ties.down_to) }
+    pub(super) fn position(&self) -> SortPosition {
+        let SortPosition { keys, ties } = self.until.clone();
+        SortPosition { keys, ties: Ties::new(ties.documents, ties.up_to, ties.down_to) }
     }
 
     /// Whether a row is new; `None` when it and all that follow are.
@@ -172,7 +172,7 @@ pub(super) fn compare_keys(directions: &[SortOrder], left: &[Value], right: &[Va
 }
 
 /// A condition that holds for all rows whose first key does not come before `key`. Later keys are left
-/// to [`Catching`]: the rows this lets through in vain have the same first key.
+/// to [`CatchUp`]: the rows this lets through in vain have the same first key.
 pub(super) fn resume_filter(expression: &str, direction: SortOrder, key: &Value) -> String {
     /// Types between null and array, in order, and how to ask for them.
     const TYPES: [&str; 6] = ["IS_NULL", "IS_BOOL", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT"];
@@ -271,10 +271,10 @@ mod tests {
                 rows.into_iter().flat_map(move |row| std::iter::repeat_n(row, rows_each as usize))
             };
             let mut handed_out: Vec<(i64, u64)> = Vec::new();
-            let mut position: Option<Position> = None;
+            let mut position: Option<SortPosition> = None;
             for (take, ascending) in stops.into_iter().chain([(usize::MAX, true)]) {
-                let mut catching = position.take().map(Catching::up_with);
-                position = catching.as_ref().map(Catching::position);
+                let mut catching = position.take().map(CatchUp::new);
+                position = catching.as_ref().map(CatchUp::position);
                 let mut taken = 0;
                 for (key, ordinal) in walk(ascending) {
                     if taken == take {
@@ -287,7 +287,7 @@ mod tests {
                     }
                     match &mut position {
                         Some(position) => position.advance(keys.to_vec(), rid.into()),
-                        None => position = Some(Position::after(keys.to_vec(), rid.into())),
+                        None => position = Some(SortPosition::after(keys.to_vec(), rid.into())),
                     }
                     handed_out.push((key, ordinal));
                     taken += 1;

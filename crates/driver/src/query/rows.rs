@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_keys_and_null_are_told_apart() {
+    fn undefined_keys_and_null_are_different() {
         let body = Bytes::from_static(
             br#"{"Documents":[{"_rid":"r","orderByItems":[{"item":null},{},{"item":1}],"payload":{"x":1}}]}"#,
         );

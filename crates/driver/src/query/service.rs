@@ -8,7 +8,7 @@ use protocol::partition::EpkRange;
 use protocol::query::QueryPlan;
 use protocol::status::{Status, SubStatus};
 
-use super::source::{Page, PageFault, PageRequest, PageSource};
+use super::source::{Page, PageError, PageRequest, PageSource};
 use super::{QueryOptions, QueryPages};
 use crate::cache::{Container, PartitionRanges};
 use crate::driver::CosmosDriver;
@@ -66,7 +66,7 @@ impl ServicePages {
 }
 
 impl PageSource for ServicePages {
-    async fn page(&self, request: PageRequest) -> Result<Page, PageFault> {
+    async fn page(&self, request: PageRequest) -> Result<Page, PageError> {
         let items_max = request.items_max.map_or_else(|| "-1".to_owned(), |items| items.to_string());
         let mut operation = self
             .operation(OperationKind::Query, request.body)
@@ -79,7 +79,7 @@ impl PageSource for ServicePages {
         if let Some(token) = &self.session_token {
             operation = operation.with_session_token(token);
         }
-        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(fault)?;
+        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
         let (_, _, body, diagnostics) = response.into_parts();
         let charge = diagnostics.totals().charge;
@@ -119,24 +119,24 @@ pub(crate) async fn divide(
     };
     let known = driver.partitions(container).await?;
     let now = parts(&known);
-    // More than one part is news already: the pipeline listed the partitions again when it was told.
+    // More than one part means that the pipeline has refreshed the partitions already.
     if !afresh || now.len() > 1 {
         return Ok(now);
     }
     Ok(parts(&*driver.refresh_partitions(container, &known).await?))
 }
 
-/// What an error means to a reader of many pages. 410: no single partition owns the stretch, and the
-/// pipeline has tried what could be tried in one piece. 400/1024: the name leads to another container now,
+/// What an error means to a reader of many pages. 410: no single partition owns the range, and the
+/// pipeline has retried where that could help. 400/1024: the name leads to another container now,
 /// and pages of the two must not be mixed.
-pub(crate) fn fault(error: Error) -> PageFault {
+pub(crate) fn page_error(error: Error) -> PageError {
     if error.status() == Some(Status::GONE) {
-        return PageFault::Gone;
+        return PageError::Gone;
     }
     if error.is_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH) {
         let message = "the container was made anew under its name since this began: start again, without a continuation";
         let gone = Error::new(ErrorKind::NotFound, message);
-        return PageFault::Failed(gone.with_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH));
+        return PageError::Failed(gone.with_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH));
     }
-    PageFault::Failed(error)
+    PageError::Failed(error)
 }

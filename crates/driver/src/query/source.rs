@@ -1,4 +1,4 @@
-//! The seam to whatever answers: one page of one query over one stretch of the ring.
+//! The source of query pages: one page of one query over one EPK range.
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -10,13 +10,13 @@ use protocol::query::QueryPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 
-/// Answers requests for pages. The driver does, through its pipeline; tests do, with plain values.
+/// Serves requests for pages. The driver does, through its pipeline; tests do, with plain values.
 pub trait PageSource: Send + Sync + 'static {
-    /// One page.
-    fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageFault>> + Send;
+    /// Reads one page of an EPK range.
+    fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageError>> + Send;
 
-    /// The parts of `range` that one partition each owns, in order. `afresh` when what was known turned
-    /// out to be wrong.
+    /// The parts of `range` that one partition each owns, in order. `afresh` when the known
+    /// partitions turned out to be out of date.
     fn divide(
         &self,
         range: EpkRange,
@@ -27,10 +27,10 @@ pub trait PageSource: Send + Sync + 'static {
     fn plan(&self, body: Bytes) -> impl Future<Output = Result<QueryPlan, Error>> + Send;
 }
 
-/// What is asked for.
+/// A request for one page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageRequest {
-    /// The stretch of the ring; one partition owns it, or did.
+    /// The EPK range; one partition owns it, or did.
     pub range: EpkRange,
     /// The query and its parameters, as the service reads them.
     pub body: Bytes,
@@ -40,30 +40,30 @@ pub struct PageRequest {
     pub items_max: Option<NonZeroU32>,
 }
 
-/// What came back.
+/// One page of rows.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The body: `{"Documents": […]}`.
+    /// The body of the response: `{"Documents": […]}`.
     pub body: Bytes,
     /// Where the next page starts; none when this was the last.
     pub continuation: Option<String>,
-    /// Request units.
+    /// Request units of the page.
     pub charge: f64,
-    /// What happened on the way, where there was one.
+    /// The diagnostics of the request, if it was one to the service.
     pub diagnostics: Option<Diagnostics>,
 }
 
 /// Why no page came back.
 #[derive(Clone, Debug)]
-pub enum PageFault {
-    /// No single partition owns the stretch any more: divide it.
+pub enum PageError {
+    /// No single partition owns the range any more: divide it.
     Gone,
-    /// Anything else.
+    /// The request failed for another reason.
     Failed(Error),
 }
 
-impl From<Error> for PageFault {
-    fn from(error: Error) -> PageFault {
-        PageFault::Failed(error)
+impl From<Error> for PageError {
+    fn from(error: Error) -> PageError {
+        PageError::Failed(error)
     }
 }

@@ -16,18 +16,18 @@ use crate::error::ErrorKind;
 
 const CONTAINER: ContainerRid = ContainerRid { database: DatabaseRid(1), container: 1 };
 
-/// A service in one value.
+/// A simulated container and its partitions.
 #[derive(Debug)]
-struct World {
+struct Simulation {
     definition: PartitionKeyDefinition,
-    /// In the order of creation, each where it lies on the ring.
+    /// In the order of creation, each where it lies in EPK space.
     items: Vec<(EffectivePartitionKey, Value)>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Where partitions begin.
+    /// The effective partition keys at which partitions begin.
     partitions: Vec<EffectivePartitionKey>,
     draws: u64,
     /// One in so many requests finds its partition split, or fails; none for never.
@@ -36,8 +36,8 @@ struct State {
     requests: u32,
 }
 
-impl World {
-    fn new(seed: u64, items: usize, partitions: usize) -> World {
+impl Simulation {
+    fn new(seed: u64, items: usize, partitions: usize) -> Simulation {
         let definition = PartitionKeyDefinition::hash("/pk").expect("a path");
         let mut draws = Draws(seed | 1);
         let items = (0..items).map(|ordinal| item(&definition, ordinal as u64, &mut draws)).collect();
@@ -49,15 +49,15 @@ impl World {
             fail_every: None,
             requests: 0,
         };
-        World { definition, items, state: Mutex::new(state) }
+        Simulation { definition, items, state: Mutex::new(state) }
     }
 
-    fn splitting(self, every: u64) -> World {
+    fn splitting(self, every: u64) -> Simulation {
         self.state.lock().expect("no panic").split_every = Some(every);
         self
     }
 
-    fn failing(self, every: u64) -> World {
+    fn failing(self, every: u64) -> Simulation {
         self.state.lock().expect("no panic").fail_every = Some(every);
         self
     }
@@ -113,8 +113,8 @@ fn item(
     (position, parse(text.as_bytes()).expect("JSON"))
 }
 
-impl PageSource for World {
-    async fn page(&self, request: PageRequest) -> Result<Page, PageFault> {
+impl PageSource for Simulation {
+    async fn page(&self, request: PageRequest) -> Result<Page, PageError> {
         let (yields, owner) = {
             let mut state = self.state.lock().expect("no panic");
             state.requests += 1;
@@ -127,7 +127,7 @@ impl PageSource for World {
             if fails {
                 return Err(Error::new(ErrorKind::Unavailable, "not now").into());
             }
-            if splits && let Some(at) = World::owner(&state, &request.range) {
+            if splits && let Some(at) = Simulation::owner(&state, &request.range) {
                 let max = state.partitions.get(at + 1).cloned().unwrap_or(EffectivePartitionKey::MAX);
                 let whole = EpkRange::new(state.partitions[at].clone(), max);
                 if state.partitions.len() < 40
@@ -136,13 +136,13 @@ impl PageSource for World {
                     state.partitions.insert(at + 1, middle);
                 }
             }
-            (yields, World::owner(&state, &request.range))
+            (yields, Simulation::owner(&state, &request.range))
         };
         for _ in 0..yields {
             tokio::task::yield_now().await;
         }
         if owner.is_none() {
-            return Err(PageFault::Gone);
+            return Err(PageError::Gone);
         }
         Ok(self.answer(&request))
     }
@@ -159,7 +159,7 @@ impl PageSource for World {
     }
 }
 
-impl World {
+impl Simulation {
     fn answer(&self, request: &PageRequest) -> Page {
         let spec = QuerySpec::parse(&request.body).expect("a query");
         let statement = Statement::prepare(&spec.query, &[], &QuerySchema::default()).expect(&spec.query);
@@ -170,7 +170,7 @@ impl World {
             .map(|(_, item)| item)
             .collect();
         let by_position = !statement.needs_merge() && statement.has_from();
-        // Equal rows come in the order of creation, or against it, always in the same way in one stretch.
+        // Equal rows come in the order of creation, or against it, always in the same way in one range.
         if !by_position && request.range.min.as_bytes().iter().fold(0, |sum: u8, byte| sum ^ byte) % 8 >= 4 {
             items.reverse();
         }
@@ -204,11 +204,11 @@ impl World {
             }
             (rows, next)
         } else {
-            // "count range": a number of rows of one very stretch.
+            // "count range": a number of rows of one very range.
             let whole = run(&items);
             let given = request.continuation.as_deref().map_or(0, |text| {
                 let (given, range) = text.split_once(' ').expect("a count");
-                assert_eq!(range, request.range.to_string(), "a count of another stretch means nothing here");
+                assert_eq!(range, request.range.to_string(), "a count of another range means nothing here");
                 given.parse().expect("a number")
             });
             let rows: Vec<Value> = whole.iter().skip(given).take(items_max).cloned().collect();
@@ -225,13 +225,17 @@ fn body(query: &str) -> Bytes {
     serde_json::json!({"query": query}).to_string().into()
 }
 
-async fn start(world: &Arc<World>, query: &str, options: QueryOptions) -> Result<QueryPages<World>, Error> {
-    QueryPages::start(Arc::clone(world), body(query), "rid", &world.definition, &options).await
+async fn start(
+    simulation: &Arc<Simulation>,
+    query: &str,
+    options: QueryOptions,
+) -> Result<QueryPages<Simulation>, Error> {
+    QueryPages::start(Arc::clone(simulation), body(query), "rid", &simulation.definition, &options).await
 }
 
 /// All rows of a query, stopping after every `stop_every`th page to go on from its continuation.
 async fn all_rows(
-    world: &Arc<World>,
+    simulation: &Arc<Simulation>,
     query: &str,
     page_items: Option<u32>,
     stop_every: usize,
@@ -240,7 +244,7 @@ async fn all_rows(
         QueryOptions { page_items: page_items.and_then(NonZeroU32::new), ..QueryOptions::default() };
     let mut rows = Vec::new();
     loop {
-        let mut pages = start(world, query, options.clone()).await.expect(query);
+        let mut pages = start(simulation, query, options.clone()).await.expect(query);
         for page in 1.. {
             let next = loop {
                 match pages.next_page().await {
@@ -271,7 +275,7 @@ fn on_tokio<T>(work: impl Future<Output = T>) -> T {
 /// How a result is compared.
 #[derive(Clone, Copy, Debug)]
 enum Compare {
-    /// Row by row.
+    /// Rows are equal one by one.
     Exactly,
     /// Each row as often, in any order.
     AnyOrder,
@@ -284,7 +288,7 @@ enum Compare {
 }
 
 #[track_caller]
-fn compare(query: &str, how: Compare, found: Vec<String>, expected: Vec<String>, world: &World) {
+fn compare(query: &str, how: Compare, found: Vec<String>, expected: Vec<String>, simulation: &Simulation) {
     let sorted = |mut rows: Vec<String>| {
         rows.sort();
         rows
@@ -307,7 +311,7 @@ fn compare(query: &str, how: Compare, found: Vec<String>, expected: Vec<String>,
         Compare::SomeOf(whole) => {
             assert_eq!(found.len(), expected.len(), "{query}");
             let mut left: BTreeMap<String, usize> = BTreeMap::new();
-            for row in world.expected(whole) {
+            for row in simulation.expected(whole) {
                 *left.entry(row).or_default() += 1;
             }
             for row in found {
@@ -387,53 +391,54 @@ proptest! {
         fail_every in prop_oneof![Just(None), (4u64..12).prop_map(Some)],
     ) {
         for (query, how) in QUERIES {
-            let mut world = World::new(seed, items, partitions);
+            let mut simulation = Simulation::new(seed, items, partitions);
             if let Some(every) = split_every {
-                world = world.splitting(every);
+                simulation = simulation.splitting(every);
             }
             if let Some(every) = fail_every {
-                world = world.failing(every);
+                simulation = simulation.failing(every);
             }
-            let world = Arc::new(world);
-            let found = on_tokio(all_rows(&world, query, page_items, stop_every));
-            compare(query, *how, found, world.expected(query), &world);
+            let simulation = Arc::new(simulation);
+            let found = on_tokio(all_rows(&simulation, query, page_items, stop_every));
+            compare(query, *how, found, simulation.expected(query), &simulation);
         }
     }
 }
 
 #[test]
-fn a_continuation_of_another_query_or_container_is_refused() {
+fn a_continuation_of_another_query_or_container_is_an_error() {
     on_tokio(async {
-        let world = Arc::new(World::new(1, 50, 3));
+        let simulation = Arc::new(Simulation::new(1, 50, 3));
         let options = QueryOptions::new().with_page_items(NonZeroU32::MIN);
-        let mut pages = start(&world, "SELECT * FROM c", options.clone()).await.expect("a query");
+        let mut pages = start(&simulation, "SELECT * FROM c", options.clone()).await.expect("a query");
         pages.next_page().await.expect("a page").expect("rows");
         let options = options.with_continuation(pages.continuation().expect("more"));
-        start(&world, "SELECT * FROM c", options.clone()).await.expect("its own query");
-        let error = start(&world, "SELECT c.id FROM c", options.clone()).await.expect_err("another query");
+        start(&simulation, "SELECT * FROM c", options.clone()).await.expect("its own query");
+        let error =
+            start(&simulation, "SELECT c.id FROM c", options.clone()).await.expect_err("another query");
         assert_eq!(error.kind(), ErrorKind::BadRequest);
         assert!(error.to_string().contains("another query"), "{error}");
-        let elsewhere = QueryPages::start(
-            Arc::clone(&world),
+        let other = QueryPages::start(
+            Arc::clone(&simulation),
             body("SELECT * FROM c"),
             "other",
-            &world.definition,
+            &simulation.definition,
             &options,
         )
         .await;
-        assert_eq!(elsewhere.expect_err("another container").kind(), ErrorKind::BadRequest);
+        assert_eq!(other.expect_err("another container").kind(), ErrorKind::BadRequest);
     });
 }
 
 #[test]
 fn a_dropped_call_loses_no_row() {
     on_tokio(async {
-        let world = Arc::new(World::new(7, 60, 4));
+        let simulation = Arc::new(Simulation::new(7, 60, 4));
         let query = "SELECT c.id FROM c ORDER BY c.id";
-        let mut pages = start(&world, query, QueryOptions::new()).await.expect("a query");
+        let mut pages = start(&simulation, query, QueryOptions::new()).await.expect("a query");
         let mut rows = Vec::new();
         loop {
-            // Poll once and drop, again and again: what is under way must stay under way.
+            // Poll once and drop, again and again: what is in progress must stay in progress.
             let polled = futures::FutureExt::now_or_never(pages.next_page());
             match polled {
                 None => tokio::task::yield_now().await,
@@ -444,41 +449,42 @@ fn a_dropped_call_loses_no_row() {
                 Some(Err(error)) => panic!("{error}"),
             }
         }
-        assert_eq!(rows, world.expected(query));
+        assert_eq!(rows, simulation.expected(query));
     });
 }
 
 #[test]
-fn no_more_is_asked_for_than_bounds_allow() {
+fn prefetching_stays_within_its_bounds() {
     on_tokio(async {
-        let world = Arc::new(World::new(3, 2000, 30));
+        let simulation = Arc::new(Simulation::new(3, 2000, 30));
         let mut options = QueryOptions::new().with_page_items(NonZeroU32::new(10).expect("not zero"));
         options.parallel_max = NonZeroUsize::new(4).expect("not zero");
-        let mut pages = start(&world, "SELECT * FROM c", options).await.expect("a query");
+        let mut pages = start(&simulation, "SELECT * FROM c", options).await.expect("a query");
         let page = pages.next_page().await.expect("a page").expect("rows");
         assert!(!page.rows.is_empty());
-        let asked = world.state.lock().expect("no panic").requests as usize;
+        let asked = simulation.state.lock().expect("no panic").requests as usize;
         assert!(asked <= PAGES_AHEAD_MAX + 1, "{asked} requests for one page");
         // A query that is cut short asks for no more rows than it needs.
-        let mut pages = start(&world, "SELECT TOP 3 * FROM c", QueryOptions::new()).await.expect("a query");
+        let mut pages =
+            start(&simulation, "SELECT TOP 3 * FROM c", QueryOptions::new()).await.expect("a query");
         let page = pages.next_page().await.expect("a page").expect("rows");
         assert_eq!((page.rows.len(), page.has_more, pages.continuation()), (3, false, None));
     });
 }
 
 #[test]
-fn a_part_of_the_ring_gives_its_rows_only() {
+fn a_part_of_the_epk_space_gives_its_rows_only() {
     on_tokio(async {
-        let world = Arc::new(World::new(5, 200, 3));
+        let simulation = Arc::new(Simulation::new(5, 200, 3));
         let mut all = Vec::new();
-        for range in protocol::partition::even_split(&world.definition, 7) {
+        for range in protocol::partition::even_split(&simulation.definition, 7) {
             let options = QueryOptions::new().with_range(range);
-            let mut pages = start(&world, "SELECT VALUE c.id FROM c", options).await.expect("a query");
+            let mut pages = start(&simulation, "SELECT VALUE c.id FROM c", options).await.expect("a query");
             while let Some(page) = pages.next_page().await.expect("a page") {
                 all.extend(page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
             }
         }
         all.sort();
-        assert_eq!(all, world.expected("SELECT VALUE c.id FROM c ORDER BY c.id"));
+        assert_eq!(all, simulation.expected("SELECT VALUE c.id FROM c ORDER BY c.id"));
     });
 }

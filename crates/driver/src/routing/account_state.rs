@@ -1,4 +1,4 @@
-//! Where the account is: its regions, in the order they are tried, and which of them are in trouble.
+//! The regions of the account, in the order they are tried, and which of them are unavailable.
 //!
 //! In: the account's properties, the caller's preferred regions, and what went wrong. Out: the next
 //! snapshot. Pure: nothing here sends or reads a clock.
@@ -17,7 +17,7 @@ use crate::region::Region;
 /// How long a region that could not be reached is left alone before it is tried again.
 pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
 
-/// What a region in trouble is not asked for.
+/// Which requests an unavailable region does not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unavailable {
     /// It does not take writes; reads go on.
@@ -116,12 +116,12 @@ impl AccountState {
         locations.iter().filter_map(endpoint).collect()
     }
 
-    /// The state after a region was found in trouble.
+    /// The state after a region was found unavailable.
     #[must_use]
     pub fn mark_unavailable(&self, region: &Region, what: Unavailable, now: Instant) -> AccountState {
         let mut next = self.clone();
         let mark = next.unavailable.entry(region.clone()).or_insert(Mark { what, since: now });
-        // Trouble with everything outweighs trouble with writes while it lasts.
+        // A region that is unavailable for everything stays so when it also rejects writes.
         if what == Unavailable::All {
             mark.what = Unavailable::All;
         }
@@ -137,7 +137,7 @@ impl AccountState {
         next
     }
 
-    /// The state without trouble that is older than `age`: those regions are tried again.
+    /// The state without the marks that are older than `age`: those regions are tried again.
     #[must_use]
     pub fn expire(&self, now: Instant, age: Duration) -> AccountState {
         let mut next = self.clone();
@@ -145,7 +145,7 @@ impl AccountState {
         next
     }
 
-    /// Whether any trouble is older than `age`, so that expiring would change something.
+    /// Whether any mark is older than `age`, so that expiring would change something.
     pub fn has_expired(&self, now: Instant, age: Duration) -> bool {
         self.unavailable.values().any(|mark| now.saturating_duration_since(mark.since) >= age)
     }
@@ -295,7 +295,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_account_that_says_nothing_of_regions_is_asked_at_its_own_endpoint() {
+    fn an_account_without_regions_is_used_at_its_own_endpoint() {
         let state = AccountState::unknown(global()).with_properties(&properties(&[], &[]), &[]);
         assert_eq!((names(state.reads()), names(state.writes())), (vec!["hub"], vec!["hub"]));
         let mut broken = properties(&["A"], &["A", "B"]);
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn trouble_is_remembered_over_a_refresh_and_forgotten_in_time() {
+    fn unavailable_marks_survive_a_refresh_and_expire() {
         let now = Clock::machine().now();
         let (a, b) = (Region::new("A"), Region::new("B"));
         let state = account(&["A"], &["A", "B"])
@@ -333,7 +333,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn being_unreachable_outweighs_refusing_writes() {
+    fn being_unreachable_outweighs_rejecting_writes() {
         let now = Clock::machine().now();
         let a = Region::new("A");
         let state = account(&["A"], &["A"]).mark_unavailable(&a, Unavailable::All, now).mark_unavailable(

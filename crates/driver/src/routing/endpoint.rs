@@ -8,12 +8,12 @@ use azure_core::http::Url;
 use super::latencies::Latencies;
 use crate::region::{Region, normalized};
 
-/// Whether an endpoint is one region's or the account's.
+/// Whether an endpoint belongs to one region or to the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndpointKind {
     /// The account's own name, which leads to the hub region.
     Global,
-    /// One region's.
+    /// The endpoint of one region.
     Regional,
 }
 
@@ -85,7 +85,7 @@ impl Endpoint {
         &self.0.latencies
     }
 
-    /// One region's, or the account's.
+    /// Whether it belongs to one region or to the account.
     pub fn kind(&self) -> EndpointKind {
         self.0.kind
     }

@@ -33,7 +33,7 @@ struct Windows {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Records the latency of one operation.
     pub(crate) fn record(&self, kind: OperationKind, took: Duration, now: Instant) {
         let windows = self.kinds[kind as usize].get_or_init(Box::default);
         windows.turn(self.window(now));

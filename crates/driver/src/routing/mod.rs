@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_says_when_it_leaves_a_partition_in_trouble() {
+    fn a_route_names_the_region_it_avoids_for_a_partition() {
         let account = account(&["A"], &["A", "B"]);
         let key = PartitionRegion { partition: partition(), region: Region::new("A") };
         let partitions = healthy().trip(&key, Clock::machine().now());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_region_is_one_that_nothing_speaks_against() {
+    fn a_hedged_region_has_no_penalty() {
         let now = Clock::machine().now();
         for (write, multi_write, down, excluded, second) in [
             (false, false, &[][..], &[][..], Some("B")),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_those_that_were_not_left() {
+    fn untried_regions_are_counted() {
         let account = account(&["A"], &["A", "B", "C"]);
         for (is_read, already_tried, excluded, expected) in [
             (true, &[][..], &[][..], 2),

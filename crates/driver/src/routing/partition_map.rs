@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_make_a_ring_is_refused_with_the_place() {
+    fn ranges_that_do_not_cover_the_epk_space_are_an_error_with_the_position() {
         for (ranges, at) in [
             (vec![], ""),
             (vec![range(1, "", "80", &[])], "80"),

@@ -1,6 +1,6 @@
 //! A circuit breaker per partition and region.
 //!
-//! A partition that keeps failing in one region is asked for elsewhere (*open*), is looked at again after a
+//! A partition that keeps failing in one region is served by others (*open*), is probed there after a
 //! while (a *probe*), and when that goes well gets its traffic back on trial (*half open*): the first success
 //! closes the breaker, the first failure opens it again. Pure: snapshots and `now` in, the next snapshot out.
 
@@ -17,16 +17,16 @@ use crate::region::Region;
 /// A container by its name and by what tells it from another one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContainerIdentity {
-    /// Its name.
+    /// The name of the container.
     pub name: ContainerName,
-    /// Its `_rid`.
+    /// The `_rid` of the container.
     pub rid: String,
 }
 
 /// A physical partition of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionId {
-    /// The container.
+    /// The container of the partition.
     pub container: Arc<ContainerIdentity>,
     /// Which of its partitions.
     pub range: RangeId,
@@ -35,9 +35,9 @@ pub struct PartitionId {
 /// A partition in one region: what a breaker watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionRegion {
-    /// The partition.
+    /// The physical partition that is watched.
     pub partition: PartitionId,
-    /// The region.
+    /// The region where it is watched.
     pub region: Region,
 }
 
@@ -46,12 +46,12 @@ pub struct PartitionRegion {
 pub enum BreakerState {
     /// Traffic flows; failures are counted.
     Closed,
-    /// Traffic goes elsewhere.
+    /// Requests for the partition go to other regions.
     Open {
-        /// Since when.
+        /// When the breaker opened.
         since: Instant,
         /// When it was last looked at, or opened.
-        looked: Instant,
+        probed_at: Instant,
     },
     /// Traffic flows on trial.
     HalfOpen,
@@ -66,11 +66,11 @@ pub struct Breaker {
     pub failed_writes: u32,
     /// When the last of them did.
     pub last_failure: Instant,
-    /// How it stands.
+    /// The state of the breaker.
     pub state: BreakerState,
 }
 
-/// At most this many partitions are watched; more trouble than that is a region's, not a partition's.
+/// At most this many partitions are watched; more failures than that are a region's, not a partition's.
 const BREAKERS_MAX: usize = 16_384;
 
 /// A snapshot of all breakers. Cloning is cheap; a change costs the logarithm of their number.
@@ -81,17 +81,17 @@ pub struct PartitionState {
 }
 
 impl PartitionState {
-    /// No partition is in trouble.
+    /// A state in which no partition has failed.
     pub fn new(config: CircuitBreakerConfig) -> PartitionState {
         PartitionState { breakers: HashMap::new(), config }
     }
 
-    /// Whether nothing is known to be wrong anywhere: true nearly always, and then nobody needs to look.
+    /// Whether no partition has failed anywhere, which is nearly always so and needs no further look-up.
     pub fn is_empty(&self) -> bool {
         self.breakers.is_empty()
     }
 
-    /// Whether the partition is asked for elsewhere than in the region.
+    /// Whether the breaker of the partition in the region is open.
     pub fn is_open(&self, partition: &PartitionId, region: &Region) -> bool {
         if self.breakers.is_empty() {
             return false;
@@ -120,7 +120,9 @@ impl PartitionState {
             || breaker.failed_writes >= self.config.write_failure_threshold.get();
         breaker.state = match breaker.state {
             BreakerState::Closed if !enough => BreakerState::Closed,
-            BreakerState::Closed | BreakerState::HalfOpen => BreakerState::Open { since: now, looked: now },
+            BreakerState::Closed | BreakerState::HalfOpen => {
+                BreakerState::Open { since: now, probed_at: now }
+            }
             open @ BreakerState::Open { .. } => open,
         };
         self.with(key, breaker)
@@ -132,7 +134,7 @@ impl PartitionState {
         let mut breaker = self.breaker(key, now);
         breaker.last_failure = now;
         if !matches!(breaker.state, BreakerState::Open { .. }) {
-            breaker.state = BreakerState::Open { since: now, looked: now };
+            breaker.state = BreakerState::Open { since: now, probed_at: now };
         }
         self.with(key, breaker)
     }
@@ -155,12 +157,12 @@ impl PartitionState {
         let mut next = self.clone();
         let mut due = Vec::new();
         for (key, breaker) in &self.breakers {
-            if let BreakerState::Open { since, looked } = breaker.state
+            if let BreakerState::Open { since, probed_at: looked } = breaker.state
                 && breaker.failed_reads > 0
                 && now.saturating_duration_since(looked) >= delay
             {
                 due.push(key.clone());
-                let state = BreakerState::Open { since, looked: now };
+                let state = BreakerState::Open { since, probed_at: now };
                 next.breakers.insert(key.clone(), Breaker { state, ..*breaker });
             }
         }
@@ -206,7 +208,7 @@ impl PartitionState {
             BreakerState::Closed | BreakerState::HalfOpen => {
                 breaker.last_failure + config.counter_reset_window
             }
-            BreakerState::Open { since, looked } if breaker.failed_reads > 0 => {
+            BreakerState::Open { since, probed_at: looked } if breaker.failed_reads > 0 => {
                 (since + config.failback_interval).min(looked + config.unavailability_probe_delay)
             }
             BreakerState::Open { since, .. } => since + config.failback_interval,

@@ -1,16 +1,16 @@
 //! When the account may be asked again.
 //!
 //! Pure. Many operations find out at once that the map is out of date; one of them asks, the others wait for
-//! its answer (`cache`), and nobody asks again at once: an answer that brought nothing new doubles the pause.
+//! its response (`cache`), and none reads them again at once: a response without news doubles the pause.
 
 use std::time::{Duration, Instant};
 
-/// The pause after an answer that brought something new.
+/// The pause after a response that brought something new.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// The longest pause: at most twelve questions a minute, however long the trouble lasts.
+/// The longest pause: at most twelve requests a minute, however long regions stay unavailable.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How often to ask without any trouble.
+/// How often the properties are read while nothing fails.
 pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 
 /// When the account was last asked, and what came of it.

@@ -9,13 +9,13 @@ use arc_swap::ArcSwap;
 #[derive(Debug)]
 pub struct StateCell<T> {
     current: ArcSwap<T>,
-    turn: Mutex<()>,
+    writer: Mutex<()>,
 }
 
 impl<T> StateCell<T> {
     /// A cell that holds `state`.
     pub fn new(state: T) -> StateCell<T> {
-        StateCell { current: ArcSwap::from_pointee(state), turn: Mutex::new(()) }
+        StateCell { current: ArcSwap::from_pointee(state), writer: Mutex::new(()) }
     }
 
     /// The newest snapshot. It stays as it is, however the cell goes on.
@@ -33,12 +33,12 @@ impl<T> StateCell<T> {
         self.update_with(|state| (change(state), ()));
     }
 
-    /// The same, for a change that has something to tell.
+    /// Applies `change` to the newest state, once, and returns its output.
     pub fn update_with<R>(&self, change: impl FnOnce(&T) -> (T, R)) -> R {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let (next, told) = change(&self.current.load());
+        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, output) = change(&self.current.load());
         self.current.store(Arc::new(next));
-        told
+        output
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
     fn a_snapshot_stays_as_it_was() {
         let cell = StateCell::new(1);
         let before = cell.snapshot();
-        assert_eq!(cell.update_with(|state| (state + 1, "told")), "told");
+        assert_eq!(cell.update_with(|state| (state + 1, "output")), "output");
         assert_eq!((*before, *cell.snapshot(), cell.peek(|state| *state)), (1, 2, 2));
     }
 }

@@ -1,4 +1,4 @@
-//! Which session token to send, and what to remember of the answers.
+//! Which session token to send, and what to remember of the responses.
 //!
 //! A [`ContainerSession`] holds what this driver has seen of one container, range by range. It lives
 //! with the container's entry in the cache, so that a container recreated under its name starts with
@@ -18,7 +18,7 @@ use crate::options::{ConsistencySettings, ReadConsistencyStrategy};
 pub enum SessionScope<'a> {
     /// One physical partition, and those it came from.
     Range {
-        /// Its number.
+        /// The id of the partition key range.
         id: RangeId,
         /// The ranges it came from, all the way back.
         parents: &'a [RangeId],

@@ -18,23 +18,23 @@ pub struct ContainerSession {
     tokens: RwLock<Tokens>,
 }
 
-type Tokens = HashMap<RangeId, Seen, foldhash::fast::RandomState>;
+type Tokens = HashMap<RangeId, SeenToken, foldhash::fast::RandomState>;
 
 /// One range's token, and its text, ready to be sent.
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenToken {
     token: PartitionToken,
     text: String,
 }
 
 impl ContainerSession {
-    /// Nothing seen.
+    /// A session that has seen nothing.
     pub fn new() -> ContainerSession {
         ContainerSession::default()
     }
 
-    /// Remembers the token of an answer: usually one range's, possibly several. What cannot be read
-    /// is ignored; the answer it came with is good all the same.
+    /// Remembers the token of a response: usually one range's, possibly several. What cannot be read
+    /// is ignored; the response it came with is good all the same.
     ///
     /// Cost: a look-up and a comparison when nothing is new; parsing and one allocation when it is.
     pub fn record(&self, header: &str) {
@@ -129,7 +129,7 @@ impl ContainerSession {
 fn merge(tokens: &mut Tokens, token: PartitionToken, text: &str) {
     match tokens.get_mut(&token.range) {
         None => {
-            tokens.insert(token.range, Seen { token, text: text.to_owned() });
+            tokens.insert(token.range, SeenToken { token, text: text.to_owned() });
         }
         Some(seen) => {
             let both = combined(&seen.token, &token);
@@ -137,7 +137,7 @@ fn merge(tokens: &mut Tokens, token: PartitionToken, text: &str) {
                 text.clone_into(&mut seen.text);
                 seen.token = token;
             } else if both != seen.token {
-                *seen = Seen { text: both.to_string(), token: both };
+                *seen = SeenToken { text: both.to_string(), token: both };
             }
         }
     }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order of answers and the moment the split is noticed, a child is asked for at
+        /// Whatever the order of responses and the moment the split is noticed, a child is asked for at
         /// least as much as was ever seen of it or of its parent.
         #[test]
         fn nothing_that_was_seen_is_forgotten(

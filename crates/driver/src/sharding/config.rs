@@ -1,4 +1,4 @@
-//! How many connections an endpoint may have, and when one is given up.
+//! The options of sharding: how many connections an endpoint may have, and when one is evicted.
 //!
 //! In: what the caller wants. Out: the same, checked once ([`ShardingConfig::validate`]), so that nothing
 //! below has to doubt it.
@@ -32,8 +32,8 @@ const CLIENTS_MAX_DEFAULT_AT_LEAST: u32 = 32;
 /// assert!(sharding.validate().is_ok());
 ///
 /// sharding.max_streams_per_client = 100;
-/// let refused = sharding.validate().expect_err("the service takes 20");
-/// assert!(refused.to_string().contains("max_streams_per_client"));
+/// let rejected = sharding.validate().expect_err("the service takes 20");
+/// assert!(rejected.to_string().contains("max_streams_per_client"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ pub struct ShardingConfig {
     pub read_hang_threshold: Duration,
     /// A success this recent ends every doubt about a client. 1 s by default.
     pub recent_success_window: Duration,
-    /// The share of the machine's processors this process may use before slow answers are blamed on itself
+    /// The share of the machine's processors this process may use before slow responses are blamed on itself
     /// and no client is evicted: more than 0, at most 1. 0.9 by default.
     pub eviction_cpu_limit: f64,
 }
@@ -106,20 +106,23 @@ impl Default for ShardingConfig {
 
 impl ShardingConfig {
     /// The defaults, with what the environment says in their place.
-    pub fn from_environment(said: &ShardingVariables) -> ShardingConfig {
+    pub fn from_environment(variables: &ShardingVariables) -> ShardingConfig {
         let default = ShardingConfig::default();
-        let count = |said: Option<NonZeroUsize>, default| {
-            said.map_or(default, |said| u32::try_from(said.get()).unwrap_or(u32::MAX))
+        let count = |variable: Option<NonZeroUsize>, default| {
+            variable.map_or(default, |value| u32::try_from(value.get()).unwrap_or(u32::MAX))
         };
         ShardingConfig {
-            max_streams_per_client: count(said.max_streams_per_client, default.max_streams_per_client),
-            max_clients_per_endpoint: count(said.max_clients_per_endpoint, default.max_clients_per_endpoint),
-            idle_client_timeout: said.idle_client_timeout.unwrap_or(default.idle_client_timeout),
+            max_streams_per_client: count(variables.max_streams_per_client, default.max_streams_per_client),
+            max_clients_per_endpoint: count(
+                variables.max_clients_per_endpoint,
+                default.max_clients_per_endpoint,
+            ),
+            idle_client_timeout: variables.idle_client_timeout.unwrap_or(default.idle_client_timeout),
             ..default
         }
     }
 
-    /// Whether every number is one that can be obeyed; the error names the field and what it takes.
+    /// Checks that every value is valid; the error names the field and its range.
     pub fn validate(&self) -> Result<(), InvalidSharding> {
         let counts = [
             ("max_streams_per_client", self.max_streams_per_client),
@@ -140,7 +143,7 @@ impl ShardingConfig {
         if let Some((field, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(InvalidSharding::Zero { field });
         }
-        // Written so that NaN is refused as well.
+        // Written so that NaN is rejected as well.
         if let Some((field, value)) = shares.into_iter().find(|(_, share)| !(*share > 0.0 && *share <= 1.0)) {
             return Err(InvalidSharding::NotAShare { field, value });
         }
@@ -160,22 +163,22 @@ impl ShardingConfig {
     }
 }
 
-/// Why a [`ShardingConfig`] cannot be obeyed.
+/// Why a [`ShardingConfig`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InvalidSharding {
     /// A count or a time that must not be zero.
     #[error("{field} must be more than zero")]
     Zero {
-        /// Which one.
+        /// The name of the field.
         field: &'static str,
     },
     /// A share outside its range.
     #[error("{field} is {value}; it must be more than 0 and at most 1")]
     NotAShare {
-        /// Which one.
+        /// The name of the field.
         field: &'static str,
-        /// What it is.
+        /// The value of the field.
         value: f64,
     },
     /// More streams than a connection of the service takes.
@@ -183,15 +186,15 @@ pub enum InvalidSharding {
         "max_streams_per_client is {value}; the service takes {SERVICE_STREAMS_MAX} per connection, so use at most that"
     )]
     TooManyStreams {
-        /// What it is.
+        /// The value of the field.
         value: u32,
     },
     /// The minimum is above the maximum.
     #[error("min_clients_per_endpoint is {min}; lower it to max_clients_per_endpoint, {max}, or raise that")]
     MoreThanTheMaximum {
-        /// The minimum.
+        /// The value of `min_clients_per_endpoint`.
         min: u32,
-        /// The maximum.
+        /// The value of `max_clients_per_endpoint`.
         max: u32,
     },
 }
@@ -201,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_can_be_obeyed_and_leave_room_below_the_services_limit() {
+    fn the_defaults_are_valid_and_leave_room_below_the_services_limit() {
         let config = ShardingConfig::default();
         assert_eq!(config.validate(), Ok(()));
         assert!(config.max_streams_per_client < SERVICE_STREAMS_MAX);
@@ -210,18 +213,18 @@ mod tests {
 
     #[test]
     fn the_environment_stands_above_the_defaults() {
-        let mut said = ShardingVariables::default();
-        assert_eq!(ShardingConfig::from_environment(&said), ShardingConfig::default());
-        said.max_streams_per_client = NonZeroUsize::new(8);
-        said.max_clients_per_endpoint = NonZeroUsize::new(usize::MAX);
-        said.idle_client_timeout = Some(Duration::from_secs(7));
-        let config = ShardingConfig::from_environment(&said);
+        let mut variables = ShardingVariables::default();
+        assert_eq!(ShardingConfig::from_environment(&variables), ShardingConfig::default());
+        variables.max_streams_per_client = NonZeroUsize::new(8);
+        variables.max_clients_per_endpoint = NonZeroUsize::new(usize::MAX);
+        variables.idle_client_timeout = Some(Duration::from_secs(7));
+        let config = ShardingConfig::from_environment(&variables);
         assert_eq!((config.max_streams_per_client, config.max_clients_per_endpoint), (8, u32::MAX));
         assert_eq!(config.idle_client_timeout, Duration::from_secs(7));
     }
 
     #[test]
-    fn what_cannot_be_obeyed_is_refused_by_the_name_of_its_field() {
+    fn an_invalid_value_is_an_error_that_names_its_field() {
         type Change = fn(&mut ShardingConfig);
         let cases: &[(Change, &str)] = &[
             (|c| c.max_streams_per_client = 0, "max_streams_per_client"),
@@ -242,8 +245,8 @@ mod tests {
         for (change, field) in cases {
             let mut config = ShardingConfig::default();
             change(&mut config);
-            let refused = config.validate().expect_err(field);
-            assert!(refused.to_string().contains(field), "{refused}");
+            let error = config.validate().expect_err(field);
+            assert!(error.to_string().contains(field), "{error}");
         }
     }
 }

@@ -10,33 +10,33 @@ use super::config::ShardingConfig;
 /// What was seen on one shard. Times are since the shard list began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Which shard.
+    /// The id of the shard.
     pub shard: u64,
     /// Requests it carries now.
     pub in_flight: u32,
     /// When it was made.
     pub created_at: Duration,
-    /// The last answer of any status.
+    /// The last response of any status.
     pub last_success: Option<Duration>,
     /// When the last request began or ended.
     pub last_request: Duration,
     /// Since when there has been a request in flight all the time; meaningless when there is none.
     pub busy_since: Duration,
-    /// Requests without an answer since the last one with.
+    /// Requests without a response since the last one with.
     pub consecutive_failures: u32,
-    /// Requests given up by their callers since the last answer: they prove nothing one by one.
+    /// Requests given up by their callers since the last response: they prove nothing one by one.
     pub abandoned: u32,
     /// When the first of those began; meaningless when there is none.
     pub abandoned_since: Duration,
 }
 
 impl Observation {
-    /// The last sign that the connection works: an answer, or that it is new.
+    /// The last sign that the connection works: a response, or that it is new.
     fn last_good(&self) -> Duration {
         self.last_success.unwrap_or(self.created_at)
     }
 
-    /// Since when requests have waited for the first answer.
+    /// Since when requests have waited for the first response.
     fn waiting_since(&self) -> Duration {
         self.last_good().max(self.busy_since)
     }
@@ -45,7 +45,7 @@ impl Observation {
 /// The state of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It goes on.
+    /// The shard stays in use.
     Healthy,
     /// It is to be replaced.
     Unhealthy(EvictionReason),
@@ -109,7 +109,7 @@ fn hangs(shard: &Observation, config: &ShardingConfig, now: Duration) -> bool {
     waits || given_up
 }
 
-/// Whether `peer` shows that the endpoint works and the trouble is the connection of `shard`.
+/// Whether `peer` shows that the endpoint works and only the connection of `shard` fails.
 fn does_better(peer: &Observation, shard: &Observation) -> bool {
     peer.shard != shard.shard
         && peer.consecutive_failures < shard.consecutive_failures
@@ -126,7 +126,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A shard that answered at `last_success` and last heard a request then.
+    /// A shard that answered at `last_success` and had its last request then.
     fn shard(id: u64, last_success: u64) -> Observation {
         Observation {
             shard: id,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_whose_requests_wait_without_any_answer_hangs() {
+    fn a_shard_whose_requests_get_no_response_hangs() {
         let hang = Health::Unhealthy(EvictionReason::ReadHang);
         let mut waits = shard(1, 100);
         waits.in_flight = 3;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_given_up_again_and_again_without_an_answer_are_a_hang_too() {
+    fn repeatedly_abandoned_requests_without_a_response_are_a_hang() {
         let mut given_up = shard(1, 100);
         given_up.last_request = s(120);
         given_up.abandoned_since = s(109);
@@ -233,7 +233,7 @@ mod tests {
         let hanging = Observation { in_flight: 1, ..shard(1, 100) };
         let failing = Observation { consecutive_failures: 5, ..shard(1, 100) };
         let idle = shard(1, 100);
-        let verdict = |shard: Observation, now, processor| {
+        let health = |shard: Observation, now, processor| {
             check(
                 &shard,
                 &[shard, Observation { shard: 2, ..super::tests::shard(2, 120) }],
@@ -244,9 +244,9 @@ mod tests {
         };
         for (processor, evicts) in [(None, true), (Some(0.89), true), (Some(0.9), false), (Some(1.0), false)]
         {
-            assert_eq!(verdict(hanging, 120, processor) != Health::Healthy, evicts, "{processor:?}");
-            assert_eq!(verdict(failing, 120, processor) != Health::Healthy, evicts, "{processor:?}");
-            assert_eq!(verdict(idle, 170, processor), Health::Idle, "closing what is idle is always right");
+            assert_eq!(health(hanging, 120, processor) != Health::Healthy, evicts, "{processor:?}");
+            assert_eq!(health(failing, 120, processor) != Health::Healthy, evicts, "{processor:?}");
+            assert_eq!(health(idle, 170, processor), Health::Idle, "closing what is idle is always right");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn someone_always_stays_when_the_only_trouble_is_failures(
+        fn one_shard_stays_when_all_fail(
             mut all in prop::collection::vec(observation(), 1..6),
             now in 0_u64..400,
         ) {

@@ -1,4 +1,4 @@
-//! One client at work for one endpoint, and the guard that counts what it carries.
+//! A shard: one transport used for one endpoint, its counters, and the guard that counts a request in flight.
 
 use crate::transport::Transport;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Shard {
 const NEVER: u64 = u64::MAX;
 
 impl Shard {
-    /// A shard without a past.
+    /// A shard that has sent nothing yet.
     pub fn new(id: u64, client: Arc<SharedClient>, now: Duration) -> Arc<Shard> {
         Arc::new(Shard {
             in_flight: AtomicU32::new(0),
@@ -52,7 +52,7 @@ impl Shard {
         })
     }
 
-    /// Its number, unique within the transport.
+    /// The id of the shard, unique within the process's transport.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -67,12 +67,12 @@ impl Shard {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Requests that got no answer so far.
+    /// Requests that got no response so far.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Requests it carries now.
+    /// Requests in flight on the shard.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -109,12 +109,12 @@ impl Shard {
 #[must_use = "the request is counted only as long as this lives"]
 pub struct InFlight {
     shard: Arc<Shard>,
-    ended: Ended,
+    ended: RequestEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// Nobody said how: the call was dropped.
+enum RequestEnd {
+    /// The call was dropped before its end.
     Abandoned,
     Reported,
 }
@@ -143,7 +143,7 @@ impl InFlight {
         }
         shard.last_request.store(nanos(now), Ordering::Relaxed);
         shard.requests.fetch_add(1, Ordering::Relaxed);
-        InFlight { shard: Arc::clone(shard), ended: Ended::Abandoned }
+        InFlight { shard: Arc::clone(shard), ended: RequestEnd::Abandoned }
     }
 
     /// The shard the request is on.
@@ -156,13 +156,14 @@ impl InFlight {
         self.shard.client.transport()
     }
 
-    /// The service answered, with whatever status: the connection works.
+    /// Ends the request with a response of any status: the connection works.
     pub fn succeeded(mut self, now: Duration) {
-        self.ended = Ended::Reported;
+        self.ended = RequestEnd::Reported;
         let shard = &*self.shard;
         shard.last_success.store(nanos(now), Ordering::Relaxed);
         shard.last_request.store(nanos(now), Ordering::Relaxed);
-        // Mostly they are zero, and then their cache line stays as it is.
+        // Relaxed, like all counters here: none of them guards other memory. They are mostly zero, and are
+        // stored only if not, so that the cache line stays shared.
         for counter in [&shard.consecutive_failures, &shard.abandoned] {
             if counter.load(Ordering::Relaxed) != 0 {
                 counter.store(0, Ordering::Relaxed);
@@ -170,9 +171,9 @@ impl InFlight {
         }
     }
 
-    /// No answer came.
+    /// Ends the request as failed.
     pub fn failed(mut self, now: Duration) {
-        self.ended = Ended::Reported;
+        self.ended = RequestEnd::Reported;
         self.shard.last_request.store(nanos(now), Ordering::Relaxed);
         self.shard.consecutive_failures.fetch_add(1, Ordering::Relaxed);
         self.shard.failures.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if self.ended == Ended::Abandoned {
+        if self.ended == RequestEnd::Abandoned {
             self.shard.abandoned.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.shard.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_clears_the_record_and_a_dropped_call_is_neither_good_nor_bad() {
+    fn a_response_clears_failures_and_a_dropped_call_is_neither_success_nor_failure() {
         let shard = testing::shard(7, at(1));
         for _ in 0..3 {
             InFlight::begin(&shard, at(2)).failed(at(3));

@@ -39,7 +39,7 @@ pub use self::in_flight::{InFlight, Shard};
 use self::protocol::{LearnedProtocol, Strategy, strategy};
 use self::shards::Common;
 pub use self::shards::EndpointShards;
-use self::sweep::Wake;
+use self::sweep::WakeSignal;
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::routing::Endpoint;
@@ -74,7 +74,7 @@ pub struct EndpointRoute {
 }
 
 impl EndpointRoute {
-    /// The endpoint's shards.
+    /// The shards of the endpoint.
     pub fn shards(&self) -> &EndpointShards {
         &self.shards
     }
@@ -96,7 +96,7 @@ pub struct SendResult {
 /// Why a request has no response.
 #[derive(Debug)]
 pub enum SendError {
-    /// The transport failed.
+    /// The transport returned an error.
     Failed(azure_core::Error),
     /// The deadline passed; the request was dropped, which ends its stream or connection.
     TimedOut,
@@ -133,7 +133,7 @@ impl ShardedTransport {
         sharding.validate()?;
         let clients = SharedClients::new(factory, client);
         let common =
-            Common { config: sharding, clients, wake: Wake::default(), next_shard: AtomicU64::new(0) };
+            Common { config: sharding, clients, wake: WakeSignal::default(), next_shard: AtomicU64::new(0) };
         let began = clock.now();
         let inner = Inner { common: Arc::new(common), clock, began, endpoints: Mutex::default() };
         Ok(ShardedTransport {

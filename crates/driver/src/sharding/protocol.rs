@@ -12,7 +12,7 @@ use perihelion_http::trace::Protocol;
 /// How the requests to an endpoint are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// HTTP/2: over shards.
+    /// HTTP/2: requests are spread over shards.
     Sharded,
     /// HTTP/1.1: through one client, which has a connection for each request in flight.
     Plain,

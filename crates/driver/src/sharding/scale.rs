@@ -1,6 +1,6 @@
 //! How many shards an endpoint should have, and how far requests are spread over them. Pure.
 //!
-//! In: what was seen on the shards, and how many requests came in the last intervals. Out: a [`Plan`] of
+//! In: what was seen on the shards, and how many requests came in the last intervals. Out: a [`ScalePlan`] of
 //! what to remove and how many to add, and the size of the active set.
 
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::health::{self, EvictionReason, Health, Observation};
 
 /// What is to be done to the shards of one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ScalePlan {
     /// Shards that get no new requests from now on, and why. What they carry is finished.
     pub evict: Vec<(u64, EvictionReason)>,
     /// How many new ones there should be.
     pub add: u32,
 }
 
-impl Plan {
+impl ScalePlan {
     /// Whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
         self.evict.is_empty() && self.add == 0
@@ -27,7 +27,12 @@ impl Plan {
 /// Decides over all shards of an endpoint, oldest first.
 ///
 /// Cost: linear in the shards, and quadratic in those that fail.
-pub fn plan(all: &[Observation], config: &ShardingConfig, now: Duration, processor: Option<f64>) -> Plan {
+pub fn plan(
+    all: &[Observation],
+    config: &ShardingConfig,
+    now: Duration,
+    processor: Option<f64>,
+) -> ScalePlan {
     let mut evict = Vec::new();
     let mut idle = Vec::new();
     for shard in all {
@@ -55,7 +60,7 @@ pub fn plan(all: &[Observation], config: &ShardingConfig, now: Duration, process
         target = target.max(remaining + 1);
     }
     let target = target.min(config.max_clients_per_endpoint as usize);
-    Plan { evict, add: u32::try_from(target.saturating_sub(remaining)).unwrap_or(u32::MAX) }
+    ScalePlan { evict, add: u32::try_from(target.saturating_sub(remaining)).unwrap_or(u32::MAX) }
 }
 
 /// How many shards it takes for `in_flight` requests to stay below the scale-up threshold.
@@ -76,7 +81,7 @@ fn is_failing(shard: &Observation, config: &ShardingConfig) -> bool {
 
 /// How many intervals the variation of the traffic is taken from.
 const INTERVALS_MAX: usize = 8;
-/// Fewer say nothing.
+/// With fewer intervals the ratio stays.
 const INTERVALS_MIN: usize = 4;
 /// Traffic whose deviation is this share of its mean is what the configured ratio is meant for.
 const USUAL_VARIATION: f64 = 0.5;
@@ -85,17 +90,17 @@ const STEP: f64 = 0.25;
 
 /// The size of the active set over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spread {
+pub struct AdaptiveSpread {
     /// Requests in each of the last intervals, oldest first.
     counts: [u64; INTERVALS_MAX],
     intervals: usize,
     ratio: f64,
 }
 
-impl Spread {
+impl AdaptiveSpread {
     /// Starts at the configured ratio.
-    pub fn new(config: &ShardingConfig) -> Spread {
-        Spread { counts: [0; INTERVALS_MAX], intervals: 0, ratio: config.load_spread_ratio }
+    pub fn new(config: &ShardingConfig) -> AdaptiveSpread {
+        AdaptiveSpread { counts: [0; INTERVALS_MAX], intervals: 0, ratio: config.load_spread_ratio }
     }
 
     /// The share of the shards that is active.
@@ -103,14 +108,14 @@ impl Spread {
         self.ratio
     }
 
-    /// The same in thousandths, as selection wants it.
+    /// The ratio in thousandths, as selection takes it.
     pub fn per_mille(&self) -> u32 {
         ((self.ratio * 1000.0).round() as u32).clamp(1, 1000)
     }
 
     /// Takes in an interval with `requests` and moves towards what the traffic asks for.
     #[must_use]
-    pub fn after(&self, requests: u64, config: &ShardingConfig) -> Spread {
+    pub fn after(&self, requests: u64, config: &ShardingConfig) -> AdaptiveSpread {
         let mut counts = self.counts;
         counts.rotate_left(1);
         counts[INTERVALS_MAX - 1] = requests;
@@ -125,7 +130,7 @@ impl Spread {
                 self.ratio + (goal - self.ratio) * STEP
             }
         };
-        Spread { counts, intervals, ratio }
+        AdaptiveSpread { counts, intervals, ratio }
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
         Observation { last_success, consecutive_failures: 5, ..busy(shard, 0) }
     }
 
-    fn decide(all: &[Observation]) -> Plan {
+    fn decide(all: &[Observation]) -> ScalePlan {
         plan(all, &config(), NOW, None)
     }
 
@@ -198,7 +203,7 @@ mod tests {
             (vec![16; 8], 0),
         ] {
             let all: Vec<_> = (0..).zip(&loads).map(|(id, load)| busy(id, *load)).collect();
-            assert_eq!(decide(&all), Plan { evict: vec![], add }, "{loads:?}");
+            assert_eq!(decide(&all), ScalePlan { evict: vec![], add }, "{loads:?}");
         }
     }
 
@@ -206,7 +211,7 @@ mod tests {
     fn idle_shards_go_newest_first_down_to_the_minimum() {
         let all = [busy(1, 1), idle(2), idle(3), idle(4)];
         let gone = [4, 3, 2].map(|id| (id, EvictionReason::IdleTimeout)).to_vec();
-        assert_eq!(decide(&all), Plan { evict: gone, add: 0 });
+        assert_eq!(decide(&all), ScalePlan { evict: gone, add: 0 });
         assert!(decide(&[idle(1)]).is_empty(), "one stays, to be quick when work comes");
     }
 
@@ -220,12 +225,12 @@ mod tests {
     #[test]
     fn an_unhealthy_shard_is_replaced() {
         let reason = EvictionReason::ConsecutiveFailuresWithHealthyPeers;
-        assert_eq!(decide(&[failing(1), busy(2, 3)]), Plan { evict: vec![(1, reason)], add: 1 });
+        assert_eq!(decide(&[failing(1), busy(2, 3)]), ScalePlan { evict: vec![(1, reason)], add: 1 });
     }
 
     #[test]
     fn when_every_shard_fails_a_new_one_is_tried_up_to_the_maximum() {
-        assert_eq!(decide(&[failing(1)]), Plan { evict: vec![], add: 1 });
+        assert_eq!(decide(&[failing(1)]), ScalePlan { evict: vec![], add: 1 });
         let some: Vec<_> = (0..7).map(failing).collect();
         assert_eq!(decide(&some).add, 1);
         let most: Vec<_> = (0..8).map(failing).collect();
@@ -235,14 +240,14 @@ mod tests {
     #[test]
     fn an_endpoint_without_shards_gets_its_minimum() {
         let config = ShardingConfig { min_clients_per_endpoint: 3, ..config() };
-        assert_eq!(plan(&[], &config, NOW, None), Plan { evict: vec![], add: 3 });
+        assert_eq!(plan(&[], &config, NOW, None), ScalePlan { evict: vec![], add: 3 });
         assert_eq!(plan(&[busy(1, 0)], &config, NOW, None).add, 2);
     }
 
     /// The ratio after so many intervals of this traffic.
     fn ratio_after(traffic: impl Iterator<Item = u64>) -> f64 {
         let config = config();
-        traffic.fold(Spread::new(&config), |spread, requests| spread.after(requests, &config)).ratio()
+        traffic.fold(AdaptiveSpread::new(&config), |spread, requests| spread.after(requests, &config)).ratio()
     }
 
     #[test]
@@ -260,7 +265,7 @@ mod tests {
     #[test]
     fn one_odd_interval_moves_the_ratio_a_part_of_the_way() {
         let config = config();
-        let steady = (0..20).fold(Spread::new(&config), |spread, _| spread.after(1_000, &config));
+        let steady = (0..20).fold(AdaptiveSpread::new(&config), |spread, _| spread.after(1_000, &config));
         let after = steady.after(100_000, &config);
         assert!(
             after.ratio() > steady.ratio() && after.ratio() < 0.5,
@@ -273,7 +278,8 @@ mod tests {
     #[test]
     fn a_fixed_spread_is_what_was_configured() {
         let config = ShardingConfig { load_spread: LoadSpread::Fixed, load_spread_ratio: 0.8, ..config() };
-        let spread = [0, 9_000, 0, 9_000, 0].iter().fold(Spread::new(&config), |s, n| s.after(*n, &config));
+        let spread =
+            [0, 9_000, 0, 9_000, 0].iter().fold(AdaptiveSpread::new(&config), |s, n| s.after(*n, &config));
         assert_eq!(spread.per_mille(), 800);
     }
 
@@ -303,7 +309,7 @@ mod tests {
             let mut ids: Vec<_> = plan.evict.iter().map(|(id, _)| *id).collect();
             ids.sort_unstable();
             ids.dedup();
-            prop_assert_eq!(ids.len(), plan.evict.len(), "nobody is evicted twice");
+            prop_assert_eq!(ids.len(), plan.evict.len(), "no shard is evicted twice");
             prop_assert!(ids.iter().all(|id| (*id as usize) < all.len()));
             let remaining = all.len() - ids.len();
             prop_assert!(remaining + plan.add as usize >= min as usize);
@@ -313,7 +319,7 @@ mod tests {
         #[test]
         fn the_active_share_stays_a_share(traffic in prop::collection::vec(0_u64..1_000_000, 0..50)) {
             let config = config();
-            let mut spread = Spread::new(&config);
+            let mut spread = AdaptiveSpread::new(&config);
             for requests in traffic {
                 spread = spread.after(requests, &config);
                 prop_assert!(spread.ratio() > 0.0 && spread.ratio() <= 1.0);

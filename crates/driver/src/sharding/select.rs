@@ -14,9 +14,9 @@ pub struct Candidate {
     pub consecutive_failures: u32,
 }
 
-/// What selection obeys.
+/// The limits of shard selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SelectionLimits {
     /// Requests a shard takes.
     pub streams_max: u32,
     /// Failures in a row that make a shard suspect.
@@ -27,7 +27,7 @@ pub struct Limits {
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum Selection {
     /// To this shard, which had room.
     Use {
         /// Its place in the list.
@@ -42,15 +42,15 @@ pub enum Choice {
     },
 }
 
-/// Chooses a shard out of `count`, never the one at `except`.
+/// Chooses a shard out of `count`, never the one at `excluded`.
 ///
 /// Cost: linear in the shards, one pass, without an allocation.
 pub fn select(
     candidates: impl Iterator<Item = Candidate>,
     count: usize,
-    limits: &Limits,
-    except: Option<usize>,
-) -> Choice {
+    limits: &SelectionLimits,
+    excluded: Option<usize>,
+) -> Selection {
     let active_count = active_count(count, limits.active_per_mille);
     let (mut active, mut spill, mut suspect, mut least_busy) = (None, None, None, None);
     let mut total_in_flight = 0_u32;
@@ -62,7 +62,7 @@ pub fn select(
         let rank_here = rank;
         // The shard that is passed over keeps its place: what one request avoids is still active.
         rank += usize::from(!is_suspect);
-        if except == Some(index) {
+        if excluded == Some(index) {
             continue;
         }
         keep_less_busy(&mut least_busy, index, load);
@@ -78,8 +78,8 @@ pub fn select(
         }
     }
     match active.or(spill).or(suspect) {
-        Some((index, _)) => Choice::Use { index, total_in_flight },
-        None => Choice::Full { least_busy: least_busy.map(|(index, _)| index) },
+        Some((index, _)) => Selection::Use { index, total_in_flight },
+        None => Selection::Full { least_busy: least_busy.map(|(index, _)| index) },
     }
 }
 
@@ -101,16 +101,17 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { streams_max: 16, suspect_at_failures: 5, active_per_mille: 500 };
+    const LIMITS: SelectionLimits =
+        SelectionLimits { streams_max: 16, suspect_at_failures: 5, active_per_mille: 500 };
 
     fn shards(loads: &[u32]) -> Vec<Candidate> {
         loads.iter().map(|load| Candidate { in_flight: *load, consecutive_failures: 0 }).collect()
     }
 
-    fn choose(shards: &[Candidate], except: Option<usize>) -> Option<usize> {
-        match select(shards.iter().copied(), shards.len(), &LIMITS, except) {
-            Choice::Use { index, .. } => Some(index),
-            Choice::Full { .. } => None,
+    fn choose(shards: &[Candidate], excluded: Option<usize>) -> Option<usize> {
+        match select(shards.iter().copied(), shards.len(), &LIMITS, excluded) {
+            Selection::Use { index, .. } => Some(index),
+            Selection::Full { .. } => None,
         }
     }
 
@@ -149,13 +150,13 @@ mod tests {
         assert_eq!(choose(&shards(&[0, 5]), Some(0)), Some(1), "even one that drains");
         assert_eq!(choose(&shards(&[0]), Some(0)), None, "there is no other");
         let only = select(shards(&[0]).into_iter(), 1, &LIMITS, Some(0));
-        assert_eq!(only, Choice::Full { least_busy: None });
+        assert_eq!(only, Selection::Full { least_busy: None });
     }
 
     #[test]
     fn a_full_list_names_its_least_busy_shard() {
         let choice = select(shards(&[30, 17, 18]).into_iter(), 3, &LIMITS, None);
-        assert_eq!(choice, Choice::Full { least_busy: Some(1) });
+        assert_eq!(choice, Selection::Full { least_busy: Some(1) });
     }
 
     #[test]
@@ -178,12 +179,12 @@ mod tests {
         fn a_shard_with_room_is_found_whenever_there_is_one(
             list in any_shards(),
             active_per_mille in 1_u32..=1000,
-            except in prop::option::of(0_usize..40),
+            excluded in prop::option::of(0_usize..40),
         ) {
-            let limits = Limits { active_per_mille, ..LIMITS };
-            let usable = |index: usize| except != Some(index) && list[index].in_flight < limits.streams_max;
-            match select(list.iter().copied(), list.len(), &limits, except) {
-                Choice::Use { index, total_in_flight } => {
+            let limits = SelectionLimits { active_per_mille, ..LIMITS };
+            let usable = |index: usize| excluded != Some(index) && list[index].in_flight < limits.streams_max;
+            match select(list.iter().copied(), list.len(), &limits, excluded) {
+                Selection::Use { index, total_in_flight } => {
                     prop_assert!(usable(index));
                     prop_assert_eq!(total_in_flight, list.iter().map(|shard| shard.in_flight).sum::<u32>());
                     if list[index].consecutive_failures >= limits.suspect_at_failures {
@@ -192,10 +193,10 @@ mod tests {
                         prop_assert_eq!(healthy, None, "a suspect one was chosen over a healthy one");
                     }
                 }
-                Choice::Full { least_busy } => {
+                Selection::Full { least_busy } => {
                     prop_assert!((0..list.len()).all(|index| !usable(index)));
                     let least = (0..list.len())
-                        .filter(|index| except != Some(*index))
+                        .filter(|index| excluded != Some(*index))
                         .min_by_key(|index| list[*index].in_flight);
                     prop_assert_eq!(least_busy, least);
                 }

@@ -11,12 +11,12 @@ use super::clients::{SharedClient, SharedClients};
 use super::config::ShardingConfig;
 use super::health::{EvictionReason, Observation};
 use super::in_flight::{InFlight, Shard};
-use super::scale::{self, Plan, Spread};
-use super::select::{Choice, Limits, select};
-use super::sweep::Wake;
+use super::scale::{self, AdaptiveSpread, ScalePlan};
+use super::select::{Selection, SelectionLimits, select};
+use super::sweep::WakeSignal;
 
 /// How often a request looks for another shard when others are quicker, before it takes what there is.
-const LOOKS_MAX: usize = 8;
+const SELECTIONS_MAX: usize = 8;
 
 /// After connecting ahead failed, how long until it is tried again: requests find out sooner.
 const GROWTH_PAUSE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const GROWTH_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Common {
     pub(super) config: ShardingConfig,
     pub(super) clients: SharedClients,
-    pub(super) wake: Wake,
+    pub(super) wake: WakeSignal,
     pub(super) next_shard: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ pub struct EndpointShards {
     common: Arc<Common>,
     /// Oldest first, and never empty. Read without a lock; replaced as a whole.
     list: ArcSwap<Vec<Arc<Shard>>>,
-    /// Held by who replaces the list.
+    /// Held while the list is replaced.
     changing: Mutex<()>,
     active_per_mille: AtomicU32,
     /// Nanoseconds before which no growth is asked for.
@@ -47,7 +47,7 @@ pub struct EndpointShards {
 
 #[derive(Debug)]
 struct Traffic {
-    spread: Spread,
+    spread: AdaptiveSpread,
     /// All requests up to the last look, those of shards that are gone included.
     requests_before: u64,
     requests_gone: u64,
@@ -55,7 +55,7 @@ struct Traffic {
 
 impl EndpointShards {
     pub(super) fn new(url: Url, common: Arc<Common>, now: Duration) -> EndpointShards {
-        let spread = Spread::new(&common.config);
+        let spread = AdaptiveSpread::new(&common.config);
         let shards = EndpointShards {
             url,
             list: ArcSwap::from_pointee(Vec::new()),
@@ -73,29 +73,29 @@ impl EndpointShards {
         shards
     }
 
-    /// Counts a request on the best shard, other than `except` if there is any other.
+    /// Counts a request on the best shard, other than `excluded` if there is any other.
     ///
     /// Cost: linear in the shards, without a lock or an allocation, unless all are full and one is added.
-    pub fn acquire(&self, except: Option<u64>, now: Duration) -> InFlight {
+    pub fn acquire(&self, excluded: Option<u64>, now: Duration) -> InFlight {
         let config = self.config();
-        let limits = Limits {
+        let limits = SelectionLimits {
             streams_max: config.max_streams_per_client,
             suspect_at_failures: config.consecutive_failure_threshold,
             active_per_mille: self.active_per_mille.load(Ordering::Relaxed),
         };
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..SELECTIONS_MAX {
             let list = self.list.load();
-            let avoided = except.and_then(|id| list.iter().position(|shard| shard.id() == id));
+            let avoided = excluded.and_then(|id| list.iter().position(|shard| shard.id() == id));
             let candidates = list.iter().map(|shard| shard.candidate());
             match select(candidates, list.len(), &limits, avoided) {
-                Choice::Use { index, total_in_flight } => {
+                Selection::Use { index, total_in_flight } => {
                     if let Some(request) = InFlight::try_begin(&list[index], limits.streams_max, now) {
-                        self.ask_ahead(total_in_flight + 1, list.len(), now);
+                        self.signal_growth(total_in_flight + 1, list.len(), now);
                         return request;
                     }
-                    // Somebody else took the place; the next look sees that.
+                    // A concurrent request took the last stream; the next selection sees that.
                 }
-                Choice::Full { least_busy } => match self.grow_now(&list, now) {
+                Selection::Full { least_busy } => match self.grow_now(&list, now) {
                     Growth::Added(shard) => {
                         if let Some(request) = InFlight::try_begin(&shard, limits.streams_max, now) {
                             return request;
@@ -116,7 +116,7 @@ impl EndpointShards {
         InFlight::begin(least_busy.expect("the list is never empty"), now)
     }
 
-    /// What was seen on each shard, oldest first.
+    /// The observations of each shard, oldest first.
     pub fn observations(&self) -> Vec<Observation> {
         self.list.load().iter().map(|shard| shard.observation()).collect()
     }
@@ -136,14 +136,14 @@ impl EndpointShards {
         lock(&self.traffic).spread.ratio()
     }
 
-    /// Where the shards lead.
+    /// The URL of the endpoint.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
     /// Looks at every shard, takes out what is unhealthy or idle, and says what was done and how many are to
     /// be added with [`EndpointShards::add`].
-    pub(super) fn sweep(&self, now: Duration, processor: Option<f64>) -> Plan {
+    pub(super) fn sweep(&self, now: Duration, processor: Option<f64>) -> ScalePlan {
         let _changing = lock(&self.changing);
         let list = self.list.load_full();
         let all: Vec<_> = list.iter().map(|shard| shard.observation()).collect();
@@ -163,12 +163,12 @@ impl EndpointShards {
                 None => kept.push(Arc::clone(shard)),
                 Some((_, reason)) => {
                     traffic.requests_gone += shard.requests();
-                    self.let_go(shard, *reason);
+                    self.evict(shard, *reason);
                 }
             }
         }
         if kept.is_empty() {
-            // Somebody may need one before a connection stands.
+            // A request may need a shard before a connection is open.
             kept.push(self.new_shard(&list, now));
             plan.add = plan.add.saturating_sub(1);
         }
@@ -219,14 +219,14 @@ impl EndpointShards {
     }
 
     /// Wakes the background task when load comes near what the shards take comfortably.
-    fn ask_ahead(&self, in_flight: u32, count: usize, now: Duration) {
+    fn signal_growth(&self, in_flight: u32, count: usize, now: Duration) {
         let config = self.config();
         let per_shard = f64::from(config.max_streams_per_client) * config.scale_up_threshold_ratio;
         if f64::from(in_flight) > per_shard * count as f64
             && count < config.max_clients_per_endpoint as usize
             && self.growth_not_before.load(Ordering::Relaxed) <= nanos(now)
         {
-            self.common.wake.ask();
+            self.common.wake.signal();
         }
     }
 
@@ -258,7 +258,7 @@ impl EndpointShards {
 
     /// Requests in flight keep the shard and its client alive, and each has a deadline: draining ends by
     /// itself.
-    fn let_go(&self, shard: &Shard, reason: EvictionReason) {
+    fn evict(&self, shard: &Shard, reason: EvictionReason) {
         if reason != EvictionReason::IdleTimeout {
             shard.client().retire();
         }
@@ -276,7 +276,7 @@ impl EndpointShards {
     }
 }
 
-/// What came of a request's wish for another shard.
+/// The result of adding a shard for a request.
 enum Growth {
     Added(Arc<Shard>),
     AddedByOthers,

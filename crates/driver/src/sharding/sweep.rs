@@ -28,7 +28,7 @@ pub(super) async fn run(transport: Weak<Inner>) {
     let mut next_look = clock.now() + interval;
     loop {
         let Some(common) = transport.upgrade().map(|inner| Arc::clone(&inner.common)) else { return };
-        let asked = std::pin::pin!(common.wake.asked());
+        let asked = std::pin::pin!(common.wake.signalled_once());
         let look = match select(clock.sleep_until(next_look), asked).await {
             Either::Left(_) => true,
             Either::Right(_) => false,
@@ -84,26 +84,26 @@ impl Inner {
     }
 }
 
-/// A bell that wakes the background task. Ringing it again before it was heard changes nothing.
+/// Wakes the maintenance task. Signalling again before the task has woken changes nothing.
 #[derive(Debug, Default)]
-pub(super) struct Wake {
-    rung: AtomicBool,
+pub(super) struct WakeSignal {
+    signalled: AtomicBool,
     waker: AtomicWaker,
 }
 
-impl Wake {
-    pub(super) fn ask(&self) {
-        // Requests ask for as long as the answer takes; most find the bell rung and only read.
-        if !self.rung.load(Ordering::Relaxed) && !self.rung.swap(true, Ordering::AcqRel) {
+impl WakeSignal {
+    pub(super) fn signal(&self) {
+        // Requests ask for as long as the response takes; most find the bell rung and only read.
+        if !self.signalled.load(Ordering::Relaxed) && !self.signalled.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
     }
 
-    /// Ends when somebody asks, or has asked.
-    async fn asked(&self) {
+    /// Ends with the next signal, or at once if there was one.
+    async fn signalled_once(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
-            if self.rung.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
+            if self.signalled.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

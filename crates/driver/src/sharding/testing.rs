@@ -1,4 +1,4 @@
-//! Clients whose answers a test decides, one by one or by the number of the client.
+//! Clients whose responses a test decides, one by one or by the number of the client.
 
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,7 @@ use super::clients::SharedClients;
 use super::config::ShardingConfig;
 use super::in_flight::Shard;
 use super::shards::Common;
-use super::sweep::Wake;
+use super::sweep::WakeSignal;
 use crate::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 
 /// What a client does with a request.
@@ -26,7 +26,7 @@ pub(crate) enum Reply {
     Answer(u16, Vec<(&'static str, String)>, &'static str),
     /// Fails, having sent this much.
     Fail(Sent),
-    /// Fails without a word about what was sent, as a foreign client would.
+    /// Fails without a word about what was sent, as a azure_core client would.
     FailSilently(ErrorKind),
     /// Says that the request left, and no more.
     Never,
@@ -66,7 +66,7 @@ impl Factory {
         }
     }
 
-    /// The same, speaking another protocol, or not saying which.
+    /// Makes the clients report this protocol, or none.
     pub(crate) fn speaking(self, protocol: Option<Protocol>) -> Factory {
         Factory { protocol, ..self }
     }
@@ -151,7 +151,7 @@ impl HttpClient for Scripted {
 /// What shards share, with scripted clients.
 pub(super) fn common(config: ShardingConfig, factory: &Factory) -> Arc<Common> {
     let clients = SharedClients::new(Arc::new(factory.clone()), HttpClientConfig::default());
-    Arc::new(Common { config, clients, wake: Wake::default(), next_shard: AtomicU64::new(0) })
+    Arc::new(Common { config, clients, wake: WakeSignal::default(), next_shard: AtomicU64::new(0) })
 }
 
 /// A shard of its own.

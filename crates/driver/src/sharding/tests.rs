@@ -55,7 +55,7 @@ impl Transport for GatedTransport {
             connects.requested.fetch_add(1, Ordering::Relaxed);
             connects.permits.acquire().await.expect("open").forget();
             match connects.fails {
-                true => Err(azure_core::Error::with_message(ErrorKind::Io, "nobody there")),
+                true => Err(azure_core::Error::with_message(ErrorKind::Io, "no listener")),
                 false => Ok(()),
             }
         })
@@ -120,7 +120,7 @@ async fn a_shard_is_ready_before_the_others_are_full_and_no_request_waits_for_it
 }
 
 #[tokio::test]
-async fn connecting_ahead_that_hangs_or_fails_holds_up_nobody() {
+async fn an_early_connect_that_hangs_or_fails_delays_no_request() {
     let fixture = fixture(0, false);
     let mut requests = fixture.begin(13);
     until(|| fixture.requested() == 1).await;

@@ -16,7 +16,7 @@ use crate::routing::Endpoint;
 /// must be quick: what transports have in common, such as a TLS configuration with its roots, is made once and
 /// shared between them.
 pub trait TransportFactory: Send + Sync + fmt::Debug {
-    /// Makes a transport.
+    /// Makes a transport with connections of its own.
     fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport>;
 
     /// Called, with the feature `fault-injection`, with the endpoint that the next requests may go to: a

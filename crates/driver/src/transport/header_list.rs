@@ -78,7 +78,7 @@ impl HeaderList {
         })
     }
 
-    /// All names and values, with constants told from other values.
+    /// All names and values, with constants distinguished from other values.
     pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, Value<'_>)> + Clone {
         self.headers.iter().map(|(name, value)| match value {
             Stored::Fixed(text) => (*name, Value::Fixed(text)),

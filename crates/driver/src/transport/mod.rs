@@ -59,7 +59,7 @@ pub struct TransportRequest<'a> {
     pub endpoint: &'a Url,
     /// The path below the endpoint, escaped, without its first slash.
     pub path: &'a str,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: Method,
     /// All headers, the authorization included.
     pub headers: HeaderList,
@@ -79,13 +79,13 @@ impl TransportRequest<'_> {
 /// A response of the service, whatever its status.
 #[derive(Clone, Debug)]
 pub struct TransportResponse {
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub status: Status,
     /// The sub-status, 0 for none.
     pub sub_status: SubStatus,
     /// All headers of the response.
     pub headers: ResponseHeaders,
-    /// The whole body.
+    /// The body, read to its end.
     pub body: Bytes,
 }
 

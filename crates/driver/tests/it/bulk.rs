@@ -20,7 +20,7 @@ use protocol::partition::PartitionKey;
 use protocol::status::Status;
 use serde_json::{Value, json};
 
-use crate::lab::{Clients, Lab, run, unraced, within};
+use crate::test_account::{Clients, TestAccount, run, within, without_hedging};
 
 fn key(number: usize) -> PartitionKey {
     PartitionKey::single(format!("k{number}").as_str())
@@ -59,7 +59,7 @@ fn assert_all_done(results: &[BulkResult], count: usize) {
 async fn count(driver: &CosmosDriver, container: &ContainerName) -> u64 {
     let body = json!({"query": "SELECT VALUE COUNT(1) FROM c"}).to_string();
     let mut pages = driver
-        .query(container, body, &QueryOptions::new(), &within(crate::lab::DEADLINE))
+        .query(container, body, &QueryOptions::new(), &within(crate::test_account::DEADLINE))
         .await
         .expect("a query");
     let mut count = 0;
@@ -70,10 +70,10 @@ async fn count(driver: &CosmosDriver, container: &ContainerName) -> u64 {
     count
 }
 
-fn faulty(lab: &Lab, faults: &FaultInjector) -> CosmosDriver {
+fn faulty(test_account: &TestAccount, faults: &FaultInjector) -> CosmosDriver {
     let clients = FaultInjectingHttpClientFactory::new(Arc::new(Clients), faults.clone());
     let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
-    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    let account = Account::from_connection_string(&test_account.running.connection_string()).expect("valid");
     runtime.driver(&account, DriverOptions::new()).expect("valid")
 }
 
@@ -83,22 +83,22 @@ fn batches() -> FaultCondition {
 
 #[tokio::test]
 async fn ten_thousand_items_over_four_partitions_each_get_one_result() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    let results = driver.bulk(&lab.container, stream::iter(upserts(0..10_000)), BulkOptions::new());
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    let results = driver.bulk(&test_account.container, stream::iter(upserts(0..10_000)), BulkOptions::new());
     let (results, summary) = all(results).await;
     assert_all_done(&results, 10_000);
     assert_eq!((summary.succeeded, summary.failed, summary.sent), (10_000, 0, 10_000));
     assert!((100..=200).contains(&summary.requests), "{summary:?}");
     assert_eq!(summary.windows.len(), 4);
     assert!(results.iter().all(|result| result.charge > 1.0));
-    assert_eq!(count(&driver, &lab.container).await, 10_000);
+    assert_eq!(count(&driver, &test_account.container).await, 10_000);
 }
 
 #[tokio::test]
-async fn each_operation_has_its_own_answer() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
+async fn each_operation_has_its_own_response() {
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
     let operations = [
         BulkOperation::create(key(1), item(1)),
         BulkOperation::read(key(2), "i2"),
@@ -106,7 +106,7 @@ async fn each_operation_has_its_own_answer() {
         BulkOperation::create(key(4), r#"{"pk":"k4"}"#),
         BulkOperation::upsert(key(5), item(5)),
     ];
-    let first = driver.bulk(&lab.container, stream::iter(operations.map(Ok)), BulkOptions::new());
+    let first = driver.bulk(&test_account.container, stream::iter(operations.map(Ok)), BulkOptions::new());
     let (mut results, _) = all(first).await;
     assert_each_once(&results, 5);
     results.sort_by_key(|result| result.index);
@@ -125,7 +125,7 @@ async fn each_operation_has_its_own_answer() {
         Ok(BulkOperation::read(key(1), "i1")),
     ];
     let options = BulkOptions::new().returning_content();
-    let (mut results, _) = all(driver.bulk(&lab.container, stream::iter(operations), options)).await;
+    let (mut results, _) = all(driver.bulk(&test_account.container, stream::iter(operations), options)).await;
     results.sort_by_key(|result| result.index);
     assert_eq!(results.iter().map(status).collect::<Vec<_>>(), [409, 200, 0, 200]);
     assert_eq!(results[0].outcome.as_ref().expect_err("there").kind(), ErrorKind::Conflict);
@@ -134,7 +134,8 @@ async fn each_operation_has_its_own_answer() {
     };
     assert_eq!((&body(1)["n"], &body(3)["n"]), (&json!(7), &json!(1)));
     let late = [Ok(BulkOperation::replace(key(5), "i5", item(5)).with_if_match(etag))];
-    let (results, _) = all(driver.bulk(&lab.container, stream::iter(late), BulkOptions::new())).await;
+    let (results, _) =
+        all(driver.bulk(&test_account.container, stream::iter(late), BulkOptions::new())).await;
     let error = results[0].outcome.as_ref().expect_err("changed since");
     assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
 }
@@ -142,8 +143,8 @@ async fn each_operation_has_its_own_answer() {
 #[tokio::test]
 async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
     const RATE: f64 = 400.0;
-    let lab = Lab::start_with(|config| config.request_units = RequestUnitMode::Enforce).await;
-    let driver = lab.driver();
+    let test_account = TestAccount::start_with(|config| config.request_units = RequestUnitMode::Enforce).await;
+    let driver = test_account.driver();
     let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     let create = Operation::new(OperationKind::Create, Target::containers("d"))
         .with_body(body.to_string())
@@ -164,10 +165,10 @@ async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
 
 #[tokio::test]
 async fn partitions_that_split_under_way_lose_nothing() {
-    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
-    let driver = lab.driver();
+    let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
+    let driver = test_account.driver();
     let options = BulkOptions::new().with_waiting_max(500.try_into().expect("not zero"));
-    let mut bulk = driver.bulk(&lab.container, stream::iter(upserts(0..6000)), options);
+    let mut bulk = driver.bulk(&test_account.container, stream::iter(upserts(0..6000)), options);
     let mut results = Vec::new();
     let mut splits = [0, 1, 2, 3].into_iter();
     while let Some(result) = bulk.next().await {
@@ -176,28 +177,28 @@ async fn partitions_that_split_under_way_lose_nothing() {
             && let Some(range) = splits.next()
         {
             let path = format!("/databases/d/containers/c/partitions/{range}/split");
-            lab.control(http::Method::POST, &path, json!({})).await;
+            test_account.control(http::Method::POST, &path, json!({})).await;
         }
     }
     assert_all_done(&results, 6000);
     let summary = bulk.summary();
     assert!(summary.regrouped > 0, "{summary:?}");
     assert_eq!(summary.windows.len(), 6, "{summary:?}");
-    assert_eq!(count(&driver, &lab.container).await, 6000);
+    assert_eq!(count(&driver, &test_account.container).await, 6000);
 }
 
 #[tokio::test]
 async fn lost_connections_lose_no_operation() {
-    let lab = Lab::start().await;
+    let test_account = TestAccount::start().await;
     let faults = FaultInjector::new(7);
-    let driver = faulty(&lab, &faults);
+    let driver = faulty(&test_account, &faults);
     for (name, outcome) in
         [("before", Outcome::ConnectionErrorBeforeSending), ("after", Outcome::ConnectionErrorAfterSending)]
     {
         faults.add(FaultRule::new(name, Reaction::from(outcome)).when(batches()).probability(0.15));
     }
     let (results, summary) =
-        all(driver.bulk(&lab.container, stream::iter(upserts(0..5000)), BulkOptions::new())).await;
+        all(driver.bulk(&test_account.container, stream::iter(upserts(0..5000)), BulkOptions::new())).await;
     assert_all_done(&results, 5000);
     assert!(summary.sent > 5000 && faults.hits("after") > Some(0), "{summary:?}");
 
@@ -207,7 +208,7 @@ async fn lost_connections_lose_no_operation() {
     faults.add(FaultRule::new("lost", lost).when(batches()).probability(0.3));
     let creates = (5000..8000).map(|number| Ok(BulkOperation::create(key(number), item(number))));
     let (results, summary) =
-        all(driver.bulk(&lab.container, stream::iter(creates), BulkOptions::new())).await;
+        all(driver.bulk(&test_account.container, stream::iter(creates), BulkOptions::new())).await;
     assert_each_once(&results, 3000);
     assert!(summary.failed > 0);
     for result in &results {
@@ -216,18 +217,18 @@ async fn lost_connections_lose_no_operation() {
         }
     }
     faults.clear();
-    assert_eq!(count(&driver, &lab.container).await, 8000);
+    assert_eq!(count(&driver, &test_account.container).await, 8000);
 }
 
 /// Why a conflict that a lost request may have caused is never settled by looking (`docs/decisions/012`).
 #[tokio::test]
-async fn a_create_of_ones_own_and_one_of_somebody_else_cannot_be_told_apart_unless_the_caller_marks_them() {
-    let lab = Lab::start().await;
-    let (driver, other) = (lab.driver_with(unraced()), lab.driver());
+async fn a_create_cannot_tell_its_own_item_from_that_of_another_client() {
+    let test_account = TestAccount::start().await;
+    let (driver, other) = (test_account.driver_with(without_hedging()), test_account.driver());
     let body = |id: &str, mark: &str| json!({"id": id, "pk": "k", "mark": mark}).to_string();
     let key = || PartitionKey::single("k");
     for (id, mine, theirs, lost) in [
-        // Carried out, and the answer is lost; nobody else is there.
+        // Carried out, and the response is lost; nobody else is there.
         ("made", "same", None, ConnectionEffect::CloseAfter),
         // The request is lost; somebody else has made the very same.
         ("theirs", "same", Some("same"), ConnectionEffect::CloseBefore),
@@ -236,17 +237,18 @@ async fn a_create_of_ones_own_and_one_of_somebody_else_cannot_be_told_apart_unle
         ("theirs with a mark", "me", Some("them"), ConnectionEffect::CloseBefore),
     ] {
         if let Some(theirs) = theirs {
-            run(&other, &Operation::create_item(&lab.container, key(), body(id, theirs)))
+            run(&other, &Operation::create_item(&test_account.container, key(), body(id, theirs)))
                 .await
                 .expect("made");
         }
-        lab.running.faults().add(Rule::connection(lost).on(Asked::Batch).times(1)).expect("a rule");
+        test_account.running.faults().add(Rule::connection(lost).on(Asked::Batch).times(1)).expect("a rule");
         let create = BulkOperation::create(key(), body(id, mine)).repeatable();
         let (results, _) =
-            all(driver.bulk(&lab.container, stream::iter([Ok(create)]), BulkOptions::new())).await;
+            all(driver.bulk(&test_account.container, stream::iter([Ok(create)]), BulkOptions::new())).await;
         let error = results[0].outcome.as_ref().expect_err("a conflict, of whose making?");
         assert_eq!((error.kind(), error.status()), (ErrorKind::Undecided, Some(Status::CONFLICT)), "{id}");
-        let found = run(&driver, &Operation::read_item(&lab.container, key(), id)).await.expect("there");
+        let found =
+            run(&driver, &Operation::read_item(&test_account.container, key(), id)).await.expect("there");
         let found: Value = serde_json::from_slice(found.body()).expect("JSON");
         assert_eq!(found["mark"], theirs.unwrap_or(mine), "{id}");
     }
@@ -254,14 +256,14 @@ async fn a_create_of_ones_own_and_one_of_somebody_else_cannot_be_told_apart_unle
 
 #[tokio::test]
 async fn an_item_that_is_too_large_fails_alone() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
     let large = json!({"id": "large", "pk": "k50", "text": "x".repeat(3 << 20)}).to_string();
     let operations =
         upserts(0..50).chain([Ok(BulkOperation::upsert(key(50), large))]).chain(upserts(51..100));
     let options = BulkOptions::new().with_batch(100.try_into().expect("not zero"), 64 << 20);
     let operations: Vec<_> = operations.collect();
-    let (results, _) = all(driver.bulk(&lab.container, stream::iter(operations), options)).await;
+    let (results, _) = all(driver.bulk(&test_account.container, stream::iter(operations), options)).await;
     assert_each_once(&results, 100);
     for result in results {
         match result.outcome {
@@ -276,15 +278,15 @@ async fn an_item_that_is_too_large_fails_alone() {
 
 #[tokio::test]
 async fn dropping_a_bulk_ends_it() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    driver.warm_up(std::slice::from_ref(&lab.container)).await.expect("known");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    driver.warm_up(std::slice::from_ref(&test_account.container)).await.expect("known");
     let (guard, ended) = futures::channel::oneshot::channel::<()>();
     let endless = (0..).map(move |number| {
         let _held = &guard;
         Ok(BulkOperation::upsert(key(number), item(number)))
     });
-    let mut bulk = driver.bulk(&lab.container, stream::iter(endless), BulkOptions::new());
+    let mut bulk = driver.bulk(&test_account.container, stream::iter(endless), BulkOptions::new());
     for _ in 0..1000 {
         assert!(bulk.next().await.expect("endless").outcome.is_ok());
     }
@@ -294,13 +296,13 @@ async fn dropping_a_bulk_ends_it() {
     drop(bulk);
     assert!(ended.await.is_err(), "the input is dropped with it");
     // Requests on their way may still be carried out; nothing new leaves.
-    assert!(count(&driver, &lab.container).await <= summary.sent);
+    assert!(count(&driver, &test_account.container).await <= summary.sent);
 }
 
 #[tokio::test]
-async fn a_container_that_is_not_there_is_said_for_each_operation() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
+async fn a_missing_container_fails_each_operation() {
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
     let nowhere = ContainerName::new("d", "nowhere");
     let (results, _) = all(driver.bulk(&nowhere, stream::iter(upserts(0..10)), BulkOptions::new())).await;
     assert_each_once(&results, 10);

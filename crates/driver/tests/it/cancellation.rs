@@ -15,8 +15,8 @@ use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
 use perihelion_http::Client;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::lab::{DEADLINE, EAST, Lab, WEST, run, within};
 use crate::queries::start;
+use crate::test_account::{DEADLINE, EAST, TestAccount, WEST, run, within};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -39,18 +39,19 @@ impl TransportFactory for Clients {
 }
 
 /// An account on threads of its own, so that every task of the test's runtime is the driver's.
-struct Cloud {
-    lab: Lab,
+struct ServerRuntime {
+    test_account: TestAccount,
     authority: Arc<str>,
     _threads: Runtime,
 }
 
-impl Cloud {
-    fn new() -> Cloud {
+impl ServerRuntime {
+    fn new() -> ServerRuntime {
         let threads = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");
-        let lab = threads.block_on(Lab::start());
-        let authority = threads.block_on(lab.running.authority_pem()).expect("a certificate authority");
-        Cloud { lab, authority, _threads: threads }
+        let test_account = threads.block_on(TestAccount::start());
+        let authority =
+            threads.block_on(test_account.running.authority_pem()).expect("a certificate authority");
+        ServerRuntime { test_account, authority, _threads: threads }
     }
 }
 
@@ -62,27 +63,27 @@ enum Over {
 }
 
 /// A driver and the connections below it.
-struct Watched {
+struct WatchedClient {
     driver: CosmosDriver,
     made: Arc<Mutex<Vec<Client>>>,
 }
 
-impl Watched {
-    fn new(cloud: &Cloud, over: Over) -> Watched {
-        let Cloud { lab, authority, .. } = cloud;
+impl WatchedClient {
+    fn new(server_runtime: &ServerRuntime, over: Over) -> WatchedClient {
+        let ServerRuntime { test_account, authority, .. } = server_runtime;
         let template = Client::builder().no_proxy().trust_pem(authority.as_bytes()).expect("PEM").build();
         let made = Arc::default();
         let clients = Clients { template: template.expect("a client"), made: Arc::clone(&made) };
         let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
         let connection = match over {
-            Over::Http1 => lab.running.connection_string(),
-            Over::Http2 => lab.running.https_connection_string(),
+            Over::Http1 => test_account.running.connection_string(),
+            Over::Http2 => test_account.running.https_connection_string(),
         };
         let account = Account::from_connection_string(&connection).expect("valid");
         let soon = HedgingThreshold::after(Duration::from_millis(50)).expect("within the gates");
         let hedging = HedgingOptions::new().with_threshold(soon);
         let options = DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging));
-        Watched { driver: runtime.driver(&account, options).expect("valid"), made }
+        WatchedClient { driver: runtime.driver(&account, options).expect("valid"), made }
     }
 
     /// Connections that a call holds.
@@ -130,7 +131,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Drops an operation after one poll, after two and so on, until one ends by itself. Says how many were dropped.
 async fn dropped_everywhere<F: Future>(
-    watched: &Watched,
+    watched: &WatchedClient,
     over: Over,
     what: &str,
     operation: impl Fn() -> F,
@@ -139,14 +140,14 @@ async fn dropped_everywhere<F: Future>(
     let tasks_before = tasks();
     for polls in 1..POLLS_MAX {
         let ended = polled(polls, Box::pin(operation())).await.is_some();
-        let told = format!("{what}, {over:?}, dropped after {polls} polls");
-        // A request that was cancelled over HTTP/2 is told so by the connection's task, a moment later.
-        until(&format!("{told}: {:?} are still taken", watched.taken(over)), || {
+        let label = format!("{what}, {over:?}, dropped after {polls} polls");
+        // A request that was cancelled over HTTP/2 is label so by the connection's task, a moment later.
+        until(&format!("{label}: {:?} are still taken", watched.taken(over)), || {
             watched.taken(over) == (0, 0, 0)
         })
         .await;
         if over == Over::Http1 {
-            until(&format!("{told}: {} tasks run on", tasks()), || tasks() <= tasks_before).await;
+            until(&format!("{label}: {} tasks run on", tasks()), || tasks() <= tasks_before).await;
         }
         if ended {
             return polls - 1;
@@ -162,14 +163,18 @@ fn here() -> Runtime {
 
 #[test]
 fn an_operation_can_be_dropped_at_every_await() {
-    let cloud = Cloud::new();
-    let lab = &cloud.lab;
+    let server_runtime = ServerRuntime::new();
+    let test_account = &server_runtime.test_account;
     for over in [Over::Http1, Over::Http2] {
-        let watched = Watched::new(&cloud, over);
+        let watched = WatchedClient::new(&server_runtime, over);
         here().block_on(async {
             let driver = &watched.driver;
-            run(driver, &lab.upsert("a", 1)).await.expect("written");
-            let (read, write, query) = (lab.read("a"), lab.upsert("a", 2), lab.query("a", "SELECT * FROM c"));
+            run(driver, &test_account.upsert("a", 1)).await.expect("written");
+            let (read, write, query) = (
+                test_account.read("a"),
+                test_account.upsert("a", 2),
+                test_account.query("a", "SELECT * FROM c"),
+            );
             for (what, operation) in [("a read", &read), ("a write", &write), ("a query", &query)] {
                 let dropped = dropped_everywhere(&watched, over, what, || run(driver, operation)).await;
                 assert!(dropped >= 1, "{what} waits at least once: {dropped}");
@@ -182,20 +187,20 @@ fn an_operation_can_be_dropped_at_every_await() {
 #[test]
 fn the_first_operation_of_a_driver_can_be_dropped_at_every_await() {
     // It asks for the account, the container and its ranges before anything else.
-    let cloud = Cloud::new();
-    let read = cloud.lab.read("nothing");
+    let server_runtime = ServerRuntime::new();
+    let read = server_runtime.test_account.read("nothing");
     here().block_on(async {
         for polls in 1..POLLS_MAX {
-            let watched = Watched::new(&cloud, Over::Http1);
+            let watched = WatchedClient::new(&server_runtime, Over::Http1);
             let ended = polled(polls, Box::pin(run(&watched.driver, &read))).await.is_some();
-            let told = format!("dropped after {polls} polls");
-            until(&format!("{told}: {:?}", watched.taken(Over::Http1)), || {
+            let label = format!("dropped after {polls} polls");
+            until(&format!("{label}: {:?}", watched.taken(Over::Http1)), || {
                 watched.taken(Over::Http1) == (0, 0, 0)
             })
             .await;
             drop(watched);
             // With the driver ends what it runs in the background.
-            until(&format!("{told}: {} tasks run on", tasks()), || tasks() == 0).await;
+            until(&format!("{label}: {} tasks run on", tasks()), || tasks() == 0).await;
             if ended {
                 assert!(polls >= 3, "the account, the container and the item: {polls}");
                 return;
@@ -207,14 +212,14 @@ fn the_first_operation_of_a_driver_can_be_dropped_at_every_await() {
 
 #[test]
 fn a_race_and_its_retries_can_be_dropped_at_every_await() {
-    let cloud = Cloud::new();
-    let lab = &cloud.lab;
-    let watched = Watched::new(&cloud, Over::Http1);
+    let server_runtime = ServerRuntime::new();
+    let test_account = &server_runtime.test_account;
+    let watched = WatchedClient::new(&server_runtime, Over::Http1);
     here().block_on(async {
-        run(&watched.driver, &lab.upsert("a", 1)).await.expect("written");
-        lab.running.region(WEST).expect("a region").slow(Duration::from_millis(150)).expect("slow");
-        lab.running.region(EAST).expect("a region").storm().expect("throttled");
-        let read = lab.read("a");
+        run(&watched.driver, &test_account.upsert("a", 1)).await.expect("written");
+        test_account.running.region(WEST).expect("a region").slow(Duration::from_millis(150)).expect("slow");
+        test_account.running.region(EAST).expect("a region").storm().expect("throttled");
+        let read = test_account.read("a");
         let dropped =
             dropped_everywhere(&watched, Over::Http1, "a race", || run(&watched.driver, &read)).await;
         assert!(dropped >= 2, "it waits for both regions: {dropped}");
@@ -223,24 +228,24 @@ fn a_race_and_its_retries_can_be_dropped_at_every_await() {
 
 #[test]
 fn pages_can_be_dropped_at_every_await() {
-    let cloud = Cloud::new();
-    let lab = &cloud.lab;
-    let watched = Watched::new(&cloud, Over::Http1);
+    let server_runtime = ServerRuntime::new();
+    let test_account = &server_runtime.test_account;
+    let watched = WatchedClient::new(&server_runtime, Over::Http1);
     here().block_on(async {
         let driver = &watched.driver;
         for number in 0..12 {
-            run(driver, &lab.upsert(&format!("i{number}"), number)).await.expect("written");
+            run(driver, &test_account.upsert(&format!("i{number}"), number)).await.expect("written");
         }
         let all = async || {
             let text = "SELECT * FROM c ORDER BY c.id";
-            let mut pages = start(lab, driver, text, QueryOptions::new()).await.expect("a query");
+            let mut pages = start(test_account, driver, text, QueryOptions::new()).await.expect("a query");
             while pages.next_page().await.expect("a page").is_some() {}
         };
         let dropped = dropped_everywhere(&watched, Over::Http1, "a query of all partitions", all).await;
         assert!(dropped >= 4, "it asks four partitions: {dropped}");
         let changes = async || {
             let options = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
-            let feed = driver.change_feed(&lab.container, options, &within(DEADLINE)).await;
+            let feed = driver.change_feed(&test_account.container, options, &within(DEADLINE)).await;
             let mut feed = feed.expect("a feed");
             while !feed.next_page().await.expect("a page").caught_up() {}
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use emulator::faults::{ConnectionEffect, Down, Rule};
 use perihelion_driver::{CosmosDriver, ErrorKind};
 
-use crate::lab::{EAST, Lab, NORTH, WEST, body, run, within};
+use crate::test_account::{EAST, NORTH, TestAccount, WEST, body, run, within};
 
 const WORKERS: u64 = 6;
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -22,9 +22,9 @@ struct Written {
     highest: u64,
 }
 
-/// Writes ever higher values to an item of its own and reads them back, until told to stop.
+/// Writes ever higher values to an item of its own and reads them back, until expected to stop.
 async fn work(
-    lab: Arc<Lab>,
+    test_account: Arc<TestAccount>,
     driver: CosmosDriver,
     id: String,
     stop: Arc<AtomicBool>,
@@ -33,17 +33,17 @@ async fn work(
     let mut written = Written { acknowledged: 0, highest: 0 };
     while !stop.load(Ordering::Relaxed) {
         written.highest += 1;
-        match driver.execute_operation(&lab.upsert(&id, written.highest), &within(DEADLINE)).await {
+        match driver.execute_operation(&test_account.upsert(&id, written.highest), &within(DEADLINE)).await {
             Ok(_) => written.acknowledged = written.highest,
             // A write may fail while its region is away; it must say so in these terms and in time.
             Err(error) => {
-                let told = [ErrorKind::Undecided, ErrorKind::Unavailable, ErrorKind::DeadlineExceeded];
-                assert!(told.contains(&error.kind()), "{error}");
-                let took = error.diagnostics().expect("told").elapsed();
+                let expected = [ErrorKind::Undecided, ErrorKind::Unavailable, ErrorKind::DeadlineExceeded];
+                assert!(expected.contains(&error.kind()), "{error}");
+                let took = error.diagnostics().expect("diagnostics").elapsed();
                 assert!(took < DEADLINE + Duration::from_secs(2), "{error}");
             }
         }
-        let read = driver.execute_operation(&lab.read(&id), &within(DEADLINE)).await;
+        let read = driver.execute_operation(&test_account.read(&id), &within(DEADLINE)).await;
         let value = match read {
             Ok(response) => body(&response)["value"].as_u64().expect("a number"),
             // Nothing was ever acknowledged, so there may be nothing.
@@ -65,33 +65,35 @@ async fn rounds(done: &Rounds, count: u64) {
 }
 
 async fn survive(multi_write: bool) {
-    let lab = if multi_write { Lab::start_multi_write().await } else { Lab::start().await };
-    let lab = Arc::new(lab);
-    let driver = lab.driver();
+    let test_account =
+        if multi_write { TestAccount::start_multi_write().await } else { TestAccount::start().await };
+    let test_account = Arc::new(test_account);
+    let driver = test_account.driver();
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Rounds::new(tokio::sync::watch::Sender::new(0)));
     let workers: Vec<_> = (0..WORKERS)
         .map(|number| {
             let id = format!("worker-{number}");
-            let work = work(Arc::clone(&lab), driver.clone(), id, Arc::clone(&stop), Arc::clone(&done));
+            let work =
+                work(Arc::clone(&test_account), driver.clone(), id, Arc::clone(&stop), Arc::clone(&done));
             tokio::spawn(work)
         })
         .collect();
-    let region = |name| lab.running.region(name).expect("a region");
+    let region = |name| test_account.running.region(name).expect("a region");
     rounds(&done, 5).await;
     // A region that only reads goes down and comes back.
     region(NORTH).down(Down::Refused).expect("down");
     rounds(&done, 5).await;
     region(NORTH).up().expect("up");
-    // The one that is read from and written to refuses everything for a moment.
+    // The one that is read from and written to rejects everything for a moment.
     region(WEST).down(Down::Unavailable).expect("down");
     rounds(&done, 3).await;
     region(WEST).up().expect("up");
     rounds(&done, 3).await;
     // Half of the connections to it are lost.
     let losing = Rule::connection(ConnectionEffect::CloseAfter).in_region(WEST).share(0.5);
-    let losing = lab.running.faults().add(losing).expect("a rule");
+    let losing = test_account.running.faults().add(losing).expect("a rule");
     rounds(&done, 5).await;
-    lab.running.faults().remove(&losing).expect("removed");
+    test_account.running.faults().remove(&losing).expect("removed");
     // It is slow, and then gone, and another one takes the writes.
     region(WEST).slow(Duration::from_millis(300)).expect("slow");
     rounds(&done, 3).await;
@@ -106,7 +108,8 @@ async fn survive(multi_write: bool) {
     stop.store(true, Ordering::Relaxed);
     for (number, worker) in workers.into_iter().enumerate() {
         let written = worker.await.expect("the worker saw nothing wrong");
-        let read = run(&lab.driver(), &lab.read(&format!("worker-{number}"))).await.expect("read");
+        let read =
+            run(&test_account.driver(), &test_account.read(&format!("worker-{number}"))).await.expect("read");
         let value = body(&read)["value"].as_u64().expect("a number");
         assert!(value >= written.acknowledged, "acknowledged {} and found {value}", written.acknowledged);
     }

@@ -1,13 +1,12 @@
 //! The driver against the emulator, over real sockets.
 
+mod account_discovery;
 mod bad_peers;
 mod bulk;
 mod cancellation;
 mod change_feed;
-mod lab;
-mod liar;
+mod faulty_server;
 mod load;
-mod meeting;
 mod options;
 mod queries;
 mod retries;
@@ -23,3 +22,4 @@ mod step_06_sharding;
 mod step_07_connections;
 mod step_08_fault_injection;
 mod steps;
+mod test_account;

@@ -9,10 +9,10 @@ use protocol::partition::PartitionKey;
 use serde_json::{Value, json};
 use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
-use crate::lab::{DEADLINE, Lab, run, within};
+use crate::test_account::{DEADLINE, TestAccount, run, within};
 
 /// Items of which many share their values.
-pub(crate) async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<Value> {
+pub(crate) async fn fill(test_account: &TestAccount, driver: &CosmosDriver, count: usize) -> Vec<Value> {
     let items: Vec<Value> = (0..count)
         .map(|number| {
             let mut item = json!({
@@ -31,7 +31,9 @@ pub(crate) async fn fill(lab: &Lab, driver: &CosmosDriver, count: usize) -> Vec<
         .collect();
     for item in &items {
         let key = PartitionKey::single(item["pk"].as_str().expect("text"));
-        run(driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+        run(driver, &Operation::create_item(&test_account.container, key, item.to_string()))
+            .await
+            .expect("made");
     }
     items
 }
@@ -45,13 +47,13 @@ pub(crate) fn expected(items: &[Value], query: &str) -> Vec<Value> {
 }
 
 pub(crate) async fn start(
-    lab: &Lab,
+    test_account: &TestAccount,
     driver: &CosmosDriver,
     query: &str,
     options: QueryOptions,
 ) -> Result<QueryPages<ServicePages>, Error> {
     let body = json!({"query": query}).to_string();
-    driver.query(&lab.container, body, &options, &within(DEADLINE)).await
+    driver.query(&test_account.container, body, &options, &within(DEADLINE)).await
 }
 
 /// The next page's rows, as values.
@@ -60,19 +62,20 @@ async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
     Some(page.rows.iter().map(|row| serde_json::from_slice(row).expect("JSON")).collect())
 }
 
-/// Splits the partition that has the most of the ring left to it: the first one listed.
-pub(crate) async fn split(lab: &Lab, driver: &CosmosDriver) {
-    let container = driver.container(&lab.container).await.expect("known");
+/// Splits the partition that has the most of the EPK space left to it: the first one listed.
+pub(crate) async fn split(test_account: &TestAccount, driver: &CosmosDriver) {
+    let container = driver.container(&test_account.container).await.expect("known");
     let known = driver.partitions(&container).await.expect("listed");
     let newest = driver.refresh_partitions(&container, &known).await.expect("listed again");
     let first =
         newest.map().partitions().iter().min_by_key(|partition| partition.id).expect("one at least").id;
-    lab.control(
-        http::Method::POST,
-        &format!("/databases/d/containers/c/partitions/{first}/split"),
-        json!({}),
-    )
-    .await;
+    test_account
+        .control(
+            http::Method::POST,
+            &format!("/databases/d/containers/c/partitions/{first}/split"),
+            json!({}),
+        )
+        .await;
 }
 
 const QUERIES: &[(&str, bool)] = &[
@@ -95,12 +98,12 @@ const QUERIES: &[(&str, bool)] = &[
 
 #[tokio::test]
 async fn results_are_those_of_the_language_while_partitions_split() {
-    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
-    let driver = lab.driver();
-    let items = fill(&lab, &driver, 90).await;
+    let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = test_account.driver();
+    let items = fill(&test_account, &driver, 90).await;
     for (at, (query, in_order)) in QUERIES.iter().enumerate() {
         let options = QueryOptions::new().with_page_items(NonZeroU32::new(7).expect("not zero"));
-        let mut pages = start(&lab, &driver, query, options.clone()).await.expect(query);
+        let mut pages = start(&test_account, &driver, query, options.clone()).await.expect(query);
         let mut rows = Vec::new();
         let mut number = 0;
         while let Some(more) = page(&mut pages).await {
@@ -109,13 +112,13 @@ async fn results_are_those_of_the_language_while_partitions_split() {
             number += 1;
             // A split in the middle of every other query, and another process that goes on.
             if number == 2 && at % 2 == 0 {
-                split(&lab, &lab.driver()).await;
+                split(&test_account, &test_account.driver()).await;
             }
             if number == 3
                 && let Some(continuation) = pages.continuation()
             {
                 let options = options.clone().with_continuation(continuation);
-                pages = start(&lab, &lab.driver(), query, options).await.expect(query);
+                pages = start(&test_account, &test_account.driver(), query, options).await.expect(query);
             }
         }
         let mut expected = expected(&items, query);
@@ -128,7 +131,7 @@ async fn results_are_those_of_the_language_while_partitions_split() {
 }
 
 /// Requests that fail in ways an operation outlives.
-pub(crate) async fn trouble(lab: &Lab, operations: &[&str]) {
+pub(crate) async fn inject_faults(test_account: &TestAccount, operations: &[&str]) {
     for (id, every, effect) in [
         ("unavailable", 5, json!({"status": 503})),
         ("throttled", 7, json!({"status": 429, "subStatus": 3200})),
@@ -136,20 +139,20 @@ pub(crate) async fn trouble(lab: &Lab, operations: &[&str]) {
     ] {
         let rule =
             json!({"id": id, "match": {"operations": operations}, "everyNth": every, "effect": effect});
-        lab.control(http::Method::POST, "/faults", rule).await;
+        test_account.control(http::Method::POST, "/faults", rule).await;
     }
 }
 
 #[tokio::test]
 async fn results_under_faults_equal_results_without() {
-    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
-    let driver = lab.driver();
-    let items = fill(&lab, &driver, 60).await;
-    trouble(&lab, &["query"]).await;
+    let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = test_account.driver();
+    let items = fill(&test_account, &driver, 60).await;
+    inject_faults(&test_account, &["query"]).await;
     let mut attempts = 0;
     for (query, in_order) in QUERIES {
         let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
-        let mut pages = start(&lab, &driver, query, options).await.expect(query);
+        let mut pages = start(&test_account, &driver, query, options).await.expect(query);
         let mut rows: Vec<Value> = Vec::new();
         while let Some(page) = pages.next_page().await.expect(query) {
             attempts += page.diagnostics.iter().map(|request| request.totals().attempts - 1).sum::<u32>();
@@ -167,31 +170,34 @@ async fn results_under_faults_equal_results_without() {
 
 #[tokio::test]
 async fn what_has_no_local_plan_is_planned_by_the_gateway() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    fill(&lab, &driver, 5).await;
-    let error =
-        start(&lab, &driver, "SELECT BADFUNC(c.a) FROM c", QueryOptions::new()).await.expect_err("unknown");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    fill(&test_account, &driver, 5).await;
+    let error = start(&test_account, &driver, "SELECT BADFUNC(c.a) FROM c", QueryOptions::new())
+        .await
+        .expect_err("unknown");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
     assert!(error.message().contains("BADFUNC"), "{error}");
-    let error =
-        start(&lab, &driver, "SELECT * FROM c WHERE", QueryOptions::new()).await.expect_err("no query");
+    let error = start(&test_account, &driver, "SELECT * FROM c WHERE", QueryOptions::new())
+        .await
+        .expect_err("no query");
     assert!(error.message().contains("SC1001"), "{error}");
 }
 
 #[tokio::test]
-async fn a_continuation_of_another_query_is_refused() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    fill(&lab, &driver, 20).await;
+async fn a_continuation_of_another_query_is_rejected() {
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    fill(&test_account, &driver, 20).await;
     let options = QueryOptions::new().with_page_items(NonZeroU32::MIN);
-    let mut pages = start(&lab, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
+    let mut pages = start(&test_account, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
     page(&mut pages).await.expect("rows");
     let options = options.with_continuation(pages.continuation().expect("more"));
-    let error = start(&lab, &driver, "SELECT c.id FROM c", options).await.expect_err("another query");
+    let error =
+        start(&test_account, &driver, "SELECT c.id FROM c", options).await.expect_err("another query");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
     let options = QueryOptions::new().with_continuation("+RID:~x#RT:1");
-    let error = start(&lab, &driver, "SELECT * FROM c", options).await.expect_err("nobody's");
+    let error = start(&test_account, &driver, "SELECT * FROM c", options).await.expect_err("nobody's");
     assert!(error.message().contains("not one of this driver's"), "{error}");
 }
 
@@ -199,26 +205,28 @@ async fn a_continuation_of_another_query_is_refused() {
 async fn pages_of_a_container_made_anew_are_not_mixed_with_those_of_the_old_one() {
     use perihelion_driver::change_feed::{ChangeFeedOptions, ChangeFeedStart};
     use perihelion_driver::operation::{OperationKind, Target};
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    fill(&lab, &driver, 40).await;
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    fill(&test_account, &driver, 40).await;
     let options = QueryOptions::new().with_page_items(NonZeroU32::new(2).expect("not zero"));
-    let mut pages = start(&lab, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
+    let mut pages = start(&test_account, &driver, "SELECT * FROM c", options.clone()).await.expect("a query");
     page(&mut pages).await.expect("rows");
     let from_the_beginning = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
-    let mut feed =
-        driver.change_feed(&lab.container, from_the_beginning, &within(DEADLINE)).await.expect("a feed");
+    let mut feed = driver
+        .change_feed(&test_account.container, from_the_beginning, &within(DEADLINE))
+        .await
+        .expect("a feed");
     feed.next_page().await.expect("changes");
 
-    let other = lab.driver();
-    let remove = Operation::new(OperationKind::Delete, Target::container(&lab.container));
+    let other = test_account.driver();
+    let remove = Operation::new(OperationKind::Delete, Target::container(&test_account.container));
     run(&other, &remove).await.expect("removed");
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
     let again = Operation::new(OperationKind::Create, Target::containers("d")).with_body(body);
     run(&other, &again).await.expect("made again");
-    fill(&lab, &other, 10).await;
+    fill(&test_account, &other, 10).await;
 
-    let refused = loop {
+    let error = loop {
         match pages.next_page().await {
             // What was asked for ahead is the old container's, all of it.
             Ok(Some(_)) => {}
@@ -226,20 +234,21 @@ async fn pages_of_a_container_made_anew_are_not_mixed_with_those_of_the_old_one(
             Err(error) => break error,
         }
     };
-    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
-    assert!(refused.message().contains("start again"), "{refused}");
-    let refused = feed.next_page().await.expect_err("another container");
-    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.message().contains("start again"), "{error}");
+    let error = feed.next_page().await.expect_err("another container");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     let options = options.with_continuation(pages.continuation().expect("it was not the end"));
-    let refused = start(&lab, &other, "SELECT * FROM c", options).await.expect_err("of the old container");
-    assert_eq!(refused.kind(), ErrorKind::BadRequest);
-    start(&lab, &driver, "SELECT * FROM c", QueryOptions::new()).await.expect("the new container");
+    let error =
+        start(&test_account, &other, "SELECT * FROM c", options).await.expect_err("of the old container");
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    start(&test_account, &driver, "SELECT * FROM c", QueryOptions::new()).await.expect("the new container");
 }
 
 #[tokio::test]
 async fn the_nearest_vectors_of_all_partitions_come_first() {
-    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
-    let driver = lab.driver();
+    let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let driver = test_account.driver();
     let items: Vec<Value> = (0..40)
         .map(|number| {
             let angle = f64::from(number) * 0.037;
@@ -248,16 +257,18 @@ async fn the_nearest_vectors_of_all_partitions_come_first() {
         .collect();
     for item in &items {
         let key = PartitionKey::single(item["pk"].as_str().expect("text"));
-        run(&driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+        run(&driver, &Operation::create_item(&test_account.container, key, item.to_string()))
+            .await
+            .expect("made");
     }
     // Planned by the gateway: which way is near depends on the container's policy.
     let query = "SELECT TOP 12 c.id FROM c ORDER BY VectorDistance(c.v, [0.6, 0.8])";
     let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
-    let mut pages = start(&lab, &driver, query, options.clone()).await.expect(query);
+    let mut pages = start(&test_account, &driver, query, options.clone()).await.expect(query);
     let mut rows = page(&mut pages).await.expect("rows");
-    split(&lab, &lab.driver()).await;
+    split(&test_account, &test_account.driver()).await;
     let options = options.with_continuation(pages.continuation().expect("more"));
-    let mut pages = start(&lab, &lab.driver(), query, options).await.expect(query);
+    let mut pages = start(&test_account, &test_account.driver(), query, options).await.expect(query);
     while let Some(more) = page(&mut pages).await {
         rows.extend(more);
     }
@@ -285,14 +296,16 @@ async fn a_hybrid_search_over_all_partitions_finds_what_it_finds_in_one() {
         })
         .collect();
     let (one, many) = (
-        Lab::start_with(|config| config.partitions = NonZeroU32::new(1)).await,
-        Lab::start_with(|config| config.partitions = NonZeroU32::new(5)).await,
+        TestAccount::start_with(|config| config.partitions = NonZeroU32::new(1)).await,
+        TestAccount::start_with(|config| config.partitions = NonZeroU32::new(5)).await,
     );
-    for lab in [&one, &many] {
-        let driver = lab.driver();
+    for test_account in [&one, &many] {
+        let driver = test_account.driver();
         for item in &items {
             let key = PartitionKey::single(item["pk"].as_str().expect("text"));
-            run(&driver, &Operation::create_item(&lab.container, key, item.to_string())).await.expect("made");
+            run(&driver, &Operation::create_item(&test_account.container, key, item.to_string()))
+                .await
+                .expect("made");
         }
     }
     let text = "FullTextScore(c.text, 'marathon', 'swim')";
@@ -313,15 +326,17 @@ async fn a_hybrid_search_over_all_partitions_finds_what_it_finds_in_one() {
             rows.into_iter().map(|row| row.get("id").cloned().unwrap_or(row)).collect()
         };
         let expected = found(expected(&items, &query));
-        for lab in [&one, &many] {
+        for test_account in [&one, &many] {
             let options = QueryOptions::new().with_page_items(NonZeroU32::new(5).expect("not zero"));
-            let mut pages = start(lab, &lab.driver(), &query, options.clone()).await.expect(&query);
+            let mut pages =
+                start(test_account, &test_account.driver(), &query, options.clone()).await.expect(&query);
             let mut rows = page(&mut pages).await.expect("rows");
             // Going on elsewhere, and over other partitions.
             if let Some(continuation) = pages.continuation() {
-                split(lab, &lab.driver()).await;
+                split(test_account, &test_account.driver()).await;
                 let options = options.with_continuation(continuation);
-                let mut pages = start(lab, &lab.driver(), &query, options).await.expect(&query);
+                let mut pages =
+                    start(test_account, &test_account.driver(), &query, options).await.expect(&query);
                 while let Some(more) = page(&mut pages).await {
                     rows.extend(more);
                 }

@@ -1,6 +1,6 @@
-//! Every row of `docs/retries.md`, end to end: regions answer so, and the operation goes on as the table says.
+//! Every row of `docs/retries.md`, end to end: regions response so, and the operation goes on as the table says.
 //!
-//! The table itself is what is expected: a case only says how its answer is brought about. A row without a case
+//! The table itself is what is expected: a case only says how its response is brought about. A row without a case
 //! fails, and so does a case without a row.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions}
 use azure_core::time::OffsetDateTime;
 use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
 use perihelion_driver::Response;
-use perihelion_driver::diagnostics::{Attempt, Diagnostics};
+use perihelion_driver::diagnostics::{AttemptRecord, Diagnostics};
 use perihelion_driver::operation::{Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
 use perihelion_driver::options::{RegionOptions, TimeoutOptions};
@@ -22,21 +22,21 @@ use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error, ErrorKind};
 use protocol::partition_range::RangeId;
 use serde_json::{Value, json};
 
-use crate::lab::{Clients, EAST, Lab, NORTH, WEST, run, within};
-use crate::liar::{About, Liar, Lie};
+use crate::faulty_server::{FaultyResponse, FaultyServer, RequestTarget};
+use crate::test_account::{Clients, EAST, NORTH, TestAccount, WEST, run, within};
 
 const DOCUMENT: &str = include_str!("../../../../docs/retries.md");
 
 /// One row, as it is written.
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    answer: &'static str,
+    response: &'static str,
     operation: &'static str,
     first: &'static str,
     alone: &'static str,
     changes: &'static str,
     gives_up_after: &'static str,
-    heard: &'static str,
+    error: &'static str,
 }
 
 fn rows() -> Vec<Row> {
@@ -45,41 +45,41 @@ fn rows() -> Vec<Row> {
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-            let [answer, operation, first, alone, changes, gives_up_after, heard] = cells[..] else {
+            let [response, operation, first, alone, changes, gives_up_after, error] = cells[..] else {
                 panic!("seven cells: {line}")
             };
-            Row { answer, operation, first, alone, changes, gives_up_after, heard }
+            Row { response, operation, first, alone, changes, gives_up_after, error }
         })
         .collect()
 }
 
-/// What brings an answer about.
+/// What brings a response about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Strike {
+enum Fault {
     /// A region answers so.
-    Answer(u16, u32),
+    Response(u16, u32),
     /// A region does not let anybody in.
-    Refuse,
+    RefuseConnection,
     /// A region ends the connection before it has done anything, or after it has done it.
     Close(ConnectionEffect),
     /// The credential has no token any more.
     NoToken,
     /// A region answers without end.
-    Rambles,
+    TooLong,
     /// The deadline is over before anything is sent.
     TooLate,
-    /// No answer before the deadline.
+    /// No response before the deadline.
     Slow,
 }
 
 /// The account around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum World {
+enum Topology {
     /// One region writes; where a row needs a write that could go elsewhere, all do.
     Usual,
     /// One region writes, and the operation begins in another one.
     AwayFromHub,
-    /// All regions write.
+    /// All regions take writes.
     AllWrite,
     /// Partitions fail over by themselves.
     PartitionsFailOver,
@@ -87,7 +87,7 @@ enum World {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+enum Call {
     Read,
     Write,
     RepeatableWrite,
@@ -95,84 +95,87 @@ enum Doing {
 }
 
 struct Case {
-    answer: &'static str,
+    response: &'static str,
     operation: &'static str,
-    strikes: &'static [Strike],
-    world: World,
-    doing: &'static [Doing],
+    faults: &'static [Fault],
+    topology: Topology,
+    call: &'static [Call],
 }
 
 const fn case(
-    answer: &'static str,
+    response: &'static str,
     operation: &'static str,
-    strikes: &'static [Strike],
-    doing: &'static [Doing],
+    faults: &'static [Fault],
+    call: &'static [Call],
 ) -> Case {
-    Case { answer, operation, strikes, world: World::Usual, doing }
+    Case { response, operation, faults, topology: Topology::Usual, call }
 }
 
-const READ: &[Doing] = &[Doing::Read];
-const WRITE: &[Doing] = &[Doing::Write];
-const REPEATABLE: &[Doing] = &[Doing::RepeatableWrite];
-const ANY: &[Doing] = &[Doing::Read, Doing::Write];
-const MOVED: &[Strike] = &[Strike::Answer(410, 1002), Strike::Answer(410, 1007), Strike::Answer(410, 1008)];
-const GONE: &[Strike] = &[Strike::Answer(410, 0), Strike::Answer(410, 21)];
-const UNAVAILABLE: &[Strike] = &[Strike::Answer(503, 0), Strike::Answer(503, 9002)];
-const BUSY: &[Strike] = &[Strike::Answer(429, 3092)];
-const FAILED: &[Strike] = &[Strike::Answer(500, 0), Strike::Answer(408, 0)];
-const OTHERS: &[Strike] = &[
-    Strike::Answer(400, 0),
-    Strike::Answer(401, 0),
-    Strike::Answer(403, 0),
-    Strike::Answer(404, 0),
-    Strike::Answer(409, 0),
-    Strike::Answer(412, 0),
-    Strike::Answer(413, 0),
+const READ: &[Call] = &[Call::Read];
+const WRITE: &[Call] = &[Call::Write];
+const REPEATABLE: &[Call] = &[Call::RepeatableWrite];
+const ANY: &[Call] = &[Call::Read, Call::Write];
+const MOVED: &[Fault] = &[Fault::Response(410, 1002), Fault::Response(410, 1007), Fault::Response(410, 1008)];
+const GONE: &[Fault] = &[Fault::Response(410, 0), Fault::Response(410, 21)];
+const UNAVAILABLE: &[Fault] = &[Fault::Response(503, 0), Fault::Response(503, 9002)];
+const BUSY: &[Fault] = &[Fault::Response(429, 3092)];
+const FAILED: &[Fault] = &[Fault::Response(500, 0), Fault::Response(408, 0)];
+const OTHERS: &[Fault] = &[
+    Fault::Response(400, 0),
+    Fault::Response(401, 0),
+    Fault::Response(403, 0),
+    Fault::Response(404, 0),
+    Fault::Response(409, 0),
+    Fault::Response(412, 0),
+    Fault::Response(413, 0),
 ];
-const LOST: &[Strike] =
-    &[Strike::Close(ConnectionEffect::CloseBefore), Strike::Close(ConnectionEffect::CloseAfter)];
+const LOST: &[Fault] =
+    &[Fault::Close(ConnectionEffect::CloseBefore), Fault::Close(ConnectionEffect::CloseAfter)];
 
 const CASES: &[Case] = &[
-    case("403/3", "any", &[Strike::Answer(403, 3)], ANY),
+    case("403/3", "any", &[Fault::Response(403, 3)], ANY),
     Case {
-        world: World::PartitionsFailOver,
-        ..case("403/3, partitions fail over", "writes", &[Strike::Answer(403, 3)], WRITE)
+        topology: Topology::PartitionsFailOver,
+        ..case("403/3, partitions fail over", "writes", &[Fault::Response(403, 3)], WRITE)
     },
-    case("403/1008", "any", &[Strike::Answer(403, 1008)], ANY),
+    case("403/1008", "any", &[Fault::Response(403, 1008)], ANY),
     Case {
-        world: World::AwayFromHub,
-        ..case("404/1002, one write region", "any", &[Strike::Answer(404, 1002)], READ)
+        topology: Topology::AwayFromHub,
+        ..case("404/1002, one write region", "any", &[Fault::Response(404, 1002)], READ)
     },
-    Case { world: World::AllWrite, ..case("404/1002, several", "any", &[Strike::Answer(404, 1002)], ANY) },
+    Case {
+        topology: Topology::AllWrite,
+        ..case("404/1002, several", "any", &[Fault::Response(404, 1002)], ANY)
+    },
     case("410/1002, 410/1007, 410/1008", "any", MOVED, ANY),
-    case("410/1002, 410/1007, 410/1008", "by range id", MOVED, &[Doing::ByRange]),
-    case("410/1000", "any", &[Strike::Answer(410, 1000)], ANY),
+    case("410/1002, 410/1007, 410/1008", "by range id", MOVED, &[Call::ByRange]),
+    case("410/1000", "any", &[Fault::Response(410, 1000)], ANY),
     case("410, other", "reads", GONE, READ),
     case("410, other", "writes", GONE, WRITE),
     case("503", "reads", UNAVAILABLE, READ),
     case("503", "writes", UNAVAILABLE, WRITE),
     case("429/3092", "reads", BUSY, READ),
     case("429/3092", "writes", BUSY, WRITE),
-    case("429, other", "any", &[Strike::Answer(429, 3200)], ANY),
+    case("429, other", "any", &[Fault::Response(429, 3200)], ANY),
     case("500, 408", "reads", FAILED, READ),
     case("500, 408", "writes", FAILED, WRITE),
     case("500, 408", "repeatable writes", FAILED, REPEATABLE),
-    case("449", "any", &[Strike::Answer(449, 0)], ANY),
-    case("400/1024", "any", &[Strike::Answer(400, 1024)], ANY),
-    case("404/1003", "any", &[Strike::Answer(404, 1003)], ANY),
-    case("404/1013", "any", &[Strike::Answer(404, 1013)], ANY),
+    case("449", "any", &[Fault::Response(449, 0)], ANY),
+    case("400/1024", "any", &[Fault::Response(400, 1024)], ANY),
+    case("404/1003", "any", &[Fault::Response(404, 1003)], ANY),
+    case("404/1013", "any", &[Fault::Response(404, 1013)], ANY),
     case("other responses", "any", OTHERS, ANY),
-    case("no response, not sent", "reads", &[Strike::Refuse], READ),
-    case("no response, not sent", "writes", &[Strike::Refuse], WRITE),
+    case("no response, not sent", "reads", &[Fault::RefuseConnection], READ),
+    case("no response, not sent", "writes", &[Fault::RefuseConnection], WRITE),
     case("no response, maybe sent", "reads", LOST, READ),
     case("no response, maybe sent", "writes", LOST, WRITE),
     case("no response, maybe sent", "repeatable writes", LOST, REPEATABLE),
-    case("no token from the credential", "any", &[Strike::NoToken], ANY),
-    case("an unreadable response", "reads", &[Strike::Rambles], READ),
-    case("an unreadable response", "writes", &[Strike::Rambles], WRITE),
-    case("deadline, not sent", "any", &[Strike::TooLate], ANY),
-    case("deadline, maybe sent", "reads", &[Strike::Slow], READ),
-    case("deadline, maybe sent", "writes", &[Strike::Slow], WRITE),
+    case("no token from the credential", "any", &[Fault::NoToken], ANY),
+    case("an unreadable response", "reads", &[Fault::TooLong], READ),
+    case("an unreadable response", "writes", &[Fault::TooLong], WRITE),
+    case("deadline, not sent", "any", &[Fault::TooLate], ANY),
+    case("deadline, maybe sent", "reads", &[Fault::Slow], READ),
+    case("deadline, maybe sent", "writes", &[Fault::Slow], WRITE),
 ];
 
 #[tokio::test]
@@ -180,16 +183,18 @@ async fn every_row_of_the_table_is_what_happens_over_sockets() {
     let rows = rows();
     assert!(rows.len() > 20, "docs/retries.md has lost its table");
     for case in CASES {
-        let of_case = rows.iter().filter(|row| (row.answer, row.operation) == (case.answer, case.operation));
-        assert_eq!(of_case.count(), 1, "no row for the case {} · {}", case.answer, case.operation);
+        let of_case =
+            rows.iter().filter(|row| (row.response, row.operation) == (case.response, case.operation));
+        assert_eq!(of_case.count(), 1, "no row for the case {} · {}", case.response, case.operation);
     }
     let mut checks = Vec::new();
     for row in rows {
-        let of_row = CASES.iter().filter(|case| (row.answer, row.operation) == (case.answer, case.operation));
+        let of_row =
+            CASES.iter().filter(|case| (row.response, row.operation) == (case.response, case.operation));
         let cases: Vec<&Case> = of_row.collect();
-        let [case] = cases[..] else { panic!("one case for the row {} · {}", row.answer, row.operation) };
-        for strike in case.strikes {
-            checks.extend(case.doing.iter().map(|doing| check(row, case.world, *strike, *doing)));
+        let [case] = cases[..] else { panic!("one case for the row {} · {}", row.response, row.operation) };
+        for fault in case.faults {
+            checks.extend(case.call.iter().map(|call| check(row, case.topology, *fault, *call)));
         }
     }
     // Their waits are real, so they wait together; a few at a time, so that none of them is starved.
@@ -206,223 +211,231 @@ async fn every_row_of_the_table_is_what_happens_over_sockets() {
     while let Some(ended) = running.join_next().await {
         wrong += usize::from(ended.is_err());
     }
-    assert_eq!(wrong, 0, "answers that are not followed as the table says; each is told above");
+    assert_eq!(wrong, 0, "answers that are not followed as the table says; each is label above");
 }
 
-/// One answer, for one operation, in all three situations of its row.
-async fn check(row: Row, world: World, strike: Strike, doing: Doing) {
-    let told = format!("{} · {} ({strike:?}, {doing:?})", row.answer, row.operation);
-    if strike == Strike::Rambles {
-        let stage = Stage::behind_a_liar().await;
-        return stage.endless(row, strike, doing, &told).await;
+/// One response, for one operation, in all three situations of its row.
+async fn check(row: Row, topology: Topology, fault: Fault, call: Call) {
+    let label = format!("{} · {} ({fault:?}, {call:?})", row.response, row.operation);
+    if fault == Fault::TooLong {
+        let scenario = Scenario::behind_a_liar().await;
+        return scenario.endless(row, fault, call, &label).await;
     }
-    let stage = Stage::with_others(world, strike, doing).await;
-    stage.once(row.first, strike, doing, &told).await;
-    let stage = Stage::alone(world, strike, doing).await;
-    stage.once(row.alone, strike, doing, &told).await;
-    let stage = Stage::alone(world, strike, doing).await;
-    stage.endless(row, strike, doing, &told).await;
+    let scenario = Scenario::with_others(topology, fault, call).await;
+    scenario.once(row.first, fault, call, &label).await;
+    let scenario = Scenario::alone(topology, fault, call).await;
+    scenario.once(row.alone, fault, call, &label).await;
+    let scenario = Scenario::alone(topology, fault, call).await;
+    scenario.endless(row, fault, call, &label).await;
 }
 
 /// An account, a driver that has done something before, and the region it goes to.
-struct Stage {
-    lab: Lab,
-    liar: Option<Liar>,
+struct Scenario {
+    test_account: TestAccount,
+    server: Option<FaultyServer>,
     driver: CosmosDriver,
     here: &'static str,
     token: Arc<Fading>,
 }
 
-impl Stage {
+impl Scenario {
     /// Where other regions could be turned to.
-    async fn with_others(world: World, strike: Strike, doing: Doing) -> Stage {
-        let writes = matches!(doing, Doing::Write | Doing::RepeatableWrite);
-        let lab = Lab::start_with(|config| {
-            config.partition_failover = world == World::PartitionsFailOver;
-            config.multi_write = world == World::AllWrite || (writes && !config.partition_failover);
+    async fn with_others(topology: Topology, fault: Fault, call: Call) -> Scenario {
+        let writes = matches!(call, Call::Write | Call::RepeatableWrite);
+        let test_account = TestAccount::start_with(|config| {
+            config.partition_failover = topology == Topology::PartitionsFailOver;
+            config.multi_write = topology == Topology::AllWrite || (writes && !config.partition_failover);
         });
-        let preferred = if world == World::AwayFromHub { [NORTH, EAST, WEST] } else { [WEST, EAST, NORTH] };
-        Stage::new(lab.await, &preferred, strike).await
+        let preferred =
+            if topology == Topology::AwayFromHub { [NORTH, EAST, WEST] } else { [WEST, EAST, NORTH] };
+        Scenario::new(test_account.await, &preferred, fault).await
     }
 
     /// Where there is none: one region, or for a write the only one that takes it.
-    async fn alone(world: World, strike: Strike, doing: Doing) -> Stage {
-        let writes = matches!(doing, Doing::Write | Doing::RepeatableWrite);
-        let lab = Lab::start_with(|config| {
-            config.partition_failover = world == World::PartitionsFailOver;
+    async fn alone(topology: Topology, fault: Fault, call: Call) -> Scenario {
+        let writes = matches!(call, Call::Write | Call::RepeatableWrite);
+        let test_account = TestAccount::start_with(|config| {
+            config.partition_failover = topology == Topology::PartitionsFailOver;
             if !writes || config.partition_failover {
                 config.regions = vec![WEST.to_owned()];
             }
         });
-        Stage::new(lab.await, &[WEST], strike).await
+        Scenario::new(test_account.await, &[WEST], fault).await
     }
 
-    async fn new(lab: Lab, preferred: &[&'static str], strike: Strike) -> Stage {
+    async fn new(test_account: TestAccount, preferred: &[&'static str], fault: Fault) -> Scenario {
         let token = Arc::new(Fading(AtomicBool::new(true)));
-        let account = match strike {
-            Strike::NoToken => Account::with_credential(&lab.running.endpoint(), Arc::clone(&token) as _),
-            _ => Account::from_connection_string(&lab.running.connection_string()),
+        let account = match fault {
+            Fault::NoToken => {
+                Account::with_credential(&test_account.running.endpoint(), Arc::clone(&token) as _)
+            }
+            _ => Account::from_connection_string(&test_account.running.connection_string()),
         };
         let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
         let driver = runtime.driver(&account.expect("valid"), options(preferred)).expect("valid");
-        run(&lab.driver(), &lab.upsert("a", 1)).await.expect("written");
-        if strike == Strike::Refuse {
+        run(&test_account.driver(), &test_account.upsert("a", 1)).await.expect("written");
+        if fault == Fault::RefuseConnection {
             // No connection is kept: on one that is open, a request would be sent and lost.
             let rule = Rule::connection(ConnectionEffect::GoAway).named("last");
-            lab.running.faults().add(rule).expect("a rule");
+            test_account.running.faults().add(rule).expect("a rule");
         }
-        let stage = Stage { lab, liar: None, driver, here: preferred[0], token };
+        let scenario = Scenario { test_account, server: None, driver, here: preferred[0], token };
         // It knows the account, the container and its ranges, and has connections.
-        for doing in [Doing::Read, Doing::Write, Doing::ByRange] {
-            run(&stage.driver, &stage.operation(doing)).await.expect("all is well");
+        for call in [Call::Read, Call::Write, Call::ByRange] {
+            run(&scenario.driver, &scenario.operation(call)).await.expect("all is well");
         }
-        stage
+        scenario
     }
 
-    async fn behind_a_liar() -> Stage {
-        let liar = Liar::start().await;
-        let driver = liar.driver(options(&[WEST]));
+    async fn behind_a_liar() -> Scenario {
+        let server = FaultyServer::start().await;
+        let driver = server.driver(options(&[WEST]));
         let token = Arc::new(Fading(AtomicBool::new(true)));
-        let lab = Lab::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
-        run(&driver, &liar.lab.upsert("a", 1)).await.expect("all is well");
-        Stage { lab, liar: Some(liar), driver, here: WEST, token }
+        let test_account = TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
+        run(&driver, &server.test_account.upsert("a", 1)).await.expect("all is well");
+        Scenario { test_account, server: Some(server), driver, here: WEST, token }
     }
 
-    fn operation(&self, doing: Doing) -> Operation {
-        match doing {
-            Doing::Read => self.lab.read("a"),
-            Doing::Write => self.lab.upsert("a", 2),
-            Doing::RepeatableWrite => self.lab.upsert("a", 2).repeatable(),
-            Doing::ByRange => Operation::new(OperationKind::Query, Target::items(&self.lab.container))
-                .with_scope(Scope::Partition(RangeId(0)))
-                .with_body(json!({"query": "SELECT * FROM c"}).to_string()),
+    fn operation(&self, call: Call) -> Operation {
+        match call {
+            Call::Read => self.test_account.read("a"),
+            Call::Write => self.test_account.upsert("a", 2),
+            Call::RepeatableWrite => self.test_account.upsert("a", 2).repeatable(),
+            Call::ByRange => {
+                Operation::new(OperationKind::Query, Target::items(&self.test_account.container))
+                    .with_scope(Scope::Partition(RangeId(0)))
+                    .with_body(json!({"query": "SELECT * FROM c"}).to_string())
+            }
         }
     }
 
     /// Lets it happen, once or again and again. What cannot happen once happens again and again.
-    fn strike(&self, strike: Strike, doing: Doing, times: Option<u64>) {
-        let asked = match doing {
-            Doing::Read => Asked::Read,
-            Doing::Write | Doing::RepeatableWrite => Asked::Write,
-            Doing::ByRange => Asked::Query,
+    fn fault(&self, fault: Fault, call: Call, times: Option<u64>) {
+        let asked = match call {
+            Call::Read => Asked::Read,
+            Call::Write | Call::RepeatableWrite => Asked::Write,
+            Call::ByRange => Asked::Query,
         };
-        let rule = match strike {
-            Strike::Answer(429, 3200) if times.is_none() => {
+        let rule = match fault {
+            Fault::Response(429, 3200) if times.is_none() => {
                 Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked)
             }
             // The transport waits for a while by itself; that it comes to an end is what is asked here.
-            Strike::Answer(429, 3200) => {
+            Fault::Response(429, 3200) => {
                 Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked).times(10)
             }
-            Strike::Answer(status, sub_status) => {
+            Fault::Response(status, sub_status) => {
                 let rule = Rule::answer(status, sub_status).on(asked);
                 times.into_iter().fold(rule, Rule::times)
             }
-            Strike::Refuse => Rule::connection(ConnectionEffect::Refuse),
-            Strike::Close(effect) => Rule::connection(effect).on(asked),
-            Strike::Slow => Rule::delay(Duration::from_secs(60)).on(asked),
-            Strike::NoToken => return self.token.0.store(false, Ordering::Release),
-            Strike::Rambles => {
+            Fault::RefuseConnection => Rule::connection(ConnectionEffect::Refuse),
+            Fault::Close(effect) => Rule::connection(effect).on(asked),
+            Fault::Slow => Rule::delay(Duration::from_secs(60)).on(asked),
+            Fault::NoToken => return self.token.0.store(false, Ordering::Release),
+            Fault::TooLong => {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", usize::MAX >> 8);
-                let liar = self.liar.as_ref().expect("behind a liar");
-                return liar.lie(About::Items, Lie::Rambles(head.into_bytes(), usize::MAX >> 16));
+                let server = self.server.as_ref().expect("behind a server");
+                return server.inject(
+                    RequestTarget::Items,
+                    FaultyResponse::TooLong(head.into_bytes(), usize::MAX >> 16),
+                );
             }
-            Strike::TooLate => return,
+            Fault::TooLate => return,
         };
-        self.lab.running.faults().add(rule.in_region(self.here).named("strike")).expect("a rule");
+        self.test_account.running.faults().add(rule.in_region(self.here).named("fault")).expect("a rule");
     }
 
-    async fn run(&self, strike: Strike, doing: Doing) -> Result<Response, Error> {
-        let operation = self.operation(doing);
-        let deadline = match strike {
-            Strike::TooLate => Duration::from_nanos(1),
-            Strike::Slow => Duration::from_millis(500),
+    async fn run(&self, fault: Fault, call: Call) -> Result<Response, Error> {
+        let operation = self.operation(call);
+        let deadline = match fault {
+            Fault::TooLate => Duration::from_nanos(1),
+            Fault::Slow => Duration::from_millis(500),
             // Longer than all the waits of a row, however slow the machine.
             _ => Duration::from_secs(60),
         };
         loop {
             let result = self.driver.execute_operation(&operation, &within(deadline)).await;
             // A token that is still good is used to its end.
-            if strike != Strike::NoToken || result.is_err() {
+            if fault != Fault::NoToken || result.is_err() {
                 return result;
             }
         }
     }
 
     /// What follows when it happens once.
-    async fn once(self, expected: &str, strike: Strike, doing: Doing, told: &str) {
-        self.strike(strike, doing, Some(1));
+    async fn once(self, expected: &str, fault: Fault, call: Call, label: &str) {
+        self.fault(fault, call, Some(1));
         // Where nothing else is left, what goes on happening does so until it is given up.
-        let result = self.run(strike, doing).await;
+        let result = self.run(fault, call).await;
         let attempts = attempts(diagnostics(&result));
         let regions: Vec<&str> = attempts.iter().map(|attempt| attempt.endpoint.region().as_str()).collect();
         let (place, time) = expected.split_once(", ").unwrap_or((expected, ""));
-        let next = || *regions.get(1).unwrap_or_else(|| panic!("{told}: tried once, in {regions:?}"));
-        assert!(regions.first().is_none_or(|first| *first == self.here), "{told}: {regions:?}");
+        let next = || *regions.get(1).unwrap_or_else(|| panic!("{label}: tried once, in {regions:?}"));
+        assert!(regions.first().is_none_or(|first| *first == self.here), "{label}: {regions:?}");
         match place {
             "gives up" => {
-                assert!(result.is_err() && regions.len() <= 1, "{told}: {regions:?}");
+                assert!(result.is_err() && regions.len() <= 1, "{label}: {regions:?}");
                 return;
             }
-            "here" => assert_eq!(next(), self.here, "{told}"),
-            "another region" => assert_ne!(next(), self.here, "{told}"),
-            "the hub region" => assert_eq!(next(), WEST, "{told}"),
-            other => panic!("nobody knows what '{other}' means"),
+            "here" => assert_eq!(next(), self.here, "{label}"),
+            "another region" => assert_ne!(next(), self.here, "{label}"),
+            "the hub region" => assert_eq!(next(), WEST, "{label}"),
+            other => panic!("the table names an unknown error '{other}'"),
         }
         if let Some(longest) = time.strip_prefix("after up to ") {
             let (started, took) = attempts[0].outcome.span();
             let waited = attempts[1].outcome.span().0.saturating_duration_since(started + took);
-            assert!(waited >= duration(longest) / 2, "{told}: waited {waited:?}");
+            assert!(waited >= duration(longest) / 2, "{label}: waited {waited:?}");
         }
-        if matches!(strike, Strike::Answer(..)) {
+        if matches!(fault, Fault::Response(..)) {
             let error = result.as_ref().err().map(ToString::to_string);
-            assert_eq!(error, None, "{told}: it happened once");
+            assert_eq!(error, None, "{label}: it happened once");
         }
     }
 
-    /// What follows when it happens again and again: how often it is tried, what is changed, what is heard.
-    async fn endless(self, row: Row, strike: Strike, doing: Doing, told: &str) {
+    /// What follows when it happens again and again: how often it is tried, what is changed, what is error.
+    async fn endless(self, row: Row, fault: Fault, call: Call, label: &str) {
         let before = self.requests(0).await;
         let last = before.first().map_or(0, |newest| newest["number"].as_u64().expect("a number"));
-        self.strike(strike, doing, None);
-        let result = self.run(strike, doing).await;
+        self.fault(fault, call, None);
+        let result = self.run(fault, call).await;
         let diagnostics = diagnostics(&result);
-        let error = result.as_ref().expect_err(told);
-        let heard = match row.heard {
-            "the service's error" => match strike {
-                Strike::Answer(status, sub_status) => {
+        let error = result.as_ref().expect_err(label);
+        let expected = match row.error {
+            "the service's error" => match fault {
+                Fault::Response(status, sub_status) => {
                     let status = protocol::status::Status(status);
-                    assert_eq!(error.status(), Some(status), "{told}: {error}");
+                    assert_eq!(error.status(), Some(status), "{label}: {error}");
                     ErrorKind::of_status(status, protocol::status::SubStatus(sub_status))
                 }
-                _ => panic!("{told}: there was no answer"),
+                _ => panic!("{label}: there was no response"),
             },
             "`Unavailable`" => ErrorKind::Unavailable,
             "`Undecided`" => ErrorKind::Undecided,
             "`DeadlineExceeded`" => ErrorKind::DeadlineExceeded,
             "`Unauthenticated`" => ErrorKind::Unauthenticated,
             "`BadResponse`" => ErrorKind::BadResponse,
-            other => panic!("nobody knows what '{other}' means"),
+            other => panic!("the table names an unknown error '{other}'"),
         };
-        assert_eq!(error.kind(), heard, "{told}: {error}");
+        assert_eq!(error.kind(), expected, "{label}: {error}");
         let retries = retries(row.gives_up_after);
         if diagnostics.omitted() == 0 {
             let tried = attempts(diagnostics).len();
             // Nothing is on record of what was never sent.
-            let unsent = matches!(strike, Strike::TooLate | Strike::NoToken);
+            let unsent = matches!(fault, Fault::TooLate | Fault::NoToken);
             let as_told = if unsent { tried == 0 } else { tried > 0 && retries.contains(&(tried - 1)) };
-            assert!(as_told, "{told}: {}", diagnostics.summary());
+            assert!(as_told, "{label}: {}", diagnostics.summary());
         } else {
             // More requests than are kept: several for each attempt, each over another connection.
             let sent = diagnostics.totals().attempts as usize;
             let as_told = retries.start() + 1..=3 * (retries.end() + 1);
-            assert!(as_told.contains(&sent), "{told}: {}", diagnostics.summary());
+            assert!(as_told.contains(&sent), "{label}: {}", diagnostics.summary());
         }
-        self.changes(row.changes, strike, last, told).await;
+        self.changes(row.changes, fault, last, label).await;
     }
 
     /// What everybody knows afterwards, against what the table says.
-    async fn changes(&self, expected: &str, strike: Strike, last: u64, told: &str) {
+    async fn changes(&self, expected: &str, fault: Fault, last: u64, label: &str) {
         let mut seen = BTreeSet::new();
         let (account, here) = (self.driver.account(), Region::new(self.here));
         match (account.is_unavailable(&here, true), account.is_unavailable(&here, false)) {
@@ -443,10 +456,10 @@ impl Stage {
                 seen.insert("opens the breaker");
             }
         }
-        if self.liar.is_none() && strike != Strike::NoToken {
-            self.lab.running.faults().remove("strike").expect("a set of rules");
+        if self.server.is_none() && fault != Fault::NoToken {
+            self.test_account.running.faults().remove("fault").expect("a set of rules");
             // Somebody comes after it.
-            run(&self.driver, &self.operation(Doing::Read)).await.expect("all is well again");
+            run(&self.driver, &self.operation(Call::Read)).await.expect("all is well again");
             let asked = |path: &str, requests: &[Value]| requests.iter().any(|seen| seen["path"] == path);
             let requests = self.requests(last).await;
             if asked("/", &requests) {
@@ -460,21 +473,21 @@ impl Stage {
             }
         }
         let expected: BTreeSet<&str> = expected.split(", ").filter(|change| *change != "–").collect();
-        assert_eq!(seen, expected, "{told}");
+        assert_eq!(seen, expected, "{label}");
     }
 
     /// The requests the account has seen after number `last`, newest first.
     async fn requests(&self, last: u64) -> Vec<Value> {
         let path = format!("/requests?limit=1000&after={last}");
-        let answer = self.lab.control(http::Method::GET, &path, Value::Null).await;
-        answer["requests"].as_array().expect("a list").clone()
+        let response = self.test_account.control(http::Method::GET, &path, Value::Null).await;
+        response["requests"].as_array().expect("a list").clone()
     }
 }
 
 fn options(preferred: &[&str]) -> DriverOptions {
     let hedging = HedgingOptions::new().with_enabled(false);
     let regions = RegionOptions::new().with_preferred(preferred.iter().copied());
-    // One request has all the time in the world, unless the operation has less.
+    // One request has all the time in the topology, unless the operation has less.
     let timeouts = TimeoutOptions::new().with_attempt(Duration::from_secs(30));
     let operation = OperationOptions::new().with_hedging(hedging).with_regions(regions);
     DriverOptions::new().with_operation(operation.with_timeouts(timeouts))
@@ -483,12 +496,12 @@ fn options(preferred: &[&str]) -> DriverOptions {
 fn diagnostics(result: &Result<Response, Error>) -> &Diagnostics {
     match result {
         Ok(response) => response.diagnostics(),
-        Err(error) => error.diagnostics().expect("told"),
+        Err(error) => error.diagnostics().expect("diagnostics"),
     }
 }
 
 /// The attempts of an operation. What the transport repeats within one is not another.
-fn attempts(diagnostics: &Diagnostics) -> Vec<&Attempt> {
+fn attempts(diagnostics: &Diagnostics) -> Vec<&AttemptRecord> {
     let attempts = diagnostics.attempts().iter();
     attempts.filter(|attempt| attempt.next != "again in the same region").collect()
 }
@@ -504,7 +517,7 @@ fn retries(text: &str) -> RangeInclusive<usize> {
     }
 }
 
-/// `100ms`, `2s`.
+/// Parses a duration such as `100ms` or `2s`.
 fn duration(text: &str) -> Duration {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).expect("a unit"));
     let number = number.parse().expect("a number");

@@ -18,7 +18,7 @@ use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error};
 use perihelion_http::Client;
 use perihelion_http::trace::RequestTrace;
 
-use crate::lab::{Lab, within};
+use crate::test_account::{TestAccount, within};
 
 /// Longer than anything here takes, on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -74,13 +74,13 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    pub(crate) async fn new(lab: &Lab) -> Secure {
-        let authority = lab.running.authority_pem().await.expect("a certificate authority");
+    pub(crate) async fn new(test_account: &TestAccount) -> Secure {
+        let authority = test_account.running.authority_pem().await.expect("a certificate authority");
         let template = Client::builder().no_proxy().trust_pem(authority.as_bytes()).expect("PEM").build();
         let connected = Arc::default();
         let clients = Clients { template: template.expect("a client"), connected: Arc::clone(&connected) };
         let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
-        let account = Account::from_connection_string(&lab.running.https_connection_string());
+        let account = Account::from_connection_string(&test_account.running.https_connection_string());
         let options = DriverOptions::new().with_operation(no_hedging());
         let driver = runtime.driver(&account.expect("valid"), options).expect("valid");
         Secure { runtime, driver, connected }
@@ -104,7 +104,7 @@ pub(crate) fn endpoint(response: &Response) -> &Endpoint {
     &response.diagnostics().attempts().last().expect("one attempt at least").endpoint
 }
 
-/// What happened on the connection that brought the answer.
+/// What happened on the connection that brought the response.
 pub(crate) fn exchange(response: &Response) -> RequestTrace {
     let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
     attempt.outcome.sent().expect("answered").exchange

@@ -21,25 +21,24 @@ use protocol::status::SubStatus;
 use serde_json::Value;
 
 use crate::change_feed::drain;
-use crate::lab::{Clients, DEADLINE, Lab, run, within};
 use crate::queries::{expected, fill, split, start};
+use crate::test_account::{Clients, DEADLINE, TestAccount, run, within};
 
 /// Seeds that are part of the tests.
 const SEEDS: u64 = 12;
 const QUERIES_PER_SEED: usize = 6;
 
-/// Draws, one after the other, from a seed.
-struct Dice(u64);
+/// A random source whose seed decides every query and write of a test.
+struct Random(fastrand::Rng);
 
-impl Dice {
-    /// Below `count`.
+fn random_source(seed: u64) -> Random {
+    Random(fastrand::Rng::with_seed(seed))
+}
+
+impl Random {
+    /// A number below `count`.
     fn below(&mut self, count: usize) -> usize {
-        // splitmix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) >> 33).expect("31 bits") % count
+        self.0.usize(..count)
     }
 
     fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
@@ -47,7 +46,7 @@ impl Dice {
     }
 
     fn page(&mut self) -> NonZeroU32 {
-        NonZeroU32::new(u32::try_from(1 + self.below(12)).expect("small")).expect("not zero")
+        NonZeroU32::new(self.0.u32(1..=12)).expect("not zero")
     }
 }
 
@@ -60,32 +59,32 @@ fn seeds() -> Vec<u64> {
 }
 
 /// A query, and whether the order of its rows is decided by it.
-fn query(dice: &mut Dice) -> (String, bool) {
-    let condition = match dice.below(7) {
+fn query(rng: &mut Random) -> (String, bool) {
+    let condition = match rng.below(7) {
         0 => "c.n > 2".to_owned(),
-        1 => format!("c.g = {}", dice.below(4)),
+        1 => format!("c.g = {}", rng.below(4)),
         2 => "IS_DEFINED(c.k) AND c.n < 6".to_owned(),
-        3 => format!("c.pk IN ('p{}', 'p{}', 'p{}')", dice.below(23), dice.below(23), dice.below(23)),
+        3 => format!("c.pk IN ('p{}', 'p{}', 'p{}')", rng.below(23), rng.below(23), rng.below(23)),
         4 => "ARRAY_LENGTH(c.tags) = 1 OR c.n = 0".to_owned(),
-        5 => format!("c.id >= 'i0{}'", dice.below(10)),
+        5 => format!("c.id >= 'i0{}'", rng.below(10)),
         _ => "true".to_owned(),
     };
-    let direction = *dice.one(&["", " DESC"]);
-    match dice.below(9) {
+    let direction = *rng.one(&["", " DESC"]);
+    match rng.below(9) {
         0 => (format!("SELECT c.id, c.n, c.k FROM c WHERE {condition}"), false),
         1 => (format!("SELECT c.id, c.n FROM c WHERE {condition} ORDER BY c.n{direction}, c.id"), true),
         2 => {
-            let top = 1 + dice.below(30);
+            let top = 1 + rng.below(30);
             (format!("SELECT TOP {top} c.id FROM c WHERE {condition} ORDER BY c.id{direction}"), true)
         }
         3 => {
-            let (offset, limit) = (dice.below(20), 1 + dice.below(20));
+            let (offset, limit) = (rng.below(20), 1 + rng.below(20));
             let order = format!("ORDER BY c.g, c.id{direction} OFFSET {offset} LIMIT {limit}");
             (format!("SELECT c.id, c.g FROM c WHERE {condition} {order}"), true)
         }
         4 => (format!("SELECT DISTINCT c.g, c.n FROM c WHERE {condition}"), false),
         5 => {
-            let aggregate = *dice.one(&["COUNT(1)", "SUM(c.n)", "MIN(c.id)", "MAX(c.n)", "AVG(c.g)"]);
+            let aggregate = *rng.one(&["COUNT(1)", "SUM(c.n)", "MIN(c.id)", "MAX(c.n)", "AVG(c.g)"]);
             (format!("SELECT VALUE {aggregate} FROM c WHERE {condition}"), true)
         }
         6 => {
@@ -98,7 +97,7 @@ fn query(dice: &mut Dice) -> (String, bool) {
 }
 
 /// A driver whose requests of this kind fail at random, each way as often as the others, about one in four.
-fn unlucky(lab: &Lab, seed: u64, kind: OperationKind) -> (CosmosDriver, FaultInjector) {
+fn unlucky(test_account: &TestAccount, seed: u64, kind: OperationKind) -> (CosmosDriver, FaultInjector) {
     let faults = FaultInjector::new(seed);
     for (name, reaction) in [
         ("503", Reaction::answer(503)),
@@ -116,7 +115,7 @@ fn unlucky(lab: &Lab, seed: u64, kind: OperationKind) -> (CosmosDriver, FaultInj
     }
     let clients = FaultInjectingHttpClientFactory::new(Arc::new(Clients), faults.clone());
     let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
-    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    let account = Account::from_connection_string(&test_account.running.connection_string()).expect("valid");
     (runtime.driver(&account, DriverOptions::new()).expect("valid"), faults)
 }
 
@@ -129,24 +128,24 @@ fn hits(faults: &FaultInjector) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_queries_find_under_faults_what_they_find_without() {
-    let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
-    let items = fill(&lab, &lab.driver(), 70).await;
+    let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(3)).await;
+    let items = fill(&test_account, &test_account.driver(), 70).await;
     let mut struck = 0;
     for seed in seeds() {
-        let mut dice = Dice(seed);
-        let (driver, faults) = unlucky(&lab, seed, OperationKind::Query);
+        let mut rng = random_source(seed);
+        let (driver, faults) = unlucky(&test_account, seed, OperationKind::Query);
         for _ in 0..QUERIES_PER_SEED {
-            let (text, in_order) = query(&mut dice);
-            let told = format!("seed {seed}: {text}");
-            let options = QueryOptions::new().with_page_items(dice.page());
-            let splits_after = (dice.below(8) == 0).then(|| dice.below(3));
-            let mut pages = start(&lab, &driver, &text, options).await.expect(&told);
+            let (text, in_order) = query(&mut rng);
+            let label = format!("seed {seed}: {text}");
+            let options = QueryOptions::new().with_page_items(rng.page());
+            let splits_after = (rng.below(8) == 0).then(|| rng.below(3));
+            let mut pages = start(&test_account, &driver, &text, options).await.expect(&label);
             let mut rows: Vec<Value> = Vec::new();
             for number in 0.. {
                 if splits_after == Some(number) {
-                    split(&lab, &lab.driver()).await;
+                    split(&test_account, &test_account.driver()).await;
                 }
-                let page = pages.next_page().await.unwrap_or_else(|error| panic!("{told}: {error}"));
+                let page = pages.next_page().await.unwrap_or_else(|error| panic!("{label}: {error}"));
                 let Some(page) = page else { break };
                 rows.extend(page.rows.iter().map(|row| serde_json::from_slice::<Value>(row).expect("JSON")));
             }
@@ -155,7 +154,7 @@ async fn random_queries_find_under_faults_what_they_find_without() {
                 rows.sort_by_key(Value::to_string);
                 expected.sort_by_key(Value::to_string);
             }
-            assert_eq!(rows, expected, "{told}");
+            assert_eq!(rows, expected, "{label}");
         }
         struck += hits(&faults);
     }
@@ -166,40 +165,48 @@ async fn random_queries_find_under_faults_what_they_find_without() {
 async fn random_change_feeds_tell_under_faults_what_they_tell_without() {
     let mut struck = 0;
     for seed in seeds() {
-        let mut dice = Dice(seed ^ 0xFEED);
-        let lab = Lab::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
-        let writer = lab.driver();
-        let (driver, faults) = unlucky(&lab, seed, OperationKind::ReadFeed);
+        let mut rng = random_source(seed ^ 0xFEED);
+        let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
+        let writer = test_account.driver();
+        let (driver, faults) = unlucky(&test_account, seed, OperationKind::ReadFeed);
         let options = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
         let mut feeds = Vec::new();
         for driver in [&driver, &writer] {
-            let options = options.clone().with_page_items(dice.page());
-            feeds.push(driver.change_feed(&lab.container, options, &within(DEADLINE)).await.expect("a feed"));
+            let options = options.clone().with_page_items(rng.page());
+            feeds.push(
+                driver
+                    .change_feed(&test_account.container, options, &within(DEADLINE))
+                    .await
+                    .expect("a feed"),
+            );
         }
-        let mut told = [BTreeMap::<String, Vec<Value>>::new(), BTreeMap::new()];
+        let mut delivered = [BTreeMap::<String, Vec<Value>>::new(), BTreeMap::new()];
         let mut value = 0;
         for _ in 0..4 {
-            for _ in 0..1 + dice.below(15) {
-                let id = format!("i{}", dice.below(12));
+            for _ in 0..1 + rng.below(15) {
+                let id = format!("i{}", rng.below(12));
                 value += 1;
-                run(&writer, &lab.upsert(&id, value)).await.expect("written");
-                if dice.below(10) == 0 {
-                    let delete =
-                        Operation::delete_item(&lab.container, PartitionKey::single(id.as_str()), &id);
+                run(&writer, &test_account.upsert(&id, value)).await.expect("written");
+                if rng.below(10) == 0 {
+                    let delete = Operation::delete_item(
+                        &test_account.container,
+                        PartitionKey::single(id.as_str()),
+                        &id,
+                    );
                     run(&writer, &delete).await.expect("removed");
                 }
             }
-            if dice.below(3) == 0 {
-                split(&lab, &lab.driver()).await;
+            if rng.below(3) == 0 {
+                split(&test_account, &test_account.driver()).await;
             }
-            for (feed, told) in feeds.iter_mut().zip(&mut told) {
+            for (feed, delivered) in feeds.iter_mut().zip(&mut delivered) {
                 for item in drain(feed).await {
                     let id = item["id"].as_str().expect("text").to_owned();
-                    told.entry(id).or_default().push(item["value"].clone());
+                    delivered.entry(id).or_default().push(item["value"].clone());
                 }
             }
         }
-        let [under_faults, without] = told;
+        let [under_faults, without] = delivered;
         assert!(!without.is_empty());
         assert_eq!(under_faults, without, "seed {seed}");
         struck += hits(&faults);

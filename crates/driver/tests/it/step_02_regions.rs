@@ -5,17 +5,17 @@ use std::time::Duration;
 use emulator::faults::{ConnectionEffect, Down, OperationKind as Asked, Rule};
 use perihelion_driver::options::OperationOptions;
 
-use crate::lab::{EAST, Lab, WEST, body, regions, run, unraced, within};
+use crate::test_account::{EAST, TestAccount, WEST, body, regions, run, within, without_hedging};
 
 #[tokio::test]
 async fn reads_go_on_when_a_region_goes_down_whichever_way_it_does() {
     for how in [Down::Refused, Down::Unavailable] {
-        let lab = Lab::start().await;
-        let driver = lab.driver_with(unraced());
-        run(&driver, &lab.create_item("a")).await.expect("made");
-        lab.running.region(WEST).expect("a region").down(how).expect("down");
+        let test_account = TestAccount::start().await;
+        let driver = test_account.driver_with(without_hedging());
+        run(&driver, &test_account.create_item("a")).await.expect("made");
+        test_account.running.region(WEST).expect("a region").down(how).expect("down");
         for attempt in 0..20 {
-            let read = run(&driver, &lab.read("a"))
+            let read = run(&driver, &test_account.read("a"))
                 .await
                 .unwrap_or_else(|error| panic!("{how:?} {attempt}: {error}"));
             assert_eq!(regions(&read).last().map(String::as_str), Some(EAST), "{how:?}");
@@ -26,40 +26,40 @@ async fn reads_go_on_when_a_region_goes_down_whichever_way_it_does() {
 }
 
 #[tokio::test]
-async fn a_black_hole_is_left_after_the_time_of_one_attempt() {
+async fn a_black_hole_is_avoided_after_the_timeout_of_one_attempt() {
     use perihelion_driver::options::TimeoutOptions;
-    let lab = Lab::start().await;
-    let driver = lab.driver_with(unraced());
-    run(&driver, &lab.create_item("a")).await.expect("made");
-    lab.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver_with(without_hedging());
+    run(&driver, &test_account.create_item("a")).await.expect("made");
+    test_account.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
     let timeouts = TimeoutOptions::new()
         .with_end_to_end(Duration::from_secs(20))
         .with_attempt(Duration::from_millis(300));
     let options = OperationOptions::new().with_timeouts(timeouts);
-    let read = driver.execute_operation(&lab.read("a"), &options).await.expect("read elsewhere");
+    let read = driver.execute_operation(&test_account.read("a"), &options).await.expect("read elsewhere");
     assert_eq!(regions(&read).last().map(String::as_str), Some(EAST));
 }
 
 #[tokio::test]
 async fn writes_follow_a_failover_of_the_write_region() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    run(&driver, &lab.create_item("a")).await.expect("made");
-    lab.running.region(EAST).expect("a region").fail_over().expect("failed over");
-    let written = run(&driver, &lab.upsert("a", 2)).await.expect("written in the new region");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    run(&driver, &test_account.create_item("a")).await.expect("made");
+    test_account.running.region(EAST).expect("a region").fail_over().expect("failed over");
+    let written = run(&driver, &test_account.upsert("a", 2)).await.expect("written in the new region");
     assert_eq!(regions(&written), [WEST, EAST]);
-    let next = run(&driver, &lab.upsert("a", 3)).await.expect("written");
+    let next = run(&driver, &test_account.upsert("a", 3)).await.expect("written");
     assert_eq!(regions(&next), [EAST], "the map was read again");
-    assert_eq!(body(&run(&driver, &lab.read("a")).await.expect("read"))["value"], 3);
+    assert_eq!(body(&run(&driver, &test_account.read("a")).await.expect("read"))["value"], 3);
 }
 
 #[tokio::test]
-async fn a_region_that_drains_is_left_for_reads_and_writes() {
-    let lab = Lab::start_multi_write().await;
-    let driver = lab.driver_with(unraced());
-    run(&driver, &lab.create_item("a")).await.expect("made");
-    lab.running.region(WEST).expect("a region").drain().expect("draining");
-    for operation in [lab.read("a"), lab.upsert("a", 2)] {
+async fn a_region_that_drains_loses_reads_and_writes() {
+    let test_account = TestAccount::start_multi_write().await;
+    let driver = test_account.driver_with(without_hedging());
+    run(&driver, &test_account.create_item("a")).await.expect("made");
+    test_account.running.region(WEST).expect("a region").drain().expect("draining");
+    for operation in [test_account.read("a"), test_account.upsert("a", 2)] {
         let done = run(&driver, &operation).await.expect("done elsewhere");
         assert_ne!(regions(&done).last().map(String::as_str), Some(WEST));
     }
@@ -67,9 +67,9 @@ async fn a_region_that_drains_is_left_for_reads_and_writes() {
 
 #[tokio::test]
 async fn no_operation_outlives_its_deadline_whatever_the_regions_do() {
-    let lab = Lab::start().await;
-    let driver = lab.driver();
-    run(&driver, &lab.create_item("a")).await.expect("made");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver();
+    run(&driver, &test_account.create_item("a")).await.expect("made");
     let everywhere = |rule: Rule| rule.on(Asked::Read).on(Asked::Write);
     for (name, rule) in [
         ("slow", Rule::delay(Duration::from_secs(60))),
@@ -81,14 +81,14 @@ async fn no_operation_outlives_its_deadline_whatever_the_regions_do() {
         ("410/1007", Rule::answer(410, 1007)),
         ("closed", Rule::connection(ConnectionEffect::CloseBefore)),
     ] {
-        let id = lab.running.faults().add(everywhere(rule)).expect(name);
-        for operation in [lab.read("a"), lab.upsert("a", 2)] {
+        let id = test_account.running.faults().add(everywhere(rule)).expect(name);
+        for operation in [test_account.read("a"), test_account.upsert("a", 2)] {
             let deadline = Duration::from_millis(700);
             let error = driver.execute_operation(&operation, &within(deadline)).await.expect_err(name);
-            let took = error.diagnostics().expect("told").elapsed();
+            let took = error.diagnostics().expect("diagnostics").elapsed();
             // What is allowed beyond is the machine's, not the driver's.
             assert!(took < deadline + Duration::from_secs(2), "{name}: {took:?} {error}");
         }
-        lab.running.faults().remove(&id).expect("removed");
+        test_account.running.faults().remove(&id).expect("removed");
     }
 }

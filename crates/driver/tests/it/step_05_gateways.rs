@@ -8,13 +8,13 @@ use perihelion_driver::options::DriverOptions;
 use perihelion_http::trace::Protocol;
 use serde_json::json;
 
-use crate::lab::{Lab, WEST, body, run, unraced};
-use crate::liar::{About, Liar, Lie};
+use crate::faulty_server::{FaultyResponse, FaultyServer, RequestTarget};
 use crate::secure::{Secure, exchange, read, shard};
+use crate::test_account::{TestAccount, WEST, body, run, without_hedging};
 
 #[tokio::test]
 async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
-    let liar = Liar::start().await;
+    let server = FaultyServer::start().await;
     // Somebody listens there, and would notice.
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}/", trap.local_addr().expect("bound"));
@@ -25,23 +25,23 @@ async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
             counting.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let told = address.clone();
-    liar.lie(
-        About::Account,
-        Lie::twisted_json(move |account| {
+    let announced = address.clone();
+    server.inject(
+        RequestTarget::Account,
+        FaultyResponse::modified_json(move |account| {
             visits.fetch_add(1, Ordering::Relaxed);
-            let there = json!([{"name": WEST, "databaseAccountEndpoint": told}]);
+            let there = json!([{"name": WEST, "databaseAccountEndpoint": announced}]);
             account["thinClientWritableLocations"] = there.clone();
             // One of them is nonsense, which is no reason to doubt the rest.
             account["thinClientReadableLocations"] =
                 json!([there[0], {"name": "", "databaseAccountEndpoint": 7}]);
         }),
     );
-    let driver = liar.driver(DriverOptions::new());
-    run(&driver, &liar.lab.create_item("a")).await.expect("made");
-    assert_eq!(body(&run(&driver, &liar.lab.read("a")).await.expect("read"))["value"], 1);
+    let driver = server.driver(DriverOptions::new());
+    run(&driver, &server.test_account.create_item("a")).await.expect("made");
+    assert_eq!(body(&run(&driver, &server.test_account.read("a")).await.expect("read"))["value"], 1);
     driver.refresh_account().await;
-    let read = run(&driver, &liar.lab.read("a")).await.expect("read");
+    let read = run(&driver, &server.test_account.read("a")).await.expect("read");
     let account = driver.account();
     for endpoints in [&account.gateway2().writable, &account.gateway2().readable] {
         let [endpoint] = &endpoints[..] else { panic!("one location: {endpoints:?}") };
@@ -57,10 +57,10 @@ async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
 
 #[tokio::test]
 async fn over_http1_there_are_no_shards() {
-    let lab = Lab::start().await;
-    let driver = lab.driver_with(unraced());
-    run(&driver, &lab.create_item("a")).await.expect("made");
-    let operation = lab.read("a");
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver_with(without_hedging());
+    run(&driver, &test_account.create_item("a")).await.expect("made");
+    let operation = test_account.read("a");
     for answer in join_all((0..40).map(|_| read(&driver, &operation))).await {
         let answer = answer.expect("answered");
         assert_eq!((exchange(&answer).protocol, shard(&answer)), (Some(Protocol::Http1), None));
@@ -69,10 +69,10 @@ async fn over_http1_there_are_no_shards() {
 
 #[tokio::test]
 async fn over_tls_http2_is_agreed_on_and_gets_shards() {
-    let lab = Lab::start().await;
-    let secure = Secure::new(&lab).await;
-    run(&secure.driver, &lab.create_item("a")).await.expect("made");
-    let answer = read(&secure.driver, &lab.read("a")).await.expect("answered");
+    let test_account = TestAccount::start().await;
+    let secure = Secure::new(&test_account).await;
+    run(&secure.driver, &test_account.create_item("a")).await.expect("made");
+    let answer = read(&secure.driver, &test_account.read("a")).await.expect("answered");
     assert_eq!(exchange(&answer).protocol, Some(Protocol::Http2));
     assert!(shard(&answer).is_some());
 }

@@ -8,22 +8,22 @@ use emulator::faults::{OperationKind as Op, Rule};
 use futures::future::join_all;
 use perihelion_http::trace::{ConnectionId, Protocol, Reuse};
 
-use crate::lab::{Lab, run};
 use crate::secure::{LONG, Secure, exchange, read};
+use crate::test_account::{TestAccount, run};
 
 #[tokio::test]
 async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_leaves_nothing() {
-    let lab = Lab::start().await;
-    let secure = Secure::new(&lab).await;
-    run(&secure.driver, &lab.create_item("a")).await.expect("made");
-    let operation = lab.read("a");
+    let test_account = TestAccount::start().await;
+    let secure = Secure::new(&test_account).await;
+    run(&secure.driver, &test_account.create_item("a")).await.expect("made");
+    let operation = test_account.read("a");
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(exchange(&first).protocol, Some(Protocol::Http2));
 
-    lab.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    test_account.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     {
         let reads = join_all((0..64).map(|_| read(&secure.driver, &operation)));
-        let all_held = lab.running.faults().until_held(64);
+        let all_held = test_account.running.faults().until_held(64);
         let held = futures::future::select(Box::pin(reads), Box::pin(all_held));
         match tokio::time::timeout(LONG, held).await.expect("64 requests reach the server") {
             futures::future::Either::Left((answers, _)) => panic!("none is answered yet: {answers:?}"),
@@ -34,22 +34,22 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
         }
     }
     assert_eq!(secure.driver.in_flight(), 0, "dropped calls are not counted");
-    let none_held = lab.running.faults().until_held(0);
+    let none_held = test_account.running.faults().until_held(0);
     tokio::time::timeout(LONG, none_held).await.expect("the server sees that nobody waits");
 
-    lab.running.faults().clear().expect("cleared");
+    test_account.running.faults().clear().expect("cleared");
     let again = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(exchange(&again).reuse, Some(Reuse::Reused), "a reset stream does not cost its connection");
 }
 
 #[tokio::test]
-async fn the_answers_of_a_burst_come_over_connections_that_share_it() {
-    let lab = Lab::start().await;
-    let secure = Secure::new(&lab).await;
-    run(&secure.driver, &lab.create_item("a")).await.expect("made");
-    let operation = lab.read("a");
+async fn the_requests_of_a_burst_share_connections() {
+    let test_account = TestAccount::start().await;
+    let secure = Secure::new(&test_account).await;
+    run(&secure.driver, &test_account.create_item("a")).await.expect("made");
+    let operation = test_account.read("a");
     let wait = Duration::from_millis(200);
-    lab.running.faults().add(Rule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
+    test_account.running.faults().add(Rule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
     let answers = join_all((0..64).map(|_| read(&secure.driver, &operation))).await;
     let mut per_connection: BTreeMap<ConnectionId, usize> = BTreeMap::new();
     for answer in answers {
@@ -63,13 +63,13 @@ async fn the_answers_of_a_burst_come_over_connections_that_share_it() {
 
 #[tokio::test]
 async fn a_shard_is_connected_before_it_is_needed() {
-    let lab = Lab::start().await;
-    let secure = Secure::new(&lab).await;
-    run(&secure.driver, &lab.create_item("a")).await.expect("made");
-    let operation = lab.read("a");
+    let test_account = TestAccount::start().await;
+    let secure = Secure::new(&test_account).await;
+    run(&secure.driver, &test_account.create_item("a")).await.expect("made");
+    let operation = test_account.read("a");
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(secure.shards(&first), 1);
-    lab.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    test_account.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     // Thirteen of sixteen: nothing is full yet, but it will be.
     let mut reads = Box::pin(join_all((0..13).map(|_| read(&secure.driver, &operation))));
     let grown = async {

@@ -3,19 +3,19 @@
 use emulator::faults::{ConnectionEffect, OperationKind as Op, Rule};
 use futures::future::join_all;
 
-use crate::lab::{Lab, run};
 use crate::secure::{Secure, read};
+use crate::test_account::{TestAccount, run};
 
 #[tokio::test]
-async fn requests_whose_connection_breaks_are_answered_over_another() {
-    let lab = Lab::start().await;
-    let secure = Secure::new(&lab).await;
-    run(&secure.driver, &lab.create_item("a")).await.expect("made");
-    let operation = lab.read("a");
+async fn requests_whose_connection_breaks_are_sent_over_another() {
+    let test_account = TestAccount::start().await;
+    let secure = Secure::new(&test_account).await;
+    run(&secure.driver, &test_account.create_item("a")).await.expect("made");
+    let operation = test_account.read("a");
     read(&secure.driver, &operation).await.expect("read");
     // Each takes up to fifteen others with it.
     let breaks = Rule::connection(ConnectionEffect::CloseBefore).on(Op::Read).times(3);
-    lab.running.faults().add(breaks).expect("a rule");
+    test_account.running.faults().add(breaks).expect("a rule");
     for answer in join_all((0..48).map(|_| read(&secure.driver, &operation))).await {
         answer.expect("answered");
     }

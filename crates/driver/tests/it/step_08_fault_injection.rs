@@ -11,12 +11,12 @@ use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, ErrorKind, Operati
 use protocol::resource_path::ResourceType;
 use protocol::status::SubStatus;
 
-use crate::lab::{Clients, Lab, WEST, regions, run};
+use crate::test_account::{Clients, TestAccount, WEST, regions, run};
 
-fn driver(lab: &Lab, faults: &FaultInjector) -> CosmosDriver {
+fn driver(test_account: &TestAccount, faults: &FaultInjector) -> CosmosDriver {
     let clients = FaultInjectingHttpClientFactory::new(Arc::new(Clients), faults.clone());
     let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
-    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    let account = Account::from_connection_string(&test_account.running.connection_string()).expect("valid");
     let no_hedging = OperationOptions::new().with_hedging(HedgingOptions::new().with_enabled(false));
     runtime.driver(&account, DriverOptions::new().with_operation(no_hedging)).expect("valid")
 }
@@ -26,9 +26,9 @@ fn reads_in_west() -> FaultCondition {
 }
 
 #[tokio::test]
-async fn a_read_leaves_the_region_that_fails_and_every_attempt_is_on_record() {
-    let lab = Lab::start().await;
-    run(&lab.driver(), &lab.create_item("a")).await.expect("made");
+async fn a_read_fails_over_and_every_attempt_is_recorded() {
+    let test_account = TestAccount::start().await;
+    run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
     for (name, reaction) in [
         ("503", Reaction::answer(503)),
         ("429/3092", Reaction::answer_with(429, SubStatus::SYSTEM_RESOURCE_UNAVAILABLE)),
@@ -36,10 +36,11 @@ async fn a_read_leaves_the_region_that_fails_and_every_attempt_is_on_record() {
         ("lost", Reaction::from(Outcome::ConnectionErrorAfterSending)),
     ] {
         let faults = FaultInjector::new(1);
-        let driver = driver(&lab, &faults);
+        let driver = driver(&test_account, &faults);
         let item = reads_in_west().resource(ResourceType::Item);
         faults.add(FaultRule::new(name, reaction).when(item));
-        let response = run(&driver, &lab.read("a")).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let response =
+            run(&driver, &test_account.read("a")).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(faults.hits(name) > Some(0), "{name}");
         assert_ne!(regions(&response).last().map(String::as_str), Some(WEST), "{name}");
         let totals = response.diagnostics().totals();
@@ -49,43 +50,43 @@ async fn a_read_leaves_the_region_that_fails_and_every_attempt_is_on_record() {
 
 #[tokio::test]
 async fn throttling_is_waited_for_in_place() {
-    let lab = Lab::start().await;
+    let test_account = TestAccount::start().await;
     let faults = FaultInjector::new(1);
-    let driver = driver(&lab, &faults);
-    run(&driver, &lab.create_item("a")).await.expect("made");
+    let driver = driver(&test_account, &faults);
+    run(&driver, &test_account.create_item("a")).await.expect("made");
     let item = reads_in_west().resource(ResourceType::Item);
     faults.add(FaultRule::new("busy", Reaction::throttle(Duration::from_millis(5))).when(item).hits_max(3));
-    let response = run(&driver, &lab.read("a")).await.expect("read");
+    let response = run(&driver, &test_account.read("a")).await.expect("read");
     assert_eq!(regions(&response), [WEST; 4], "three refusals and an answer");
     assert_eq!(response.diagnostics().totals().throttled, 3);
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_is_undecided_and_was_made_once() {
-    let lab = Lab::start().await;
+async fn a_create_whose_response_is_lost_is_undecided_and_was_done_once() {
+    let test_account = TestAccount::start().await;
     let faults = FaultInjector::new(1);
-    let driver = driver(&lab, &faults);
-    run(&driver, &lab.create_item("a")).await.expect("made");
+    let driver = driver(&test_account, &faults);
+    run(&driver, &test_account.create_item("a")).await.expect("made");
     let creates = FaultCondition::any().operation(OperationKind::Create).container("d", "c");
     faults.add(FaultRule::new("lost", Reaction::from(Outcome::ConnectionErrorAfterSending)).when(creates));
-    let error = run(&driver, &lab.create_item("b")).await.expect_err("nobody knows");
+    let error = run(&driver, &test_account.create_item("b")).await.expect_err("undecided");
     assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");
     assert_eq!(faults.hits("lost"), Some(1), "it is not sent twice");
     faults.clear();
-    run(&driver, &lab.read("b")).await.expect("it was made");
+    run(&driver, &test_account.read("b")).await.expect("it was made");
 }
 
 #[tokio::test]
 async fn a_share_of_failures_slows_reads_down_and_fails_none() {
-    let lab = Lab::start().await;
+    let test_account = TestAccount::start().await;
     let faults = FaultInjector::new(7);
-    let driver = driver(&lab, &faults);
-    run(&driver, &lab.create_item("a")).await.expect("made");
+    let driver = driver(&test_account, &faults);
+    run(&driver, &test_account.create_item("a")).await.expect("made");
     let reads = FaultCondition::any().operation(OperationKind::Read).container("d", "c");
     let broken = Reaction::from(Outcome::ConnectionErrorAfterSending);
     faults.add(FaultRule::new("flaky", broken).when(reads).probability(0.2));
     for _ in 0..100 {
-        run(&driver, &lab.read("a")).await.expect("read");
+        run(&driver, &test_account.read("a")).await.expect("read");
     }
     let hits = faults.hits("flaky").expect("the rule");
     assert!((5..=60).contains(&hits), "{hits} of 100 and their repeats");

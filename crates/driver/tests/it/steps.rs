@@ -39,7 +39,7 @@ const STEPS: &[Promise] = &[
         "1.3",
         "one operation against one region",
         &[
-            "driver/src/pipeline/tests.rs: an_answer_ends_the_operation_and_is_learnt_from",
+            "driver/src/pipeline/tests.rs: a_response_ends_the_operation_and_updates_the_session",
             "driver/tests/it/step_01_operations.rs: a_throttle_storm_is_waited_out_in_the_region_that_throttles",
         ],
     ),
@@ -63,7 +63,7 @@ const STEPS: &[Promise] = &[
         "account endpoint state: build, mark unavailable, expire",
         &[
             "driver/src/routing/account_state.rs: preferred_regions_come_first_and_the_others_in_the_accounts_order",
-            "driver/src/routing/account_state.rs: trouble_is_remembered_over_a_refresh_and_forgotten_in_time",
+            "driver/src/routing/account_state.rs: unavailable_marks_survive_a_refresh_and_expire",
             "driver/src/routing/mod.rs: the_best_region_with_the_least_against_it_is_chosen",
         ],
     ),
@@ -87,7 +87,7 @@ const STEPS: &[Promise] = &[
         "2.4",
         "options in layers, and environment variables",
         &[
-            "driver/src/options/mod.rs: the_innermost_layer_that_says_something_wins",
+            "driver/src/options/mod.rs: the_innermost_layer_that_sets_an_option_wins",
             "driver/src/options/environment.rs: the_table_has_the_variables_of_the_specification_and_no_name_twice",
         ],
     ),
@@ -98,8 +98,8 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/retries.rs: every_row_of_the_table_is_what_happens_over_sockets",
             "driver/tests/it/step_02_regions.rs: reads_go_on_when_a_region_goes_down_whichever_way_it_does",
             "driver/tests/it/step_02_regions.rs: writes_follow_a_failover_of_the_write_region",
-            "driver/tests/it/step_02_regions.rs: a_region_that_drains_is_left_for_reads_and_writes",
-            "driver/tests/it/step_02_regions.rs: a_black_hole_is_left_after_the_time_of_one_attempt",
+            "driver/tests/it/step_02_regions.rs: a_region_that_drains_loses_reads_and_writes",
+            "driver/tests/it/step_02_regions.rs: a_black_hole_is_avoided_after_the_timeout_of_one_attempt",
         ],
     ),
     promise(
@@ -133,7 +133,7 @@ const STEPS: &[Promise] = &[
         "3.5",
         "session retry, breakers that trip and reset, partitions that fail over",
         &[
-            "driver/tests/it/step_03_sessions_and_partitions.rs: a_region_behind_the_session_is_left_for_the_one_that_is_not",
+            "driver/tests/it/step_03_sessions_and_partitions.rs: a_read_behind_its_session_goes_to_a_region_that_is_not",
             "driver/tests/it/step_03_sessions_and_partitions.rs: a_partition_that_is_bad_in_one_region_is_left_alone_there_and_comes_back",
             "driver/tests/it/step_03_sessions_and_partitions.rs: a_partition_whose_writes_moved_is_written_where_they_went_and_the_others_stay",
             "driver/tests/it/step_03_sessions_and_partitions.rs: a_partition_that_cannot_be_written_in_its_region_is_written_where_the_service_took_it",
@@ -163,14 +163,14 @@ const STEPS: &[Promise] = &[
         &[
             "driver/src/options/hedging.rs: thresholds_stay_within_the_gates",
             "driver/src/hedging/tests.rs: the_caller_and_the_account_may_forbid_hedging",
-            "driver/tests/it/step_04_hedging.rs: racing_is_off_for_an_operation_that_says_so",
+            "driver/tests/it/step_04_hedging.rs: hedging_is_off_for_an_operation_that_disables_it",
         ],
     ),
     promise(
         "4.4",
         "fires after the threshold",
         &[
-            "driver/tests/it/step_04_hedging.rs: in_a_brown_out_the_second_region_answers_soon_after_the_threshold",
+            "driver/tests/it/step_04_hedging.rs: in_a_brown_out_the_second_region_responds_soon_after_the_threshold",
         ],
     ),
     promise(
@@ -182,22 +182,22 @@ const STEPS: &[Promise] = &[
         "4.4",
         "the secondary wins",
         &[
-            "driver/tests/it/step_04_hedging.rs: in_a_brown_out_the_second_region_answers_soon_after_the_threshold",
-            "driver/src/hedging/winner.rs: a_read_takes_the_answer_that_says_most",
+            "driver/tests/it/step_04_hedging.rs: in_a_brown_out_the_second_region_responds_soon_after_the_threshold",
+            "driver/src/hedging/winner.rs: a_read_takes_the_most_conclusive_response",
         ],
     ),
     promise(
         "4.4",
         "both fail",
-        &["driver/tests/it/step_04_hedging.rs: when_both_attempts_of_a_race_fail_a_third_region_is_asked"],
+        &["driver/tests/it/step_04_hedging.rs: when_both_hedged_attempts_fail_a_third_region_is_tried"],
     ),
     promise(
         "4.4",
         "writes are hedged on multi-write accounts only, and never meet themselves",
         &[
             "driver/tests/it/step_04_hedging.rs: writes_are_raced_only_where_several_regions_take_them",
-            "driver/tests/it/step_04_hedging.rs: raced_writes_are_done_once_and_never_meet_their_own_twin",
-            "driver/tests/it/step_04_hedging.rs: the_twin_of_a_raced_write_that_runs_late_changes_nothing",
+            "driver/tests/it/step_04_hedging.rs: hedged_writes_are_done_once_and_do_not_conflict_with_themselves",
+            "driver/tests/it/step_04_hedging.rs: the_duplicate_of_a_hedged_write_that_arrives_late_changes_nothing",
         ],
     ),
     promise(
@@ -250,14 +250,14 @@ const STEPS: &[Promise] = &[
         "6.3",
         "every knob of sharding, from the environment too",
         &[
-            "driver/src/sharding/config.rs: the_defaults_can_be_obeyed_and_leave_room_below_the_services_limit",
+            "driver/src/sharding/config.rs: the_defaults_are_valid_and_leave_room_below_the_services_limit",
             "driver/src/sharding/config.rs: the_environment_stands_above_the_defaults",
         ],
     ),
     promise(
         "6.4",
         "HTTP/2 goes over shards",
-        &["driver/tests/it/step_06_sharding.rs: the_answers_of_a_burst_come_over_connections_that_share_it"],
+        &["driver/tests/it/step_06_sharding.rs: the_requests_of_a_burst_share_connections"],
     ),
     promise(
         "6.5",
@@ -273,7 +273,7 @@ const STEPS: &[Promise] = &[
         "7.1",
         "health: hang, failures beside healthy peers, idle, and a busy processor",
         &[
-            "driver/src/sharding/health.rs: a_shard_whose_requests_wait_without_any_answer_hangs",
+            "driver/src/sharding/health.rs: a_shard_whose_requests_get_no_response_hangs",
             "driver/src/sharding/health.rs: failures_in_a_row_evict_only_where_a_peer_does_better",
             "driver/src/sharding/health.rs: a_shard_without_requests_for_a_minute_is_idle",
             "driver/src/sharding/health.rs: a_process_that_is_out_of_processor_blames_itself_first",
@@ -292,8 +292,8 @@ const STEPS: &[Promise] = &[
         "7.4",
         "connectivity is retried on another shard where that is safe",
         &[
-            "driver/src/gateway/connectivity.rs: another_shard_is_tried_where_that_is_safe_and_may_help",
-            "driver/tests/it/step_07_connections.rs: requests_whose_connection_breaks_are_answered_over_another",
+            "driver/src/gateway/connectivity.rs: another_shard_is_tried_where_that_is_safe_and_useful",
+            "driver/tests/it/step_07_connections.rs: requests_whose_connection_breaks_are_sent_over_another",
         ],
     ),
     promise(
@@ -324,9 +324,9 @@ const STEPS: &[Promise] = &[
         "8.3",
         "the pipeline under injected faults",
         &[
-            "driver/tests/it/step_08_fault_injection.rs: a_read_leaves_the_region_that_fails_and_every_attempt_is_on_record",
+            "driver/tests/it/step_08_fault_injection.rs: a_read_fails_over_and_every_attempt_is_recorded",
             "driver/tests/it/step_08_fault_injection.rs: throttling_is_waited_for_in_place",
-            "driver/tests/it/step_08_fault_injection.rs: a_write_whose_answer_is_lost_is_undecided_and_was_made_once",
+            "driver/tests/it/step_08_fault_injection.rs: a_create_whose_response_is_lost_is_undecided_and_was_done_once",
             "driver/tests/it/step_08_fault_injection.rs: a_share_of_failures_slows_reads_down_and_fails_none",
         ],
     ),
@@ -391,9 +391,7 @@ const STEPS: &[Promise] = &[
     promise(
         "10.7",
         "faults are injected through the driver",
-        &[
-            "driver/tests/it/step_08_fault_injection.rs: a_read_leaves_the_region_that_fails_and_every_attempt_is_on_record",
-        ],
+        &["driver/tests/it/step_08_fault_injection.rs: a_read_fails_over_and_every_attempt_is_recorded"],
     ),
     promise(
         "10.8",

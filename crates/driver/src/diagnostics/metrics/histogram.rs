@@ -22,7 +22,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one duration.
+    /// Records one duration in its bucket.
     pub fn record(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.buckets[bucket(micros)].fetch_add(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@ const KEY_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HotKey {
-    /// Its container.
+    /// The container of the key.
     pub container: ContainerName,
     /// The key as the header carries it, cut when it is long.
     pub key: Arc<str>,
@@ -33,12 +33,12 @@ pub struct HotKey {
     pub error: f64,
 }
 
-/// Counts keys.
+/// Estimates the most expensive partition keys.
 #[derive(Debug, Default)]
 pub struct HotKeys {
     hasher: RandomState,
     /// Where a key's counter is, by the key's hash.
-    places: HashMap<u64, usize, RandomState>,
+    positions: HashMap<u64, usize, RandomState>,
     counters: Vec<Counter>,
     /// The smallest weight, as long as a counter at or after `cursor` has it.
     smallest: u64,
@@ -60,20 +60,20 @@ impl HotKeys {
     /// Cost: a look-up for a key that has a counter; for one that has not, a part of a walk over the counters.
     pub fn record(&mut self, container: &ContainerName, key: &str, weight: u64) {
         let hash = self.hasher.hash_one((container.link(), key));
-        if let Some(&at) = self.places.get(&hash) {
+        if let Some(&at) = self.positions.get(&hash) {
             self.counters[at].weight += weight;
             return;
         }
         if self.counters.len() < KEYS_MAX {
-            self.places.insert(hash, self.counters.len());
+            self.positions.insert(hash, self.counters.len());
             let key = cut(key).to_owned();
             self.counters.push(Counter { hash, container: container.clone(), key, weight, error: 0 });
             return;
         }
         let at = self.smallest();
         let counter = &mut self.counters[at];
-        self.places.remove(&counter.hash);
-        self.places.insert(hash, at);
+        self.positions.remove(&counter.hash);
+        self.positions.insert(hash, at);
         counter.hash = hash;
         counter.container = container.clone();
         counter.key.clear();
@@ -138,7 +138,7 @@ mod tests {
             }
             let total: u64 = exact.values().sum();
             prop_assert!(sketch.counters.len() <= KEYS_MAX);
-            prop_assert_eq!(sketch.counters.len(), sketch.places.len());
+            prop_assert_eq!(sketch.counters.len(), sketch.positions.len());
             for counter in &sketch.counters {
                 let true_weight = exact[&counter.key];
                 prop_assert!(counter.weight >= true_weight);

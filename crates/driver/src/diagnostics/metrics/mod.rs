@@ -38,10 +38,10 @@ pub struct SeriesKey {
 /// Whether a partition is given up in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakerGauge {
-    /// It is not.
+    /// The breaker is closed.
     #[default]
     Closed,
-    /// It is.
+    /// The breaker is open.
     Open,
     /// It is asked again, on trial.
     HalfOpen,
@@ -72,13 +72,13 @@ struct Series {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SeriesSnapshot {
-    /// Operations that ended.
+    /// Operations that ended, failed ones included.
     pub operations: u64,
-    /// Those that failed.
+    /// Operations that ended with an error.
     pub failures: u64,
-    /// Request units.
+    /// Request units of all attempts.
     pub charge: f64,
-    /// Answers 429.
+    /// Responses with status 429.
     pub throttled: u64,
     /// Second attempts beside a slow one.
     pub hedges: u64,
@@ -95,11 +95,11 @@ pub struct SeriesSnapshot {
 /// One number under OpenTelemetry's name for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricPoint {
-    /// The metric.
+    /// The name of the metric.
     pub name: &'static str,
     /// What it is about.
     pub attributes: Vec<(&'static str, String)>,
-    /// How much.
+    /// The value of the metric.
     pub value: f64,
 }
 
@@ -116,7 +116,7 @@ pub struct MetricsSnapshot {
 }
 
 impl Metrics {
-    /// Nothing counted.
+    /// Metrics without any series.
     pub fn new() -> Metrics {
         Metrics::default()
     }
@@ -187,8 +187,7 @@ impl Metrics {
 }
 
 impl MetricsSnapshot {
-    /// The same as points under OpenTelemetry's names, for whoever has an exporter. Durations are in
-    /// seconds, as quantiles.
+    /// The snapshot as points under OpenTelemetry's names, for an exporter. Durations are in seconds, as quantiles.
     pub fn points(&self) -> Vec<MetricPoint> {
         let mut points = Vec::new();
         for (key, series) in &self.series {

@@ -77,7 +77,7 @@ fn decide(
     decide_with(1.0, outcome, operation, state, given)
 }
 
-/// The same with this much luck.
+/// Decides with this random value.
 fn decide_with(
     random: f64,
     outcome: &GatewayOutcome,
@@ -102,8 +102,8 @@ fn decide_with(
     )
 }
 
-/// A step in words.
-fn step_in_words(decision: &Decision) -> String {
+/// A step in names.
+fn step_text(decision: &Decision) -> String {
     let Step::Retry { delay, state } = &decision.step else { return "gives up".to_owned() };
     let place = if state.prefer_hub {
         "the hub region"
@@ -115,8 +115,8 @@ fn step_in_words(decision: &Decision) -> String {
     if delay.is_zero() { format!("{place}, at once") } else { format!("{place}, after up to {delay:?}") }
 }
 
-fn effects_in_words(effects: &[Effect]) -> String {
-    let words = effects.iter().map(|effect| match effect {
+fn effects_text(effects: &[Effect]) -> String {
+    let names = effects.iter().map(|effect| match effect {
         Effect::MarkUnavailable(_, Unavailable::All) => "region down",
         Effect::MarkUnavailable(_, Unavailable::Writes) => "region down for writes",
         Effect::RefreshAccount => "refreshes the account",
@@ -126,17 +126,17 @@ fn effects_in_words(effects: &[Effect]) -> String {
         Effect::RefreshPartitions(_) => "refreshes partition ranges",
         Effect::ForgetContainer(_) => "forgets the container",
     });
-    let words: Vec<_> = words.collect();
-    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+    let names: Vec<_> = names.collect();
+    if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }
 
-/// Repeats an outcome until nothing more is tried: how often, how long the waits are at most, and what is heard.
-fn endurance(
+/// Repeats an outcome until nothing more is tried: how often, how long the waits are at most, and what is error.
+fn retries_until_error(
     outcome: &GatewayOutcome,
     operation: &Operation,
     given: Circumstances,
 ) -> (String, &'static str) {
-    let (least, waited, heard) = repeated(1.0, outcome, operation, given);
+    let (least, waited, error) = repeated(1.0, outcome, operation, given);
     let (most, _, _) = repeated(0.0, outcome, operation, given);
     let end = match (least, most) {
         (0, 0) => "–".to_owned(),
@@ -144,7 +144,7 @@ fn endurance(
         (least, most) if least == most => format!("{least} retries, {waited:?} of waiting"),
         (least, most) => format!("{least} to {most} retries, {waited:?} of waiting"),
     };
-    (end, heard)
+    (end, error)
 }
 
 fn repeated(
@@ -161,11 +161,11 @@ fn repeated(
                 retries += 1;
                 waited += delay;
                 state = next;
-                assert!(retries < 100, "somebody must give up");
+                assert!(retries < 100, "the operation must give up");
             }
             Step::Finish => unreachable!("no row is a success"),
-            Step::GiveUp(why) => {
-                let heard = match why {
+            Step::GiveUp(reason) => {
+                let error = match reason {
                     GiveUpReason::ServiceError => "the service's error",
                     GiveUpReason::Unreachable => "`Unavailable`",
                     GiveUpReason::Undecided => "`Undecided`",
@@ -173,7 +173,7 @@ fn repeated(
                     GiveUpReason::Credential => "`Unauthenticated`",
                     GiveUpReason::InvalidResponse => "`BadResponse`",
                 };
-                return (retries, waited, heard);
+                return (retries, waited, error);
             }
         }
     }
@@ -189,12 +189,12 @@ fn row(
     let fresh = RetryState::default();
     let first = decide(outcome, operation, &fresh, Circumstances { other_regions: 2, ..given });
     let alone = decide(outcome, operation, &fresh, Circumstances { other_regions: 0, ..given });
-    let (end, heard) = endurance(outcome, operation, Circumstances { other_regions: 0, ..given });
+    let (end, error) = retries_until_error(outcome, operation, Circumstances { other_regions: 0, ..given });
     format!(
-        "| {name} | {who} | {} | {} | {} | {end} | {heard} |",
-        step_in_words(&first),
-        step_in_words(&alone),
-        effects_in_words(&alone.effects),
+        "| {name} | {who} | {} | {} | {} | {end} | {error} |",
+        step_text(&first),
+        step_text(&alone),
+        effects_text(&alone.effects),
     )
 }
 
@@ -298,7 +298,7 @@ fn sub_statuses_that_share_a_row_share_a_decision() {
 }
 
 #[test]
-fn both_forbidden_answers_draw_on_one_budget() {
+fn both_forbidden_responses_share_one_limit() {
     let operation = create();
     let (mut state, mut waited) = (RetryState::default(), Duration::ZERO);
     for turn in 0.. {
@@ -316,7 +316,7 @@ fn both_forbidden_answers_draw_on_one_budget() {
 }
 
 #[test]
-fn a_region_that_was_behind_is_not_asked_again_before_all_others() {
+fn a_region_behind_the_session_is_not_retried_before_all_others() {
     let operation = read();
     let first = decide(
         &response(404, 1002),
@@ -329,7 +329,7 @@ fn a_region_that_was_behind_is_not_asked_again_before_all_others() {
 }
 
 #[test]
-fn every_wait_is_half_chance_and_never_longer_than_said() {
+fn half_of_every_wait_is_random_and_the_limit_holds() {
     let operation = read();
     for status in [(503, 0), (449, 0), (404, 1002)] {
         let outcome = response(status.0, status.1);
@@ -357,7 +357,7 @@ fn every_wait_is_half_chance_and_never_longer_than_said() {
 }
 
 #[test]
-fn after_an_attempt_that_may_have_worked_its_own_doing_is_not_reported_as_somebody_elses() {
+fn after_a_maybe_applied_attempt_its_effect_is_not_reported_as_a_conflict() {
     let name = container();
     let conditional = || Precondition::IfMatch("\"e\"".into());
     let replace = Operation::replace_item(&name, key(), "i", "{}");
@@ -403,7 +403,7 @@ fn a_write_that_may_have_been_received_is_never_sent_again() {
 }
 
 #[test]
-fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
+fn a_metadata_read_without_a_response_marks_the_region_unavailable() {
     let lists = Operation::new(OperationKind::ReadFeed, Target::partition_key_ranges(&container()));
     let makes = Operation::new(OperationKind::Create, Target::containers("d"));
     for (operation, sent, changes) in [
@@ -413,7 +413,7 @@ fn a_read_of_metadata_that_gets_no_answer_speaks_against_the_region() {
     ] {
         let given = Circumstances { other_regions: 2, metadata: true, ..Circumstances::default() };
         let decision = decide(&no_response(sent), operation, &RetryState::default(), given);
-        assert_eq!(effects_in_words(&decision.effects), changes, "{:?} {sent:?}", operation.kind());
+        assert_eq!(effects_text(&decision.effects), changes, "{:?} {sent:?}", operation.kind());
     }
 }
 

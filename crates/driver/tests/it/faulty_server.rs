@@ -9,56 +9,60 @@ use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::lab::{Clients, Lab, WEST};
+use crate::test_account::{Clients, TestAccount, WEST};
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum RequestTarget {
     Account,
     Container,
     Ranges,
     Items,
 }
 
-impl About {
-    fn of(path: &str) -> Option<About> {
+impl RequestTarget {
+    fn of(path: &str) -> Option<RequestTarget> {
         let path = path.split('?').next().unwrap_or(path).trim_matches('/');
         let segments: Vec<&str> = path.split('/').collect();
         match segments[..] {
-            [""] => Some(About::Account),
-            ["dbs", _, "colls", _] => Some(About::Container),
-            ["dbs", _, "colls", _, "pkranges"] => Some(About::Ranges),
-            ["dbs", _, "colls", _, "docs", ..] => Some(About::Items),
+            [""] => Some(RequestTarget::Account),
+            ["dbs", _, "colls", _] => Some(RequestTarget::Container),
+            ["dbs", _, "colls", _, "pkranges"] => Some(RequestTarget::Ranges),
+            ["dbs", _, "colls", _, "docs", ..] => Some(RequestTarget::Items),
             _ => None,
         }
     }
 }
 
-/// Changes an answer: its head, and its body.
-type Twist = Arc<dyn Fn(&mut String, &mut Vec<u8>) + Send + Sync>;
+/// Changes a response: its head, and its body.
+type ResponseChange = Arc<dyn Fn(&mut String, &mut Vec<u8>) + Send + Sync>;
 
 /// What is said instead of the truth.
 #[derive(Clone)]
-pub(crate) enum Lie {
+pub(crate) enum FaultyResponse {
     /// These bytes, and the end of the connection.
-    Says(Vec<u8>),
+    Bytes(Vec<u8>),
     /// These bytes, then so many of nothing in particular, and the end of the connection.
-    Rambles(Vec<u8>, usize),
+    TooLong(Vec<u8>, usize),
     /// These bytes, and then silence.
-    FallsSilent(Vec<u8>),
+    Stalls(Vec<u8>),
     /// What the account says, changed.
-    Twists(Twist),
+    Modified(ResponseChange),
 }
 
-impl Lie {
+impl FaultyResponse {
     /// What the account says, changed: its head and its body.
-    pub(crate) fn twisted(twist: impl Fn(&mut String, &mut Vec<u8>) + Send + Sync + 'static) -> Lie {
-        Lie::Twists(Arc::new(twist))
+    pub(crate) fn modified(
+        change: impl Fn(&mut String, &mut Vec<u8>) + Send + Sync + 'static,
+    ) -> FaultyResponse {
+        FaultyResponse::Modified(Arc::new(change))
     }
 
     /// The JSON that the account says, changed, with a true length.
-    pub(crate) fn twisted_json(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Lie {
-        Lie::twisted(move |head, body| {
+    pub(crate) fn modified_json(
+        change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static,
+    ) -> FaultyResponse {
+        FaultyResponse::modified(move |head, body| {
             // That nothing has changed is said without a body.
             let Ok(mut value) = serde_json::from_slice(body) else { return };
             change(&mut value);
@@ -68,62 +72,62 @@ impl Lie {
         })
     }
 
-    /// An answer of 200 with this body and a true length.
-    pub(crate) fn body(body: impl AsRef<[u8]>) -> Lie {
-        Lie::answer("200 OK", "", body)
+    /// A response of 200 with this body and a true length.
+    pub(crate) fn body(body: impl AsRef<[u8]>) -> FaultyResponse {
+        FaultyResponse::response("200 OK", "", body)
     }
 
-    /// An answer with this status, these headers (each ending a line) and this body.
-    pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Lie {
+    /// A response with this status, these headers (each ending a line) and this body.
+    pub(crate) fn response(status: &str, headers: &str, body: impl AsRef<[u8]>) -> FaultyResponse {
         let body = body.as_ref();
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
-        Lie::Says([head.as_bytes(), body].concat())
+        FaultyResponse::Bytes([head.as_bytes(), body].concat())
     }
 }
 
 /// What is lied about, and how.
-type Script = Arc<Mutex<Option<(About, Lie)>>>;
+type Script = Arc<Mutex<Option<(RequestTarget, FaultyResponse)>>>;
 
 /// An account of one region behind a server that lies when told to. Ends when dropped.
-pub(crate) struct Liar {
-    pub(crate) lab: Lab,
+pub(crate) struct FaultyServer {
+    pub(crate) test_account: TestAccount,
     address: SocketAddr,
     script: Script,
     serving: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Liar {
+impl Drop for FaultyServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-impl Liar {
-    pub(crate) async fn start() -> Liar {
-        let lab = Lab::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
+impl FaultyServer {
+    pub(crate) async fn start() -> FaultyServer {
+        let test_account = TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let script = Script::default();
-        let account = SocketAddr::from(([127, 0, 0, 1], lab.running.port()));
+        let account = SocketAddr::from(([127, 0, 0, 1], test_account.running.port()));
         let serving = tokio::spawn(serve(listener, account, Arc::clone(&script)));
-        Liar { lab, address, script, serving }
+        FaultyServer { test_account, address, script, serving }
     }
 
     /// Lies from now on.
-    pub(crate) fn lie(&self, about: About, lie: Lie) {
-        *self.script.lock().expect("nobody panicked") = Some((about, lie));
+    pub(crate) fn inject(&self, about: RequestTarget, fault: FaultyResponse) {
+        *self.script.lock().expect("no panic while locked") = Some((about, fault));
     }
 
     /// Tells the truth from now on.
-    pub(crate) fn tell_the_truth(&self) {
-        *self.script.lock().expect("nobody panicked") = None;
+    pub(crate) fn clear_fault(&self) {
+        *self.script.lock().expect("no panic while locked") = None;
     }
 
     /// A driver that knows nobody else.
     pub(crate) fn driver(&self, options: DriverOptions) -> CosmosDriver {
         let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
         let endpoint = format!("http://{}/", self.address);
-        let account = Account::with_key(&endpoint, self.lab.running.key()).expect("valid");
+        let account = Account::with_key(&endpoint, self.test_account.running.key()).expect("valid");
         runtime.driver(&account, options).expect("valid")
     }
 }
@@ -131,39 +135,39 @@ impl Liar {
 async fn serve(listener: TcpListener, account: SocketAddr, script: Script) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(converse(stream, account, Arc::clone(&script)));
+        connections.spawn(serve_connection(stream, account, Arc::clone(&script)));
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// One request, one answer. What a peer does to its end of the connection is its affair.
-async fn converse(mut stream: TcpStream, account: SocketAddr, script: Script) -> std::io::Result<()> {
+/// One request, one response. What a peer does to its end of the connection is its affair.
+async fn serve_connection(mut stream: TcpStream, account: SocketAddr, script: Script) -> std::io::Result<()> {
     let Some((head, body)) = message(&mut stream).await? else { return Ok(()) };
     let path = head.split(' ').nth(1).unwrap_or_default();
-    let lie = script.lock().expect("nobody panicked").clone();
-    let lie = lie.filter(|(about, _)| About::of(path) == Some(*about)).map(|(_, lie)| lie);
-    match lie {
-        Some(Lie::Says(bytes)) => stream.write_all(&bytes).await?,
-        Some(Lie::Rambles(bytes, more)) => {
+    let fault = script.lock().expect("no panic while locked").clone();
+    let fault = fault.filter(|(about, _)| RequestTarget::of(path) == Some(*about)).map(|(_, fault)| fault);
+    match fault {
+        Some(FaultyResponse::Bytes(bytes)) => stream.write_all(&bytes).await?,
+        Some(FaultyResponse::TooLong(bytes, more)) => {
             stream.write_all(&bytes).await?;
-            let piece = vec![b' '; 1 << 20];
-            for _ in 0..more.div_ceil(piece.len()) {
-                stream.write_all(&piece).await?;
+            let chunk = vec![b' '; 1 << 20];
+            for _ in 0..more.div_ceil(chunk.len()) {
+                stream.write_all(&chunk).await?;
             }
         }
-        Some(Lie::FallsSilent(bytes)) => {
+        Some(FaultyResponse::Stalls(bytes)) => {
             stream.write_all(&bytes).await?;
             // Until the peer has had enough.
             let _ = stream.read(&mut [0; 1]).await?;
             return Ok(());
         }
-        Some(Lie::Twists(twist)) => {
-            let (mut head, mut body) = ask(account, &head, &body).await?;
-            twist(&mut head, &mut body);
+        Some(FaultyResponse::Modified(change)) => {
+            let (mut head, mut body) = forward(account, &head, &body).await?;
+            change(&mut head, &mut body);
             stream.write_all(&[head.as_bytes(), &body].concat()).await?;
         }
         None => {
-            let (head, body) = ask(account, &head, &body).await?;
+            let (head, body) = forward(account, &head, &body).await?;
             stream.write_all(&[head.as_bytes(), &body].concat()).await?;
         }
     }
@@ -171,7 +175,7 @@ async fn converse(mut stream: TcpStream, account: SocketAddr, script: Script) ->
 }
 
 /// What the account says.
-async fn ask(account: SocketAddr, head: &str, body: &[u8]) -> std::io::Result<(String, Vec<u8>)> {
+async fn forward(account: SocketAddr, head: &str, body: &[u8]) -> std::io::Result<(String, Vec<u8>)> {
     let mut stream = TcpStream::connect(account).await?;
     let last = head.replacen("\r\n", "\r\nconnection: close\r\n", 1);
     stream.write_all(&[last.as_bytes(), body].concat()).await?;

@@ -38,35 +38,35 @@ impl TransportFactory for Clients {
 }
 
 /// A running account with the container `d/c`, partitioned by `/pk`.
-pub(crate) struct Lab {
+pub(crate) struct TestAccount {
     pub(crate) running: Running,
     pub(crate) container: ContainerName,
 }
 
-impl Lab {
+impl TestAccount {
     /// Three regions, of which the first writes.
-    pub(crate) async fn start() -> Lab {
-        Lab::start_with(|_| {}).await
+    pub(crate) async fn start() -> TestAccount {
+        TestAccount::start_with(|_| {}).await
     }
 
     /// Three regions, all of which write.
-    pub(crate) async fn start_multi_write() -> Lab {
-        Lab::start_with(|config| config.multi_write = true).await
+    pub(crate) async fn start_multi_write() -> TestAccount {
+        TestAccount::start_with(|config| config.multi_write = true).await
     }
 
-    /// The same, changed.
-    pub(crate) async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> Lab {
+    /// Three regions, with a changed configuration.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> TestAccount {
         let mut config = EmulatorConfig::default();
         config.regions = [WEST, EAST, NORTH].map(str::to_owned).to_vec();
         config.partitions = NonZeroU32::new(4);
         change(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
-        let lab = Lab { running, container: ContainerName::new("d", "c") };
-        let driver = lab.driver();
-        lab.create(&driver, Target::databases(), json!({"id": "d"})).await;
+        let test_account = TestAccount { running, container: ContainerName::new("d", "c") };
+        let driver = test_account.driver();
+        test_account.create(&driver, Target::databases(), json!({"id": "d"})).await;
         let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
-        lab.create(&driver, Target::containers("d"), container).await;
-        lab
+        test_account.create(&driver, Target::containers("d"), container).await;
+        test_account
     }
 
     async fn create(&self, driver: &CosmosDriver, target: Target, body: Value) {
@@ -130,7 +130,7 @@ impl Lab {
             .with_body(json!({"query": text}).to_string())
     }
 
-    /// Sends a question to the control port and takes the answer.
+    /// Sends a request to the control port and returns the response.
     pub(crate) async fn control(&self, method: http::Method, path: &str, body: Value) -> Value {
         let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
         let url = format!("{}{}", self.running.control_endpoint(), path.trim_start_matches('/'));
@@ -140,7 +140,7 @@ impl Lab {
             .header("content-type", "application/json")
             .body(bytes::Bytes::from(body.to_string()))
             .expect("a request");
-        let response = client.send(request).await.expect("an answer");
+        let response = client.send(request).await.expect("a response");
         let status = response.status();
         let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
         assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
@@ -153,8 +153,8 @@ pub(crate) fn item(id: &str, value: u64) -> String {
     json!({"id": id, "pk": id, "value": value}).to_string()
 }
 
-/// Options of a driver that never races, so that a test sees failover alone.
-pub(crate) fn unraced() -> DriverOptions {
+/// Options of a driver without hedging, so that a test sees failover alone.
+pub(crate) fn without_hedging() -> DriverOptions {
     let hedging = HedgingOptions::new().with_enabled(false);
     DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging))
 }
@@ -169,7 +169,7 @@ pub(crate) async fn run(driver: &CosmosDriver, operation: &Operation) -> Result<
     driver.execute_operation(operation, &within(DEADLINE)).await
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) fn body(response: &Response) -> Value {
     serde_json::from_slice(response.body()).expect("JSON")
 }

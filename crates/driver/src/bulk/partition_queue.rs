@@ -1,100 +1,101 @@
-//! What waits for one physical partition, and the requests it is cut into. Pure: time is an argument.
+//! The operations that wait for one physical partition, and the batches they are sent in. Pure: time is an
+//! argument.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::fate::Facts;
+use super::congestion_window::{Bounds, CongestionWindow, Feedback};
 use super::operation::BulkOperation;
 use super::options::BulkOptions;
-use super::window::{Bounds, Feedback, Window};
+use super::outcome::OperationState;
 
-/// An operation that has no answer yet.
+/// An operation that has no response yet.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Which one of the input.
+    /// The index of the operation in the input.
     pub(super) index: u64,
     pub(super) operation: BulkOperation,
-    /// When it was handed in.
-    pub(super) since: Instant,
+    /// When the operation was accepted.
+    pub(super) accepted_at: Instant,
     /// When it was sent for the first time.
     pub(super) first_sent: Option<Instant>,
     /// How often it was sent.
     pub(super) attempts: u32,
-    /// What that cost.
+    /// The request units of all attempts.
     pub(super) charge: f64,
-    /// Whether one of them may have done it.
+    /// Whether one of the attempts may have been carried out.
     pub(super) maybe_applied: bool,
-    /// How many operations may travel with it.
-    pub(super) together_max: usize,
+    /// The largest batch that it may be sent in.
+    pub(super) batch_size_max: usize,
 }
 
 impl Pending {
-    /// An operation that was just handed in.
+    /// An operation that was just accepted.
     pub(super) fn new(index: u64, operation: BulkOperation, now: Instant) -> Pending {
         Pending {
             index,
             operation,
-            since: now,
+            accepted_at: now,
             first_sent: None,
             attempts: 0,
             charge: 0.0,
             maybe_applied: false,
-            together_max: usize::MAX,
+            batch_size_max: usize::MAX,
         }
     }
 
-    /// What its fate depends on, after it travelled with so many.
-    pub(super) fn facts(&self, together: usize) -> Facts {
-        Facts {
+    /// The properties its outcome depends on, after it was sent in a batch of this size.
+    pub(super) fn state(&self, together: usize) -> OperationState {
+        OperationState {
             kind: self.operation.kind(),
             conditional: self.operation.is_conditional(),
             repeatable: self.operation.may_be_repeated(),
             maybe_applied: self.maybe_applied,
-            alone: together == 1,
+            sent_alone: together == 1,
         }
     }
 }
 
-/// How requests are cut.
+/// The limits of batches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct BatchLimits {
     pub(super) bounds: Bounds,
     pub(super) batch_bytes_max: usize,
     pub(super) linger: Duration,
 }
 
-impl Limits {
-    pub(super) fn of(options: &BulkOptions) -> Limits {
+impl BatchLimits {
+    pub(super) fn of(options: &BulkOptions) -> BatchLimits {
         let bounds =
             Bounds { batch: options.batch_operations(), batches: options.requests_per_partition_max.get() };
-        Limits { bounds, batch_bytes_max: options.batch_bytes_max, linger: options.linger }
+        BatchLimits { bounds, batch_bytes_max: options.batch_bytes_max, linger: options.linger }
     }
 }
 
-/// What waits for one partition.
+/// The queue of one partition.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct PartitionQueue {
     queue: VecDeque<Pending>,
     queued_bytes: usize,
-    window: Window,
-    /// Requests on their way.
+    window: CongestionWindow,
+    /// Requests in flight to the partition.
     in_flight: usize,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     resume_at: Option<Instant>,
-    /// Failures in a row.
+    /// Consecutive failures of the partition.
     pub(super) failures: u32,
-    /// When the partition took an operation last.
+    /// When the partition last accepted an operation.
     pub(super) progress_at: Option<Instant>,
-    /// Whether the partition says that it is no more.
+    /// Whether the partition responded with 410.
     pub(super) gone: bool,
 }
 
-impl Lane {
-    pub(super) fn new(limits: &Limits) -> Lane {
-        Lane {
+impl PartitionQueue {
+    pub(super) fn new(limits: &BatchLimits) -> PartitionQueue {
+        PartitionQueue {
             queue: VecDeque::new(),
             queued_bytes: 0,
-            window: Window::new(limits.bounds),
+            window: CongestionWindow::new(limits.bounds),
             in_flight: 0,
             resume_at: None,
             failures: 0,
@@ -103,31 +104,31 @@ impl Lane {
         }
     }
 
-    /// Whether nothing waits and nothing is on its way.
+    /// Whether the queue is empty and no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight == 0
     }
 
-    /// How many operations may be on their way.
+    /// How many operations may be in flight.
     pub(super) fn window(&self) -> usize {
         self.window.operations()
     }
 
-    /// Takes one more.
+    /// Appends an operation to the queue.
     pub(super) fn push(&mut self, pending: Pending) {
         self.queued_bytes += pending.operation.bytes();
         self.queue.push_back(pending);
     }
 
-    /// Takes back what was sent and is to be sent again, before anything else and in its order.
-    pub(super) fn give_back(&mut self, again: Vec<Pending>) {
+    /// Puts operations back at the front of the queue, in their order.
+    pub(super) fn requeue(&mut self, again: Vec<Pending>) {
         for pending in again.into_iter().rev() {
             self.queued_bytes += pending.operation.bytes();
             self.queue.push_front(pending);
         }
     }
 
-    /// Gives up everything that waits.
+    /// Removes and returns everything that waits.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
         self.queued_bytes = 0;
         std::mem::take(&mut self.queue).into_iter()
@@ -138,27 +139,27 @@ impl Lane {
         self.resume_at = self.resume_at.max(Some(at));
     }
 
-    /// When the next request may leave: now or before, later, or not before something else happens. `flush`
-    /// says that no company will come for what waits.
-    pub(super) fn sends_at(&self, limits: &Limits, flush: bool) -> Option<Instant> {
+    /// When the next request may be sent; none while the window is full or the queue empty. With `flush` no
+    /// further operations are waited for.
+    pub(super) fn next_send_at(&self, limits: &BatchLimits, flush: bool) -> Option<Instant> {
         let front = self.queue.front()?;
         if self.in_flight >= self.window.batches(limits.bounds) {
             return None;
         }
         let is_full = self.queue.len() >= self.window.batch_operations(limits.bounds)
             || self.queued_bytes >= limits.batch_bytes_max;
-        let at = if flush || is_full { front.since } else { front.since + limits.linger };
+        let at = if flush || is_full { front.accepted_at } else { front.accepted_at + limits.linger };
         Some(self.resume_at.map_or(at, |resume_at| resume_at.max(at)))
     }
 
-    /// Cuts the next request: as many as the window, the service and each of them allow.
-    pub(super) fn take(&mut self, limits: &Limits, now: Instant) -> Vec<Pending> {
+    /// Takes the operations of the next batch: as many as the window, the service and each of them allow.
+    pub(super) fn take(&mut self, limits: &BatchLimits, now: Instant) -> Vec<Pending> {
         let mut batch: Vec<Pending> = Vec::new();
         let mut most = self.window.batch_operations(limits.bounds);
         let mut bytes = 0;
         while let Some(next) = self.queue.front() {
             let size = next.operation.bytes();
-            most = most.min(next.together_max);
+            most = most.min(next.batch_size_max);
             if !batch.is_empty() && (batch.len() >= most || bytes + size > limits.batch_bytes_max) {
                 break;
             }
@@ -173,8 +174,8 @@ impl Lane {
         batch
     }
 
-    /// A request came back.
-    pub(super) fn answered(&mut self, feedback: &Feedback, limits: &Limits, now: Instant) {
+    /// Ends a request and updates the congestion window.
+    pub(super) fn complete(&mut self, feedback: &Feedback, limits: &BatchLimits, now: Instant) {
         self.in_flight -= 1;
         let feedback = Feedback { was_full: !self.queue.is_empty(), ..*feedback };
         self.window = self.window.after(&feedback, limits.bounds, now);
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use crate::clock::ManualTime;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: BatchLimits = BatchLimits {
         bounds: Bounds { batch: 100, batches: 4 },
         batch_bytes_max: 10_000,
         linger: Duration::from_millis(10),
@@ -204,58 +205,58 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_for_company_unless_it_is_full_or_none_will_come() {
+    fn a_request_waits_for_more_operations_unless_it_is_full_or_the_input_ended() {
         let now = ManualTime::new().clock().now();
-        let mut lane = Lane::new(&LIMITS);
-        assert_eq!(lane.sends_at(&LIMITS, true), None);
-        lane.push(pending(0, 10, now));
-        assert_eq!(lane.sends_at(&LIMITS, false), Some(now + LIMITS.linger));
-        assert_eq!(lane.sends_at(&LIMITS, true), Some(now));
-        lane.push(pending(1, 10_000, now));
-        assert_eq!(lane.sends_at(&LIMITS, false), Some(now), "enough bytes");
-        let mut lane = Lane::new(&LIMITS);
-        (0..100).for_each(|index| lane.push(pending(index, 0, now)));
-        assert_eq!(lane.sends_at(&LIMITS, false), Some(now), "enough operations");
-        lane.pause_until(now + Duration::from_secs(1));
-        lane.pause_until(now + Duration::from_millis(1));
-        assert_eq!(lane.sends_at(&LIMITS, true), Some(now + Duration::from_secs(1)));
+        let mut queue = PartitionQueue::new(&LIMITS);
+        assert_eq!(queue.next_send_at(&LIMITS, true), None);
+        queue.push(pending(0, 10, now));
+        assert_eq!(queue.next_send_at(&LIMITS, false), Some(now + LIMITS.linger));
+        assert_eq!(queue.next_send_at(&LIMITS, true), Some(now));
+        queue.push(pending(1, 10_000, now));
+        assert_eq!(queue.next_send_at(&LIMITS, false), Some(now), "enough bytes");
+        let mut queue = PartitionQueue::new(&LIMITS);
+        (0..100).for_each(|index| queue.push(pending(index, 0, now)));
+        assert_eq!(queue.next_send_at(&LIMITS, false), Some(now), "enough operations");
+        queue.pause_until(now + Duration::from_secs(1));
+        queue.pause_until(now + Duration::from_millis(1));
+        assert_eq!(queue.next_send_at(&LIMITS, true), Some(now + Duration::from_secs(1)));
     }
 
     #[test]
     fn a_large_item_travels_alone_and_the_others_in_order() {
         let now = ManualTime::new().clock().now();
-        let mut lane = Lane::new(&LIMITS);
+        let mut queue = PartitionQueue::new(&LIMITS);
         for (index, bytes) in [(0, 10), (1, 10), (2, 50_000), (3, 10)] {
-            lane.push(pending(index, bytes, now));
+            queue.push(pending(index, bytes, now));
         }
         let mut sent = Vec::new();
-        while !lane.queue.is_empty() {
-            sent.push(indices(&lane.take(&LIMITS, now)));
+        while !queue.queue.is_empty() {
+            sent.push(indices(&queue.take(&LIMITS, now)));
         }
         assert_eq!(sent, [vec![0, 1], vec![2], vec![3]]);
-        assert_eq!(lane.queued_bytes, 0);
+        assert_eq!(queue.queued_bytes, 0);
     }
 
     #[test]
-    fn what_was_too_much_at_once_travels_in_smaller_company() {
+    fn batches_that_were_too_large_are_sent_in_smaller_ones() {
         let now = ManualTime::new().clock().now();
-        let mut lane = Lane::new(&LIMITS);
+        let mut queue = PartitionQueue::new(&LIMITS);
         let mut batch: Vec<Pending> = (0..5).map(|index| pending(index, 1, now)).collect();
-        batch.iter_mut().for_each(|pending| pending.together_max = 2);
-        lane.push(pending(5, 1, now));
-        lane.give_back(batch);
-        let sent: Vec<_> = (0..3).map(|_| indices(&lane.take(&LIMITS, now))).collect();
+        batch.iter_mut().for_each(|pending| pending.batch_size_max = 2);
+        queue.push(pending(5, 1, now));
+        queue.requeue(batch);
+        let sent: Vec<_> = (0..3).map(|_| indices(&queue.take(&LIMITS, now))).collect();
         assert_eq!(sent, [vec![0, 1], vec![2, 3], vec![4, 5]]);
     }
 
     #[test]
-    fn no_more_requests_leave_than_the_window_lets_through() {
-        const LIMITS: Limits = Limits { batch_bytes_max: 100_000, ..self::LIMITS };
+    fn no_more_requests_are_sent_than_the_window_allows() {
+        const LIMITS: BatchLimits = BatchLimits { batch_bytes_max: 100_000, ..self::LIMITS };
         let now = ManualTime::new().clock().now();
-        let mut lane = Lane::new(&LIMITS);
-        (0..300).for_each(|index| lane.push(pending(index, 0, now)));
-        assert_eq!(lane.take(&LIMITS, now).len(), 100);
-        assert_eq!(lane.sends_at(&LIMITS, true), None, "one at first");
+        let mut queue = PartitionQueue::new(&LIMITS);
+        (0..300).for_each(|index| queue.push(pending(index, 0, now)));
+        assert_eq!(queue.take(&LIMITS, now).len(), 100);
+        assert_eq!(queue.next_send_at(&LIMITS, true), None, "one at first");
         let feedback = Feedback {
             sent_at: now,
             took: Duration::ZERO,
@@ -264,9 +265,9 @@ mod tests {
             failed: false,
             was_full: false,
         };
-        lane.answered(&feedback, &LIMITS, now);
-        assert_eq!(lane.window(), 200);
-        assert!(lane.sends_at(&LIMITS, true).is_some());
+        queue.complete(&feedback, &LIMITS, now);
+        assert_eq!(queue.window(), 200);
+        assert!(queue.next_send_at(&LIMITS, true).is_some());
     }
 
     proptest! {
@@ -276,23 +277,23 @@ mod tests {
             together in prop::collection::vec(1_usize..200, 300),
         ) {
             let now = ManualTime::new().clock().now();
-            let mut lane = Lane::new(&LIMITS);
+            let mut queue = PartitionQueue::new(&LIMITS);
             for (index, size) in sizes.iter().enumerate() {
                 let mut one = pending(index as u64, *size, now);
-                one.together_max = together[index];
-                lane.push(one);
+                one.batch_size_max = together[index];
+                queue.push(one);
             }
             let mut seen = Vec::new();
-            while !lane.queue.is_empty() {
-                let batch = lane.take(&LIMITS, now);
+            while !queue.queue.is_empty() {
+                let batch = queue.take(&LIMITS, now);
                 let bytes: usize = batch.iter().map(|pending| pending.operation.bytes()).sum();
                 prop_assert!(!batch.is_empty() && batch.len() <= 100);
                 prop_assert!(batch.len() == 1 || bytes <= LIMITS.batch_bytes_max);
-                prop_assert!(batch.iter().all(|pending| batch.len() <= pending.together_max));
+                prop_assert!(batch.iter().all(|pending| batch.len() <= pending.batch_size_max));
                 seen.extend(indices(&batch));
             }
             prop_assert_eq!(seen, (0..sizes.len() as u64).collect::<Vec<_>>());
-            prop_assert_eq!(lane.queued_bytes, 0);
+            prop_assert_eq!(queue.queued_bytes, 0);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What is wrong, out of the service's own words. Pure.
+//! What is wrong, out of the service's own text. Pure.
 //!
-//! In: the body of an answer, or a message within one. Out: one line for a person. The service wraps what it means in
+//! In: the body of a response, or a message within one. Out: one line for a person. The service wraps what it means in
 //! JSON, in text, or in one within the other, and adds what only its support can use; what is not understood is kept.
 
 use serde::Deserialize;
 
-/// The words in an error body: `{"code": …, "message": …}`.
+/// The message in an error body: `{"code": …, "message": …}`.
 pub(super) fn service_message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Body {
@@ -16,19 +16,19 @@ pub(super) fn service_message(body: &[u8]) -> Option<String> {
     }
     let body: Body = serde_json::from_slice(body).ok()?;
     let text = body.message.or_else(|| body.code.map(|code| code.to_string()))?;
-    let words = service_words(&text);
-    (!words.is_empty()).then_some(words)
+    let text = service_text(&text);
+    (!text.is_empty()).then_some(text)
 }
 
-/// What is wrong, out of a message whose rest is for support, in one line.
-pub(crate) fn service_words(message: &str) -> String {
+/// The first part of a message, whose rest is for support, in one line.
+pub(crate) fn service_text(message: &str) -> String {
     let first = message.split("\r\nActivityId:").next().unwrap_or(message).trim();
-    let words = listed_errors(first).unwrap_or_else(|| first.to_owned());
-    words.replace("\r\n", " ").replace('\n', "\\n")
+    let text = listed_errors(first).unwrap_or_else(|| first.to_owned());
+    text.replace("\r\n", " ").replace('\n', "\\n")
 }
 
-/// The words of `Message: {"Errors": ["…"]}`, and of `{"errors": [{"code": …, "message": …, "location": …}]}`,
-/// which is how queries are told what is wrong with them.
+/// The messages of `Message: {"Errors": ["…"]}`, and of `{"errors": [{"code": …, "message": …, "location": …}]}`,
+/// which is how the service reports errors of queries.
 fn listed_errors(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Listed {
@@ -39,11 +39,11 @@ fn listed_errors(text: &str) -> Option<String> {
     #[serde(untagged)]
     enum Entry {
         Text(String),
-        Placed { code: String, message: String, location: Option<Place> },
+        Located { code: String, message: String, location: Option<Location> },
         Plain { message: String },
     }
     #[derive(Deserialize)]
-    struct Place {
+    struct Location {
         start: u64,
         end: u64,
     }
@@ -52,14 +52,14 @@ fn listed_errors(text: &str) -> Option<String> {
     if errors.is_empty() {
         return None;
     }
-    let words = errors.into_iter().map(|entry| match entry {
+    let text = errors.into_iter().map(|entry| match entry {
         Entry::Text(message) | Entry::Plain { message } => message,
-        Entry::Placed { code, message, location: None } => format!("{message} ({code})"),
-        Entry::Placed { code, message, location: Some(Place { start, end }) } => {
+        Entry::Located { code, message, location: None } => format!("{message} ({code})"),
+        Entry::Located { code, message, location: Some(Location { start, end }) } => {
             format!("{message} ({code}, characters {start} to {end})")
         }
     });
-    Some(words.collect::<Vec<_>>().join("; "))
+    Some(text.collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_is_told_in_one_line_and_what_is_not_understood_is_kept() {
-        for (message, words) in [
+    fn messages_become_one_line_and_unknown_ones_stay() {
+        for (message, expected) in [
             ("Message: {\"Errors\":[\"gone\"]}\r\nActivityId: 1, Request URI: x", "gone"),
             (r#"Message: {"Errors":["one","two"]}"#, "one; two"),
             (
@@ -82,14 +82,14 @@ mod tests {
             ("Message: {}", "Message: {}"),
             ("Message: none", "Message: none"),
         ] {
-            assert_eq!(service_words(message), words);
+            assert_eq!(service_text(message), expected);
             let body = serde_json::json!({"code": "BadRequest", "message": message}).to_string();
-            assert_eq!(service_message(body.as_bytes()).as_deref(), Some(words));
+            assert_eq!(service_message(body.as_bytes()).as_deref(), Some(expected));
         }
     }
 
     #[test]
-    fn a_body_without_words_has_none() {
+    fn a_body_without_a_message_has_none() {
         assert_eq!(service_message(br#"{"code":"NotFound"}"#).as_deref(), Some("\"NotFound\""));
         for body in [&b""[..], b"<html>", b"[]", b"{}", br#"{"message":""}"#] {
             assert_eq!(service_message(body), None, "{}", String::from_utf8_lossy(body));

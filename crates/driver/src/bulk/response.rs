@@ -1,4 +1,4 @@
-//! Answers read, and errors told. Pure.
+//! Reads the response of a batch request, and builds the errors of operations. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -6,32 +6,32 @@ use bytes::Bytes;
 use protocol::batch::{BatchResult, parse_results};
 use protocol::status::Status;
 
-use super::lane::Pending;
-use super::result::BulkAnswer;
-use crate::error::{Error, ErrorKind, Result, service_words};
+use super::partition_queue::Pending;
+use super::result::BulkItemResponse;
+use crate::error::{Error, ErrorKind, Result, service_text};
 
-/// The results of an answer: as many as operations, or it is none.
+/// The results in a response body; an error unless there is one for each operation.
 pub(super) fn read(body: &Bytes, operations: usize) -> Result<Vec<BatchResult<&[u8]>>> {
-    let bad = |why: String| {
-        Error::new(ErrorKind::BadResponse, format!("the answer is not that of a bulk request: {why}"))
+    let invalid = |problem: String| {
+        Error::new(ErrorKind::BadResponse, format!("the response is not that of a bulk request: {problem}"))
     };
-    let results = parse_results(body).map_err(|error| bad(error.to_string()))?;
+    let results = parse_results(body).map_err(|error| invalid(error.to_string()))?;
     if results.len() != operations {
-        return Err(bad(format!("{} results for {operations} operations", results.len())));
+        return Err(invalid(format!("{} results for {operations} operations", results.len())));
     }
     Ok(results)
 }
 
-/// What one result says.
-pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkAnswer> {
+/// The response or error of one result.
+pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkItemResponse> {
     if !result.status.is_error() {
-        return Ok(BulkAnswer {
+        return Ok(BulkItemResponse {
             status: result.status,
             etag: result.etag,
             body: result.resource_body.map_or_else(Bytes::new, |item| body.slice_ref(item)),
         });
     }
-    let message = result.message.as_deref().map(service_words).filter(|words| !words.is_empty());
+    let message = result.message.as_deref().map(service_text).filter(|text| !text.is_empty());
     let message = message.unwrap_or_else(|| format!("the service answered {}", result.status));
     let kind = ErrorKind::of_status(result.status, result.sub_status);
     let error = Error::new(kind, message).with_status(result.status, result.sub_status);
@@ -41,7 +41,7 @@ pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkAn
     })
 }
 
-/// The last error of an operation, and how long it was tried.
+/// The final error of an operation: its last error, and how long it was retried.
 pub(super) fn given_up(last: &Error, pending: &Pending, now: Instant) -> Error {
     let tried = pending.first_sent.map_or(Duration::ZERO, |first| now.saturating_duration_since(first));
     let message = format!("{} (sent {} times in {tried:.1?})", last.message(), pending.attempts);
@@ -56,7 +56,7 @@ pub(super) fn given_up(last: &Error, pending: &Pending, now: Instant) -> Error {
     error
 }
 
-/// Whether an error speaks against the partition, and not for it: one that moved is well.
+/// Whether an error is a failure of the partition; one that was split or moved is not.
 pub(super) fn is_failure(error: &Error) -> bool {
     let unreached =
         matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Undecided | ErrorKind::DeadlineExceeded);

@@ -1,30 +1,30 @@
-//! How many operations of one partition may be on their way. Pure.
+//! The congestion window: how many operations of one partition may be in flight. Pure.
 //!
-//! The window opens while answers are clean and quick: by what was answered until the first refusal, which
-//! doubles it with each round trip, and by a few operations per round trip from then on. A partition that
-//! throttles closes it by half of the share it refused; one that is slow, or fails, closes it too. What was
-//! sent before the window was closed says nothing new, so it closes once per round trip.
+//! The window grows while responses are successful and fast: by the operations that succeeded until the first
+//! throttling, which doubles it with each round trip, and by a few operations per round trip from then on. A
+//! partition that throttles shrinks it by half of the share it throttled; one that is slow, or fails, shrinks it,
+//! too. Requests that were sent before the window shrank say nothing new, so it shrinks once per round trip.
 
 use std::time::{Duration, Instant};
 
-/// Added per round trip once the limit was met.
+/// Operations added per round trip once the partition has throttled.
 const STEP: f64 = 5.0;
-/// An answer that takes longer opens nothing.
+/// A response that takes longer does not grow the window.
 const SLOW: Duration = Duration::from_millis(500);
-/// An answer that takes longer closes the window a little.
+/// A response that takes longer shrinks the window a little.
 const TOO_SLOW: Duration = Duration::from_secs(2);
-/// The least that one refusal takes away, and what slowness does.
+/// The smallest share by which throttling shrinks the window, and the share for slowness.
 const CUT_LEAST: f64 = 0.1;
-/// What a failure takes away, and the most that refusals do.
+/// The share by which a failure shrinks the window, and the largest one for throttling.
 const CUT_MOST: f64 = 0.5;
 
 /// The window of one partition, in operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     operations: f64,
-    /// Where doubling ends.
+    /// The size at which doubling ends.
     threshold: f64,
-    /// When it was closed last.
+    /// When the window last shrank.
     cut_at: Option<Instant>,
 }
 
@@ -37,30 +37,30 @@ pub(super) struct Bounds {
     pub(super) batches: usize,
 }
 
-/// What one answer says about the partition.
+/// What one response says about the partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Feedback {
-    /// When the request left.
+    /// When the request was sent.
     pub(super) sent_at: Instant,
     /// How long it took.
     pub(super) took: Duration,
-    /// Operations it had.
+    /// How many operations the request had.
     pub(super) operations: usize,
-    /// Of which so many were refused for their number.
+    /// How many of the operations were throttled.
     pub(super) throttled: usize,
     /// Whether the partition could not be reached or failed.
     pub(super) failed: bool,
-    /// Whether more was waiting than the window let through.
+    /// Whether more operations were waiting than the window allowed.
     pub(super) was_full: bool,
 }
 
-impl Window {
-    /// The window of a partition that nothing is known of: one request.
-    pub(super) fn new(bounds: Bounds) -> Window {
-        Window { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
+impl CongestionWindow {
+    /// The initial window of a partition: one request.
+    pub(super) fn new(bounds: Bounds) -> CongestionWindow {
+        CongestionWindow { operations: bounds.batch as f64, threshold: f64::INFINITY, cut_at: None }
     }
 
-    /// How many operations it lets through.
+    /// How many operations may be in flight.
     pub(super) fn operations(&self) -> usize {
         (self.operations as usize).max(1)
     }
@@ -70,19 +70,19 @@ impl Window {
         self.operations().min(bounds.batch)
     }
 
-    /// How many requests may be on their way.
+    /// How many requests may be in flight.
     pub(super) fn batches(&self, bounds: Bounds) -> usize {
         (self.operations() / bounds.batch).max(1)
     }
 
-    /// The window after an answer.
+    /// The window after a response.
     #[must_use]
-    pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> Window {
-        let refused = feedback.throttled as f64 / feedback.operations.max(1) as f64;
+    pub(super) fn after(self, feedback: &Feedback, bounds: Bounds, now: Instant) -> CongestionWindow {
+        let throttled_share = feedback.throttled as f64 / feedback.operations.max(1) as f64;
         let cut = if feedback.failed {
             CUT_MOST
         } else if feedback.throttled > 0 {
-            (refused * CUT_MOST).max(CUT_LEAST)
+            (throttled_share * CUT_MOST).max(CUT_LEAST)
         } else if feedback.took > TOO_SLOW {
             CUT_LEAST
         } else {
@@ -92,10 +92,10 @@ impl Window {
             return self;
         }
         let operations = (self.operations * (1.0 - cut)).max(1.0);
-        Window { operations, threshold: operations, cut_at: Some(now) }
+        CongestionWindow { operations, threshold: operations, cut_at: Some(now) }
     }
 
-    fn opened(self, feedback: &Feedback, bounds: Bounds) -> Window {
+    fn opened(self, feedback: &Feedback, bounds: Bounds) -> CongestionWindow {
         if !feedback.was_full || feedback.took > SLOW {
             return self;
         }
@@ -106,7 +106,7 @@ impl Window {
             STEP * answered / self.operations.max(answered)
         };
         let most = (bounds.batch * bounds.batches) as f64;
-        Window { operations: (self.operations + more).min(most), ..self }
+        CongestionWindow { operations: (self.operations + more).min(most), ..self }
     }
 }
 
@@ -124,14 +124,14 @@ mod tests {
         Feedback { sent_at, took, operations, throttled: 0, failed: false, was_full: true }
     }
 
-    fn opened_to(operations: f64) -> Window {
-        Window { operations, threshold: operations, cut_at: None }
+    fn opened_to(operations: f64) -> CongestionWindow {
+        CongestionWindow { operations, threshold: operations, cut_at: None }
     }
 
     #[test]
-    fn it_opens_twice_as_far_with_each_clean_round_trip_until_the_first_refusal() {
+    fn the_window_doubles_with_each_round_trip_until_it_is_throttled() {
         let now = ManualTime::new().clock().now();
-        let mut window = Window::new(BOUNDS);
+        let mut window = CongestionWindow::new(BOUNDS);
         for expected in [200, 400, 800, 1600, 1600] {
             for _ in 0..window.batches(BOUNDS) {
                 window = window.after(&clean(100, now), BOUNDS, now);
@@ -139,8 +139,8 @@ mod tests {
             assert_eq!(window.operations(), expected);
         }
         assert_eq!((window.batches(BOUNDS), window.batch_operations(BOUNDS)), (16, 100));
-        let refused = Feedback { throttled: 100, ..clean(100, now) };
-        window = window.after(&refused, BOUNDS, now);
+        let throttled = Feedback { throttled: 100, ..clean(100, now) };
+        window = window.after(&throttled, BOUNDS, now);
         assert_eq!(window.operations(), 800);
         for _ in 0..8 {
             window = window.after(&clean(100, now), BOUNDS, now);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_closes_by_half_of_what_was_refused_and_once_per_round_trip() {
+    fn the_window_shrinks_by_half_of_the_throttled_share_once_per_round_trip() {
         let start = ManualTime::new().clock().now();
         let later = start + Duration::from_millis(20);
         for (throttled, failed, took, expected) in [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_request_it_says_how_small_that_is() {
+    fn a_window_below_one_request_limits_its_size() {
         let window = opened_to(7.9);
         assert_eq!((window.batch_operations(BOUNDS), window.batches(BOUNDS)), (7, 1));
         let window = opened_to(250.0);
@@ -186,16 +186,16 @@ mod tests {
     fn one_that_was_not_full_stays_as_it_is() {
         let now = ManualTime::new().clock().now();
         let idle = Feedback { was_full: false, ..clean(3, now) };
-        assert_eq!(Window::new(BOUNDS).after(&idle, BOUNDS, now), Window::new(BOUNDS));
+        assert_eq!(CongestionWindow::new(BOUNDS).after(&idle, BOUNDS, now), CongestionWindow::new(BOUNDS));
     }
 
     proptest! {
         #[test]
-        fn it_stays_within_its_bounds_whatever_is_answered(
+        fn the_window_stays_within_its_bounds(
             answers in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
         ) {
             let time = ManualTime::new();
-            let mut window = Window::new(BOUNDS);
+            let mut window = CongestionWindow::new(BOUNDS);
             for (operations, throttled, failed, took) in answers {
                 let sent_at = time.clock().now();
                 time.advance(Duration::from_millis(took));

@@ -10,10 +10,10 @@ use crate::routing::Endpoint;
 
 /// One attempt. Holds no text: names are shared or static.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct AttemptRecord {
     /// Why it was made.
     pub context: ExecutionContext,
-    /// Where it went.
+    /// The endpoint it was sent to.
     pub endpoint: Endpoint,
     /// The physical partition it was about, when that was known.
     pub range: Option<RangeId>,
@@ -34,7 +34,7 @@ pub enum AttemptOutcome {
     Sent(SendRecord),
     /// It was dropped before it was answered: another attempt was faster, or the deadline came.
     Abandoned {
-        /// When it began.
+        /// When the request was started.
         started: Instant,
         /// How long it was waited for.
         took: Duration,
@@ -62,7 +62,7 @@ impl AttemptOutcome {
 /// Why an attempt is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExecutionContext {
-    /// The first.
+    /// The first attempt of an operation.
     Initial,
     /// Again, in the region that was tried before.
     Retry,
@@ -90,15 +90,15 @@ impl ExecutionContext {
 /// One request that left the driver, for diagnostics.
 #[derive(Clone, Debug)]
 pub struct SendRecord {
-    /// When it began.
+    /// When the request was started.
     pub started: Instant,
     /// How long it took, to the last byte or the failure.
     pub took: Duration,
-    /// The status and sub-status; none without an answer.
+    /// The status and sub-status; none without a response.
     pub status: Option<(Status, SubStatus)>,
-    /// Request units of the answer.
+    /// Request units of the response.
     pub charge: f64,
-    /// Whether it left.
+    /// Whether the request was sent.
     pub sent: Sent,
     /// Which shard carried it; none over HTTP/1.1.
     pub shard: Option<u64>,

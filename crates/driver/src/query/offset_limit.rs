@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// What is still to be skipped and to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Window {
+pub(super) struct OffsetLimit {
     #[serde(rename = "s")]
     pub(super) skip: u64,
     #[serde(rename = "t")]
     pub(super) take: Option<u64>,
 }
 
-impl Window {
+impl OffsetLimit {
     /// Whether the next row is let through.
-    pub(super) fn admits(&mut self) -> bool {
+    pub(super) fn admits_next(&mut self) -> bool {
         if self.skip > 0 {
             self.skip -= 1;
             return false;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_skipped_then_taken_then_refused() {
+    fn rows_are_skipped_then_taken_then_dropped() {
         for (skip, take, expected) in [
             (0, None, vec![0, 1, 2, 3, 4]),
             (2, None, vec![2, 3, 4]),
@@ -52,11 +52,11 @@ mod tests {
             (0, Some(0), vec![]),
             (9, Some(1), vec![]),
         ] {
-            let mut window = Window { skip, take };
-            let admitted: Vec<i32> = (0..5).filter(|_| window.admits()).collect();
+            let mut window = OffsetLimit { skip, take };
+            let admitted: Vec<i32> = (0..5).filter(|_| window.admits_next()).collect();
             assert_eq!(admitted, expected, "{skip} {take:?}");
             assert_eq!(window.is_closed(), take == Some(expected.len() as u64));
         }
-        assert_eq!(Window { skip: 3, take: Some(4) }.needed(), Some(7));
+        assert_eq!(OffsetLimit { skip: 3, take: Some(4) }.needed(), Some(7));
     }
 }
