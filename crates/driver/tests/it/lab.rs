@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::{Emulator, EmulatorConfig, Running};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Response, Scope, Target};
 use perihelion_driver::options::{
     DriverOptions, HedgingOptions, OperationOptions, RegionOptions, TimeoutOptions,
@@ -38,7 +38,7 @@ impl HttpClientFactory for Clients {
 
 /// A running account with the container `d/c`, partitioned by `/pk`.
 pub(crate) struct Lab {
-    pub(crate) running: Running,
+    pub(crate) running: RunningEmulator,
     pub(crate) container: ContainerName,
 }
 

@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::json;
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
 use engine::disk::Health;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -12,12 +12,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/health/ready", about: "the account answers too", handle: ready },
 ];
 
-fn live(_: &Control, _: &Ask) -> Answer {
+fn live(_: &Control, _: &ControlRequest) -> ControlResult {
     super::json(&json!({ "status": "live" }))
 }
 
 /// The control port opens after the account. Whoever keeps it in a directory learns how that is.
-fn ready(control: &Control, _: &Ask) -> Answer {
+fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
     let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
     let Health { path, torn, broken, settling } = disk.health();
     let data = json!({

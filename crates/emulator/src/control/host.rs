@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -29,8 +29,8 @@ const DATA_PLANE: &[&str] =
 const MANAGEMENT: &[&str] =
     &["regionLifecycle", "writeRegionFailover", "replicationPauseResume", "partitionSplit", "partitionMerge"];
 
-fn account(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn account(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&[])?;
     let topology = control.account.regions.current();
     let regions = topology.failover_order().iter().map(|id| {
         let region = topology.region(*id);
@@ -50,8 +50,8 @@ fn account(control: &Control, ask: &Ask) -> Answer {
     }))
 }
 
-fn capabilities(_: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn capabilities(_: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&[])?;
     super::json(&json!({
         "apiVersion": 1,
         "emulatorVersion": env!("CARGO_PKG_VERSION"),
@@ -61,8 +61,8 @@ fn capabilities(_: &Control, ask: &Ask) -> Answer {
     }))
 }
 
-fn health(_: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn health(_: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&[])?;
     super::json(&json!({
         "status": "ready",
         "gateway20Enabled": false,

@@ -8,10 +8,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Response};
 
 use super::exposition::{Exposition, Kind};
-use super::requests::named_container;
-use super::table::Route;
-use super::{Answer, Ask, Control};
-use crate::sight::{Counts, Histogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
+use super::requests::parse_container_path;
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
+use crate::request_log::{
+    LatencyHistogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey, RequestCounts,
+};
 use engine::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[Route {
@@ -24,12 +26,12 @@ pub(super) const ROUTES: &[Route] = &[Route {
 /// Partitions whose contents are shown.
 const PARTITIONS_MAX: usize = 2_000;
 
-fn metrics(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn metrics(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&[])?;
     let mut text = Exposition::default();
     let topology = control.account.regions.current();
-    forget_what_is_gone(control);
-    let counts = control.sight.counts();
+    drop_deleted_containers(control);
+    let counts = control.request_log.counts();
     operations(&mut text, &counts, &topology);
     partitions(&mut text, &counts, &topology);
     contents(&mut text, control, &topology);
@@ -41,15 +43,15 @@ fn metrics(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// Counts of containers that were deleted would pile up.
-pub(super) fn forget_what_is_gone(control: &Control) {
+pub(super) fn drop_deleted_containers(control: &Control) {
     let snapshot = control.account.catalog.snapshot();
-    control.sight.forget_containers(|path| {
-        named_container(path)
+    control.request_log.retain_containers(|path| {
+        parse_container_path(path)
             .is_some_and(|(database, container)| snapshot.container(database, container).is_ok())
     });
 }
 
-fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+fn operations(text: &mut Exposition, counts: &RequestCounts, topology: &Topology) {
     let name = "perihelion_requests_total";
     text.family(
         name,
@@ -84,7 +86,7 @@ fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
     }
 }
 
-fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency: &Histogram) {
+fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency: &LatencyHistogram) {
     let bucket = format!("{name}_bucket");
     for (bound, count) in latency.cumulative() {
         let bound = bound.as_secs_f64().to_string();
@@ -95,7 +97,7 @@ fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency
     text.sample(&format!("{name}_count"), labels, latency.count() as f64);
 }
 
-fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+fn partitions(text: &mut Exposition, counts: &RequestCounts, topology: &Topology) {
     let mut each = |name: &str, help: &str, value: &dyn Fn(&PartitionCounts) -> f64| {
         text.family(name, Kind::Counter, help);
         for (key, counted) in &counts.partitions {
@@ -124,7 +126,7 @@ fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
 }
 
 fn with_labels(key: &PartitionKey, topology: &Topology, work: impl FnOnce(&[(&str, &str)])) {
-    let (database, container) = named_container(&key.container).unwrap_or((OTHER, OTHER));
+    let (database, container) = parse_container_path(&key.container).unwrap_or((OTHER, OTHER));
     let range = if &*key.container == OTHER { OTHER.to_owned() } else { key.range.to_string() };
     let region = topology.region(key.region).name.as_str();
     work(&[("region", region), ("database", database), ("container", container), ("range", &range)]);
@@ -203,7 +205,7 @@ fn account(text: &mut Exposition, control: &Control, topology: &Topology) {
             text.sample(name, &[("region", &region.name)], f64::from(u8::from(value(topology, id))));
         }
     }
-    let times = control.clock.times();
+    let times = control.clock.read();
     text.family("perihelion_uptime_seconds", Kind::Gauge, "How long it has been running.");
     text.sample("perihelion_uptime_seconds", &[], control.clock.uptime().as_secs_f64());
     text.family("perihelion_clock_seconds", Kind::Gauge, "The account's time, in seconds since 1970.");

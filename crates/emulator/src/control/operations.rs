@@ -5,10 +5,10 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::answer::json_with;
-use super::ask::Nothing;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::request::EmptyBody;
+use super::response::json_with;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use engine::account::operations::{Change, Operation, OperationError, Phase, Progression, Subject};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -79,7 +79,7 @@ struct Merge {
 /// An operation, for people and scripts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct OperationView {
     operation_id: String,
     kind: &'static str,
     status: &'static str,
@@ -97,14 +97,14 @@ struct Shown {
     error: Option<String>,
 }
 
-fn split(control: &Control, ask: &Ask) -> Answer {
+fn split(control: &Control, ask: &ControlRequest) -> ControlResult {
     let Split { mode, epk, progression_mode, lock_duration_ms } = ask.body()?;
     match (mode, &epk) {
         (Some(Mode::Midpoint), Some(_)) => {
-            return Err(Problem::bad_request("mode 'midpoint' takes no 'epk'; leave one of them out"));
+            return Err(ControlError::bad_request("mode 'midpoint' takes no 'epk'; leave one of them out"));
         }
         (Some(Mode::Epk), None) => {
-            return Err(Problem::bad_request("mode 'epk' needs an 'epk': hexadecimal digits"));
+            return Err(ControlError::bad_request("mode 'epk' needs an 'epk': hexadecimal digits"));
         }
         _ => {}
     }
@@ -112,43 +112,43 @@ fn split(control: &Control, ask: &Ask) -> Answer {
     begin(control, ask, change, progression_mode, lock_duration_ms)
 }
 
-fn merge(control: &Control, ask: &Ask) -> Answer {
+fn merge(control: &Control, ask: &ControlRequest) -> ControlResult {
     let Merge { partition_ids, progression_mode, lock_duration_ms } = ask.body()?;
     begin(control, ask, Change::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
 }
 
 fn begin(
     control: &Control,
-    ask: &Ask,
+    ask: &ControlRequest,
     change: Change,
     progression: Progression,
     lock_ms: Option<u64>,
-) -> Answer {
+) -> ControlResult {
     let (database, container) = (ask.segment(0).to_owned(), ask.segment(1).to_owned());
     let subject = Subject { database, container, change };
     let begun = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
-    json_with(StatusCode::ACCEPTED, &shown(&begun))
+    json_with(StatusCode::ACCEPTED, &operation_view(&begun))
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    super::json(&shown(&control.operations.get(ask.segment(0))?))
+fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&[])?;
+    super::json(&operation_view(&control.operations.get(ask.segment(0))?))
 }
 
-fn advance(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    super::json(&shown(&control.operations.advance(ask.segment(0))?))
+fn advance(control: &Control, ask: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = ask.body()?;
+    super::json(&operation_view(&control.operations.advance(ask.segment(0))?))
 }
 
-fn cancel(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    super::json(&shown(&control.operations.cancel(ask.segment(0))?))
+fn cancel(control: &Control, ask: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = ask.body()?;
+    super::json(&operation_view(&control.operations.cancel(ask.segment(0))?))
 }
 
-fn shown(operation: &Operation) -> Shown {
+fn operation_view(operation: &Operation) -> OperationView {
     let is_split = matches!(operation.subject.change, Change::Split { .. });
     let made = &operation.made;
-    Shown {
+    OperationView {
         operation_id: operation.id.to_string(),
         kind: if is_split { "split" } else { "merge" },
         status: match operation.phase {
@@ -168,19 +168,19 @@ fn shown(operation: &Operation) -> Shown {
 }
 
 /// The partition key range that a path names.
-pub(super) fn range(ask: &Ask) -> Result<u32, Problem> {
+pub(super) fn range(ask: &ControlRequest) -> Result<u32, ControlError> {
     let text = ask.segment(2);
     let expected = || format!("expected the id of a partition key range, a number, found '{text}'");
-    text.parse().map_err(|_| Problem::bad_request(expected()))
+    text.parse().map_err(|_| ControlError::bad_request(expected()))
 }
 
-impl From<OperationError> for Problem {
-    fn from(error: OperationError) -> Problem {
+impl From<OperationError> for ControlError {
+    fn from(error: OperationError) -> ControlError {
         let message = error.to_string();
         match error {
             OperationError::Partitions(error) => error.into(),
-            OperationError::Unknown(_) => Problem::not_found(message),
-            _ => Problem::conflict(message),
+            OperationError::Unknown(_) => ControlError::not_found(message),
+            _ => ControlError::conflict(message),
         }
     }
 }

@@ -7,13 +7,13 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ask::Nothing;
 use super::operations::range;
-use super::requests::named_container;
-use super::table::Route;
-use super::topology::{ShownPartition, chosen, shown_partition};
-use super::{Answer, Ask, Control, Problem};
-use ::clock::Span;
+use super::request::EmptyBody;
+use super::requests::parse_container_path;
+use super::routes::Route;
+use super::topology::{PartitionView, partition_view, selected_containers};
+use super::{Control, ControlError, ControlRequest, ControlResult};
+use ::clock::HumanDuration;
 use engine::account::partitions::{LayoutError, PartitionsError};
 use engine::regions::Topology;
 
@@ -46,19 +46,19 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// One partition and where it belongs.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct PartitionEntry {
     database: String,
     container: String,
     #[serde(flatten)]
-    partition: ShownPartition,
+    partition: PartitionView,
     /// What it did, by region.
-    regions: BTreeMap<String, Served>,
+    regions: BTreeMap<String, PartitionActivity>,
 }
 
 /// What a partition did in one region.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Served {
+struct PartitionActivity {
     requests: u64,
     /// Answered 429.
     throttled: u64,
@@ -73,22 +73,22 @@ struct Served {
     utilisation: f64,
 }
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["database", "container"])?;
+fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
-    let mut served = served(control, &topology, uptime);
+    let mut served = activity_by_range(control, &topology, uptime);
     let mut listed = Vec::new();
-    for (database, containers) in chosen(control, ask)? {
+    for (database, containers) in selected_containers(control, ask)? {
         for entry in containers {
             listed.extend(entry.store.partitions().iter().map(|partition| {
-                Listed {
+                PartitionEntry {
                     regions: served
                         .remove(&(database.id.to_string(), entry.id.to_string(), partition.identity.id))
                         .unwrap_or_default(),
                     database: database.id.to_string(),
                     container: entry.id.to_string(),
-                    partition: shown_partition(partition, &topology, uptime),
+                    partition: partition_view(partition, &topology, uptime),
                 }
             }));
         }
@@ -97,27 +97,27 @@ fn list(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// By database, container and range; then by region.
-type ServedByRange = HashMap<(String, String, u32), BTreeMap<String, Served>>;
+type ActivityByRange = HashMap<(String, String, u32), BTreeMap<String, PartitionActivity>>;
 
 /// What every partition did, as far as it was counted.
-fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByRange {
+fn activity_by_range(control: &Control, topology: &Topology, uptime: Duration) -> ActivityByRange {
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
-    let mut all = ServedByRange::new();
+    let mut all = ActivityByRange::new();
     let region = |id| topology.region(id).name.clone();
-    for (key, counted) in control.sight.counts().partitions {
-        let Some((database, container)) = named_container(&key.container) else { continue };
+    for (key, counted) in control.request_log.counts().partitions {
+        let Some((database, container)) = parse_container_path(&key.container) else { continue };
         let by_region = all.entry((database.to_owned(), container.to_owned(), key.range)).or_default();
         let (latency, requests) = (counted.latency, counted.latency.count());
         by_region.insert(
             region(key.region),
-            Served {
+            PartitionActivity {
                 requests,
                 throttled: counted.throttled,
                 request_units: counted.charge,
                 mean_ms: (requests > 0).then(|| milliseconds(latency.sum()) / requests as f64),
                 p50_ms: latency.quantile(0.5).map(milliseconds),
                 p99_ms: latency.quantile(0.99).map(milliseconds),
-                ..Served::default()
+                ..PartitionActivity::default()
             },
         );
     }
@@ -139,21 +139,21 @@ const LOCK_DEFAULT: Duration = Duration::from_secs(60);
 #[serde(deny_unknown_fields)]
 struct Lock {
     #[serde(rename = "for", default)]
-    lasting: Option<Span>,
+    duration: Option<HumanDuration>,
 }
 
-fn lock(control: &Control, ask: &Ask) -> Answer {
-    let Lock { lasting } = ask.body()?;
+fn lock(control: &Control, ask: &ControlRequest) -> ControlResult {
+    let Lock { duration: lasting } = ask.body()?;
     let lasting = lasting.map_or(LOCK_DEFAULT, |span| span.0);
-    hold(control, ask, control.clock.uptime().saturating_add(lasting))
+    set_lock(control, ask, control.clock.uptime().saturating_add(lasting))
 }
 
-fn unlock(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    hold(control, ask, Duration::ZERO)
+fn unlock(control: &Control, ask: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = ask.body()?;
+    set_lock(control, ask, Duration::ZERO)
 }
 
-fn hold(control: &Control, ask: &Ask, until: Duration) -> Answer {
+fn set_lock(control: &Control, ask: &ControlRequest, until: Duration) -> ControlResult {
     let range = range(ask)?;
     control.account.hold_partition(ask.segment(0), ask.segment(1), range, until)?;
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
@@ -165,23 +165,23 @@ struct FailOver {
     region: String,
 }
 
-fn fail_over(control: &Control, ask: &Ask) -> Answer {
+fn fail_over(control: &Control, ask: &ControlRequest) -> ControlResult {
     let FailOver { region } = ask.body()?;
     let range = range(ask)?;
     control.account.fail_over_partition(ask.segment(0), ask.segment(1), range, &region)?;
     super::json(&json!({ "range": range, "writeRegion": region }))
 }
 
-impl From<PartitionsError> for Problem {
-    fn from(error: PartitionsError) -> Problem {
+impl From<PartitionsError> for ControlError {
+    fn from(error: PartitionsError) -> ControlError {
         let message = error.to_string();
         match error {
             PartitionsError::Topology(error) => error.into(),
             PartitionsError::NoContainer { .. } | PartitionsError::Layout(LayoutError::Unknown(_)) => {
-                Problem::not_found(message)
+                ControlError::not_found(message)
             }
-            PartitionsError::Layout(LayoutError::Indivisible(_)) => Problem::conflict(message),
-            _ => Problem::bad_request(message),
+            PartitionsError::Layout(LayoutError::Indivisible(_)) => ControlError::conflict(message),
+            _ => ControlError::bad_request(message),
         }
     }
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::json;
 use smol_str::SmolStr;
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
-use crate::sight::{Sighting, UNANSWERED};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
+use crate::request_log::{RequestRecord, STATUS_UNANSWERED};
 use ::clock::Ticks;
 use engine::catalog::Snapshot;
 use engine::regions::RegionId;
@@ -29,7 +29,7 @@ const LIMIT_DEFAULT: usize = 100;
 /// One request, for people and scripts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct RequestView<'a> {
     number: u64,
     /// When it was answered, by the machine's clock.
     time: String,
@@ -53,27 +53,27 @@ struct Shown<'a> {
     rules: &'a [SmolStr],
 }
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["limit", "region", "status", "container", "operation", "after"])?;
-    let limit = ask.parsed("limit")?.unwrap_or(LIMIT_DEFAULT);
-    let after: u64 = ask.parsed("after")?.unwrap_or(0);
-    let status: Option<StatusFilter> = ask.parsed("status")?;
+fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&["limit", "region", "status", "container", "operation", "after"])?;
+    let limit = ask.parse_parameter("limit")?.unwrap_or(LIMIT_DEFAULT);
+    let after: u64 = ask.parse_parameter("after")?.unwrap_or(0);
+    let status: Option<StatusFilter> = ask.parse_parameter("status")?;
     let operation = ask.parameter("operation");
     let container = ask.parameter("container");
     let topology = control.account.regions.current();
     let region: Option<RegionId> = ask.parameter("region").map(|name| topology.find(name)).transpose()?;
     let snapshot = control.account.catalog.snapshot();
-    let (newest, found) = control.sight.last(limit, |seen| {
+    let (newest, found) = control.request_log.latest(limit, |seen| {
         seen.number > after
             && region.is_none_or(|region| seen.region == region)
             && status.is_none_or(|status| status.accepts(seen.status))
             && operation.is_none_or(|operation| seen.operation == operation)
-            && container.is_none_or(|wanted| is_about(&place(seen, &snapshot), wanted))
+            && container.is_none_or(|wanted| names_container(&container_of(seen, &snapshot), wanted))
     });
-    let (machine, uptime) = (control.clock.machine(), control.clock.uptime());
+    let (machine, uptime) = (control.clock.wall_clock(), control.clock.uptime());
     let shown = found.iter().map(|seen| {
-        let (database, container) = place(seen, &snapshot);
-        Shown {
+        let (database, container) = container_of(seen, &snapshot);
+        RequestView {
             number: seen.number,
             time: earlier(machine, uptime.saturating_sub(seen.uptime)).to_string(),
             region: &topology.region(seen.region).name,
@@ -86,12 +86,12 @@ fn list(control: &Control, ask: &Ask) -> Answer {
             status: seen.status,
             outcome: match seen.status {
                 0 => "closed",
-                UNANSWERED => "unanswered",
+                STATUS_UNANSWERED => "unanswered",
                 _ => "answered",
             },
             sub_status: seen.sub_status,
             charge: seen.charge,
-            duration_ms: seen.took.as_secs_f64() * 1_000.0,
+            duration_ms: seen.duration.as_secs_f64() * 1_000.0,
             activity_id: seen.activity(),
             user_agent: &seen.user_agent,
             rules: &seen.rules,
@@ -132,13 +132,13 @@ impl FromStr for StatusFilter {
 }
 
 /// The names in `dbs/{database}/colls/{container}`.
-pub(super) fn named_container(path: &str) -> Option<(&str, &str)> {
+pub(super) fn parse_container_path(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix("dbs/")?.split_once("/colls/")
 }
 
 /// The database and container a request is about, by name where they exist.
-fn place(seen: &Sighting, snapshot: &Snapshot) -> (Option<String>, Option<String>) {
-    if let Some((database, container)) = seen.served_by().and_then(named_container) {
+fn container_of(seen: &RequestRecord, snapshot: &Snapshot) -> (Option<String>, Option<String>) {
+    if let Some((database, container)) = seen.container_path().and_then(parse_container_path) {
         return (Some(database.to_owned()), Some(container.to_owned()));
     }
     let mut segments = seen.path().trim_matches('/').split('/');
@@ -158,7 +158,7 @@ fn place(seen: &Sighting, snapshot: &Snapshot) -> (Option<String>, Option<String
 }
 
 /// Whether this is the container that `wanted` names, with or without its database.
-fn is_about((database, container): &(Option<String>, Option<String>), wanted: &str) -> bool {
+fn names_container((database, container): &(Option<String>, Option<String>), wanted: &str) -> bool {
     let (Some(database), Some(container)) = (database, container) else { return false };
     container == wanted || wanted.split_once('/') == Some((database, container))
 }

@@ -7,8 +7,8 @@ use http::Method;
 use protocol::account::ConsistencyLevel;
 use serde::Serialize;
 
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use crate::faults::RegionHealth;
 use engine::catalog::{ContainerEntry, DatabaseEntry};
 use engine::regions::{RegionId, Topology};
@@ -24,18 +24,18 @@ pub(super) const ROUTES: &[Route] = &[Route {
 /// The account as a whole.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct TopologyView {
     account: String,
     consistency: &'static str,
     multi_write: bool,
-    regions: Vec<ShownRegion>,
-    databases: Vec<ShownDatabase>,
+    regions: Vec<RegionView>,
+    databases: Vec<DatabaseView>,
 }
 
 /// One region, in failover order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShownRegion {
+pub(super) struct RegionView {
     name: String,
     endpoint: String,
     writes: bool,
@@ -51,25 +51,25 @@ pub(super) struct ShownRegion {
 }
 
 #[derive(Debug, Serialize)]
-struct ShownDatabase {
+struct DatabaseView {
     id: String,
-    containers: Vec<ShownContainer>,
+    containers: Vec<ContainerView>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownContainer {
+struct ContainerView {
     id: String,
     partition_key: Vec<String>,
     items: u64,
     bytes: u64,
-    partitions: Vec<ShownPartition>,
+    partitions: Vec<PartitionView>,
 }
 
 /// One physical partition.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShownPartition {
+pub(super) struct PartitionView {
     /// The id of its range.
     pub(super) range: u32,
     min_inclusive: String,
@@ -86,15 +86,16 @@ pub(super) struct ShownPartition {
     lsn: BTreeMap<String, u64>,
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["database", "container"])?;
+fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
+    ask.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
-    let databases = chosen(control, ask)?.into_iter().map(|(database, containers)| ShownDatabase {
-        id: database.id.to_string(),
-        containers: containers.iter().map(|entry| shown_container(entry, &topology, uptime)).collect(),
-    });
-    super::json(&Shown {
+    let databases =
+        selected_containers(control, ask)?.into_iter().map(|(database, containers)| DatabaseView {
+            id: database.id.to_string(),
+            containers: containers.iter().map(|entry| container_view(entry, &topology, uptime)).collect(),
+        });
+    super::json(&TopologyView {
         account: control.account.name.clone(),
         consistency: topology.consistency.word(),
         multi_write: topology.is_multi_write(),
@@ -104,10 +105,13 @@ fn show(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// A database and those of its containers that were asked for.
-type Chosen = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
+type SelectedContainers = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
 
 /// What `?database=` and `?container=` leave.
-pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Problem> {
+pub(super) fn selected_containers(
+    control: &Control,
+    ask: &ControlRequest,
+) -> Result<Vec<SelectedContainers>, ControlError> {
     let (wanted_database, wanted_container) = (ask.parameter("database"), ask.parameter("container"));
     let snapshot = control.account.catalog.snapshot();
     let mut chosen = Vec::new();
@@ -120,22 +124,22 @@ pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Proble
         chosen.push((std::sync::Arc::clone(database), containers.cloned().collect::<Vec<_>>()));
     }
     if let (Some(wanted), true) = (wanted_database, chosen.is_empty()) {
-        return Err(Problem::not_found(format!("there is no database '{wanted}'")));
+        return Err(ControlError::not_found(format!("there is no database '{wanted}'")));
     }
     if let (Some(wanted), true) = (wanted_container, chosen.iter().all(|(_, found)| found.is_empty())) {
-        return Err(Problem::not_found(format!("there is no container '{wanted}'")));
+        return Err(ControlError::not_found(format!("there is no container '{wanted}'")));
     }
     Ok(chosen)
 }
 
 /// The regions, in failover order, then those that were removed.
-pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
+pub(super) fn regions(control: &Control) -> Vec<RegionView> {
     let topology = control.account.regions.current();
     let mut health = control.faults.regions();
     let mut shown = |id: &RegionId| {
         let region = topology.region(*id);
         let others = topology.regions().filter(|(other, _)| other != id);
-        ShownRegion {
+        RegionView {
             name: region.name.clone(),
             endpoint: format!("http://{}:{}/", control.host, region.port),
             writes: topology.takes_item_writes(*id),
@@ -152,26 +156,22 @@ pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
     topology.failover_order().iter().chain(&removed).map(&mut shown).collect()
 }
 
-fn shown_container(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ShownContainer {
+fn container_view(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ContainerView {
     let usage = entry.store.usage();
     let partitions = entry.store.partitions();
-    ShownContainer {
+    ContainerView {
         id: entry.id.to_string(),
         partition_key: entry.properties.partition_key.paths.iter().map(ToString::to_string).collect(),
         items: usage.items,
         bytes: usage.bytes,
-        partitions: partitions.iter().map(|partition| shown_partition(partition, topology, uptime)).collect(),
+        partitions: partitions.iter().map(|partition| partition_view(partition, topology, uptime)).collect(),
     }
 }
 
-pub(super) fn shown_partition(
-    partition: &Partition,
-    topology: &Topology,
-    uptime: Duration,
-) -> ShownPartition {
+pub(super) fn partition_view(partition: &Partition, topology: &Topology, uptime: Duration) -> PartitionView {
     let newest = partition.newest();
     let lsn = lsns(partition, topology, uptime).map(|(region, lsn)| (region.to_owned(), lsn));
-    ShownPartition {
+    PartitionView {
         range: partition.identity.id,
         min_inclusive: partition.range.min.to_string(),
         max_exclusive: partition.range.max.to_string(),
@@ -191,7 +191,7 @@ pub(super) fn lsns<'a>(
     uptime: Duration,
 ) -> impl Iterator<Item = (&'a str, u64)> {
     topology.regions().map(move |(id, region)| {
-        let vantage = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
-        (region.name.as_str(), partition.peek(vantage).lsn.0)
+        let read_context = topology.vantage(id, ConsistencyLevel::Eventual, uptime);
+        (region.name.as_str(), partition.peek(read_context).lsn.0)
     })
 }

@@ -27,7 +27,7 @@ pub(crate) struct Feed<'a> {
 
 /// One resource of a page.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct FeedEntry {
     /// Its `_rid`.
     pub(crate) rid: String,
     /// The resource as clients read it.
@@ -41,11 +41,11 @@ impl Feed<'_> {
     pub(crate) fn page(
         self,
         call: &Call<'_>,
-        rest: impl Iterator<Item = Listed>,
+        rest: impl Iterator<Item = FeedEntry>,
     ) -> Result<Reply, ServiceError> {
         let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
         let mut rest = rest;
-        let mut page: Vec<Listed> = rest.by_ref().take(limit).collect();
+        let mut page: Vec<FeedEntry> = rest.by_ref().take(limit).collect();
         let more = rest.next().is_some();
         let last = if more { page.last_mut().map(|listed| std::mem::take(&mut listed.rid)) } else { None };
         let reply = self.reply(page.iter().map(|listed| &listed.json));
@@ -85,7 +85,9 @@ fn continuation(rid: &str) -> HeaderValue {
 }
 
 /// Where the page starts: after the resource that the request's continuation names.
-pub(crate) fn resume<K: FromStr>(headers: &RequestHeaders<'_>) -> Result<Option<K>, ServiceError> {
+pub(crate) fn parse_continuation<K: FromStr>(
+    headers: &RequestHeaders<'_>,
+) -> Result<Option<K>, ServiceError> {
     let Some(token) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else {
         return Ok(None);
     };

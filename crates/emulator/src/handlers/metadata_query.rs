@@ -19,7 +19,7 @@ use crate::response::{Reply, ServiceError};
 const CHARGE: f64 = 2.0;
 
 /// Answers the query in the body over `resources`, in their order. Grows with all of them.
-pub(crate) fn answer<'a>(
+pub(crate) fn run_query<'a>(
     call: &Call<'_>,
     feed: Feed<'_>,
     resources: impl Iterator<Item = &'a Bytes>,

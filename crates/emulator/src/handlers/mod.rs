@@ -38,7 +38,7 @@ pub(crate) struct ItemRequest<'a> {
     /// What to do.
     pub(crate) operation: ItemOperation<'a>,
     /// What it may cost, and whom.
-    pub(crate) bill: items::Bill,
+    pub(crate) ru_admission: items::RuAdmission,
 }
 
 impl ItemRequest<'_> {
@@ -48,8 +48,8 @@ impl ItemRequest<'_> {
     }
 
     /// When and where it writes.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment { region: self.call.vantage.region, now: self.now_seconds(), uptime: self.call.uptime }
+    pub(crate) fn write_timestamp(&self) -> Moment {
+        Moment { region: self.call.read_context.region, now: self.now_seconds(), uptime: self.call.uptime }
     }
 }
 
@@ -59,13 +59,13 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
     let catalog = call.account.catalog.snapshot();
     match operation {
         Operation::Items(ids, operation) => {
-            let container = owner(&call, &catalog, &ids)?;
+            let container = find_container(&call, &catalog, &ids)?;
             call.principal.check_items(container, &operation, call.headers)?;
-            let bill = items::Bill::new(&call, &operation);
-            items::handle(ItemRequest { call, container, operation, bill })
+            let bill = items::RuAdmission::new(&call, &operation);
+            items::handle(ItemRequest { call, container, operation, ru_admission: bill })
         }
         Operation::PartitionRanges(ids) => {
-            let container = owner(&call, &catalog, &ids)?;
+            let container = find_container(&call, &catalog, &ids)?;
             call.principal.check_read(container)?;
             partition_ranges::list(&call, container)
         }
@@ -74,19 +74,19 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
         Operation::ReadAccount => Ok(account::read(&call)),
         reserved => {
             call.principal.check_owner()?;
-            handle_reserved(&call, reserved)
+            handle_owner_only(&call, reserved)
         }
     }
 }
 
 /// What only the account's owner may do.
-fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+fn handle_owner_only(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     match operation {
         Operation::Databases(verb) => databases::feed(call, verb),
         Operation::Database(id, verb) => databases::one(call, &id, verb),
         Operation::Containers(database, verb) => containers::feed(call, &database, verb),
         Operation::Conflicts(ids, verb) => {
-            conflicts::handle(call, owner(call, &call.account.catalog.snapshot(), &ids)?, verb)
+            conflicts::handle(call, find_container(call, &call.account.catalog.snapshot(), &ids)?, verb)
         }
         Operation::Offers(verb) => offers::feed(call, verb),
         Operation::Offer(id, verb) => offers::one(call, &id, verb),
@@ -104,19 +104,19 @@ fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, S
 
 /// The container that an operation works inside. Its absence is 404/1003, its absence under the
 /// `_rid` that the client remembers is 400/1024.
-fn owner<'c>(
+fn find_container<'c>(
     call: &Call<'_>,
     catalog: &'c Snapshot,
     ids: &ContainerIds<'_>,
 ) -> Result<&'c Arc<ContainerEntry>, ServiceError> {
     let container =
         catalog.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
-    check_incarnation(call.headers, container)?;
+    check_container_rid(call.headers, container)?;
     Ok(container)
 }
 
 /// Refuses a request meant for an earlier container of the same name.
-fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -> Result<(), ServiceError> {
+fn check_container_rid(headers: &RequestHeaders<'_>, container: &ContainerEntry) -> Result<(), ServiceError> {
     match headers.intended_collection_rid {
         Some(intended) if !intended.is_empty() && intended != container.system.rid.as_str() => {
             let message = format!(
@@ -125,7 +125,7 @@ fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -
                 String::from_utf8_lossy(intended.as_bytes()),
                 container.system.rid,
             );
-            Err(ServiceError::listed(Status::BAD_REQUEST, &message)
+            Err(ServiceError::backend(Status::BAD_REQUEST, &message)
                 .with_sub_status(SubStatus::COLLECTION_RID_MISMATCH))
         }
         _ => Ok(()),
@@ -133,8 +133,8 @@ fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -
 }
 
 impl From<Refusal> for ServiceError {
-    fn from(refusal: Refusal) -> ServiceError {
-        match refusal {
+    fn from(error: Refusal) -> ServiceError {
+        match error {
             Refusal::Missing => ServiceError::not_found(),
             Refusal::OwnerMissing => ServiceError::owner_not_found(),
             Refusal::Taken => ServiceError::conflict(),

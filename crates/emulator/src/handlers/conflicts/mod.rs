@@ -30,12 +30,12 @@ pub(crate) fn handle(
                 items::check_cross_partition(headers)?;
             }
             let conflicts = all(call, container);
-            metadata_query::answer(call, feed, conflicts.iter())
+            metadata_query::run_query(call, feed, conflicts.iter())
         }
         ConflictVerb::Read(id) => {
             let (partition, number) = find(container, &id).ok_or_else(ServiceError::not_found)?;
             // What has arrived by now is settled first.
-            drop(partition.peek(call.vantage));
+            drop(partition.peek(call.read_context));
             let conflicts = partition.conflicts().ok_or_else(ServiceError::not_found)?;
             let conflict = conflicts.all().find(|conflict| conflict.number == number);
             conflict
@@ -56,7 +56,7 @@ pub(crate) fn handle(
 fn all(call: &Call<'_>, container: &ContainerEntry) -> Vec<Bytes> {
     let partitions = container.store.partitions();
     let of_one = |partition: &std::sync::Arc<Partition>| -> Vec<Bytes> {
-        drop(partition.peek(call.vantage));
+        drop(partition.peek(call.read_context));
         let conflicts = partition.conflicts();
         let conflicts = conflicts.iter().flat_map(|conflicts| conflicts.all());
         conflicts.map(|conflict| to_json(container, partition, conflict)).collect()

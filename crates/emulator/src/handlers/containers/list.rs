@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::resource_id::ContainerRid;
 
-use crate::handlers::feed::{Feed, Listed, resume};
+use crate::handlers::feed::{Feed, FeedEntry, parse_continuation};
 use crate::handlers::metadata_query;
 use crate::request::Call;
 use crate::response::{Reply, ServiceError};
@@ -13,18 +13,18 @@ use engine::catalog::DatabaseEntry;
 /// Lists the containers of a database, oldest first.
 pub(crate) fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find(call, database)?;
-    let after: Option<ContainerRid> = resume(call.headers)?;
+    let after: Option<ContainerRid> = parse_continuation(call.headers)?;
     let containers = database.containers_after(after);
     feed(&database).page(
         call,
-        containers.map(|entry| Listed { rid: entry.system.rid.clone(), json: entry.json.clone() }),
+        containers.map(|entry| FeedEntry { rid: entry.system.rid.clone(), json: entry.json.clone() }),
     )
 }
 
 /// Answers a query over the containers of a database.
 pub(crate) fn query(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find(call, database)?;
-    metadata_query::answer(call, feed(&database), database.containers_after(None).map(|entry| &entry.json))
+    metadata_query::run_query(call, feed(&database), database.containers_after(None).map(|entry| &entry.json))
 }
 
 fn find(call: &Call<'_>, database: &str) -> Result<Arc<DatabaseEntry>, ServiceError> {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use protocol::headers as name;
 
 use super::quota;
-use crate::handlers::{check_incarnation, condition};
+use crate::handlers::{check_container_rid, condition};
 use crate::request::{Call, ContainerIds, RequestHeaders};
 use crate::response::{Reply, ServiceError};
 use engine::catalog::ContainerEntry;
@@ -14,7 +14,7 @@ pub(crate) fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, Ser
     let snapshot = call.account.catalog.snapshot();
     let container = snapshot.container(&ids.database, &ids.container)?;
     call.principal.check_read(container)?;
-    check_incarnation(call.headers, container)?;
+    check_container_rid(call.headers, container)?;
     if let Some(reply) = condition::not_modified(call.headers, &container.system) {
         return Ok(reply);
     }

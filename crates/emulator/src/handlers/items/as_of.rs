@@ -26,7 +26,7 @@ pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, Se
             let container = saved.container(request.container.rid).ok_or_else(|| {
                 refused(format!("The snapshot '{name}' was taken before this container was made."))
             })?;
-            container.replicas_over(&scope.within, request.call.vantage)
+            container.replicas_over(&scope.within, request.call.read_context)
         }
         AsOf::Lsn(lsn) => {
             let [partition] = scope.partitions.as_slice() else {

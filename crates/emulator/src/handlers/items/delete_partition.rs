@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::partition_key;
-use super::served::Served;
+use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
@@ -28,7 +28,7 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             .filter_map(|entry| state.item(entry.ordinal()).cloned())
             .take(STEP)
             .collect();
-        let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+        let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
             for item in &step {
                 match transaction.delete(&item.epk, &item.id, Precondition::None) {
                     Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),
@@ -39,10 +39,10 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             }
             Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let served = Served::by(request.container, &partition, commit.reach.clone());
-        if commit.result.map_err(|error| served.refusal(error.into()))?.is_break() {
+        let partition_response = PartitionResponse::new(request.container, &partition, commit.reach.clone());
+        if commit.result.map_err(|error| partition_response.error(error.into()))?.is_break() {
             let reply = Reply::no_content().charge(cost.max(charge::MISS));
-            return Ok(served.reply(reply).committed_at(commit.quorum_at));
+            return Ok(partition_response.add_headers(reply).committed_at(commit.quorum_at));
         }
     }
 }

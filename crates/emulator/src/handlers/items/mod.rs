@@ -7,27 +7,27 @@
 mod as_of;
 mod batch;
 mod batch_operation;
-mod bill;
 mod body;
 mod change_feed;
 mod create;
 mod delete;
 mod delete_partition;
+mod errors;
+mod item_write;
 mod partition_key;
+mod partition_response;
 mod patch;
 mod query;
 mod query_plan;
 mod read;
 mod read_feed;
-mod refusal;
 mod replace;
+mod ru_admission;
 mod scope;
-mod served;
 mod upsert;
-mod write_reply;
 
-pub(crate) use bill::Bill;
 pub(crate) use query::check_cross_partition;
+pub(crate) use ru_admission::RuAdmission;
 
 use super::ItemRequest;
 use crate::request::ItemOperation;
@@ -36,7 +36,7 @@ use engine::account::growth;
 
 /// Carries out one operation.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    refusal::refuse_triggers(request.call.headers)?;
+    errors::reject_triggers(request.call.headers)?;
     let answer = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),
@@ -54,5 +54,5 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     if let Some(range) = request.container.store.take_overfull() {
         growth::split_overfull(request.container, range, request.call.uptime);
     }
-    request.settle(answer)
+    request.charge_outcome(answer)
 }

@@ -25,16 +25,16 @@ const MISMATCH: &str = "Partition key provided either doesn't correspond to defi
 const RID_LENGTH: usize = 24;
 
 /// The logical partition a point operation addresses.
-pub(super) struct Address {
+pub(super) struct PartitionAddress {
     pub(super) epk: EffectivePartitionKey,
     pub(super) partition: Replica,
 }
 
-impl Address {
+impl PartitionAddress {
     /// The logical partition at a place on the ring.
-    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> Address {
-        let partition = Replica::new(request.container.store.partition_of(&epk), request.call.vantage);
-        Address { epk, partition }
+    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> PartitionAddress {
+        let partition = Replica::new(request.container.store.partition_of(&epk), request.call.read_context);
+        PartitionAddress { epk, partition }
     }
 
     /// The id of the item a path names: its id, or its `_rid` in that place.
@@ -96,7 +96,7 @@ pub(super) fn range_of(key: &PartitionKey, schema: &Schema) -> EpkRange {
 }
 
 /// Where a point operation goes, if it is let in there: needs a complete key.
-pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<Address, ServiceError> {
+pub(super) fn address(request: &ItemRequest<'_>, schema: &Schema) -> Result<PartitionAddress, ServiceError> {
     let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
         ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
@@ -114,19 +114,19 @@ pub(super) fn address_of(
     request: &ItemRequest<'_>,
     schema: &Schema,
     key: &PartitionKey,
-) -> Result<Address, ServiceError> {
+) -> Result<PartitionAddress, ServiceError> {
     if schema.partition_key.coverage(key) != KeyCoverage::Complete {
         return Err(mismatch());
     }
-    Ok(Address::at(request, effective_key(&schema.partition_key, key)))
+    Ok(PartitionAddress::at(request, effective_key(&schema.partition_key, key)))
 }
 
 /// Refuses a document that belongs to another logical partition than the header says.
-pub(super) fn check_document(document: &Document, address: &Address) -> Result<(), ServiceError> {
+pub(super) fn check_document(document: &Document, address: &PartitionAddress) -> Result<(), ServiceError> {
     if document.epk == address.epk { Ok(()) } else { Err(mismatch()) }
 }
 
 /// 400/1001.
 pub(super) fn mismatch() -> ServiceError {
-    ServiceError::listed(Status::BAD_REQUEST, MISMATCH).with_sub_status(SubStatus::PARTITION_KEY_MISMATCH)
+    ServiceError::backend(Status::BAD_REQUEST, MISMATCH).with_sub_status(SubStatus::PARTITION_KEY_MISMATCH)
 }

@@ -8,8 +8,8 @@ use smol_str::SmolStr;
 use sql::{Context, RowsOf, Statement, SupportedFeatures, Value};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::partition_response::{PartitionResponse, check_session};
 use super::scope::{Target, target};
-use super::served::{Served, check_session};
 use super::{as_of, partition_key, query_plan};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
@@ -45,7 +45,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
-        Some(from) => resumed(request, &statement, scope, from),
+        Some(from) => scope_after_split(request, &statement, scope, from),
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
@@ -66,13 +66,12 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         from,
     };
     run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
-    let outcome =
-        if run.may_take_long() { off_the_reactor(|| run.run(&mut page)) } else { run.run(&mut page) };
-    let outcome = outcome.map_err(query_plan::refuse)?;
+    let outcome = if run.may_take_long() { run_blocking(|| run.run(&mut page)) } else { run.run(&mut page) };
+    let outcome = outcome.map_err(query_plan::sql_error)?;
     let ran = watch.elapsed() - compiled;
     let cost = charge::query(outcome.work);
     let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
-    pay_shares(request, &scope, &outcome, cost);
+    charge_partitions(request, &scope, &outcome, cost);
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
         reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
     }
@@ -86,7 +85,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
 }
 
 /// Runs `work` without keeping other connections of this thread waiting.
-fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
+fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),
@@ -96,7 +95,7 @@ fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
 /// Reads and prepares the statement in the body.
 pub(super) fn prepare(request: &ItemRequest<'_>, schema: &Schema) -> Result<Statement, ServiceError> {
     let QueryText { text, parameters } = read_query(&request.call.body)?;
-    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::refuse)
+    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)
 }
 
 /// Reads `{"query":…,"parameters":[…]}`.
@@ -133,7 +132,7 @@ fn scope_of(
         return Ok(Scope::of_range(
             &request.container.store,
             partition_key::range_of(key, schema),
-            request.call.vantage,
+            request.call.read_context,
         ));
     }
     check_cross_partition(request.call.headers)?;
@@ -142,7 +141,7 @@ fn scope_of(
         let plan = query_plan::plan_text(schema, statement, &SupportedFeatures::all())?;
         return Err(ServiceError::new(
             Status::BAD_REQUEST,
-            "The provided cross partition query can not be directly served by the gateway. \
+            "The provided cross partition query can not be directly partition_response by the gateway. \
              This is a first chance (internal) exception that all newer clients will know how to handle gracefully.",
         )
         .with_sub_status(SubStatus::CROSS_PARTITION_QUERY_NOT_SERVABLE)
@@ -156,7 +155,12 @@ fn scope_of(
 /// A result that is one for all that it began with (OFFSET, LIMIT and TOP, DISTINCT, GROUP BY and whatever
 /// goes on by the number of rows) is continued over all of that by the child that inherited its beginning;
 /// the other one has nothing to add. Of any other, each child has its own rows.
-fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
+fn scope_after_split(
+    request: &ItemRequest<'_>,
+    statement: &Statement,
+    scope: Scope,
+    from: &Continuation,
+) -> Scope {
     let one_for_all =
         from.rows().is_some() || statement.is_limited() || statement.rows_of() != RowsOf::Documents;
     let begun = from.begun();
@@ -167,7 +171,10 @@ fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from:
         let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
         return Scope { within: nothing, ..scope };
     }
-    Scope { partitions: request.container.store.replicas_over(&begun, request.call.vantage), within: begun }
+    Scope {
+        partitions: request.container.store.replicas_over(&begun, request.call.read_context),
+        within: begun,
+    }
 }
 
 /// Refuses a query about everything whose sender did not say that it may be.
@@ -198,14 +205,14 @@ pub(super) fn feed_continuation(request: &ItemRequest<'_>) -> Result<Option<Cont
 }
 
 /// Makes each of several partitions pay its part of `cost`. One alone pays for the whole answer.
-pub(super) fn pay_shares(request: &ItemRequest<'_>, scope: &Scope, outcome: &QueryOutcome, cost: f64) {
+pub(super) fn charge_partitions(request: &ItemRequest<'_>, scope: &Scope, outcome: &QueryOutcome, cost: f64) {
     if scope.partitions.len() == 1 {
         return;
     }
     let weight = |work: &QueryWork| charge::query(*work);
     let sum: f64 = outcome.shares.iter().map(|(_, work)| weight(work)).sum();
     for (at, work) in &outcome.shares {
-        request.pay(&scope.partitions[*at], cost * weight(work) / sum);
+        request.charge_partition(&scope.partitions[*at], cost * weight(work) / sum);
     }
 }
 
@@ -217,13 +224,13 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[outcome.partition];
-    let served = Served::by(request.container, partition, partition.reach());
+    let partition_response = PartitionResponse::new(request.container, partition, partition.reach());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {
         reply = reply.header(name::CONTINUATION, ascii(continuation.to_text()));
     }
-    served.reply(reply)
+    partition_response.add_headers(reply)
 }
 
 fn ascii(text: String) -> HeaderValue {

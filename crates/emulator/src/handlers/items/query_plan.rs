@@ -15,7 +15,7 @@ use engine::store::Schema;
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let QueryText { text, parameters } = query::read_query(&request.call.body)?;
-    let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(refuse)?;
+    let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(sql_error)?;
     let listed = request.call.headers.supported_query_features;
     let listed = RequestHeaders::text(listed, name::SUPPORTED_QUERY_FEATURES)?.unwrap_or_default();
     let plan = plan_text(&schema, &statement, &SupportedFeatures::parse(listed))?;
@@ -29,13 +29,13 @@ pub(super) fn plan_text(
     features: &SupportedFeatures,
 ) -> Result<String, ServiceError> {
     let plan = statement.gateway_plan(&schema.partition_key, features).map_err(|error| match error {
-        PlanError::Query(error) => refuse(error),
+        PlanError::Query(error) => sql_error(error),
         unsupported => ServiceError::new(Status::BAD_REQUEST, unsupported.service_message()),
     })?;
     Ok(serde_json::to_string(&plan).expect("a plan is plain data"))
 }
 
 /// 400 with the position and what would fit.
-pub(super) fn refuse(error: SqlError) -> ServiceError {
+pub(super) fn sql_error(error: SqlError) -> ServiceError {
     ServiceError::new(Status::BAD_REQUEST, format!("Message: {}", error.errors_json()))
 }

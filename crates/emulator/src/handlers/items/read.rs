@@ -2,8 +2,8 @@
 
 use protocol::headers as name;
 
-use super::served::{Served, check_session};
-use super::{partition_key, write_reply};
+use super::partition_response::{PartitionResponse, check_session};
+use super::{item_write, partition_key};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
@@ -15,20 +15,20 @@ pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Service
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;
     let state = address.partition.peek();
-    let served = Served::by(request.container, &address.partition, state.reach());
-    check_session(&request.call, &address.partition, served.reach())
-        .map_err(|refusal| served.refusal(refusal))?;
+    let partition_response = PartitionResponse::new(request.container, &address.partition, state.reach());
+    check_session(&request.call, &address.partition, partition_response.progress())
+        .map_err(|error| partition_response.error(error))?;
     let id = address.item_id(request, id);
     let Some(item) = state.get_live(&address.epk, &id, request.now_seconds()) else {
-        return Err(served.refusal(ServiceError::not_found().with_charge(charge::MISS)));
+        return Err(partition_response.error(ServiceError::not_found().with_charge(charge::MISS)));
     };
-    let etag = write_reply::etag_header(item);
+    let etag = item_write::etag_header(item);
     let unchanged = RequestHeaders::text(headers.if_none_match, name::IF_NONE_MATCH)?
         .is_some_and(|known| known == item.etag_str() || known == "*");
     let reply = if unchanged {
-        served.reply(Reply::not_modified()).charge(charge::MISS)
+        partition_response.add_headers(Reply::not_modified()).charge(charge::MISS)
     } else {
-        served.item(item.body()).charge(charge::read(item.size()))
+        partition_response.item_reply(item.body()).charge(charge::read(item.size()))
     };
     Ok(reply.item_version(etag, item.lsn))
 }

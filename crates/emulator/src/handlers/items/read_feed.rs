@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use sql::{Context, Statement};
 
+use super::partition_response::check_session;
 use super::scope::target;
-use super::served::check_session;
 use super::{as_of, query, query_plan};
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
@@ -41,8 +41,8 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         now: request.now_seconds(),
         from,
     };
-    let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
+    let outcome = run.run(&mut page).map_err(query_plan::sql_error)?;
     let cost = charge::feed(page.count(), page.bytes());
-    query::pay_shares(request, &scope, &outcome, cost);
+    query::charge_partitions(request, &scope, &outcome, cost);
     Ok(query::page_reply(request, &scope, page, &outcome).charge(cost))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use protocol::resource_id::OfferRid;
 
 use super::text;
-use crate::handlers::feed::{Feed, Listed, resume};
+use crate::handlers::feed::{Feed, FeedEntry, parse_continuation};
 use crate::handlers::metadata_query;
 use crate::request::Call;
 use crate::response::{Reply, ServiceError};
@@ -14,12 +14,12 @@ const FEED: Feed<'static> = Feed { parent: "", plural: "Offers" };
 
 /// Lists the offers, oldest first.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
-    let after: Option<OfferRid> = resume(call.headers)?;
+    let after: Option<OfferRid> = parse_continuation(call.headers)?;
     let snapshot = call.account.catalog.snapshot();
     let offers = snapshot.offers_after(after);
     FEED.page(
         call,
-        offers.map(|entry| Listed { rid: entry.offer.system.rid.clone(), json: shown(call, entry) }),
+        offers.map(|entry| FeedEntry { rid: entry.offer.system.rid.clone(), json: shown(call, entry) }),
     )
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
 pub(crate) fn query(call: &Call<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let offers: Vec<Bytes> = snapshot.offers_after(None).map(|entry| shown(call, entry)).collect();
-    metadata_query::answer(call, FEED, offers.iter())
+    metadata_query::run_query(call, FEED, offers.iter())
 }
 
 fn shown(call: &Call<'_>, entry: &OfferEntry) -> Bytes {

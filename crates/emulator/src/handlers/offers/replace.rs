@@ -113,8 +113,8 @@ mod tests {
         for body in [r#"{"_rid":"zzzz","content":{"offerThroughput":500}}"#, r#"{"id":"zzzz","content":{}}"#]
         {
             let wanted = serde_json::from_str(body).unwrap();
-            let refusal = decide(&current, &wanted, Migration::None).expect_err(body);
-            assert_eq!(refusal.status.0, 400);
+            let error = decide(&current, &wanted, Migration::None).expect_err(body);
+            assert_eq!(error.status.0, 400);
         }
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use protocol::resource_id::PermissionRid;
 
 use super::token;
-use crate::handlers::feed::{Feed, Listed, resume};
+use crate::handlers::feed::{Feed, FeedEntry, parse_continuation};
 use crate::handlers::metadata_query;
 use crate::handlers::users::address;
 use crate::request::{Call, UserIds};
@@ -17,8 +17,8 @@ pub(crate) fn list(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceE
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids)).map_err(|_| ServiceError::owner_not_found())?;
     let lifetime = token::lifetime(call.headers)?;
-    let after: Option<PermissionRid> = resume(call.headers)?;
-    let listed = user.permissions_after(after).map(|entry| Listed {
+    let after: Option<PermissionRid> = parse_continuation(call.headers)?;
+    let listed = user.permissions_after(after).map(|entry| FeedEntry {
         rid: entry.permission.system.rid.clone(),
         json: token::with_token(call, entry, lifetime),
     });
@@ -32,5 +32,5 @@ pub(crate) fn query(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Service
     let lifetime = token::lifetime(call.headers)?;
     let resources: Vec<Bytes> =
         user.permissions_after(None).map(|entry| token::with_token(call, entry, lifetime)).collect();
-    metadata_query::answer(call, Feed { parent: &user.system.rid, plural: PLURAL }, resources.iter())
+    metadata_query::run_query(call, Feed { parent: &user.system.rid, plural: PLURAL }, resources.iter())
 }

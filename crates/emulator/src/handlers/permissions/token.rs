@@ -39,7 +39,7 @@ pub(crate) fn with_token(call: &Call<'_>, entry: &PermissionEntry, lifetime: Dur
         issued_at: call.now.seconds(),
         expires_at: call.now.plus(lifetime).seconds(),
     };
-    let resource = Permission { token: grant.seal(&call.account.key), ..permission.clone() };
+    let resource = Permission { token: grant.sign(&call.account.key), ..permission.clone() };
     serde_json::to_vec(&resource).expect("strings and numbers always serialise").into()
 }
 

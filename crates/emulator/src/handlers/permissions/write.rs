@@ -47,7 +47,7 @@ pub(crate) fn upsert(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, Servic
             })?;
             Ok(shown(Reply::ok(token::with_token(call, &entry, lifetime)), &entry))
         }
-        Err(refusal) => Err(refusal.into()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -7,8 +7,8 @@
 use protocol::resource_path::ResourceType;
 
 use crate::handlers::feed::Feed;
-use crate::handlers::owner;
-use crate::request::{Call, Parent, Unsupported, UnsupportedVerb};
+use crate::handlers::find_container;
+use crate::request::{Call, ParentResource, Unsupported, UnsupportedVerb};
 use crate::response::{Reply, ServiceError};
 
 /// Answers a request for something that is not there.
@@ -27,15 +27,17 @@ pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply
     }
 }
 
-fn parent_rid(call: &Call<'_>, parent: &Parent<'_>) -> Result<String, ServiceError> {
+fn parent_rid(call: &Call<'_>, parent: &ParentResource<'_>) -> Result<String, ServiceError> {
     match parent {
-        Parent::Account => Ok(String::new()),
-        Parent::Database(id) => {
+        ParentResource::Account => Ok(String::new()),
+        ParentResource::Database(id) => {
             let snapshot = call.account.catalog.snapshot();
             let database = snapshot.database(id).ok_or_else(ServiceError::owner_not_found)?;
             Ok(database.system.rid.clone())
         }
-        Parent::Container(ids) => Ok(owner(call, &call.account.catalog.snapshot(), ids)?.system.rid.clone()),
+        ParentResource::Container(ids) => {
+            Ok(find_container(call, &call.account.catalog.snapshot(), ids)?.system.rid.clone())
+        }
     }
 }
 

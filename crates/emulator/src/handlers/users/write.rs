@@ -28,7 +28,7 @@ pub(crate) fn upsert(call: &Call<'_>, database: &str) -> Result<Reply, ServiceEr
             })?;
             Ok(shown(Reply::ok(user.json.clone()), &user))
         }
-        Err(refusal) => Err(refusal.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
