@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::blocking::run_blocking;
 use crate::faults::Faults;
 use crate::request_log::RequestLog;
 use ::clock::Clock;
@@ -103,13 +103,5 @@ impl Control {
         let Some(disk) = &self.account.disk else { return Ok(()) };
         let Some(ticket) = disk.ticket() else { return Ok(()) };
         disk.kept(ticket).await.map_err(|error| ControlError::unavailable(error.to_string()))
-    }
-}
-
-/// Some routes take their time (a split copies what it splits); connections of this thread need not wait.
-fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
     }
 }

@@ -1,7 +1,7 @@
-//! One operation of a batch: made ready before the writer's turn, performed within it.
+//! One operation of a batch: prepared before the transaction, executed within it.
 //!
-//! In: an operation as the batch states it. Out: its result. Reading the list of operations and
-//! writing the list of results is `protocol`'s affair.
+//! Input: an operation as the batch states it. Output: its result. `protocol` parses the list of operations and
+//! writes the list of results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use engine::disk::DiskError;
 use engine::items::Item;
 use engine::store::{Document, Precondition, Schema, Transaction, WriteError, Written};
 
-/// What came of an operation.
+/// The result of one operation.
 pub(super) type OperationResult = BatchResult<Bytes>;
 
-/// An operation that is ready to be performed.
+/// An operation that is ready to be executed.
 pub(super) struct PreparedOperation<'a> {
     kind: PreparedKind,
     id: Cow<'a, str>,
     if_match: Option<Cow<'a, str>>,
     if_none_match: Option<Cow<'a, str>>,
-    /// Header form, in operations that stand for themselves.
+    /// The partition key in header form, in operations of a bulk request.
     partition_key: Option<Cow<'a, str>>,
 }
 
@@ -46,7 +46,7 @@ enum PreparedKind {
 }
 
 impl<'a> PreparedOperation<'a> {
-    /// Reads the item or the instructions inside.
+    /// Parses the item or the patch of an operation.
     pub(super) fn new(
         operation: BatchOperation<'a>,
         schema: &Arc<Schema>,
@@ -63,17 +63,17 @@ impl<'a> PreparedOperation<'a> {
             BatchOperationType::Read => PreparedKind::Read,
             BatchOperationType::Delete => PreparedKind::Delete,
         };
-        let stated = |tag: Option<Cow<'a, str>>| tag.filter(|tag| !tag.is_empty());
+        let non_empty = |tag: Option<Cow<'a, str>>| tag.filter(|tag| !tag.is_empty());
         Ok(PreparedOperation {
             kind,
             id: operation.id.unwrap_or_default(),
-            if_match: stated(operation.if_match),
-            if_none_match: stated(operation.if_none_match),
+            if_match: non_empty(operation.if_match),
+            if_none_match: non_empty(operation.if_none_match),
             partition_key,
         })
     }
 
-    /// Where an operation that stands for itself belongs.
+    /// The logical partition of an operation in a bulk request.
     pub(super) fn address(
         &self,
         request: &ItemRequest<'_>,
@@ -96,7 +96,7 @@ impl<'a> PreparedOperation<'a> {
         }
     }
 
-    /// Refuses an operation that states another logical partition than that of its batch.
+    /// Rejects an operation whose logical partition is not that of its batch.
     pub(super) fn check_partition(
         &self,
         request: &ItemRequest<'_>,
@@ -109,14 +109,14 @@ impl<'a> PreparedOperation<'a> {
         Err(partition_key::mismatch())
     }
 
-    /// Does it.
+    /// Executes the operation within `transaction`.
     pub(super) fn execute(
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        how: BatchContext,
+        context: BatchContext,
     ) -> OperationResult {
-        match self.try_execute(transaction, epk, how) {
+        match self.try_execute(transaction, epk, context) {
             Ok(performed) => performed,
             Err(error) => failed_result(&error.into()),
         }
@@ -126,7 +126,7 @@ impl<'a> PreparedOperation<'a> {
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        how: BatchContext,
+        context: BatchContext,
     ) -> Result<OperationResult, WriteError> {
         let precondition = self.precondition();
         match &self.kind {
@@ -137,19 +137,19 @@ impl<'a> PreparedOperation<'a> {
             {
                 Err(WriteError::KeyMismatch)
             }
-            PreparedKind::Create(document) => Ok(how.write_result(&transaction.create(document)?, 0.0)),
+            PreparedKind::Create(document) => Ok(context.write_result(&transaction.create(document)?, 0.0)),
             PreparedKind::Upsert(document) => {
-                Ok(how.write_result(&transaction.upsert(document, precondition)?, 0.0))
+                Ok(context.write_result(&transaction.upsert(document, precondition)?, 0.0))
             }
             PreparedKind::Replace(document) => {
-                Ok(how.write_result(&transaction.replace(&self.id, document, precondition)?, 0.0))
+                Ok(context.write_result(&transaction.replace(&self.id, document, precondition)?, 0.0))
             }
             PreparedKind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let context = Context { now: how.now.0, random_seed: 0 };
-                let change = |item: &Value| patch.apply(item, &schema, context);
+                let sql_context = Context { now: context.now.0, random_seed: 0 };
+                let change = |item: &Value| patch.apply(item, &schema, sql_context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
-                Ok(how.write_result(&written, charge::patch(patch.len())))
+                Ok(context.write_result(&written, charge::patch(patch.len())))
             }
             PreparedKind::Read => Ok(self.read(&*transaction.read(epk, &self.id)?)),
             PreparedKind::Delete => {
@@ -182,12 +182,12 @@ impl<'a> PreparedOperation<'a> {
     }
 }
 
-/// What all operations of a batch have in common.
+/// What all operations of a batch share.
 #[derive(Clone, Copy)]
 pub(super) struct BatchContext {
-    /// When they happen.
+    /// The account time of the batch.
     pub(super) now: Ticks,
-    /// Whether the client does not want items back that it wrote.
+    /// Whether results omit the items that were written.
     pub(super) minimal: bool,
 }
 
@@ -203,7 +203,7 @@ impl BatchContext {
 }
 
 fn operation_result(status: Status, charge: f64) -> OperationResult {
-    // As precise as the header: two digits.
+    // Two decimals, as in the request charge header.
     BatchResult::new(status, (charge * 100.0).round() / 100.0)
 }
 
@@ -216,7 +216,7 @@ impl From<DiskError> for FailedOperation {
     }
 }
 
-/// What an operation reports that was not done for a reason of its own.
+/// The result of an operation that failed with `error`.
 pub(super) fn failed_result(error: &ServiceError) -> OperationResult {
     BatchResult {
         sub_status: error.sub_status,

@@ -1,4 +1,4 @@
-//! `GET docs` with `a-im`: what changed, in the order in which it did.
+//! The change feed, `GET docs` with `a-im`: changes in the order in which they happened.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::response::{Reply, ServiceError};
 use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
 use engine::regions::RegionId;
 
-/// Changes per page when the client does not say.
+/// Changes per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
 
-/// Answers 200 with changes, or 304 when there are none yet; either way with the place to go on from.
+/// Reads a page of the change feed: 200 with changes, or 304 when there are none, with a continuation.
 pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();
@@ -55,7 +55,7 @@ fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
     partition_response.add_headers(reply.charge(page.charge.max(1.0)).etag(etag))
 }
 
-/// Whose LSNs positions are about, where each region has its own.
+/// The region that LSNs in continuations belong to; `None` where all regions share them.
 fn lsn_region(request: &ItemRequest<'_>) -> Option<RegionId> {
     let multi_write = request.call.account.regions.current().is_multi_write();
     multi_write.then_some(request.call.read_context.region)

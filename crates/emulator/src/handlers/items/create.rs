@@ -1,4 +1,4 @@
-//! `POST docs`.
+//! Creating an item, `POST docs`.
 
 use super::item_write::ItemWrite;
 use crate::handlers::ItemRequest;

@@ -1,4 +1,4 @@
-//! `DELETE docs/{id}`.
+//! Deleting an item, `DELETE docs/{id}`.
 
 use super::partition_response::PartitionResponse;
 use super::{item_write, partition_key};
@@ -6,7 +6,7 @@ use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 
-/// Removes an item.
+/// Deletes an item; 404 if there is none.
 pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let address = partition_key::address(request, &schema)?;

@@ -1,4 +1,4 @@
-//! `POST operations/partitionkeydelete`: every item of one logical partition.
+//! Deleting all items of one logical partition, `POST operations/partitionkeydelete`.
 
 use std::ops::ControlFlow;
 
@@ -10,10 +10,10 @@ use engine::charge;
 use engine::store::index::{KeyRange, Space};
 use engine::store::{Precondition, WriteError};
 
-/// Items removed under one writer lock, so that other writers get their turn in between.
+/// Items deleted per transaction, so that other writers can run in between.
 const STEP: usize = 256;
 
-/// Removes the items in steps; readers see each step as a whole.
+/// Deletes the items in several transactions.
 pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
@@ -32,7 +32,7 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             for item in &step {
                 match transaction.delete(&item.epk, &item.id, Precondition::None) {
                     Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),
-                    // Someone else was faster; it is gone either way.
+                    // Another request deleted it in the meantime.
                     Err(WriteError::NotFound) => {}
                     Err(error) => return Err(error),
                 }

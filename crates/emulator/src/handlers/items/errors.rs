@@ -1,4 +1,4 @@
-//! The store's reasons in the service's words.
+//! Errors of the store as errors of the service.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use engine::charge;
 use engine::disk::DiskError;
 use engine::store::{DocumentError, WriteError, WriteRefused};
 
-/// How soon a writer may ask again whether the other regions have caught up.
+/// The retry-after of a write that has to wait for other regions to catch up.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(1);
 
 impl From<DocumentError> for ServiceError {
@@ -74,7 +74,7 @@ impl From<WriteRefused> for ServiceError {
     }
 }
 
-/// Refuses a write that names triggers, which would otherwise silently not run.
+/// Rejects a request that names triggers, which would otherwise silently not run.
 pub(super) fn reject_triggers(headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
     let named = [
         (headers.pre_trigger_include, name::PRE_TRIGGER_INCLUDE),

@@ -1,4 +1,4 @@
-//! Answers to writes.
+//! Writes of whole items: parsing the document, storing it, and the reply.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -15,7 +15,7 @@ use engine::charge;
 use engine::items::Item;
 use engine::store::{Commit, Document, Partition, Precondition, Transaction, WriteError, Written};
 
-/// What must hold before the write, as the headers say.
+/// The precondition of the write, from the headers.
 pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondition<'a>, ServiceError> {
     if let Some(etag) = RequestHeaders::text(headers.if_match, name::IF_MATCH)? {
         return Ok(Precondition::IfMatch(etag));
@@ -26,7 +26,7 @@ pub(super) fn precondition<'a>(headers: &RequestHeaders<'a>) -> Result<Precondit
     })
 }
 
-/// Whether the caller does not want the item back.
+/// Whether the response omits the item.
 pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
     let prefers =
         headers.prefer.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"return=minimal"));
@@ -36,7 +36,7 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
-/// A document that arrived, and where it belongs.
+/// A parsed write: the document, its logical partition and its precondition.
 pub(super) struct ItemWrite<'a> {
     document: Document,
     pub(super) address: PartitionAddress,
@@ -44,7 +44,7 @@ pub(super) struct ItemWrite<'a> {
 }
 
 impl<'a> ItemWrite<'a> {
-    /// Reads the body as a document and checks that it belongs where the headers say.
+    /// Parses the body as a document and checks that its partition key is the one in the headers.
     pub(super) fn read(request: &ItemRequest<'a>) -> Result<ItemWrite<'a>, ServiceError> {
         let schema = request.container.store.schema();
         let mut document = body::document(request, &schema)?;
@@ -56,8 +56,7 @@ impl<'a> ItemWrite<'a> {
         Ok(ItemWrite { document, address, precondition: precondition(request.call.headers)? })
     }
 
-    /// Lets `write` store it. Everything that looks at the partition happens before or after: this
-    /// is the writer's turn.
+    /// Stores the document with `write`. Only `write` runs under the partition's write lock.
     pub(super) fn store(
         self,
         request: &ItemRequest<'_>,
@@ -72,7 +71,7 @@ impl<'a> ItemWrite<'a> {
     }
 }
 
-/// The answer to a write that stored a version.
+/// The reply to a write that stored a version.
 pub(super) fn write_reply(
     request: &ItemRequest<'_>,
     partition: &Partition,
@@ -86,7 +85,7 @@ pub(super) fn write_reply(
     Ok(partition_response.add_headers(reply.committed_at(commit.quorum_at)))
 }
 
-/// What a stored version cost.
+/// The request charge of a write.
 pub(super) fn write_charge(written: &Written) -> f64 {
     match &written.previous {
         Some(previous) => charge::replace(previous.size(), written.item.size(), written.terms_changed),
@@ -94,7 +93,7 @@ pub(super) fn write_charge(written: &Written) -> f64 {
     }
 }
 
-/// The `etag` header of a version.
+/// The `etag` header of an item.
 pub(super) fn etag_header(item: &Item) -> HeaderValue {
     let etag: Bytes = item.etag();
     HeaderValue::from_maybe_shared(etag).expect("an entity tag is printable ASCII")

@@ -1,8 +1,8 @@
 //! Operations on the items of one container, one file each.
 //!
-//! In: an [`ItemRequest`] whose container exists and whose caller may do this. Out: a [`Reply`]. A
-//! handler reads the request (`partition_key`, `body`), asks the store or runs a query, and says who
-//! answered (`served`) and who pays (`bill`).
+//! Input: an [`ItemRequest`] whose container exists and whose caller is authorized. Output: a [`Reply`]. A
+//! handler parses the request (`partition_key`, `body`), uses the store or runs a query, adds the headers of the
+//! serving partition (`partition_response`) and charges request units (`ru_admission`).
 
 mod as_of;
 mod batch;
@@ -34,10 +34,10 @@ use crate::request::ItemOperation;
 use crate::response::{Reply, ServiceError};
 use engine::account::growth;
 
-/// Carries out one operation.
+/// Carries out one operation on items.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     errors::reject_triggers(request.call.headers)?;
-    let answer = match &request.operation {
+    let outcome = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),
         ItemOperation::Upsert => upsert::upsert(&request),
@@ -54,5 +54,5 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     if let Some(range) = request.container.store.take_overfull() {
         growth::split_overfull(request.container, range, request.call.uptime);
     }
-    request.charge_outcome(answer)
+    request.charge_outcome(outcome)
 }

@@ -1,4 +1,4 @@
-//! Who answered: the headers by which clients keep their sessions.
+//! The headers of the partition that served a request, by which clients keep their sessions.
 
 use std::cell::RefCell;
 
@@ -15,22 +15,22 @@ use crate::response::{PartitionHeaders, Reply, ServiceError, ascii_value};
 use engine::catalog::ContainerEntry;
 use engine::store::{Partition, Reach};
 
-/// A partition at an LSN, as response headers state it.
+/// A partition and its progress, for the headers of a response.
 pub(super) struct PartitionResponse<'a> {
     container: &'a ContainerEntry,
     range_id: u32,
     token_version: i64,
-    reach: Reach,
+    progress: Reach,
 }
 
 impl<'a> PartitionResponse<'a> {
     pub(super) fn new(
         container: &'a ContainerEntry,
         partition: &Partition,
-        reach: Reach,
+        progress: Reach,
     ) -> PartitionResponse<'a> {
         let (range_id, token_version) = (partition.identity.id, partition.identity.token_version);
-        PartitionResponse { container, range_id, token_version, reach }
+        PartitionResponse { container, range_id, token_version, progress }
     }
 
     fn headers(&self) -> PartitionHeaders<'_> {
@@ -40,22 +40,22 @@ impl<'a> PartitionResponse<'a> {
             range_id: self.range_id,
             token_version: self.token_version,
             read_regions: self.container.store.regions().saturating_sub(1),
-            progress: &self.reach,
+            progress: &self.progress,
         }
     }
 
-    /// How far it was.
+    /// The progress of the replica that served the request.
     pub(super) fn progress(&self) -> &Reach {
-        &self.reach
+        &self.progress
     }
 
-    /// Adds the headers to an answer.
+    /// Adds the partition headers to a reply.
     pub(super) fn add_headers(&self, reply: Reply) -> Reply {
         reply.partition_headers(self.headers())
     }
 
-    /// 200 with an item; its version is still to be set. The answer to every point read, so its
-    /// headers are copied from the last such answer where that was about the same state.
+    /// The reply to a point read: 200 with an item, whose version is still to be set. Its headers are cloned
+    /// from the last such reply if the partition has not changed since.
     pub(super) fn item_reply(&self, body: Bytes) -> Reply {
         TEMPLATES.with_borrow_mut(|templates| {
             let slot = &mut templates[self.template_slot()];
@@ -72,36 +72,35 @@ impl<'a> PartitionResponse<'a> {
         (container.wrapping_add(self.range_id)) as usize % TEMPLATES_MAX
     }
 
-    /// Adds the headers to a refusal: a client learns from a 404 as well.
+    /// Adds the partition headers to an error: a 404 also advances the session.
     pub(super) fn error(&self, error: ServiceError) -> ServiceError {
         error
             .with_header(name::SESSION_TOKEN, self.headers().session_token())
             .with_header(name::PARTITION_KEY_RANGE_ID, HeaderValue::from(self.range_id))
-            .with_header(name::LSN, HeaderValue::from(self.reach.lsn.0))
+            .with_header(name::LSN, HeaderValue::from(self.progress.lsn.0))
             .with_header(name::CONTENT_PATH, ascii_value(&self.container.content_path))
             .with_header(name::ALT_CONTENT_PATH, ascii_value(&self.container.alt_content_path))
     }
 }
 
-/// Templates a thread remembers: one for each partition that is being read, unless there are many.
+/// Templates that a thread caches: one for each partition that is being read, unless there are many.
 const TEMPLATES_MAX: usize = 16;
 
 thread_local! {
-    /// Each thread has its own, values included: counting the users of a value that two cores share
-    /// costs more than the value.
+    /// Per thread, including the values: a reference count that two cores share costs more than the value.
     static TEMPLATES: RefCell<[Option<ReplyTemplate>; TEMPLATES_MAX]> =
         const { RefCell::new([const { None }; TEMPLATES_MAX]) };
 }
 
-/// The answer to point reads of one partition as long as nothing is written to it. A pure function of
-/// the values it is recognised by, so it needs no one to invalidate it.
+/// The reply to point reads of one partition until a write changes its progress. It is a pure function of the
+/// values that it is compared by, so it needs no invalidation.
 struct ReplyTemplate {
     content_path: Bytes,
     alt_content_path: Bytes,
     range_id: u32,
     token_version: i64,
     read_regions: usize,
-    reach: Reach,
+    progress: Reach,
     reply: Reply,
 }
 
@@ -119,14 +118,22 @@ impl ReplyTemplate {
         };
         let reply = Reply::item_template(headers);
         let PartitionHeaders { range_id, token_version, read_regions, .. } = partition_response.headers();
-        let reach = partition_response.reach.clone();
-        ReplyTemplate { content_path, alt_content_path, range_id, token_version, read_regions, reach, reply }
+        let progress = partition_response.progress.clone();
+        ReplyTemplate {
+            content_path,
+            alt_content_path,
+            range_id,
+            token_version,
+            read_regions,
+            progress,
+            reply,
+        }
     }
 
     fn matches(&self, partition_response: &PartitionResponse<'_>) -> bool {
-        self.reach == partition_response.reach
+        self.progress == partition_response.progress
             && self.range_id == partition_response.range_id
-            // Another account of the same process may have a partition like this one in all else.
+            // Another account in the same process may have a partition that is equal otherwise.
             && self.token_version == partition_response.token_version
             && self.read_regions == partition_response.headers().read_regions
             && self.content_path == partition_response.container.content_path
@@ -134,12 +141,12 @@ impl ReplyTemplate {
     }
 }
 
-/// Refuses a read by a client that has already seen more than this partition has, 404/1002, and one that
-/// would be shown less than bounded staleness promises, 503: another region has it.
+/// Rejects a read whose session token is ahead of this replica, 404/1002, and one that would violate bounded
+/// staleness, 503, so that the client tries another region.
 pub(super) fn check_session(
     call: &Call<'_>,
     partition: &Partition,
-    reach: &Reach,
+    progress: &Reach,
 ) -> Result<(), ServiceError> {
     if call.level == ConsistencyLevel::BoundedStaleness
         && partition.is_too_stale(call.read_context.region, call.uptime)
@@ -150,12 +157,12 @@ pub(super) fn check_session(
     }
     let token = RequestHeaders::text(call.headers.session_token, name::SESSION_TOKEN)?;
     let Some(text) = token.filter(|_| call.read_context.honours_session) else { return Ok(()) };
-    // A client may still know a parent, whose LSNs its children go on from, and know it better.
+    // The token may name a parent range, whose LSNs its children continue.
     for id in [partition.identity.id].iter().chain(&partition.parents) {
         let seen = SessionToken::find(text, RangeId(*id)).map_err(|error| {
             ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
         })?;
-        if seen.is_some_and(|seen| !is_satisfied(&seen, partition.identity.token_version, reach)) {
+        if seen.is_some_and(|seen| !is_satisfied(&seen, partition.identity.token_version, progress)) {
             return Err(ServiceError::backend(
                 Status::NOT_FOUND,
                 "The read session is not available for the input session token.",
@@ -166,13 +173,13 @@ pub(super) fn check_session(
     Ok(())
 }
 
-/// Whether a copy has all that was seen. Where several regions write, each has LSNs of its own, and
-/// what counts is how much of each region's writes has arrived.
-fn is_satisfied(seen: &PartitionToken, version: i64, reach: &Reach) -> bool {
+/// Whether a replica has everything in a session token. In a multi-write account each region has LSNs of its
+/// own, and the progress of each region's writes is compared.
+fn is_satisfied(seen: &PartitionToken, version: i64, progress: &Reach) -> bool {
     if seen.version != version || seen.regions.is_empty() {
-        return seen.is_satisfied_by(version, reach.lsn);
+        return seen.is_satisfied_by(version, progress.lsn);
     }
-    reach.progress.regions().all(|(region, arrived)| {
+    progress.progress.regions().all(|(region, arrived)| {
         let seen = seen.region(region).and_then(|progress| progress.lsn);
         seen.is_none_or(|seen| seen.0 <= arrived)
     })

@@ -1,4 +1,4 @@
-//! `PATCH docs/{id}`: instructions instead of a document.
+//! Patching an item, `PATCH docs/{id}`.
 
 use protocol::patch::{PatchOperation, PatchRequest};
 use serde_json::value::RawValue;
@@ -11,13 +11,13 @@ use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::store::{Schema, WriteError, apply_patch};
 
-/// Instructions and when they apply.
+/// The operations of a patch, and its condition.
 pub(super) struct Patch {
     operations: Vec<PatchOperation<Value>>,
     condition: Option<Condition>,
 }
 
-/// Changes an item in place, all instructions or none.
+/// Applies a patch to an item, all operations or none.
 pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
@@ -43,7 +43,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
 }
 
 impl Patch {
-    /// Reads `{"operations":[…],"condition":…}` or the list alone.
+    /// Parses `{"operations":[…],"condition":…}`, or the list alone.
     pub(super) fn parse(body: &[u8]) -> Result<Patch, ServiceError> {
         let bad = |error: &dyn std::fmt::Display| ServiceError::bad_request(error.to_string());
         let request = PatchRequest::parse(body).map_err(|error| bad(&error))?;
@@ -54,7 +54,7 @@ impl Patch {
         Ok(Patch { operations, condition: condition.map_err(super::query_plan::sql_error)? })
     }
 
-    /// What becomes of `item`.
+    /// The patched item.
     pub(super) fn apply(&self, item: &Value, schema: &Schema, context: Context) -> Result<Value, WriteError> {
         if self.condition.as_ref().is_some_and(|condition| !condition.holds(item, &context)) {
             return Err(WriteError::ConditionFailed);

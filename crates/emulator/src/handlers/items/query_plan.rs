@@ -1,4 +1,4 @@
-//! `POST docs` with the plan header: how a client runs a query over several ranges itself.
+//! Query plans, `POST docs` with the plan header: how a client runs a query over several ranges itself.
 
 use protocol::headers as name;
 use protocol::status::Status;
@@ -11,7 +11,7 @@ use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::store::Schema;
 
-/// Answers with the plan, or refuses features the client did not list.
+/// Returns the plan of a query, or an error if it needs features that the client does not support.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let QueryText { text, parameters } = query::read_query(&request.call.body)?;
@@ -22,7 +22,7 @@ pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceErro
     Ok(Reply::ok(plan.into()).charge(charge::METADATA_READ))
 }
 
-/// The plan as JSON.
+/// The plan of a statement as JSON text.
 pub(super) fn plan_text(
     schema: &Schema,
     statement: &Statement,
@@ -35,7 +35,7 @@ pub(super) fn plan_text(
     Ok(serde_json::to_string(&plan).expect("a plan is plain data"))
 }
 
-/// 400 with the position and what would fit.
+/// 400 with the position of the error and what was expected.
 pub(super) fn sql_error(error: SqlError) -> ServiceError {
     ServiceError::new(Status::BAD_REQUEST, format!("Message: {}", error.errors_json()))
 }

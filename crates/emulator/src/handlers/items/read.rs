@@ -1,4 +1,4 @@
-//! `GET docs/{id}`.
+//! Reading an item, `GET docs/{id}`: the point read.
 
 use protocol::headers as name;
 
@@ -9,7 +9,7 @@ use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 
-/// Answers with the stored text as it is: nothing is parsed, nothing is copied.
+/// Returns the stored text of an item: nothing is parsed, nothing is copied.
 pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();

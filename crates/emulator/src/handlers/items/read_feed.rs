@@ -1,4 +1,4 @@
-//! `GET docs`: the items themselves, page by page.
+//! Reading all items, `GET docs`, page by page.
 
 use std::sync::LazyLock;
 
@@ -12,16 +12,16 @@ use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::query::{PageBody, QueryRequest};
 
-/// Items per page when the client does not say.
+/// Items per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
 
-/// What a feed is: every item, unchanged.
+/// The query that a feed runs: every item, unchanged.
 static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
     Statement::prepare("SELECT * FROM c", &[], &sql::Schema::default())
         .expect("the simplest of queries is valid")
 });
 
-/// Answers with a page of items and, if there are more, where to go on.
+/// Returns a page of items and, if there are more, a continuation token.
 pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();

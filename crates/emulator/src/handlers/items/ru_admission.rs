@@ -1,9 +1,9 @@
-//! Who is asked whether there is budget, and who pays.
+//! RU admission: whether a partition admits an operation, and which partition is charged for it.
 //!
-//! Every operation on items passes here twice. Before its work, the partition it goes to lets it in
-//! or answers 429 ([`ItemRequest::admit`]). After it, that partition pays what the answer states
-//! ([`ItemRequest::settle`]), success or refusal. Operations on several partitions pay each its
-//! share ([`ItemRequest::pay`]).
+//! Every operation on items passes here twice. Before its work, its partition admits it or responds 429
+//! ([`ItemRequest::admit`]). Afterwards that partition is charged what the response states
+//! ([`ItemRequest::charge_outcome`]), on success and on error. Operations on several partitions charge each its
+//! share ([`ItemRequest::charge_partition`]).
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -22,21 +22,21 @@ use engine::query::{Continuation, Scope};
 use engine::regions::RegionId;
 use engine::store::{Partition, Replica};
 
-/// What is to be known for one operation to be let in and to pay.
+/// What admission and charging of one operation need.
 pub(crate) struct RuAdmission {
     mode: RequestUnits,
     region: RegionId,
-    /// When it arrived, by uptime.
+    /// When the request arrived, by uptime.
     arrived_at: Duration,
-    /// How many times the usual price a read costs.
+    /// The factor by which the consistency level multiplies the charge of a read.
     read_factor: f64,
-    /// Who let it in, if one partition did.
+    /// The partition that is charged, if it is a single one.
     charged_partition: OnceCell<Arc<Partition>>,
 }
 
 impl fmt::Debug for RuAdmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bill")
+        f.debug_struct("RuAdmission")
             .field("mode", &self.mode)
             .field("factor", &self.read_factor)
             .finish_non_exhaustive()
@@ -44,7 +44,7 @@ impl fmt::Debug for RuAdmission {
 }
 
 impl RuAdmission {
-    /// The bill of an operation that begins now.
+    /// The admission of an operation that begins now.
     pub(crate) fn new(call: &Call<'_>, operation: &ItemOperation<'_>) -> RuAdmission {
         let mode = call.account.request_units;
         let factor = if operation.is_read() { charge::read_factor(call.level) } else { 1.0 };
@@ -59,33 +59,33 @@ impl RuAdmission {
 }
 
 impl ItemRequest<'_> {
-    /// Lets the operation in at the one partition it is about, which then pays for it.
+    /// Admits the operation at its partition, which will be charged.
     pub(super) fn admit(&self, replica: &Replica) -> Result<(), ServiceError> {
         self.check_budget(replica)?;
         self.set_charged_partition(|| replica.partition());
         Ok(())
     }
 
-    /// Lets a page in at every partition it may read: those that `from` is not beyond.
+    /// Admits a page at every partition that it may read: those that are not finished at `from`.
     pub(super) fn admit_page(&self, scope: &Scope, from: Option<&Continuation>) -> Result<(), ServiceError> {
         if let [replica] = scope.partitions.as_slice() {
             return self.admit(replica);
         }
         let done =
             |replica: &Replica| from.is_some_and(|from| from.remaining(&scope.part_of(replica).0).is_empty());
-        let mut asked = scope.partitions.iter().filter(|replica| !done(replica));
-        asked.try_for_each(|replica| self.check_budget(replica))
+        let mut remaining = scope.partitions.iter().filter(|replica| !done(replica));
+        remaining.try_for_each(|replica| self.check_budget(replica))
     }
 
-    /// Makes a partition pay what the answer will state.
+    /// Sets the partition that is charged what the response states.
     pub(super) fn set_charged_partition(&self, partition: impl FnOnce() -> Arc<Partition>) {
         if self.ru_admission.mode != RequestUnits::Off {
-            // The first one named pays.
+            // The first partition that is set stays.
             self.ru_admission.charged_partition.get_or_init(partition);
         }
     }
 
-    /// Answers 429 while a partition has spent more than it may.
+    /// Returns 429 while a partition has used up its RU budget.
     pub(super) fn check_budget(&self, partition: &Partition) -> Result<(), ServiceError> {
         if self.ru_admission.mode != RequestUnits::Enforce {
             return Ok(());
@@ -105,7 +105,7 @@ impl ItemRequest<'_> {
         })
     }
 
-    /// Takes `units` from a partition that shares the bill with others.
+    /// Charges `units` to a partition.
     pub(super) fn charge_partition(&self, partition: &Partition, units: f64) {
         let RuAdmission { mode, region, arrived_at: at, read_factor: factor, .. } = self.ru_admission;
         let units = units * factor;
@@ -116,7 +116,7 @@ impl ItemRequest<'_> {
                 partition.meter.count(region, units, at);
                 if let Some(funding) = Funding::of(self.call.account, self.container) {
                     let units = match self.operation {
-                        // Deleted in the background, as far as others can tell: they are not held up.
+                        // The service deletes in the background, without throttling other requests.
                         ItemOperation::DeletePartition => charge::MISS,
                         _ => units,
                     };
@@ -127,19 +127,19 @@ impl ItemRequest<'_> {
         }
     }
 
-    /// Lets the answer state the price of its consistency level, and takes it from whoever pays.
-    pub(super) fn charge_outcome(&self, answer: Result<Reply, ServiceError>) -> Result<Reply, ServiceError> {
+    /// Charges the partition, and multiplies the charge in the response by the factor of the consistency level.
+    pub(super) fn charge_outcome(&self, outcome: Result<Reply, ServiceError>) -> Result<Reply, ServiceError> {
         if let Some(partition) = self.ru_admission.charged_partition.get() {
-            let units = match &answer {
+            let units = match &outcome {
                 Ok(reply) => reply.charge,
                 Err(error) => error.charge.unwrap_or(charge::MISS),
             };
             self.charge_partition(partition, units);
         }
         if self.ru_admission.read_factor == 1.0 {
-            return answer;
+            return outcome;
         }
-        match answer {
+        match outcome {
             Ok(reply) => {
                 let units = reply.charge * self.ru_admission.read_factor;
                 Ok(reply.charge(units))
@@ -153,7 +153,7 @@ impl ItemRequest<'_> {
     }
 }
 
-/// 429/3200: come back when the debt is paid.
+/// 429/3200: the client has to retry after `wait`.
 fn throttled(partition: &Partition, priority: Priority, wait: Duration) -> ServiceError {
     let who = match priority {
         Priority::High => "requests",

@@ -1,4 +1,4 @@
-//! Which part of the container a feed or query is about, as its headers say.
+//! The scope of a feed or query: the part of the container that its headers select.
 
 use protocol::headers as name;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
@@ -11,18 +11,18 @@ use crate::response::ServiceError;
 use engine::query::Scope;
 use engine::store::Schema;
 
-/// How a request says where to look.
+/// How a request selects its part of the container.
 pub(super) enum Target {
     /// One logical partition or hierarchical prefix.
     Key(Scope),
     /// One physical partition, or a part of it.
     Range(Scope),
-    /// It does not say: everywhere.
+    /// All partitions: the request selects nothing.
     Everywhere(Scope),
 }
 
 impl Target {
-    /// The part of the container, however it was named.
+    /// The selected part of the container.
     pub(super) fn scope(self) -> Scope {
         match self {
             Target::Key(scope) | Target::Range(scope) | Target::Everywhere(scope) => scope,
@@ -30,7 +30,7 @@ impl Target {
     }
 }
 
-/// Reads partition key, range id and range of positions.
+/// Parses partition key, partition key range id and EPK range.
 pub(super) fn target(request: &ItemRequest<'_>, schema: &Schema) -> Result<Target, ServiceError> {
     let headers = request.call.headers;
     let store = &request.container.store;
@@ -99,13 +99,13 @@ fn epk_bound(
     })
 }
 
-/// 410/1007: the range is about to be replaced.
+/// 410/1007: the range is being split or merged.
 fn range_splitting(id: &str) -> ServiceError {
     let message = format!("The partition key range '{id}' is being split or merged; try again in a moment.");
     ServiceError::backend(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
 }
 
-/// 410/1002: the client's map of the ring is out of date.
+/// 410/1002: the client's routing map is out of date.
 pub(super) fn range_gone(id: &str) -> ServiceError {
     ServiceError::backend(
         Status::GONE,

@@ -1,21 +1,21 @@
-//! `GET …/pkranges`: all live ranges, or those that appeared since the client looked.
+//! Partition key ranges, `GET …/pkranges`: all live ranges, or those that were added since the last read.
 //!
-//! Range ids are never used twice and only grow, so the first id not yet given out is a version of
-//! the whole list: a client that has seen version 3 lacks exactly the ranges from 3 upwards. Two
-//! SDKs poll with `a-im` and the last version until they get a 304.
+//! Range ids only grow and are never reused, so the next unused id is a version of the whole list: a client
+//! with version 3 lacks exactly the ranges from 3 upwards. Two SDKs poll with `a-im` and the last version until
+//! they get a 304.
 
 use bytes::Bytes;
 use http::HeaderValue;
 use protocol::headers as name;
 use protocol::partition_range::{PartitionKeyRange, RangeId};
 
-use crate::handlers::feed::{Feed, invalid_continuation};
+use super::feed::{Feed, invalid_continuation};
 use crate::request::{Call, RequestHeaders, invalid_value};
 use crate::response::{Reply, ServiceError};
 use engine::catalog::ContainerEntry;
 use engine::store;
 
-/// Lists the ranges of `container`.
+/// Lists the partition key ranges of `container`.
 pub(crate) fn list(call: &Call<'_>, container: &ContainerEntry) -> Result<Reply, ServiceError> {
     let partitions = container.store.partitions();
     let version = partitions.iter().map(|partition| partition.identity.id + 1).max().unwrap_or(0);
@@ -24,9 +24,9 @@ pub(crate) fn list(call: &Call<'_>, container: &ContainerEntry) -> Result<Reply,
     if seen.is_some_and(|seen| seen >= version) {
         return Ok(Reply::not_modified().etag(etag));
     }
-    let start = resume(call.headers)?;
-    let unseen = partitions.iter().filter(|partition| seen.is_none_or(|seen| partition.identity.id >= seen));
-    let mut rest = unseen.skip(start);
+    let start = parse_position(call.headers)?;
+    let new = partitions.iter().filter(|partition| seen.is_none_or(|seen| partition.identity.id >= seen));
+    let mut rest = new.skip(start);
     let limit = call.headers.page_size()?.limit(usize::MAX);
     let share = 1.0 / partitions.len().max(1) as f64;
     let page: Vec<Bytes> =
@@ -42,10 +42,10 @@ pub(crate) fn list(call: &Call<'_>, container: &ContainerEntry) -> Result<Reply,
     })
 }
 
-/// How a page of ranges is continued: by position.
+/// Prefix of a continuation, which is a position in the list.
 const CONTINUATION_PREFIX: &str = "+PKR:";
 
-fn resume(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
+fn parse_position(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
     match RequestHeaders::text(headers.continuation, name::CONTINUATION)? {
         None => Ok(0),
         Some(token) => token
@@ -55,7 +55,7 @@ fn resume(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
     }
 }
 
-/// The version a polling client has; a plain read has none.
+/// The version that a polling client has; `None` for a plain read.
 fn seen_version(headers: &RequestHeaders<'_>) -> Result<Option<u32>, ServiceError> {
     let (Some(_), Some(etag)) = (headers.a_im, headers.if_none_match) else { return Ok(None) };
     let text = etag.to_str().unwrap_or_default().trim_matches('"');

@@ -1,17 +1,16 @@
-//! What the service has and this account does not: refused by name.
+//! Features of the service that the emulator does not support: stored procedures, triggers and the like.
 //!
-//! Listing is answered with an empty feed and reading one with 404, because both are true. Creating,
-//! changing or running one is 400 with the name of the feature: nothing is stored that would never
-//! run.
+//! Their feeds are empty and reading one is 404, because none exists. Creating, changing or running one is 400
+//! with the name of the feature: nothing is stored that would never run.
 
 use protocol::resource_path::ResourceType;
 
-use crate::handlers::feed::Feed;
-use crate::handlers::find_container;
+use super::feed::Feed;
+use super::find_container;
 use crate::request::{Call, ParentResource, Unsupported, UnsupportedVerb};
 use crate::response::{Reply, ServiceError};
 
-/// Answers a request for something that is not there.
+/// Handles a request for an unsupported feature.
 pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply, ServiceError> {
     let parent = parent_rid(call, &request.parent)?;
     match request.verb {
@@ -41,7 +40,7 @@ fn parent_rid(call: &Call<'_>, parent: &ParentResource<'_>) -> Result<String, Se
     }
 }
 
-/// The feature as a person calls it.
+/// The name of the feature in error messages.
 fn feature(kind: ResourceType) -> &'static str {
     match kind {
         ResourceType::StoredProcedure => "Stored procedures",

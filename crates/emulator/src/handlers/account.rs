@@ -1,7 +1,7 @@
-//! `GET /`: what the account is and where its regions are.
+//! The account resource, `GET /`: its consistency level and the endpoints of its regions.
 //!
-//! Every SDK leaves the endpoint it was given for the ones in this answer, so they have to lead
-//! back here by the way the client came.
+//! Every SDK leaves the endpoint it was given for the ones in this response, so they have to lead back here
+//! the way the client came.
 
 use protocol::account::{AccountProperties, Location};
 
@@ -9,7 +9,7 @@ use crate::request::{Call, Origin};
 use crate::response::Reply;
 use engine::regions::{RegionId, Topology};
 
-/// Reads the account.
+/// `GET /`: reads the account.
 pub(crate) fn read(call: &Call<'_>) -> Reply {
     let account = call.account;
     let topology = account.regions.current();
@@ -22,13 +22,13 @@ pub(crate) fn read(call: &Call<'_>) -> Reply {
     } else if let Some(also) = topology.also_writable() {
         let name = &topology.region(also).name;
         body.writable_locations
-            .extend(body.readable_locations.iter().find(|there| there.name == *name).cloned());
+            .extend(body.readable_locations.iter().find(|location| location.name == *name).cloned());
     }
     Reply::ok(serde_json::to_vec(&body).expect("strings and numbers always serialise").into())
 }
 
-/// The regions in failover order. With one region the client's own way in is the best there is. With
-/// several, they differ by port.
+/// The endpoints of the regions, in failover order. A single region has the client's own endpoint; several
+/// differ by port.
 fn locations(topology: &Topology, origin: &Origin<'_>) -> Vec<Location> {
     let location = |id: &RegionId| {
         let region = topology.region(*id);

@@ -1,21 +1,21 @@
-//! `…/conflicts`: writes that lost against another region's, where the container leaves it to people.
+//! Conflicts, `…/conflicts`: writes that lost against another region's, for containers with custom resolution.
 //!
-//! With one write region nothing ever conflicts, and last-writer-wins settles everything by itself: the
-//! feed is there and empty.
+//! With one write region there are no conflicts, and last-writer-wins resolves them by itself: the feed
+//! exists and is empty.
 
 use bytes::Bytes;
 use protocol::partition_range::RangeId;
 use protocol::resource_id::ItemRid;
 use serde_json::json;
 
-use crate::handlers::feed::Feed;
-use crate::handlers::{items, metadata_query};
+use super::feed::Feed;
+use super::{items, metadata_query};
 use crate::request::{Call, ConflictVerb};
 use crate::response::{Reply, ServiceError};
 use engine::catalog::ContainerEntry;
 use engine::store::{Conflict, Partition};
 
-/// Anything asked of a container's conflicts.
+/// Handles an operation on a container's conflicts.
 pub(crate) fn handle(
     call: &Call<'_>,
     container: &ContainerEntry,
@@ -34,7 +34,7 @@ pub(crate) fn handle(
         }
         ConflictVerb::Read(id) => {
             let (partition, number) = find(container, &id).ok_or_else(ServiceError::not_found)?;
-            // What has arrived by now is settled first.
+            // Reading the replica applies the writes that have arrived, which may resolve or add conflicts.
             drop(partition.peek(call.read_context));
             let conflicts = partition.conflicts().ok_or_else(ServiceError::not_found)?;
             let conflict = conflicts.all().find(|conflict| conflict.number == number);
@@ -64,7 +64,7 @@ fn all(call: &Call<'_>, container: &ContainerEntry) -> Vec<Bytes> {
     partitions.iter().flat_map(of_one).collect()
 }
 
-/// `{range}-{number}`.
+/// Finds the conflict with the id `{range}-{number}`.
 fn find(container: &ContainerEntry, id: &str) -> Option<(std::sync::Arc<Partition>, u64)> {
     let (range, number) = id.split_once('-')?;
     Some((container.store.partition(range)?, number.parse().ok()?))
