@@ -17,8 +17,10 @@ mod human_duration;
 mod timestamp;
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
 
 pub use human_duration::{HumanDuration, ParseDurationError};
 pub use timestamp::ParseTimestampError;
@@ -210,8 +212,7 @@ impl Clock {
 
     /// Applies one change at a time; `change` receives the account time that the last one left.
     fn change(&self, change: impl FnOnce(&ClockAdjustment, Ticks)) {
-        // The lock guards no data of its own, so a poisoned one is as good as a clean one.
-        let _lock = self.adjustment.change_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.adjustment.change_lock.lock();
         change(&self.adjustment, self.now());
     }
 }

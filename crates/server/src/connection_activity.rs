@@ -8,10 +8,11 @@
 //! Times and counts are stored with relaxed ordering: each field stands alone, and the sweep tolerates
 //! a value that is one sweep old.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::timeout_policy::ActivitySnapshot;
@@ -170,22 +171,22 @@ impl ConnectionActivity {
         if !self.silent.load(Ordering::Relaxed) {
             return Poll::Ready(());
         }
-        let mut muted = self.silenced_wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wakers = self.silenced_wakers.lock();
         // Checked again under the lock: `wake_silenced` takes it after the flag was cleared, so either the
         // cleared flag is seen here or the waker is found there.
         if !self.silent.load(Ordering::Acquire) {
             return Poll::Ready(());
         }
-        if !muted.iter().any(|waker| waker.will_wake(cx.waker())) {
-            muted.push(cx.waker().clone());
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
         }
         Poll::Pending
     }
 
     /// Wakes the tasks that wait for the silence to end.
     pub(crate) fn wake_silenced(&self) {
-        let muted = std::mem::take(&mut *self.silenced_wakers.lock().unwrap_or_else(PoisonError::into_inner));
-        muted.into_iter().for_each(Waker::wake);
+        let wakers = std::mem::take(&mut *self.silenced_wakers.lock());
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Gives the connection a command. A weaker command than the one in force has no effect.

@@ -7,10 +7,11 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::connection_registry::ConnectionRegistry;
@@ -138,9 +139,8 @@ impl ServerPort {
 }
 
 impl AddressListener {
-    // A panic cannot leave the state half changed: it is two independent options.
     fn lock(&self) -> MutexGuard<'_, ListenerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/clock`: look at the account's time, freeze it, move it, let it run.
+//! `/clock`: shows the account time, freezes it, moves it, resumes it.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -31,26 +31,26 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// The last moment that has a name everywhere.
+/// The latest account time that can be set.
 const TIMESTAMP_MAX: &str = "9999-12-31T23:59:59Z";
 
-/// What every route here answers.
+/// The response of every route here.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ClockView {
-    /// The account's time.
+    /// The account time.
     now: String,
-    /// The same as `_ts` counts it.
+    /// The account time in seconds since the epoch, as in `_ts`.
     timestamp: i64,
     frozen: bool,
-    /// The time outside, which clients sign with.
+    /// The wall-clock time, which clients sign with.
     machine: String,
-    /// Seconds by which the account is ahead of it, negative when behind.
+    /// Seconds by which the account time is ahead of the wall clock, negative when behind.
     ahead_seconds: f64,
 }
 
-fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     clock_view(&control.clock)
 }
 
@@ -65,14 +65,14 @@ fn clock_view(clock: &Clock) -> ControlResult {
     })
 }
 
-fn freeze(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
+fn freeze(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.clock.freeze();
     clock_view(&control.clock)
 }
 
-fn resume(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
+fn resume(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.clock.resume();
     clock_view(&control.clock)
 }
@@ -83,8 +83,8 @@ struct Advance {
     by: HumanDuration,
 }
 
-fn advance(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Advance { by } = ask.body()?;
+fn advance(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Advance { by } = request.body()?;
     let last: Ticks = TIMESTAMP_MAX.parse().expect("a moment in the form moments have");
     if control.clock.now().plus(by.0) > last {
         return Err(ControlError::bad_request(format!(
@@ -101,8 +101,8 @@ struct Set {
     to: String,
 }
 
-fn set(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Set { to } = ask.body()?;
+fn set(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Set { to } = request.body()?;
     let to: Ticks = to.parse().map_err(|error| ControlError::bad_request(format!("{error}")))?;
     control.clock.set(to);
     clock_view(&control.clock)

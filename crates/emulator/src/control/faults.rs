@@ -1,4 +1,4 @@
-//! `/faults`: the rules by which requests fail on purpose.
+//! `/faults`: the rules of fault injection.
 
 use http::Method;
 use serde::Deserialize;
@@ -32,36 +32,36 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::DELETE, path: "/faults/{id}", about: "remove one rule", handle: remove },
 ];
 
-fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({ "seed": control.faults.seed(), "rules": control.faults.list() }))
 }
 
-fn add(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let rule: Rule = ask.body()?;
+fn add(control: &Control, request: &ControlRequest) -> ControlResult {
+    let rule: Rule = request.body()?;
     let id = control.faults.add(rule)?;
     rule_view(control, &id)
 }
 
-fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
-    rule_view(control, ask.segment(0))
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    rule_view(control, request.segment(0))
 }
 
 fn rule_view(control: &Control, id: &str) -> ControlResult {
     super::json(&control.faults.get(id).ok_or_else(|| unknown_rule(id))?)
 }
 
-fn remove(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let id = ask.segment(0);
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    let id = request.segment(0);
     if !control.faults.remove(id)? {
         return Err(unknown_rule(id));
     }
     super::json(&json!({ "removed": id }))
 }
 
-fn clear(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
+fn clear(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({ "removed": control.faults.clear()? }))
 }
 
@@ -71,8 +71,8 @@ struct Seed {
     seed: u64,
 }
 
-fn seed(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Seed { seed } = ask.body()?;
+fn seed(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Seed { seed } = request.body()?;
     control.faults.set_seed(seed);
     super::json(&json!({ "seed": seed }))
 }

@@ -1,4 +1,4 @@
-//! `/health/live` and `/health/ready`.
+//! `/health/live` and `/health/ready`: liveness and readiness of the account.
 
 use http::Method;
 use serde_json::json;
@@ -16,7 +16,8 @@ fn live(_: &Control, _: &ControlRequest) -> ControlResult {
     super::json(&json!({ "status": "live" }))
 }
 
-/// The control port opens after the account. Whoever keeps it in a directory learns how that is.
+/// The control port opens after the account, so the account is ready. With a data directory, its state is
+/// included.
 fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
     let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
     let Health { path, torn, broken, settling } = disk.health();

@@ -1,7 +1,7 @@
-//! Regions that leave the account and come back, and failovers step by step.
+//! Removing regions from the account, adding them again, and failovers step by step.
 //!
-//! The names are those of the management surface that the Rust SDK's own tests are written against;
-//! `switches` has the same troubles one by one.
+//! The names are those of the management surface that the Rust SDK's own tests use; `region_faults` has the
+//! single faults of a region.
 
 use http::Method;
 use serde::Deserialize;
@@ -71,8 +71,8 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-fn offline(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let region = listed_region_in_path(control, ask)?;
+fn offline(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = listed_region_in_path(control, request)?;
     let topology = control.account.regions.current();
     if !topology.is_multi_write() && topology.hub() == topology.find(region.name())? {
         control.account.fail_over(&next_writer(control, region.name())?)?;
@@ -82,7 +82,7 @@ fn offline(control: &Control, ask: &ControlRequest) -> ControlResult {
     regions_view(control)
 }
 
-/// The first region in failover order, other than `leaving`, with which nothing is wrong.
+/// The first region in failover order, other than `leaving`, without a fault.
 fn next_writer(control: &Control, leaving: &str) -> Result<String, ControlError> {
     let topology = control.account.regions.current();
     let health = control.faults.regions();
@@ -94,13 +94,13 @@ fn next_writer(control: &Control, leaving: &str) -> Result<String, ControlError>
     })
 }
 
-fn online(control: &Control, ask: &ControlRequest) -> ControlResult {
-    listed_region_in_path(control, ask)?.up()?;
+fn online(control: &Control, request: &ControlRequest) -> ControlResult {
+    listed_region_in_path(control, request)?.up()?;
     regions_view(control)
 }
 
-fn begin_removal(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let region = listed_region_in_path(control, ask)?;
+fn begin_removal(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = listed_region_in_path(control, request)?;
     let topology = control.account.regions.current();
     if topology.hub() == topology.find(region.name())? {
         return Err(TopologyError::Writes(region.name().to_owned()).into());
@@ -110,37 +110,37 @@ fn begin_removal(control: &Control, ask: &ControlRequest) -> ControlResult {
     regions_view(control)
 }
 
-fn cancel_removal(control: &Control, ask: &ControlRequest) -> ControlResult {
-    end_draining(&listed_region_in_path(control, ask)?)?;
+fn cancel_removal(control: &Control, request: &ControlRequest) -> ControlResult {
+    end_draining(&listed_region_in_path(control, request)?)?;
     regions_view(control)
 }
 
-fn remove(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let region = region_in_path(control, ask)?;
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = region_in_path(control, request)?;
     control.account.remove_region(region.name())?;
     region.drain()?;
     regions_view(control)
 }
 
-fn add(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let region = region_in_path(control, ask)?;
+fn add(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = region_in_path(control, request)?;
     end_draining(&region)?;
     control.account.add_region(region.name())?;
     regions_view(control)
 }
 
-fn announce(control: &Control, ask: &ControlRequest) -> ControlResult {
-    control.account.announce_failover(region_in_path(control, ask)?.name())?;
+fn announce(control: &Control, request: &ControlRequest) -> ControlResult {
+    control.account.announce_failover(region_in_path(control, request)?.name())?;
     regions_view(control)
 }
 
-fn begin(control: &Control, ask: &ControlRequest) -> ControlResult {
-    control.account.begin_failover(region_in_path(control, ask)?.name())?;
+fn begin(control: &Control, request: &ControlRequest) -> ControlResult {
+    control.account.begin_failover(region_in_path(control, request)?.name())?;
     regions_view(control)
 }
 
-fn complete(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
+fn complete(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.account.complete_failover();
     regions_view(control)
 }
@@ -151,21 +151,21 @@ struct Priorities {
     regions: Vec<String>,
 }
 
-fn priorities(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Priorities { regions } = ask.body()?;
+fn priorities(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Priorities { regions } = request.body()?;
     control.account.set_failover_order(&regions)?;
     regions_view(control)
 }
 
-/// The region in the path, of a request that says nothing more.
-fn region_in_path(control: &Control, ask: &ControlRequest) -> Result<RegionControl, ControlError> {
-    let EmptyBody {} = ask.body()?;
-    Ok(control.faults.region(ask.segment(0))?)
+/// The region in the path, of a request without a body.
+fn region_in_path(control: &Control, request: &ControlRequest) -> Result<RegionControl, ControlError> {
+    let EmptyBody {} = request.body()?;
+    Ok(control.faults.region(request.segment(0))?)
 }
 
-/// The same, if it was not removed.
-fn listed_region_in_path(control: &Control, ask: &ControlRequest) -> Result<RegionControl, ControlError> {
-    let region = region_in_path(control, ask)?;
+/// The region in the path, of a request without a body; an error if it was removed.
+fn listed_region_in_path(control: &Control, request: &ControlRequest) -> Result<RegionControl, ControlError> {
+    let region = region_in_path(control, request)?;
     let topology = control.account.regions.current();
     let id: RegionId = topology.find(region.name())?;
     if topology.is_listed(id) {

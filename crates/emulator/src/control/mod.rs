@@ -1,9 +1,8 @@
-//! The control port: how is the account, and what should happen to it.
+//! The control port: HTTP routes that show and change a running account.
 //!
-//! A handler of its own on a port of its own, so that neither account traffic nor its signatures get
-//! in the way. JSON in, JSON out; a refusal is `{"code","message"}`. One file per group of routes,
-//! each with a table, `ROUTES`, that says what it answers; the tables are listed in [`ROUTE_GROUPS`], and
-//! `GET /` shows them. `ask` is what a route sees of a request, `answer` what it makes, `table` finds
+//! It is a handler of its own on a port of its own, without signatures. JSON in, JSON out; an error is
+//! `{"code","message"}`. One file per group of routes, each with a table, `ROUTES`; [`ROUTE_GROUPS`] lists the
+//! tables, and `GET /` shows them. `request` parses a request, `response` makes JSON and errors, `routes` finds
 //! the route.
 
 mod clock;
@@ -41,7 +40,7 @@ use response::{ControlError, ControlResult, json};
 use routes::Route;
 use server::{Handler, HandlerResponse};
 
-/// Every route, group by group, in the order `GET /` shows them.
+/// Every route, group by group, in the order in which `GET /` shows them.
 const ROUTE_GROUPS: &[&[Route]] = &[
     index::ROUTES,
     health::ROUTES,
@@ -59,20 +58,20 @@ const ROUTE_GROUPS: &[&[Route]] = &[
     metrics::ROUTES,
 ];
 
-/// Answers on the control port.
+/// The handler of the control port.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// What is looked at and changed.
+    /// The account that is shown and changed.
     pub(crate) account: Arc<Account>,
     /// The last requests, and counts of all of them.
     pub(crate) request_log: Arc<RequestLog>,
-    /// What time it is there.
+    /// The clock of the account.
     pub(crate) clock: Clock,
-    /// What a client on this machine calls this machine.
+    /// The host name that clients on this machine use.
     pub(crate) host: String,
-    /// What goes wrong there on purpose.
+    /// The faults that are injected into the account.
     pub(crate) faults: Faults,
-    /// Its splits and merges.
+    /// The splits and merges of partitions.
     pub(crate) operations: Operations,
 }
 
@@ -86,19 +85,19 @@ impl Handler for Control {
 impl Control {
     async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let found = routes::find(ROUTE_GROUPS, &parts.method, parts.uri.path());
-        let answer = found.and_then(|(route, segments)| {
-            let ask = ControlRequest::new(segments, parts.uri.query(), body)?;
-            run_blocking(|| (route.handle)(self, &ask))
+        let found = routes::find(&parts.method, parts.uri.path());
+        let result = found.and_then(|(route, segments)| {
+            let request = ControlRequest::new(segments, parts.uri.query(), body)?;
+            run_blocking(|| (route.handle)(self, &request))
         });
-        let answer = match answer {
-            Ok(answer) if parts.method != Method::GET => self.wait_until_durable().await.map(|()| answer),
-            answer => answer,
+        let result = match result {
+            Ok(response) if parts.method != Method::GET => self.wait_until_durable().await.map(|()| response),
+            result => result,
         };
-        answer.unwrap_or_else(ControlError::into_response)
+        result.unwrap_or_else(ControlError::into_response)
     }
 
-    /// Waits until what was just done is as safe as `--fsync` promises.
+    /// Waits until the change is durable, as far as `--fsync` promises.
     async fn wait_until_durable(&self) -> Result<(), ControlError> {
         let Some(disk) = &self.account.disk else { return Ok(()) };
         let Some(ticket) = disk.ticket() else { return Ok(()) };

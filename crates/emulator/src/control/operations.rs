@@ -1,4 +1,4 @@
-//! `/operations`, and the splits and merges that become one.
+//! `/operations`: splits and merges of partitions, and their progress.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ struct Merge {
     lock_duration_ms: Option<u64>,
 }
 
-/// An operation, for people and scripts.
+/// A split or merge, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OperationView {
@@ -86,19 +86,19 @@ struct OperationView {
     phase: Phase,
     database: String,
     container: String,
-    /// The ranges that are no longer there.
+    /// The ranges that were replaced.
     retired: Vec<u32>,
-    /// Those in their place.
+    /// The new ranges.
     ranges: Vec<u32>,
-    /// The same, of a split.
+    /// The new ranges of a split.
     children: Vec<u32>,
-    /// The same, of a merge.
+    /// The new range of a merge.
     into: Option<u32>,
     error: Option<String>,
 }
 
-fn split(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Split { mode, epk, progression_mode, lock_duration_ms } = ask.body()?;
+fn split(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Split { mode, epk, progression_mode, lock_duration_ms } = request.body()?;
     match (mode, &epk) {
         (Some(Mode::Midpoint), Some(_)) => {
             return Err(ControlError::bad_request("mode 'midpoint' takes no 'epk'; leave one of them out"));
@@ -108,41 +108,41 @@ fn split(control: &Control, ask: &ControlRequest) -> ControlResult {
         }
         _ => {}
     }
-    let change = Change::Split { range: range(ask)?, at: epk };
-    begin(control, ask, change, progression_mode, lock_duration_ms)
+    let change = Change::Split { range: range(request)?, at: epk };
+    begin(control, request, change, progression_mode, lock_duration_ms)
 }
 
-fn merge(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Merge { partition_ids, progression_mode, lock_duration_ms } = ask.body()?;
-    begin(control, ask, Change::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
+fn merge(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Merge { partition_ids, progression_mode, lock_duration_ms } = request.body()?;
+    begin(control, request, Change::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
 }
 
 fn begin(
     control: &Control,
-    ask: &ControlRequest,
+    request: &ControlRequest,
     change: Change,
     progression: Progression,
     lock_ms: Option<u64>,
 ) -> ControlResult {
-    let (database, container) = (ask.segment(0).to_owned(), ask.segment(1).to_owned());
+    let (database, container) = (request.segment(0).to_owned(), request.segment(1).to_owned());
     let subject = Subject { database, container, change };
-    let begun = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
-    json_with(StatusCode::ACCEPTED, &operation_view(&begun))
+    let operation = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
+    json_with(StatusCode::ACCEPTED, &operation_view(&operation))
 }
 
-fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
-    super::json(&operation_view(&control.operations.get(ask.segment(0))?))
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    super::json(&operation_view(&control.operations.get(request.segment(0))?))
 }
 
-fn advance(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    super::json(&operation_view(&control.operations.advance(ask.segment(0))?))
+fn advance(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    super::json(&operation_view(&control.operations.advance(request.segment(0))?))
 }
 
-fn cancel(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    super::json(&operation_view(&control.operations.cancel(ask.segment(0))?))
+fn cancel(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    super::json(&operation_view(&control.operations.cancel(request.segment(0))?))
 }
 
 fn operation_view(operation: &Operation) -> OperationView {
@@ -167,9 +167,9 @@ fn operation_view(operation: &Operation) -> OperationView {
     }
 }
 
-/// The partition key range that a path names.
-pub(super) fn range(ask: &ControlRequest) -> Result<u32, ControlError> {
-    let text = ask.segment(2);
+/// The partition key range id in the path.
+pub(super) fn range(request: &ControlRequest) -> Result<u32, ControlError> {
+    let text = request.segment(2);
     let expected = || format!("expected the id of a partition key range, a number, found '{text}'");
     text.parse().map_err(|_| ControlError::bad_request(expected()))
 }

@@ -1,4 +1,4 @@
-//! Partitions: which there are, and keeping their clients waiting. `operations` splits and merges them.
+//! `/partitions`: lists the physical partitions, locks them, and fails them over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -44,46 +44,46 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// One partition and where it belongs.
+/// One partition with its database and container.
 #[derive(Debug, Serialize)]
 struct PartitionEntry {
     database: String,
     container: String,
     #[serde(flatten)]
     partition: PartitionView,
-    /// What it did, by region.
+    /// Its activity, by region.
     regions: BTreeMap<String, PartitionActivity>,
 }
 
-/// What a partition did in one region.
+/// The activity of a partition in one region.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PartitionActivity {
     requests: u64,
-    /// Answered 429.
+    /// Requests with the status 429.
     throttled: u64,
     request_units: f64,
     mean_ms: Option<f64>,
-    /// Half of the requests took no longer than this.
+    /// The median latency.
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
-    /// Request units in the last whole second.
+    /// Request units used in the last whole second.
     last_second: f64,
-    /// The same as a share of the throughput, 0 to 1.
+    /// The last second's request units as a share of the throughput, 0 to 1.
     utilisation: f64,
 }
 
-fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&["database", "container"])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
-    let mut served = activity_by_range(control, &topology, uptime);
-    let mut listed = Vec::new();
-    for (database, containers) in selected_containers(control, ask)? {
+    let mut activity = activity_by_range(control, &topology, uptime);
+    let mut entries = Vec::new();
+    for (database, containers) in selected_containers(control, request)? {
         for entry in containers {
-            listed.extend(entry.store.partitions().iter().map(|partition| {
+            entries.extend(entry.store.partitions().iter().map(|partition| {
                 PartitionEntry {
-                    regions: served
+                    regions: activity
                         .remove(&(database.id.to_string(), entry.id.to_string(), partition.identity.id))
                         .unwrap_or_default(),
                     database: database.id.to_string(),
@@ -93,13 +93,13 @@ fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
             }));
         }
     }
-    super::json(&json!({ "partitions": listed }))
+    super::json(&json!({ "partitions": entries }))
 }
 
-/// By database, container and range; then by region.
+/// Activity by database, container and range, then by region.
 type ActivityByRange = HashMap<(String, String, u32), BTreeMap<String, PartitionActivity>>;
 
-/// What every partition did, as far as it was counted.
+/// The activity of every partition, from the request log and the usage counters.
 fn activity_by_range(control: &Control, topology: &Topology, uptime: Duration) -> ActivityByRange {
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
     let mut all = ActivityByRange::new();
@@ -121,18 +121,18 @@ fn activity_by_range(control: &Control, topology: &Topology, uptime: Duration) -
             },
         );
     }
-    for usage in engine::account::usage(&control.account, uptime) {
-        for (range, id, spent) in usage.partitions {
-            let key = (usage.database.clone(), usage.container.clone(), range);
-            let served = all.entry(key).or_default().entry(region(id)).or_default();
-            served.last_second = spent.last_second;
-            served.utilisation = spent.normalized_utilisation;
+    for container in engine::account::usage(&control.account, uptime) {
+        for (range, id, usage) in container.partitions {
+            let key = (container.database.clone(), container.container.clone(), range);
+            let activity = all.entry(key).or_default().entry(region(id)).or_default();
+            activity.last_second = usage.last_second;
+            activity.utilisation = usage.normalized_utilisation;
         }
     }
     all
 }
 
-/// How long clients are told to wait unless the request says so.
+/// How long a partition is locked when the request sets no duration.
 const LOCK_DEFAULT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Deserialize)]
@@ -142,20 +142,20 @@ struct Lock {
     duration: Option<HumanDuration>,
 }
 
-fn lock(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let Lock { duration: lasting } = ask.body()?;
+fn lock(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Lock { duration: lasting } = request.body()?;
     let lasting = lasting.map_or(LOCK_DEFAULT, |span| span.0);
-    set_lock(control, ask, control.clock.uptime().saturating_add(lasting))
+    set_lock(control, request, control.clock.uptime().saturating_add(lasting))
 }
 
-fn unlock(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    set_lock(control, ask, Duration::ZERO)
+fn unlock(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    set_lock(control, request, Duration::ZERO)
 }
 
-fn set_lock(control: &Control, ask: &ControlRequest, until: Duration) -> ControlResult {
-    let range = range(ask)?;
-    control.account.hold_partition(ask.segment(0), ask.segment(1), range, until)?;
+fn set_lock(control: &Control, request: &ControlRequest, until: Duration) -> ControlResult {
+    let range = range(request)?;
+    control.account.hold_partition(request.segment(0), request.segment(1), range, until)?;
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 
@@ -165,10 +165,10 @@ struct FailOver {
     region: String,
 }
 
-fn fail_over(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let FailOver { region } = ask.body()?;
-    let range = range(ask)?;
-    control.account.fail_over_partition(ask.segment(0), ask.segment(1), range, &region)?;
+fn fail_over(control: &Control, request: &ControlRequest) -> ControlResult {
+    let FailOver { region } = request.body()?;
+    let range = range(request)?;
+    control.account.fail_over_partition(request.segment(0), request.segment(1), range, &region)?;
     super::json(&json!({ "range": range, "writeRegion": region }))
 }
 

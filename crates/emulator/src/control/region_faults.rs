@@ -1,4 +1,4 @@
-//! `/regions/{region}/…`: the switches of a whole region.
+//! `/regions/{region}/…`: faults of a whole region, and failover to it.
 
 use http::Method;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// A body that says for how long, at most.
+/// A body with an optional duration.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DurationBody {
@@ -60,14 +60,14 @@ struct DownBody {
     lasting: Option<HumanDuration>,
 }
 
-fn down(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let DownBody { mode: how, lasting } = ask.body()?;
-    inject(control, ask, RegionFault::Down(how), lasting)
+fn down(control: &Control, request: &ControlRequest) -> ControlResult {
+    let DownBody { mode: how, lasting } = request.body()?;
+    inject(control, request, RegionFault::Down(how), lasting)
 }
 
-fn drain(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let DurationBody { lasting } = ask.body()?;
-    inject(control, ask, RegionFault::Drain, lasting)
+fn drain(control: &Control, request: &ControlRequest) -> ControlResult {
+    let DurationBody { lasting } = request.body()?;
+    inject(control, request, RegionFault::Drain, lasting)
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,9 +78,9 @@ struct SlowBody {
     lasting: Option<HumanDuration>,
 }
 
-fn slow(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let SlowBody { by, lasting } = ask.body()?;
-    inject(control, ask, RegionFault::Slow(by), lasting)
+fn slow(control: &Control, request: &ControlRequest) -> ControlResult {
+    let SlowBody { by, lasting } = request.body()?;
+    inject(control, request, RegionFault::Slow(by), lasting)
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,39 +94,39 @@ struct StormBody {
     lasting: Option<HumanDuration>,
 }
 
-fn storm(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let StormBody { retry_after, share, lasting } = ask.body()?;
+fn storm(control: &Control, request: &ControlRequest) -> ControlResult {
+    let StormBody { retry_after, share, lasting } = request.body()?;
     let retry_after = retry_after.map(|span| span.0);
-    inject(control, ask, RegionFault::Storm { retry_after, share }, lasting)
+    inject(control, request, RegionFault::Storm { retry_after, share }, lasting)
 }
 
 fn inject(
     control: &Control,
-    ask: &ControlRequest,
-    trouble: RegionFault,
+    request: &ControlRequest,
+    fault: RegionFault,
     lasting: Option<HumanDuration>,
 ) -> ControlResult {
-    let switch = region_control(control, ask)?;
-    let switch = match lasting {
-        Some(HumanDuration(lasting)) => switch.lasting(lasting),
-        None => switch,
+    let region = region_control(control, request)?;
+    let region = match lasting {
+        Some(HumanDuration(lasting)) => region.lasting(lasting),
+        None => region,
     };
-    switch.inject(trouble)?;
+    region.inject(fault)?;
     super::regions::regions_view(control)
 }
 
-fn up(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    region_control(control, ask)?.up()?;
+fn up(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    region_control(control, request)?.up()?;
     super::regions::regions_view(control)
 }
 
-fn fail_over(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    region_control(control, ask)?.fail_over()?;
+fn fail_over(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    region_control(control, request)?.fail_over()?;
     super::regions::regions_view(control)
 }
 
-fn region_control(control: &Control, ask: &ControlRequest) -> Result<RegionControl, FaultError> {
-    control.faults.region(ask.segment(0))
+fn region_control(control: &Control, request: &ControlRequest) -> Result<RegionControl, FaultError> {
+    control.faults.region(request.segment(0))
 }

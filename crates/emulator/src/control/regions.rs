@@ -1,4 +1,4 @@
-//! `/regions`: how far apart they are, and whether anything reaches them.
+//! `/regions`: lists the regions, sets replication lag, pauses and resumes replication.
 
 use http::Method;
 use serde::Deserialize;
@@ -31,12 +31,12 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     regions_view(control)
 }
 
-/// What every route here answers.
+/// The response of every route here.
 pub(super) fn regions_view(control: &Control) -> ControlResult {
     super::json(&json!({ "regions": topology::regions(control) }))
 }
@@ -51,22 +51,22 @@ struct SetLag {
     to: Option<String>,
 }
 
-fn lag(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let SetLag { lag, from, to } = ask.body()?;
+fn lag(control: &Control, request: &ControlRequest) -> ControlResult {
+    let SetLag { lag, from, to } = request.body()?;
     let lag: Lag = lag.parse().map_err(|error| ControlError::bad_request(format!("{error}")))?;
     control.account.set_lag(from.as_deref(), to.as_deref(), lag)?;
     regions_view(control)
 }
 
-fn pause(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    control.account.pause_replication(ask.segment(0), control.clock.uptime())?;
+fn pause(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.pause_replication(request.segment(0), control.clock.uptime())?;
     regions_view(control)
 }
 
-fn resume(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    control.account.resume_replication(ask.segment(0), control.clock.uptime())?;
+fn resume(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.resume_replication(request.segment(0), control.clock.uptime())?;
     regions_view(control)
 }
 

@@ -1,4 +1,4 @@
-//! What a route sees of a request: its `{…}` segments, its parameters, its body.
+//! A request to the control port, as its route reads it: path segments, query parameters, body.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,17 +11,17 @@ use serde::de::DeserializeOwned;
 
 use super::ControlError;
 
-/// No request to the control port has more to say.
+/// The longest request body of the control port.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// No route has more parameters.
+/// The most query parameters of a request.
 const PARAMETERS_MAX: usize = 32;
 
-/// A body that says nothing.
+/// A body without members.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EmptyBody {}
 
-/// One request, as its route sees it.
+/// One request to the control port.
 #[derive(Debug)]
 pub(super) struct ControlRequest {
     segments: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct ControlRequest {
 }
 
 impl ControlRequest {
-    /// Takes a request apart; refuses what no route could mean.
+    /// Parses a request; rejects what no route accepts.
     pub(super) fn new(
         segments: Vec<String>,
         query: Option<&str>,
@@ -43,12 +43,12 @@ impl ControlRequest {
         Ok(ControlRequest { segments, parameters: parse_query(query.unwrap_or_default())?, body })
     }
 
-    /// What the `index`-th `{…}` segment of the route stands for.
+    /// The value of the route's `index`-th `{…}` segment.
     pub(super) fn segment(&self, index: usize) -> &str {
         &self.segments[index]
     }
 
-    /// The body as `T`; an empty one counts as `{}`.
+    /// The body parsed as `T`; an empty one counts as `{}`.
     ///
     /// `T` should deny unknown fields: a misspelt option must not be ignored.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, ControlError> {
@@ -58,7 +58,7 @@ impl ControlRequest {
         })
     }
 
-    /// Refuses parameters that the route does not know, of which `known` is the list.
+    /// Rejects query parameters that are not in `known`.
     pub(super) fn allow_parameters(&self, known: &[&str]) -> Result<(), ControlError> {
         match self.parameters.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
@@ -71,12 +71,12 @@ impl ControlRequest {
         }
     }
 
-    /// A parameter's text.
+    /// The text of a query parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// A parameter's value; what cannot be read as one is refused by the reason `T` gives.
+    /// The value of a query parameter; if it cannot be parsed, the error has the reason that `T` gives.
     pub(super) fn parse_parameter<T: FromStr<Err: std::fmt::Display>>(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl ControlRequest {
     }
 }
 
-/// Reads `a=1&b=West%20US`; of a repeated name the last counts.
+/// Parses `a=1&b=West%20US`; of a repeated name the last counts.
 fn parse_query(query: &str) -> Result<BTreeMap<String, String>, ControlError> {
     let decode = |text: &str| {
         let spaced = text.replace('+', " ");
@@ -111,7 +111,7 @@ fn parse_query(query: &str) -> Result<BTreeMap<String, String>, ControlError> {
 mod tests {
     use super::*;
 
-    fn ask(query: &str, body: &'static str) -> ControlRequest {
+    fn control_request(query: &str, body: &'static str) -> ControlRequest {
         ControlRequest::new(Vec::new(), Some(query), Bytes::from_static(body.as_bytes())).unwrap()
     }
 
@@ -123,32 +123,36 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_decoded_and_read() {
-        let ask = ask("limit=5&region=West%20US&name=a+b&flag", "");
-        assert_eq!(ask.parse_parameter("limit").unwrap(), Some(5));
-        assert_eq!(ask.parameter("region"), Some("West US"));
-        assert_eq!(ask.parameter("name"), Some("a b"));
-        assert_eq!(ask.parameter("flag"), Some(""));
-        assert_eq!(ask.parse_parameter::<u32>("absent").unwrap(), None);
-        assert!(ask.parse_parameter::<u32>("region").unwrap_err().to_string().contains("region"));
-        assert!(ask.allow_parameters(&["limit", "region", "name", "flag"]).is_ok());
+    fn parameters_are_decoded_and_parsed() {
+        let request = control_request("limit=5&region=West%20US&name=a+b&flag", "");
+        assert_eq!(request.parse_parameter("limit").unwrap(), Some(5));
+        assert_eq!(request.parameter("region"), Some("West US"));
+        assert_eq!(request.parameter("name"), Some("a b"));
+        assert_eq!(request.parameter("flag"), Some(""));
+        assert_eq!(request.parse_parameter::<u32>("absent").unwrap(), None);
+        assert!(request.parse_parameter::<u32>("region").unwrap_err().to_string().contains("region"));
+        assert!(request.allow_parameters(&["limit", "region", "name", "flag"]).is_ok());
         assert!(
-            ask.allow_parameters(&["limit", "region", "name"]).unwrap_err().to_string().contains("'flag'")
+            request
+                .allow_parameters(&["limit", "region", "name"])
+                .unwrap_err()
+                .to_string()
+                .contains("'flag'")
         );
     }
 
     #[test]
-    fn a_body_is_json_without_unknown_members_or_nothing() {
-        assert_eq!(ask("", r#"{"by":3}"#).body::<Body>().unwrap(), Body { by: Some(3) });
-        assert_eq!(ask("", " \n").body::<Body>().unwrap(), Body { by: None });
+    fn a_body_is_json_without_unknown_members_or_empty() {
+        assert_eq!(control_request("", r#"{"by":3}"#).body::<Body>().unwrap(), Body { by: Some(3) });
+        assert_eq!(control_request("", " \n").body::<Body>().unwrap(), Body { by: None });
         for bad in [r#"{"bye":3}"#, "[1", r#"{"by":"x"}"#, "3"] {
-            let error = ask("", bad).body::<Body>().unwrap_err();
+            let error = control_request("", bad).body::<Body>().unwrap_err();
             assert_eq!(error.status(), 400, "{bad}");
         }
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn too_long_bodies_and_too_many_parameters_are_rejected() {
         let big = ControlRequest::new(Vec::new(), None, Bytes::from(vec![b' '; BODY_BYTES_MAX + 1]));
         assert_eq!(big.unwrap_err().status(), 413);
         let many: Vec<String> = (0..=PARAMETERS_MAX).map(|n| format!("p{n}=")).collect();

@@ -1,4 +1,4 @@
-//! What a route answers: JSON, or a problem with its code and what to do about it.
+//! Responses of the control port: JSON, or an error with its code and message.
 
 use std::fmt;
 
@@ -7,73 +7,73 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
-/// What a route makes of a request.
+/// The outcome of a route.
 pub(super) type ControlResult = Result<Response<Bytes>, ControlError>;
 
-/// 200 with `body`.
+/// 200 with `body` as JSON.
 #[expect(clippy::unnecessary_wraps, reason = "routes end with it")]
 pub(super) fn json(body: &impl Serialize) -> ControlResult {
     Ok(response(StatusCode::OK, body))
 }
 
-/// Another status with `body`.
+/// The given status with `body` as JSON.
 #[expect(clippy::unnecessary_wraps, reason = "routes end with it")]
 pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> ControlResult {
     Ok(response(status, body))
 }
 
-/// A refusal: `{"code","message"}`.
+/// An error of the control port: `{"code","message"}`.
 #[derive(Clone, Debug)]
 pub(super) struct ControlError {
     status: StatusCode,
     code: &'static str,
     message: String,
-    /// The methods there are, when this one is not.
+    /// The allowed methods, for 405.
     allow: Option<HeaderValue>,
 }
 
 impl ControlError {
-    /// A refusal; the message says what to do next.
+    /// An error; the message says what to do next.
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ControlError {
         ControlError { status, code, message: message.into(), allow: None }
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub(super) fn bad_request(message: impl Into<String>) -> ControlError {
         ControlError::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// 404: what the request is about does not exist.
+    /// 404: the resource of the request does not exist.
     pub(super) fn not_found(message: impl Into<String>) -> ControlError {
         ControlError::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// 409: it exists, and it is not in a state for this.
+    /// 409: the state of the resource does not allow the request.
     pub(super) fn conflict(message: impl Into<String>) -> ControlError {
         ControlError::new(StatusCode::CONFLICT, "Conflict", message)
     }
 
-    /// 503: it could not be done now.
+    /// 503: the request cannot be carried out now.
     pub(super) fn unavailable(message: impl Into<String>) -> ControlError {
         ControlError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
-    /// 405 with the methods there are.
+    /// 405 with the allowed methods.
     pub(super) fn method_not_allowed(allowed: &str) -> ControlError {
         let message = format!("this route answers {allowed}");
-        let mut problem = ControlError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
-        problem.allow = HeaderValue::from_str(allowed).ok();
-        problem
+        let mut error = ControlError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+        error.allow = HeaderValue::from_str(allowed).ok();
+        error
     }
 
-    /// What it sends.
+    /// The HTTP response of this error.
     pub(super) fn into_response(self) -> Response<Bytes> {
-        let mut answer =
+        let mut response =
             response(self.status, &serde_json::json!({ "code": self.code, "message": self.message }));
         if let Some(allow) = self.allow {
-            answer.headers_mut().insert(ALLOW, allow);
+            response.headers_mut().insert(ALLOW, allow);
         }
-        answer
+        response
     }
 
     #[cfg(test)]
@@ -89,7 +89,8 @@ impl fmt::Display for ControlError {
 }
 
 fn response(status: StatusCode, body: &impl Serialize) -> Response<Bytes> {
-    let body = serde_json::to_vec(body).expect("answers are structs with text keys, which always serialise");
+    let body =
+        serde_json::to_vec(body).expect("responses are structs with text keys, which always serialise");
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,4 +1,4 @@
-//! `/snapshots`: copies of the whole account, to come back to.
+//! `/snapshots`: named copies of the whole account that can be restored.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -25,12 +25,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::DELETE, path: "/snapshots/{name}", about: "forget one", handle: remove },
 ];
 
-fn list(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     snapshots_view(control)
 }
 
-/// What every route here answers.
+/// The response of every route here.
 fn snapshots_view(control: &Control) -> ControlResult {
     let snapshots: Vec<Value> = control.account.list_snapshots().iter().map(snapshot_view).collect();
     super::json(&json!({ "snapshots": snapshots }))
@@ -45,21 +45,21 @@ fn snapshot_view(snapshot: &SnapshotSummary) -> Value {
     })
 }
 
-fn save(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    control.account.save_snapshot(ask.segment(0), control.clock.now())?;
+fn save(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.save_snapshot(request.segment(0), control.clock.now())?;
     snapshots_view(control)
 }
 
-fn restore(control: &Control, ask: &ControlRequest) -> ControlResult {
-    let EmptyBody {} = ask.body()?;
-    control.account.restore_snapshot(ask.segment(0))?;
+fn restore(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.restore_snapshot(request.segment(0))?;
     snapshots_view(control)
 }
 
-fn remove(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&[])?;
-    control.account.remove_snapshot(ask.segment(0))?;
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    control.account.remove_snapshot(request.segment(0))?;
     snapshots_view(control)
 }
 

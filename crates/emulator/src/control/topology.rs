@@ -1,4 +1,4 @@
-//! `/topology`: the account, its regions, and everything in them down to the partitions.
+//! `/topology`: the account with its regions, databases, containers and partitions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handle: show,
 }];
 
-/// The account as a whole.
+/// The whole account, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TopologyView {
@@ -39,13 +39,13 @@ pub(super) struct RegionView {
     name: String,
     endpoint: String,
     writes: bool,
-    /// Nothing new reaches it.
+    /// Whether replication to it is paused.
     paused: bool,
-    /// The account no longer lists it.
+    /// Whether it was removed from the account.
     removed: bool,
-    /// How long commits take to get there, by the region they come from.
+    /// The replication lag from each other region.
     lag_from: BTreeMap<String, String>,
-    /// What is wrong with it.
+    /// The fault of the region, and the state of its port.
     #[serde(flatten)]
     health: Option<RegionHealth>,
 }
@@ -70,28 +70,28 @@ struct ContainerView {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartitionView {
-    /// The id of its range.
+    /// The id of its partition key range.
     pub(super) range: u32,
     min_inclusive: String,
     max_exclusive: String,
     parents: Vec<u32>,
-    /// Those who ask for it by its id are told to wait.
+    /// Whether requests by its range id get 410/1007.
     splitting: bool,
-    /// The region that takes its writes, where that is not the account's.
+    /// The write region of the partition, where it differs from the account's.
     #[serde(skip_serializing_if = "Option::is_none")]
     write_region: Option<String>,
     items: usize,
     bytes: u64,
-    /// How far each region is.
+    /// The LSN in each region.
     lsn: BTreeMap<String, u64>,
 }
 
-fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
-    ask.allow_parameters(&["database", "container"])?;
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
     let databases =
-        selected_containers(control, ask)?.into_iter().map(|(database, containers)| DatabaseView {
+        selected_containers(control, request)?.into_iter().map(|(database, containers)| DatabaseView {
             id: database.id.to_string(),
             containers: containers.iter().map(|entry| container_view(entry, &topology, uptime)).collect(),
         });
@@ -104,15 +104,15 @@ fn show(control: &Control, ask: &ControlRequest) -> ControlResult {
     })
 }
 
-/// A database and those of its containers that were asked for.
+/// A database and the selected ones of its containers.
 type SelectedContainers = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
 
-/// What `?database=` and `?container=` leave.
+/// The databases and containers that `?database=` and `?container=` select.
 pub(super) fn selected_containers(
     control: &Control,
-    ask: &ControlRequest,
+    request: &ControlRequest,
 ) -> Result<Vec<SelectedContainers>, ControlError> {
-    let (wanted_database, wanted_container) = (ask.parameter("database"), ask.parameter("container"));
+    let (wanted_database, wanted_container) = (request.parameter("database"), request.parameter("container"));
     let snapshot = control.account.catalog.snapshot();
     let mut chosen = Vec::new();
     for database in snapshot.databases_after(None) {
@@ -184,7 +184,7 @@ pub(super) fn partition_view(partition: &Partition, topology: &Topology, uptime:
     }
 }
 
-/// How far each region is with a partition.
+/// The LSN of a partition in each region.
 pub(super) fn lsns<'a>(
     partition: &Partition,
     topology: &'a Topology,

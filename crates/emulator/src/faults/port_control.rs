@@ -5,9 +5,10 @@
 //! a task, the [`PortControlTask`].
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 use super::set::{Doorway, FaultSet};
@@ -112,9 +113,8 @@ impl PortControl {
         PortUnavailable { region, port, reason: error.to_string() }
     }
 
-    // Each state is replaced as a whole, so a panic leaves none half changed.
     fn states(&self) -> MutexGuard<'_, Vec<PortState>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.lock()
     }
 }
 

@@ -12,7 +12,6 @@ mod shard;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use histogram::LatencyHistogram;
@@ -24,6 +23,7 @@ pub(crate) use shard::OperationKey;
 pub(crate) use shard::{OTHER, OTHER_STATUS, PartitionCounts, PartitionKey, RequestCounts};
 
 use engine::regions::RegionId;
+use parking_lot::{Mutex, MutexGuard};
 use shard::Shard;
 
 /// How many requests the log holds by default.
@@ -117,9 +117,9 @@ impl RequestLog {
     }
 }
 
-/// Locks a shard. A poisoned lock is used all the same: a shard is valid after each of its steps.
+/// Locks a shard, which is valid even if a thread panicked while it held the lock.
 fn lock(shard: &PaddedShard) -> MutexGuard<'_, Shard> {
-    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.0.lock()
 }
 
 /// The index of the shard that this thread records in.

@@ -29,17 +29,12 @@ impl HeaderText {
         self
     }
 
-    /// `number`, with zeros in front of it up to `width` digits.
+    /// Appends `number`, with zeros in front of it up to `width` digits.
     fn number(self, number: u64, width: usize) -> HeaderText {
-        let mut digits = [b'0'; 20];
-        let (mut rest, mut start) = (number, digits.len());
-        while rest > 0 || digits.len() - start < width {
-            start -= 1;
-            // The remainder is less than ten.
-            digits[start] += (rest % 10) as u8;
-            rest /= 10;
-        }
-        self.text(&digits[start..])
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(number);
+        let zeros = &b"000"[..width.saturating_sub(digits.len())];
+        self.text(zeros).text(digits.as_bytes())
     }
 
     fn value(&self) -> HeaderValue {
