@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Down, Rule};
+use emulator::faults::{ConnectionEffect, DownMode, Rule};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -182,8 +182,8 @@ fn id(fault: usize, rule: usize) -> String {
 /// The rules that make a fault.
 fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<Rule> {
     let mut rules = match &fault.trouble {
-        Trouble::Down(Down::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
-        Trouble::Down(Down::Unavailable) => vec![Rule::answer(503, 0)],
+        Trouble::Down(DownMode::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
+        Trouble::Down(DownMode::Unavailable) => vec![Rule::answer(503, 0)],
         Trouble::Down(_) => vec![Rule::connection(ConnectionEffect::Refuse)],
         Trouble::Slow(delay) => vec![Rule::delay(*delay)],
         Trouble::Drain => vec![Rule::answer(403, 1008)],

@@ -300,7 +300,7 @@ fn slow_recoveries(planned: &Planned, felt: &Felt) -> Vec<Breach> {
         ("reads", &felt.reads, planned.expect.reads_within),
         ("writes", &felt.writes, planned.expect.writes_within),
     ];
-    let late = |(what, phases, within): (&str, &Phases, Option<emulator::clock::Span>)| {
+    let late = |(what, phases, within): (&str, &Phases, Option<emulator::clock::HumanDuration>)| {
         let within = within?;
         let took = match phases.recovery {
             Some(took) if took <= within.0 => return None,

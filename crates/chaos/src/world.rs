@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::{Emulator, EmulatorConfig, Running, StartError};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator, StartError};
 use perihelion::{
     Account, ContainerClient, ContainerProperties, CosmosClient, HedgingOptions, OperationOptions,
     PartitionKeyDefinition,
@@ -40,7 +40,7 @@ pub enum WorldError {
 #[derive(Debug)]
 pub struct World {
     /// Held so that it runs as long as this.
-    _running: Option<Running>,
+    _running: Option<RunningEmulator>,
     connection: String,
     control: ControlPort,
     database: String,
@@ -97,7 +97,7 @@ impl World {
     }
 
     async fn prepare(
-        running: Option<Running>,
+        running: Option<RunningEmulator>,
         connection: &str,
         control: &str,
         schedule: &Schedule,

@@ -1,37 +1,39 @@
-//! The one place that reads time.
+//! The clock of a local server: the only file that reads the system's clocks.
 //!
-//! A [`Clock`] knows three times, and which one to ask for is the whole question:
+//! A [`Clock`] has three times:
 //!
-//! - [`now`](Clock::now) is the account's time of day: `_ts`, TTL, leases and resource tokens live by
-//!   it. It can be frozen, advanced, set and resumed while the account runs.
-//! - [`machine`](Clock::machine) is the time of day outside, which clients sign with and certificates
-//!   are valid by. Moving the account's time does not move it.
-//! - [`uptime`](Clock::uptime) only ever grows, at its own pace: lag, budgets and fault durations.
+//! - [`now`](Clock::now) is the account time, used for `_ts`, TTL, leases and resource tokens. It can be
+//!   frozen, advanced, set and resumed while the account runs.
+//! - [`wall_clock`](Clock::wall_clock) is the system's time of day, used for request signatures and
+//!   certificates. Moving the account time does not move it.
+//! - [`uptime`](Clock::uptime) is monotonic, used for replication lag, RU budgets and fault durations.
 //!
-//! Everything else receives time as an argument, so tests choose it: a [`Clock::manual`] stands in for
-//! the machine too, and stands still until it is told to [`advance`](Clock::advance). A [`Stopwatch`]
-//! measures how long something took. How moments and durations are written is in `moment` and `span`.
+//! All other code receives time as an argument, so tests choose it. A [`Clock::manual`] replaces the
+//! system clock as well and stands still until [`advance`](Clock::advance) moves it. A [`Stopwatch`]
+//! measures elapsed time. The text forms are in `timestamp` and `human_duration`.
 #![allow(clippy::disallowed_methods, reason = "this file is where the real clocks are read")]
 
-mod moment;
-mod span;
+mod human_duration;
+mod timestamp;
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
-pub use moment::BadMoment;
-pub use span::{BadSpan, Span};
+use parking_lot::Mutex;
+
+pub use human_duration::{HumanDuration, ParseDurationError};
+pub use timestamp::ParseTimestampError;
 
 /// Units of 100 ns per second.
 const TICKS_PER_SECOND: i64 = 10_000_000;
-/// How often a manual clock is looked at by those who wait for it.
+/// How often a task that waits for a manual clock checks it.
 const MANUAL_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Units of 100 ns per millisecond.
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
-/// A moment: units of 100 ns since the Unix epoch.
+/// A timestamp: units of 100 ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub i64);
 
@@ -46,37 +48,37 @@ impl Ticks {
         self.0.div_euclid(TICKS_PER_MILLISECOND)
     }
 
-    /// The same moment as the standard library writes it, for formatting dates.
+    /// Converts this timestamp to a `SystemTime`, for formatting dates.
     pub fn to_system_time(self) -> SystemTime {
         let distance = Duration::from_nanos(self.0.unsigned_abs().saturating_mul(100));
         if self.0 >= 0 { SystemTime::UNIX_EPOCH + distance } else { SystemTime::UNIX_EPOCH - distance }
     }
 
-    /// This moment, `later` afterwards.
+    /// Adds `later` to this timestamp, without overflow.
     pub fn plus(self, later: Duration) -> Ticks {
         Ticks(self.0.saturating_add(ticks_of(later)))
     }
 }
 
-/// One moment, as both see it.
+/// Account time and wall-clock time, taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct ClockReading {
     /// The account's time of day.
     pub account: Ticks,
-    /// The time of day outside.
-    pub machine: Ticks,
+    /// The system's time of day.
+    pub wall_clock: Ticks,
 }
 
-/// Hands out the time. Cheap to clone; clones share their hands.
+/// Tells account time, wall-clock time and uptime. Cheap to clone; clones share their adjustment.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    machine: Machine,
-    hands: Arc<Hands>,
+    source: TimeSource,
+    adjustment: Arc<ClockAdjustment>,
 }
 
-/// Where the time outside comes from.
+/// Where wall-clock time and uptime come from.
 #[derive(Clone, Debug, Default)]
-enum Machine {
+enum TimeSource {
     #[default]
     System,
     Manual {
@@ -85,152 +87,163 @@ enum Machine {
     },
 }
 
-/// How the account's time differs from the machine's.
+/// How the account time differs from the wall clock.
 ///
-/// Reading is two loads. Changes take turns; each sets `ahead` before it clears `frozen_at`, so a
-/// reader that finds the clock running also finds how far ahead it is to be.
+/// Reading takes two loads. `change_lock` serialises changes; each stores `offset` before it clears
+/// `frozen_at`, so a reader that finds the clock running also finds the new offset.
 #[derive(Debug)]
-struct Hands {
-    /// Where it stands, or [`RUNNING`].
+struct ClockAdjustment {
+    /// The account time while it is frozen, or [`RUNNING`].
     frozen_at: AtomicI64,
-    /// Ticks by which it is ahead of the machine while it runs.
-    ahead: AtomicI64,
-    turn: Mutex<()>,
+    /// Ticks by which the account time is ahead of the wall clock while it runs.
+    offset: AtomicI64,
+    change_lock: Mutex<()>,
 }
 
-/// In place of a moment at which the clock stands: nobody gets there.
+/// The value of `frozen_at` while the clock runs. No timestamp is that early.
 const RUNNING: i64 = i64::MIN;
 
-impl Default for Hands {
-    fn default() -> Hands {
-        Hands { frozen_at: AtomicI64::new(RUNNING), ahead: AtomicI64::new(0), turn: Mutex::new(()) }
+impl Default for ClockAdjustment {
+    fn default() -> ClockAdjustment {
+        ClockAdjustment {
+            frozen_at: AtomicI64::new(RUNNING),
+            offset: AtomicI64::new(0),
+            change_lock: Mutex::new(()),
+        }
     }
 }
 
 impl Clock {
-    /// The machine's clock, until it is moved.
+    /// A clock that follows the system clock until it is moved.
     pub fn system() -> Clock {
         Clock::default()
     }
 
-    /// A clock that stands at `start` until it is moved, and so does the machine as it sees it.
+    /// A clock that stands at `start` until it is moved. Its wall clock and uptime stand still too.
     pub fn manual(start: Ticks) -> Clock {
-        let machine = Machine::Manual { start, at: Arc::new(AtomicI64::new(start.0)) };
-        Clock { machine, hands: Arc::default() }
+        let source = TimeSource::Manual { start, at: Arc::new(AtomicI64::new(start.0)) };
+        Clock { source, adjustment: Arc::default() }
     }
 
-    /// What time it is for the account.
+    /// The current account time.
     pub fn now(&self) -> Ticks {
-        self.times().account
+        self.read().account
     }
 
-    /// What time it is for the account and outside, from one look at the machine's clock.
-    pub fn times(&self) -> Times {
-        let machine = self.machine();
-        let account = match self.hands.frozen_at.load(Ordering::Acquire) {
-            RUNNING => Ticks(machine.0.saturating_add(self.hands.ahead.load(Ordering::Acquire))),
+    /// The current account time and wall-clock time, from one reading of the system clock.
+    pub fn read(&self) -> ClockReading {
+        let wall_clock = self.wall_clock();
+        // Acquire pairs with the Release stores of `resume`: a reader that sees RUNNING sees the offset
+        // that was stored before it.
+        let account = match self.adjustment.frozen_at.load(Ordering::Acquire) {
+            RUNNING => Ticks(wall_clock.0.saturating_add(self.adjustment.offset.load(Ordering::Acquire))),
             at => Ticks(at),
         };
-        Times { account, machine }
+        ClockReading { account, wall_clock }
     }
 
-    /// What time it is outside. Only a manual clock can move it.
-    pub fn machine(&self) -> Ticks {
-        match &self.machine {
-            Machine::System => system_now(),
-            Machine::Manual { at, .. } => Ticks(at.load(Ordering::Acquire)),
+    /// The current wall-clock time. Only a manual clock can move it.
+    pub fn wall_clock(&self) -> Ticks {
+        match &self.source {
+            TimeSource::System => system_now(),
+            // Acquire pairs with the Release store of `advance`, as for every load of `at` below.
+            TimeSource::Manual { at, .. } => Ticks(at.load(Ordering::Acquire)),
         }
     }
 
-    /// How long ago this process first asked, or how far a manual clock was advanced. Never shrinks,
-    /// whatever happens to the account's time.
+    /// Time since this process first asked for it, or how far a manual clock was advanced. Never
+    /// shrinks, even when the account time is set back.
     pub fn uptime(&self) -> Duration {
-        match &self.machine {
-            Machine::System => STARTED.elapsed(),
-            Machine::Manual { start, at } => duration_of(at.load(Ordering::Acquire).saturating_sub(start.0)),
-        }
-    }
-
-    /// Waits until it has been running for so long.
-    pub async fn reached(&self, uptime: Duration) {
-        while let Some(left) = uptime.checked_sub(self.uptime()).filter(|left| !left.is_zero()) {
-            match &self.machine {
-                Machine::System => tokio::time::sleep(left).await,
-                // Whoever moves the hands does not ring; tests alone have such a clock.
-                Machine::Manual { .. } => tokio::time::sleep(MANUAL_POLL_INTERVAL).await,
+        match &self.source {
+            TimeSource::System => PROCESS_START.elapsed(),
+            TimeSource::Manual { start, at } => {
+                duration_of(at.load(Ordering::Acquire).saturating_sub(start.0))
             }
         }
     }
 
-    /// Whether the account's time stands still although the machine's does not.
+    /// Waits until the uptime has reached `uptime`.
+    pub async fn wait_for_uptime(&self, uptime: Duration) {
+        while let Some(left) = uptime.checked_sub(self.uptime()).filter(|left| !left.is_zero()) {
+            match &self.source {
+                TimeSource::System => tokio::time::sleep(left).await,
+                // A manual clock notifies no one, so its waiters poll. Only tests have such a clock.
+                TimeSource::Manual { .. } => tokio::time::sleep(MANUAL_POLL_INTERVAL).await,
+            }
+        }
+    }
+
+    /// Whether the account time is frozen.
     pub fn is_frozen(&self) -> bool {
-        self.hands.frozen_at.load(Ordering::Acquire) != RUNNING
+        // Acquire, so that a caller that saw the clock frozen also sees what was written before that.
+        self.adjustment.frozen_at.load(Ordering::Acquire) != RUNNING
     }
 
     /// Stops the account's time where it is.
     pub fn freeze(&self) {
-        self.change(|hands, now| hands.frozen_at.store(now.0, Ordering::Release));
+        self.change(|adjustment, now| adjustment.frozen_at.store(now.0, Ordering::Release));
     }
 
     /// Lets the account's time run again, from where it stands.
     pub fn resume(&self) {
-        self.change(|hands, now| {
-            hands.run_from(now, self.machine());
-            hands.frozen_at.store(RUNNING, Ordering::Release);
+        self.change(|adjustment, now| {
+            adjustment.run_from(now, self.wall_clock());
+            // Release after the offset: readers that see RUNNING see the new offset.
+            adjustment.frozen_at.store(RUNNING, Ordering::Release);
         });
     }
 
-    /// Moves the account's time forward; of a manual clock, the machine's and the uptime too.
+    /// Moves the account time forward; on a manual clock, the wall clock and the uptime too.
     pub fn advance(&self, by: Duration) {
-        self.change(|hands, now| {
-            if let Machine::Manual { at, .. } = &self.machine {
+        self.change(|adjustment, now| {
+            if let TimeSource::Manual { at, .. } = &self.source {
+                // Load and store are not one step; `change` lets one caller in at a time.
                 let moved = Ticks(at.load(Ordering::Acquire)).plus(by);
                 at.store(moved.0, Ordering::Release);
             }
-            hands.move_to(now.plus(by), self.machine());
+            adjustment.move_to(now.plus(by), self.wall_clock());
         });
     }
 
-    /// Sets the account's time. Frozen, it stands there; otherwise it runs on from there.
+    /// Sets the account time. A frozen clock stands there; a running one runs on from there.
     pub fn set(&self, to: Ticks) {
-        self.change(|hands, _| hands.move_to(to, self.machine()));
+        self.change(|adjustment, _| adjustment.move_to(to, self.wall_clock()));
     }
 
-    /// One change at a time, each from where the one before left the hands.
-    fn change(&self, change: impl FnOnce(&Hands, Ticks)) {
-        // Nothing is left half done by a panic: the hands are numbers.
-        let _turn = self.hands.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&self.hands, self.now());
+    /// Applies one change at a time; `change` receives the account time that the last one left.
+    fn change(&self, change: impl FnOnce(&ClockAdjustment, Ticks)) {
+        let _lock = self.adjustment.change_lock.lock();
+        change(&self.adjustment, self.now());
     }
 }
 
-impl Hands {
-    fn move_to(&self, to: Ticks, machine: Ticks) {
+impl ClockAdjustment {
+    fn move_to(&self, to: Ticks, wall_clock: Ticks) {
         match self.frozen_at.load(Ordering::Acquire) {
-            RUNNING => self.run_from(to, machine),
+            RUNNING => self.run_from(to, wall_clock),
             _ => self.frozen_at.store(to.0, Ordering::Release),
         }
     }
 
-    fn run_from(&self, from: Ticks, machine: Ticks) {
-        self.ahead.store(from.0.saturating_sub(machine.0), Ordering::Release);
+    fn run_from(&self, from: Ticks, wall_clock: Ticks) {
+        self.offset.store(from.0.saturating_sub(wall_clock.0), Ordering::Release);
     }
 }
 
-/// What uptime counts from.
-static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// The instant that uptime counts from.
+static PROCESS_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Measures elapsed time on a clock that never goes backwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts measuring now.
+    /// Starts a stopwatch at this instant.
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    /// Time since the start.
+    /// Time since the stopwatch was started.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
@@ -239,7 +252,7 @@ impl Stopwatch {
 fn system_now() -> Ticks {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Ticks(ticks_of(since)),
-        // A machine set before 1970 still gets an answer: negative ticks.
+        // A system clock set before 1970 reads as negative ticks.
         Err(before) => Ticks(-ticks_of(before.duration())),
     }
 }
@@ -260,44 +273,45 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3_600);
 
     #[test]
-    fn a_manual_clock_moves_only_when_told_and_its_clones_move_with_it() {
+    fn a_manual_clock_moves_only_when_advanced_and_its_clones_move_with_it() {
         let clock = Clock::manual(Ticks(15_000_000));
-        let twin = clock.clone();
+        let copy = clock.clone();
         assert_eq!(clock.now(), Ticks(15_000_000));
-        twin.advance(Duration::from_millis(500));
+        copy.advance(Duration::from_millis(500));
         assert_eq!(clock.now(), Ticks(20_000_000));
         assert_eq!(clock.now().seconds(), 2);
         assert_eq!(clock.now().milliseconds(), 2_000);
-        assert_eq!((clock.machine(), clock.uptime()), (clock.now(), Duration::from_millis(500)));
+        assert_eq!((clock.wall_clock(), clock.uptime()), (clock.now(), Duration::from_millis(500)));
     }
 
     #[test]
-    fn moments_before_the_epoch_round_downwards() {
+    fn timestamps_before_the_epoch_round_downwards() {
         assert_eq!(Ticks(-1).seconds(), -1);
         assert_eq!(Ticks(-1).milliseconds(), -1);
         assert_eq!(Ticks(-10_000_000).to_system_time(), SystemTime::UNIX_EPOCH - SECOND);
     }
 
     #[test]
-    fn the_system_clock_s_own_time_and_uptime_stay_when_the_account_s_moves() {
+    fn wall_clock_and_uptime_stay_when_the_account_time_moves() {
         let clock = Clock::system();
-        let (machine, uptime) = (clock.machine(), clock.uptime());
+        let (wall_clock, uptime) = (clock.wall_clock(), clock.uptime());
         clock.clone().advance(HOUR);
-        assert!(clock.now() >= machine.plus(HOUR));
+        assert!(clock.now() >= wall_clock.plus(HOUR));
         clock.freeze();
         clock.set(Ticks(0));
         assert_eq!(clock.now(), Ticks(0));
-        assert!(clock.machine() < machine.plus(HOUR / 2) && clock.uptime() < uptime + HOUR / 2);
+        assert!(clock.wall_clock() < wall_clock.plus(HOUR / 2) && clock.uptime() < uptime + HOUR / 2);
         assert!(clock.uptime() >= uptime);
     }
 
-    /// The hands after each step, on a machine that ticks a second before each of them.
+    /// Checks the account time after each step, on a wall clock that ticks one second before each of them.
     #[test]
-    fn it_can_be_frozen_moved_and_resumed_in_any_order() {
+    fn the_account_time_can_be_frozen_moved_and_resumed_in_any_order() {
         let start = Ticks(1_000 * TICKS_PER_SECOND);
         let clock = Clock::manual(start);
         let tick = || {
-            let Machine::Manual { at, .. } = &clock.machine else { unreachable!("made so") };
+            let TimeSource::Manual { at, .. } = &clock.source else { unreachable!("a manual clock") };
+            // One thread only; the ordering matches the clock's own accesses.
             at.fetch_add(TICKS_PER_SECOND, Ordering::AcqRel);
         };
         let steps: [(&str, &dyn Fn(), i64); 9] = [
@@ -333,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overflows_at_the_ends_of_time() {
+    fn no_timestamp_overflows_at_the_limits() {
         let clock = Clock::system();
         clock.advance(Duration::MAX);
         clock.advance(Duration::MAX);

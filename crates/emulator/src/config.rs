@@ -1,7 +1,7 @@
-//! What a caller may say about an emulator before it starts.
+//! The settings of an emulator.
 //!
-//! [`EmulatorConfig::default`] suits tests: any free port, the well-known key, an authority that
-//! lives as long as the process. `peri up` fills in the ports people expect.
+//! [`EmulatorConfig::default`] suits tests: any free port, the well-known key, a certificate authority that
+//! lives as long as the process. `peri up` sets the usual ports.
 
 use std::num::NonZeroU32;
 
@@ -15,12 +15,12 @@ use engine::regions::Lag;
 use server::{AuthoritySource, Bind, Limits};
 
 use crate::error::StartError;
-use crate::sight::REQUESTS_KEPT_DEFAULT;
+use crate::request_log::REQUEST_LOG_CAPACITY_DEFAULT;
 
-/// The key every official emulator and test suite uses.
+/// The account key that every official emulator and test suite uses.
 pub const WELL_KNOWN_KEY: &str = EMULATOR_KEY;
 
-/// What a physical partition of the service holds.
+/// Bytes that a physical partition of the service holds.
 pub const PARTITION_BYTES_MAX: u64 = 50 * 1024 * 1024 * 1024;
 
 /// Settings of one emulator. Start from [`Default`] and change what matters.
@@ -29,37 +29,37 @@ pub const PARTITION_BYTES_MAX: u64 = 50 * 1024 * 1024 * 1024;
 pub struct EmulatorConfig {
     /// Which addresses to listen on.
     pub bind: Bind,
-    /// Port of the first region, the others follow; 0 means any for each.
+    /// Port of the first region; the other regions use the next ones. 0 means any port for each.
     pub port: u16,
-    /// Port of health and control; 0 means any.
+    /// The control port; 0 means any.
     pub control_port: u16,
-    /// Account key, in base64.
+    /// The account key, in base64.
     pub key: String,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
-    /// Whether request units are counted, and whether they run out.
+    /// Whether request units are counted, and whether requests are throttled.
     pub request_units: RequestUnitMode,
-    /// Names of the regions, as clients see them; the first one writes.
+    /// Names of the regions, as clients see them; the first one is the write region.
     pub regions: Vec<String>,
-    /// Whether every region takes writes.
+    /// Whether every region accepts writes.
     pub multi_write: bool,
     /// Whether the writes of a single partition may move to another region.
     pub partition_failover: bool,
-    /// What a read may miss unless it asks for less.
+    /// The default consistency level of the account.
     pub consistency: ConsistencyLevel,
-    /// How long commits take from one region to another.
+    /// The replication lag between regions.
     pub lag: Lag,
-    /// Where the account is kept; in memory only when absent.
+    /// The directory that stores the account; in memory only when absent.
     pub data: Option<DataDir>,
-    /// Which certificate authority stands behind https.
+    /// Which certificate authority signs the TLS certificate.
     pub authority: AuthoritySource,
-    /// Bounds on what clients may do to the sockets.
+    /// Limits on connections, sizes and timeouts.
     pub limits: Limits,
-    /// How many of the last requests the control port can show.
-    pub requests_kept: usize,
-    /// What time it is.
+    /// How many requests the request log holds, for the control port.
+    pub request_log_capacity: usize,
+    /// The clock that the account lives by.
     pub clock: Clock,
 }
 
@@ -81,14 +81,14 @@ impl Default for EmulatorConfig {
             data: None,
             authority: AuthoritySource::default(),
             limits: Limits::default(),
-            requests_kept: REQUESTS_KEPT_DEFAULT,
+            request_log_capacity: REQUEST_LOG_CAPACITY_DEFAULT,
             clock: Clock::system(),
         }
     }
 }
 
 impl EmulatorConfig {
-    /// The key clients sign with, or why that cannot be one.
+    /// Parses the key that clients sign with.
     pub(crate) fn account_key(&self) -> Result<AccountKey, StartError> {
         self.key
             .parse()

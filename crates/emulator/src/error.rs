@@ -1,4 +1,4 @@
-//! Why an emulator did not start, in terms of what the person starting it can do next.
+//! The errors of starting an emulator, worded by what its user can do next.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,54 +7,54 @@ use engine::disk::OpenError;
 use engine::regions::TopologyError;
 use server::ListenError;
 
-/// What kept [`Emulator::start`](crate::Emulator::start) from finishing.
+/// Why [`Emulator::start`](crate::Emulator::start) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Another process listens there: choose another port, or stop that process.
+    /// Another process listens on this port: choose another port, or stop that process.
     #[error("port {} is already in use ({listener} would listen on {address})", address.port())]
     PortInUse {
-        /// Where the listener wanted to be.
+        /// The address that the listener needs.
         address: SocketAddr,
-        /// Which of the emulator's listeners wanted it.
+        /// Which of the emulator's listeners needs it.
         listener: ListenerKind,
     },
-    /// The ports after the first one do not suffice.
+    /// There are too few ports after the first one.
     #[error(
         "{regions} regions need {regions} ports from {first} on, and ports end at 65535; choose a lower one"
     )]
     NoPortLeft {
-        /// The first region's port.
+        /// The port of the first region.
         first: u16,
-        /// How many are needed.
+        /// How many ports are needed.
         regions: usize,
     },
     /// The operating system refused the address or the port.
     #[error("cannot listen on {address} for {listener}: {source}")]
     CannotListen {
-        /// Where the listener wanted to be.
+        /// The address that the listener needs.
         address: SocketAddr,
-        /// Which of the emulator's listeners wanted it.
+        /// Which of the emulator's listeners needs it.
         listener: ListenerKind,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The regions do not make an account.
+    /// The configured regions are invalid.
     #[error(transparent)]
     InvalidTopology(#[from] TopologyError),
     /// The data directory cannot be opened.
     #[error(transparent)]
     CannotOpen(#[from] OpenError),
-    /// The account key is not what clients could sign with.
+    /// The account key is not valid base64.
     #[error("the account key cannot be used: {reason}")]
     InvalidKey {
-        /// What is wrong with it.
+        /// What is wrong with the key.
         reason: String,
     },
 }
 
 impl StartError {
-    /// Why the listener of this kind could not be opened.
+    /// Converts the error of a listener of this kind.
     pub(crate) fn listen(listener: ListenerKind) -> impl Fn(ListenError) -> StartError {
         move |error| match error.is_port_in_use() {
             true => StartError::PortInUse { address: error.address, listener },
@@ -67,9 +67,9 @@ impl StartError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenerKind {
-    /// The account itself.
+    /// The listener of one of the account's regions.
     Account,
-    /// Health and control.
+    /// The listener of the control port.
     Control,
 }
 

@@ -1,11 +1,12 @@
-//! An account as the emulator serves it.
+//! An account together with its injected faults and its request log.
 
 use std::sync::Arc;
 
+use clock::Clock;
 use engine::account::Account;
 
-use crate::faults::FaultSet;
-use crate::sight::Sight;
+use crate::faults::{FaultSet, Faults, PortControl};
+use crate::request_log::RequestLog;
 
 /// An account, the faults that are injected into its requests, and the log of those requests. Clones
 /// share all three.
@@ -13,15 +14,26 @@ use crate::sight::Sight;
 pub struct HostedAccount {
     /// The engine's account: regions, databases, containers, items.
     pub account: Arc<Account>,
-    pub(crate) faults: Arc<FaultSet>,
-    pub(crate) sight: Arc<Sight>,
+    pub(crate) fault_set: Arc<FaultSet>,
+    pub(crate) request_log: Arc<RequestLog>,
 }
 
 impl HostedAccount {
-    /// Serves `account` without any fault. Random faults that are injected later are drawn from `seed`.
+    /// Hosts `account` without any fault. `seed` seeds the random draws of faults that are injected later.
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
-        let faults = Arc::new(FaultSet::new(Arc::clone(&account.regions), seed));
-        HostedAccount { account, faults, sight: Arc::default() }
+        let fault_set = Arc::new(FaultSet::new(Arc::clone(&account.regions), seed));
+        HostedAccount { account, fault_set, request_log: Arc::default() }
+    }
+
+    /// The faults of this account when it is used without sockets. Rules about ports have no effect.
+    pub fn faults_without_ports(&self, clock: &Clock) -> Faults {
+        let ports = PortControl::new(Arc::clone(&self.fault_set), clock.clone(), Vec::new());
+        self.faults(Arc::new(ports), clock.clone())
+    }
+
+    /// The faults of this account, which also apply to `ports`.
+    pub(crate) fn faults(&self, ports: Arc<PortControl>, clock: Clock) -> Faults {
+        Faults::new(Arc::clone(&self.account), Arc::clone(&self.fault_set), ports, clock)
     }
 }

@@ -1,7 +1,7 @@
-//! A Cosmos DB account on one machine, over real sockets.
+//! The emulator: a local Cosmos DB account over real sockets.
 //!
-//! Start with [`Emulator::start`]; tune it with [`EmulatorConfig`]. The [`Running`] handle it returns
-//! knows the URLs and stops everything when it is dropped.
+//! Start it with [`Emulator::start`] and an [`EmulatorConfig`]. The [`RunningEmulator`] that this returns has
+//! the URLs and stops everything when it is dropped.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), perihelion_emulator::StartError> {
@@ -14,24 +14,25 @@
 //! # }
 //! ```
 
-// Starting one.
+// Starting an emulator.
 pub mod config;
 mod error;
 mod running;
 
-// HTTP to operations and back, and what each operation does.
+// From HTTP requests to operations and back, and what each operation does.
+mod blocking;
 pub mod gateway;
 mod handlers;
 mod hosted;
 mod request;
 mod response;
 
-// What goes wrong on purpose.
+// Fault injection.
 pub mod faults;
 
-// For those who operate it.
+// Operating a running account.
 mod control;
-mod sight;
+mod request_log;
 
 pub use clock;
 pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
@@ -43,7 +44,7 @@ pub use engine::regions;
 pub use error::{ListenerKind, StartError};
 pub use hosted::HostedAccount;
 pub use protocol::account::ConsistencyLevel;
-pub use running::{Emulator, RegionEndpoint, Running};
+pub use request_log::{REQUEST_LOG_CAPACITY_DEFAULT, REQUEST_LOG_CAPACITY_MAX};
+pub use running::{Emulator, RegionEndpoint, RunningEmulator};
 pub use server;
 pub use server::{Authority, AuthorityError, AuthoritySource, Bind};
-pub use sight::{REQUESTS_KEPT_DEFAULT, REQUESTS_KEPT_MAX};

@@ -1,11 +1,11 @@
-//! Starting an emulator, and the handle to one that runs.
+//! Starting an emulator, and the handle to a running one.
 
 use std::sync::Arc;
 
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{ListenerKind, StartError};
-use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
+use crate::faults::{FaultError, Faults, PortControl, PortControlTask, RegionControl};
 use crate::gateway::Gateway;
 use crate::hosted::HostedAccount;
 use engine::account::operations::Operations;
@@ -14,25 +14,25 @@ use engine::disk::{CloseOnDrop, DataDir};
 use engine::regions::{Region, RegionId, Topology};
 use server::{Listeners, Server, Tls, TlsError};
 
-/// Where an account on this machine begins.
+/// Starts emulators: local accounts with real sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct Emulator;
 
 impl Emulator {
-    /// Opens the ports and starts answering. When this returns, requests are answered.
+    /// Opens the ports and starts to serve. Requests succeed as soon as this returns.
     ///
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
-    pub async fn start(config: EmulatorConfig) -> Result<Running, StartError> {
+    pub async fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
         let key = config.account_key()?;
-        // All doors first: a port that is taken is reported before anything is served.
-        let doors = open_regions(&config)?;
-        let control = Listeners::open(config.bind, config.control_port)
+        // All listeners first: a port that is taken is reported before anything is served.
+        let region_listeners = open_listeners(&config)?;
+        let control_listeners = Listeners::open(config.bind, config.control_port)
             .map_err(StartError::listen(ListenerKind::Control))?;
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
         tls.prepare();
         let limits = || config.limits.clone();
-        let named = config.regions.iter().zip(&doors);
-        let regions = named.map(|(name, door)| Region::new(name, door.port())).collect();
+        let named = config.regions.iter().zip(&region_listeners);
+        let regions = named.map(|(name, listeners)| Region::new(name, listeners.port())).collect();
         let seed = uuid::Uuid::new_v4().as_fields().0;
         let settings = AccountSettings {
             key,
@@ -51,85 +51,92 @@ impl Emulator {
         let account = Arc::clone(&hosted.account);
         make_indexes(&account);
         auto_split::resume(&account, config.clock.uptime());
-        hosted.sight.keep(config.requests_kept);
-        let serve = |(door, region)| {
+        hosted.request_log.set_capacity(config.request_log_capacity);
+        let serve = |(listeners, region)| {
             let gateway = Gateway::new(&hosted, RegionId(region), config.clock.clone());
-            Server::start(door, Arc::new(gateway), Some(tls.clone()), limits())
+            Server::start(listeners, Arc::new(gateway), Some(tls.clone()), limits())
         };
-        let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
-        let entrances = regions.iter().map(Server::entrance).collect();
-        let doors = Arc::new(Doors::new(Arc::clone(&hosted.faults), config.clock.clone(), entrances));
-        let keeper = DoorKeeper::start(Arc::clone(&doors));
-        let faults = Faults::new(&hosted, doors, config.clock.clone());
-        let controls = Control {
+        let regions: Vec<Server> = region_listeners.into_iter().zip(0..).map(serve).collect();
+        let ports = regions.iter().map(Server::server_port).collect();
+        let ports = Arc::new(PortControl::new(Arc::clone(&hosted.fault_set), config.clock.clone(), ports));
+        let port_control_task = PortControlTask::start(Arc::clone(&ports));
+        let faults = hosted.faults(ports, config.clock.clone());
+        let control = Control {
             account: Arc::clone(&account),
-            sight: Arc::clone(&hosted.sight),
+            request_log: Arc::clone(&hosted.request_log),
             clock: config.clock.clone(),
             host: config.bind.host(),
             faults: faults.clone(),
             operations: Operations::new(Arc::clone(&account), config.clock.clone()),
         };
-        let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
-        let kept = CloseOnDrop(account.disk.clone());
-        Ok(Running { kept, config, account, regions, control, tls, faults, _keeper: keeper })
+        let control = Server::start(control_listeners, Arc::new(control), Some(tls.clone()), limits());
+        Ok(RunningEmulator {
+            disk_guard: CloseOnDrop(account.disk.clone()),
+            config,
+            account,
+            regions,
+            control,
+            tls,
+            faults,
+            _port_control_task: port_control_task,
+        })
     }
 }
 
 /// A running emulator. Dropping it closes everything at once.
 #[derive(Debug)]
-pub struct Running {
-    kept: CloseOnDrop,
+pub struct RunningEmulator {
+    disk_guard: CloseOnDrop,
     config: EmulatorConfig,
     account: Arc<Account>,
     regions: Vec<Server>,
     control: Server,
     tls: Tls,
     faults: Faults,
-    _keeper: DoorKeeper,
+    _port_control_task: PortControlTask,
 }
 
-/// Where a region is.
+/// The endpoints of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionEndpoint {
-    /// The display name.
+    /// The display name, such as `West US`.
     pub name: String,
-    /// Over plain HTTP.
+    /// The URL over plain HTTP.
     pub endpoint: String,
-    /// Over TLS.
+    /// The URL over TLS.
     pub https_endpoint: String,
     /// Whether items can be written there.
     pub writes: bool,
 }
 
-impl Running {
-    /// Where clients find the account, over plain HTTP: it needs no certificate to be trusted, and
-    /// every official SDK accepts it for a local host. The same port speaks TLS too, see
-    /// [`https_endpoint`](Running::https_endpoint).
+impl RunningEmulator {
+    /// The account endpoint over plain HTTP: it needs no trusted certificate, and every official SDK accepts
+    /// it for a local host. The port also speaks TLS, see [`https_endpoint`](RunningEmulator::https_endpoint).
     pub fn endpoint(&self) -> String {
         self.account_url("http")
     }
 
-    /// Where clients find the account, over TLS.
+    /// The account endpoint over TLS.
     pub fn https_endpoint(&self) -> String {
         self.account_url("https")
     }
 
-    /// Where health and control are.
+    /// The URL of the control port.
     pub fn control_endpoint(&self) -> String {
         format!("http://{}:{}/", self.config.bind.host(), self.control.port())
     }
 
-    /// What most SDKs take instead of an endpoint and a key.
+    /// The connection string of the account, with its plain HTTP endpoint.
     pub fn connection_string(&self) -> String {
         connection_string(&self.endpoint(), self.key())
     }
 
-    /// The same, over TLS.
+    /// The connection string of the account, with its TLS endpoint.
     pub fn https_connection_string(&self) -> String {
         connection_string(&self.https_endpoint(), self.key())
     }
 
-    /// The account key.
+    /// The account key, in base64.
     pub fn key(&self) -> &str {
         &self.config.key
     }
@@ -139,7 +146,7 @@ impl Running {
         self.regions[0].port()
     }
 
-    /// The port of health and control.
+    /// The number of the control port.
     pub fn control_port(&self) -> u16 {
         self.control.port()
     }
@@ -164,17 +171,18 @@ impl Running {
         account::usage(&self.account, self.config.clock.uptime())
     }
 
-    /// What goes wrong on purpose.
+    /// The faults that are injected into this account.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// One region, to be taken down, slowed, drained, throttled, failed over to, or brought up again.
-    pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
+    /// The fault control of one region: take it down, slow it, drain it, throttle it, fail over to it, or
+    /// bring it up again.
+    pub fn region(&self, name: &str) -> Result<RegionControl, FaultError> {
         self.faults.region(name)
     }
 
-    /// Where the account is kept; `None` when it is in memory only.
+    /// The directory that the account is stored in; `None` when it is in memory only.
     pub fn data_dir(&self) -> Option<&DataDir> {
         self.config.data.as_ref()
     }
@@ -184,16 +192,17 @@ impl Running {
         self.tls.authority_pem().await
     }
 
-    /// Lets requests in flight finish, for a moment, then closes everything.
+    /// Lets requests in flight finish within a short grace period, then closes everything.
     pub async fn stop(self) {
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.regions.into_iter().chain([self.control]) {
             stopping.spawn(server.stop());
         }
         stopping.join_all().await;
-        // Brings everything to the disk, which may take a moment.
-        let kept = self.kept;
-        let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
+        // Dropping the guard writes everything to disk, which may take a while. If that task panics, the
+        // journal still holds what was acknowledged, so the error is dropped.
+        let disk_guard = self.disk_guard;
+        let _ = tokio::task::spawn_blocking(move || drop(disk_guard)).await;
     }
 
     fn account_url(&self, scheme: &str) -> String {
@@ -205,13 +214,13 @@ impl Running {
     }
 }
 
-/// One listener for each region, on ports that follow each other unless any will do.
-fn open_regions(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
-    let ports = (0..config.regions.len()).map(|at| match config.port {
+/// Opens the listeners of each region, on consecutive ports unless any port will do.
+fn open_listeners(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
+    let numbers = (0..config.regions.len()).map(|at| match config.port {
         0 => Some(0),
         first => u16::try_from(at).ok().and_then(|at| first.checked_add(at)),
     });
-    ports
+    numbers
         .map(|port| match port {
             Some(port) => {
                 Listeners::open(config.bind, port).map_err(StartError::listen(ListenerKind::Account))
@@ -221,7 +230,7 @@ fn open_regions(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
         .collect()
 }
 
-/// Reads the account that is kept in a directory, on a thread where that may take its time.
+/// Opens the account that is stored in a directory, on a blocking thread because that may take a while.
 async fn open_account(settings: AccountSettings, data: DataDir) -> Result<Account, StartError> {
     let opening = tokio::task::spawn_blocking(move || Account::open(settings, &data));
     match opening.await {
@@ -230,8 +239,8 @@ async fn open_account(settings: AccountSettings, data: DataDir) -> Result<Accoun
     }
 }
 
-/// Makes the indexes of what was read, while requests that need none are answered already. Ends with
-/// the account.
+/// Builds the indexes of the items that were loaded, while requests that need no index are served already.
+/// Ends with the account.
 fn make_indexes(account: &Arc<Account>) {
     if account.disk.is_some() {
         let account = Arc::clone(account);

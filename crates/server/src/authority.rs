@@ -1,7 +1,7 @@
-//! The emulator's own certificate authority: made once, kept in a folder, signs server certificates.
+//! The local certificate authority: created once, stored in a folder, signs server certificates.
 //!
-//! In: a folder, or nothing. Out: an [`Authority`] that can be shown (`peri cert`) and that issues
-//! one short-lived certificate per start. Serving with that certificate belongs to `tls`.
+//! Input: a folder, or nothing. Output: an [`Authority`] that can be exported (`peri cert`) and that issues
+//! one short-lived certificate per start. `tls` serves with that certificate.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,19 +18,19 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use clock::Ticks;
 
-/// One file with certificate and key: it is there whole or not at all.
+/// The file with both certificate and key, so that they are always stored together.
 const FILE_NAME: &str = "authority.pem";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Clocks differ between machines and containers.
+/// How long before its creation a certificate is valid: clocks differ between machines and containers.
 const VALID_BEFORE: Duration = DAY;
-/// Long enough to be trusted once and forgotten.
+/// How long the authority is valid: long enough that it has to be trusted only once.
 const AUTHORITY_VALID: Duration = DAY.saturating_mul(30 * 365);
-/// Some systems refuse server certificates that are valid for longer than 398 days.
+/// How long a server certificate is valid. Some systems refuse more than 398 days.
 const SERVER_VALID: Duration = DAY.saturating_mul(390);
-/// Names under which clients reach a server on this machine, from containers too.
+/// Host names of a server on this machine, as seen from the host and from containers.
 const SERVER_NAMES: [&str; 2] = ["localhost", "host.docker.internal"];
 
-/// Signs the certificates this machine's emulators serve.
+/// The certificate authority that signs the certificates of this machine's local servers.
 pub struct Authority {
     certificate: CertificateDer<'static>,
     certificate_pem: String,
@@ -43,50 +43,50 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// Why an authority could not be kept in, or read from, its folder.
+/// Why an authority could not be created, stored or loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
-    /// The folder or the file cannot be used.
+    /// The folder or the file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]
     Storage {
-        /// The folder or file.
+        /// The folder or file that failed.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is there, and is not what this program wrote.
+    /// The file exists, but this program did not write it.
     #[error("{} is damaged; delete it and a new authority will be made", path.display())]
     Damaged {
-        /// The file.
+        /// The damaged file.
         path: PathBuf,
     },
-    /// The cryptography refused.
+    /// The cryptography library failed.
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
 }
 
-/// A certificate and its key, ready to serve.
+/// A server certificate and its private key.
 pub(crate) struct ServerCertificate {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl Authority {
-    /// An authority that is forgotten with the process.
+    /// Creates an authority that is not stored.
     pub fn ephemeral(now: Ticks) -> Result<Authority, AuthorityError> {
         Authority::from_pem(&new_authority(now)?).ok_or_else(|| rcgen::Error::CouldNotParseCertificate.into())
     }
 
-    /// The authority kept in `folder`, made now if there is none.
+    /// Loads the authority stored in `folder`, or creates it there.
     ///
-    /// Several processes may do this at once: one of them makes it and all of them use that one.
-    pub fn kept_in(folder: &Path, now: Ticks) -> Result<Authority, AuthorityError> {
+    /// Several processes may do this at once: one of them creates it and all of them use that one.
+    pub fn stored_in(folder: &Path, now: Ticks) -> Result<Authority, AuthorityError> {
         let path = folder.join(FILE_NAME);
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let made = new_authority(now)?;
-                keep(folder, &path, &made)
+                let created = new_authority(now)?;
+                store_unless_present(folder, &path, &created)
                     .map_err(|source| AuthorityError::Storage { path: path.clone(), source })?
             }
             found => found.map_err(|source| AuthorityError::Storage { path: path.clone(), source })?,
@@ -99,7 +99,7 @@ impl Authority {
         &self.certificate_pem
     }
 
-    /// A certificate for a server on this machine that also listens on `bind`.
+    /// Issues a certificate for a server on this machine that also listens on `bind`.
     pub(crate) fn issue(&self, bind: IpAddr, now: Ticks) -> Result<ServerCertificate, AuthorityError> {
         let key = KeyPair::generate()?;
         let certificate = server_params(bind, now)?.signed_by(&key, &self.issuer)?;
@@ -115,7 +115,7 @@ impl Authority {
             return None;
         };
         let key = KeyPair::try_from(key.secret_pkcs8_der()).ok()?;
-        // A certificate of another key would issue certificates nobody can verify.
+        // With the certificate of another key, no client could verify what is issued.
         let public = key.der_bytes();
         if !certificate.windows(public.len()).any(|window| window == public) {
             return None;
@@ -125,7 +125,7 @@ impl Authority {
         Some(Authority { certificate, certificate_pem, issuer })
     }
 
-    /// The certificate itself.
+    /// The authority's own certificate, in DER form.
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
@@ -139,8 +139,8 @@ fn new_authority(now: Ticks) -> Result<String, AuthorityError> {
     Ok(certificate.pem() + &key.serialize_pem())
 }
 
-/// What an authority's certificate says about it. Depends on nothing but its key, so that the issuer
-/// can be put together again from the key alone.
+/// The parameters of an authority's certificate. They depend only on its key, so that the issuer can be
+/// rebuilt from the key alone.
 fn authority_params(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
     let id = params.key_identifier(key);
@@ -174,27 +174,28 @@ fn validity(now: Ticks, length: Duration) -> (time::OffsetDateTime, time::Offset
     (now - VALID_BEFORE, now + length)
 }
 
-/// Stores `text` unless somebody else was faster; returns what is stored.
-fn keep(folder: &Path, path: &Path, text: &str) -> io::Result<String> {
+/// Stores `text` unless another process was faster; returns what is stored.
+fn store_unless_present(folder: &Path, path: &Path, text: &str) -> io::Result<String> {
     create_private_folder(folder)?;
-    let draft = folder.join(format!(".{FILE_NAME}.{}", uuid::Uuid::new_v4()));
-    let written = write_private(&draft, text).and_then(|()| publish(&draft, path));
-    let _ = fs::remove_file(&draft);
-    match written {
+    // Created with mode 0600, and removed when it is dropped.
+    let mut file = tempfile::Builder::new().prefix(".authority.").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    match publish(file.path(), path) {
         Ok(()) => Ok(text.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(path),
         Err(error) => Err(error),
     }
 }
 
-/// Gives a complete file its final name, unless that name is taken. A link, not a rename: renaming
-/// would replace the authority another process has just begun to use.
-fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    match fs::hard_link(draft, path) {
+/// Gives a complete file its final name, unless that name is taken. A link, not a rename: renaming would
+/// replace the authority that another process has just begun to use.
+fn publish(file: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(file, path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // Some file systems have no links; the race is then merely unlikely.
-        Err(_) if !path.exists() => fs::rename(draft, path),
+        // Some file systems have no hard links; there the race is unlikely, but possible.
+        Err(_) if !path.exists() => fs::rename(file, path),
         Err(error) => Err(error),
     }
 }
@@ -207,17 +208,7 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-/// The first certificate in a PEM text, as it stands there.
+/// The first certificate in a PEM text, unchanged.
 fn certificate_block(text: &str) -> Option<String> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
@@ -234,64 +225,49 @@ mod tests {
 
     const NOW: Ticks = Ticks(17_000_000_000_000_000);
 
-    /// A folder of its own for one test, gone afterwards.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new() -> Scratch {
-            Scratch(std::env::temp_dir().join(format!("perihelion-{}", uuid::Uuid::new_v4())))
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
-    fn an_authority_is_made_once_and_found_again() {
-        let scratch = Scratch::new();
-        let folder = scratch.0.join("deep/inside");
-        let made = Authority::kept_in(&folder, NOW).unwrap();
-        let found = Authority::kept_in(&folder, NOW).unwrap();
-        assert_eq!(made.certificate_pem(), found.certificate_pem());
-        assert!(!made.certificate_pem().contains("PRIVATE"));
+    fn an_authority_is_created_once_and_loaded_afterwards() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("deep/inside");
+        let created = Authority::stored_in(&folder, NOW).unwrap();
+        let loaded = Authority::stored_in(&folder, NOW).unwrap();
+        assert_eq!(created.certificate_pem(), loaded.certificate_pem());
+        assert!(!created.certificate_pem().contains("PRIVATE"));
         let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, [FILE_NAME], "no drafts stay behind");
+        assert_eq!(names, [FILE_NAME], "no temporary files stay behind");
     }
 
     #[cfg(unix)]
     #[test]
     fn only_the_owner_can_read_the_key() {
         use std::os::unix::fs::PermissionsExt as _;
-        let scratch = Scratch::new();
-        Authority::kept_in(&scratch.0, NOW).unwrap();
-        let mode = fs::metadata(scratch.0.join(FILE_NAME)).unwrap().permissions().mode();
+        let directory = tempfile::tempdir().unwrap();
+        Authority::stored_in(directory.path(), NOW).unwrap();
+        let mode = fs::metadata(directory.path().join(FILE_NAME)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
     fn processes_that_start_together_agree_on_one_authority() {
-        let scratch = Scratch::new();
+        let directory = tempfile::tempdir().unwrap();
         let together = Barrier::new(8);
-        let seen: Vec<String> = std::thread::scope(|scope| {
+        let certificates: Vec<String> = std::thread::scope(|scope| {
             let start = || {
                 together.wait();
-                Authority::kept_in(&scratch.0, NOW).unwrap().certificate_pem().to_owned()
+                Authority::stored_in(directory.path(), NOW).unwrap().certificate_pem().to_owned()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert!(seen.iter().all(|pem| *pem == seen[0]), "{seen:?}");
+        assert!(certificates.iter().all(|pem| *pem == certificates[0]), "{certificates:?}");
     }
 
     #[test]
     fn a_damaged_file_is_reported_and_left_alone() {
-        let scratch = Scratch::new();
-        let path = scratch.0.join(FILE_NAME);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
         let whole = {
-            Authority::kept_in(&scratch.0, NOW).unwrap();
+            Authority::stored_in(directory.path(), NOW).unwrap();
             fs::read_to_string(&path).unwrap()
         };
         let stranger = new_authority(NOW).unwrap();
@@ -299,18 +275,18 @@ mod tests {
             certificate_block(&stranger).unwrap() + &whole[whole.find("-----BEGIN PRIVATE").unwrap()..];
         for text in ["", "nonsense", &whole[..whole.len() / 2], &swapped] {
             fs::write(&path, text).unwrap();
-            let error = Authority::kept_in(&scratch.0, NOW).unwrap_err();
+            let error = Authority::stored_in(directory.path(), NOW).unwrap_err();
             assert!(matches!(error, AuthorityError::Damaged { .. }), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_reported() {
-        let scratch = Scratch::new();
-        fs::write(&scratch.0, "a file where the folder should be").unwrap();
-        let error = Authority::kept_in(&scratch.0, NOW).unwrap_err();
+    fn a_folder_that_cannot_be_created_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "a file where the folder should be").unwrap();
+        let error = Authority::stored_in(&path, NOW).unwrap_err();
         assert!(matches!(error, AuthorityError::Storage { .. }), "{error}");
-        fs::remove_file(&scratch.0).unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! Which addresses a server listens on, and the host that its URLs name.
+//! Which addresses a server listens on, and the host name in its URLs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Which addresses the listeners take.
+/// The addresses that a server listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
     /// `127.0.0.1` and `::1`: both of the addresses `localhost` may resolve to.
@@ -13,7 +13,7 @@ pub enum Bind {
 }
 
 impl Bind {
-    /// The address that must work; a failure here is a failure to start.
+    /// The address that must be available; otherwise the server does not start.
     pub fn primary(self) -> IpAddr {
         match self {
             Bind::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -21,17 +21,17 @@ impl Bind {
         }
     }
 
-    /// The address that is taken too when it can be had.
+    /// The address that is used as well if it is available.
     pub fn secondary(self) -> Option<IpAddr> {
         const EVERY_IPV4: Bind = Bind::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         match self {
-            // Here too, clients on this machine say `localhost` and may mean `::1`.
+            // Clients on this machine use `localhost`, which may resolve to `::1`.
             Bind::Loopback | EVERY_IPV4 => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
             Bind::Address(_) => None,
         }
     }
 
-    /// The host a client on this machine puts into a URL.
+    /// The host name that a client on this machine uses in a URL.
     pub fn host(self) -> String {
         match self {
             Bind::Loopback => "localhost".to_owned(),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bind_address_says_where_to_listen_and_what_to_call_it() {
+    fn a_bind_address_has_a_primary_a_secondary_and_a_host_name() {
         let cases = [
             ("localhost", "127.0.0.1", Some("::1"), "localhost"),
             ("LOCALHOST", "127.0.0.1", Some("::1"), "localhost"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_address_is_refused_with_a_hint() {
+    fn a_host_name_other_than_localhost_is_refused_with_a_hint() {
         let error = "example.com".parse::<Bind>().unwrap_err();
         assert!(error.contains("example.com") && error.contains("0.0.0.0"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! gzip for clients that ask, when an answer is long enough for it to pay.
+//! gzip compression of large responses, for clients that accept it.
 
 use std::io::Write as _;
 
@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, VARY};
 use http::{HeaderValue, Response};
 
-/// Above this an answer is compressed off the threads that answer everyone else.
+/// Longer responses are compressed on a blocking thread, so that they do not delay other requests.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
 
 /// Whether a client that sent this `accept-encoding` can read gzip. Reads nothing but its argument.
@@ -18,7 +18,7 @@ pub(crate) fn accepts_gzip(accepted: &HeaderValue) -> bool {
     for offer in text.split(',') {
         let mut parts = offer.split(';').map(str::trim);
         let coding = parts.next().unwrap_or_default();
-        let wanted = !parts.any(is_refusal);
+        let wanted = !parts.any(has_zero_weight);
         if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
             return wanted;
         }
@@ -27,8 +27,8 @@ pub(crate) fn accepts_gzip(accepted: &HeaderValue) -> bool {
     wildcard
 }
 
-/// `q=0`, in any spelling.
-fn is_refusal(parameter: &str) -> bool {
+/// Whether a parameter is `q=0`, in any spelling.
+fn has_zero_weight(parameter: &str) -> bool {
     match parameter.split_once('=') {
         Some((name, weight)) if name.trim().eq_ignore_ascii_case("q") => {
             weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0)
@@ -37,7 +37,7 @@ fn is_refusal(parameter: &str) -> bool {
     }
 }
 
-/// The same answer, compressed. Cost grows with its length.
+/// Compresses a response, unless that makes it longer. Cost grows with its length.
 pub(crate) async fn gzip(response: Response<Bytes>) -> Response<Bytes> {
     if response.headers().contains_key(CONTENT_ENCODING) {
         return response;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_used_only_when_asked_for() {
+    fn gzip_is_used_only_when_accepted() {
         let cases = [
             ("gzip, deflate", true),
             ("gzip,deflate", true),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_compressed_answer_reads_back_the_same() {
+    async fn a_compressed_response_decompresses_to_the_original() {
         for length in [100_000, 1_000_000] {
             let plain = "{\"id\":\"abc\",\"value\":1},".repeat(length / 24);
             let response = gzip(Response::new(Bytes::from(plain.clone()))).await;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_shrink_stays_as_it_was() {
+    async fn a_response_that_does_not_shrink_is_left_uncompressed() {
         let already = deflate(b"some text").unwrap();
         let response = gzip(Response::new(already.clone())).await;
         assert!(!response.headers().contains_key(CONTENT_ENCODING));

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 //!
-//! Recognises the protocol, unwraps TLS, and lets hyper speak HTTP/1.1 or HTTP/2 until the client
-//! leaves or the server's sweep gives another order.
+//! Detects the protocol, performs the TLS handshake, and lets hyper speak HTTP/1.1 or HTTP/2 until the client
+//! disconnects or the server sends another command.
 
 use std::error::Error;
 use std::pin::pin;
@@ -15,166 +15,176 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
+use crate::client_socket::ClientSocket;
+use crate::connection_activity::{ConnectionActivity, ConnectionCommand};
+use crate::connection_registry::Registration;
 use crate::exchange::Exchange;
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::registry::Registration;
+use crate::peeked_stream::{MonitoredStream, PeekedStream};
+use crate::protocol_detection::Protocol;
 use crate::request_body::BodyReader;
-use crate::sniff::Spoken;
-use crate::stream::{Noted, Replayed};
 use crate::tls::Tls;
-use crate::watch::{Order, Watch};
-use crate::wire::Wire;
 
 /// Why a connection ended early; only ever logged.
-type Failure = Box<dyn Error + Send + Sync>;
+type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What all connections of one server share.
-pub(crate) struct Shared<H> {
+/// The state that all connections of one server share.
+pub(crate) struct ServerContext<H> {
     pub(crate) handler: Arc<H>,
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
     pub(crate) bodies: Arc<BodyReader>,
 }
 
-/// Serves `stream` until it ends. The registration, and with it the connection's place among all
-/// others, is given back on return.
-pub(crate) async fn serve<H: Handler>(shared: Arc<Shared<H>>, stream: TcpStream, registration: Registration) {
-    // Answers are written in one piece; waiting for more to send only adds latency.
+/// Serves `stream` until it ends, and removes it from the registry on return.
+pub(crate) async fn serve<H: Handler>(
+    context: Arc<ServerContext<H>>,
+    stream: TcpStream,
+    registration: Registration,
+) {
+    // Responses are written in one piece, so waiting for more to send only adds latency. A socket that
+    // refuses the option still works.
     let _ = stream.set_nodelay(true);
-    if let Err(error) = speak(&shared, stream, &registration.watch).await {
+    if let Err(error) = serve_detected_protocol(&context, stream, &registration.activity).await {
         tracing::debug!(error, "a connection ended early");
     }
 }
 
-async fn speak<H: Handler>(
-    shared: &Arc<Shared<H>>,
+async fn serve_detected_protocol<H: Handler>(
+    context: &Arc<ServerContext<H>>,
     stream: TcpStream,
-    watch: &Arc<Watch>,
-) -> Result<(), Failure> {
-    let stream = Wire::new(stream, Arc::clone(watch));
-    let Some((spoken, stream)) = while_serving(watch, Replayed::recognise(stream)).await.transpose()? else {
+    activity: &Arc<ConnectionActivity>,
+) -> Result<(), BoxError> {
+    let stream = ClientSocket::new(stream, Arc::clone(activity));
+    let Some((protocol, stream)) =
+        while_serving(activity, PeekedStream::detect_protocol(stream)).await.transpose()?
+    else {
         return Ok(());
     };
-    match (spoken, &shared.tls) {
-        (Spoken::Http2, _) => speak_http2(shared, stream, watch, false).await,
-        (Spoken::Tls, Some(tls)) => Box::pin(speak_tls(shared, tls, stream, watch)).await,
-        _ => speak_http1(shared, stream, watch, false).await,
+    match (protocol, &context.tls) {
+        (Protocol::Http2, _) => serve_http2(context, stream, activity, false).await,
+        (Protocol::Tls, Some(tls)) => Box::pin(serve_tls(context, tls, stream, activity)).await,
+        _ => serve_http1(context, stream, activity, false).await,
     }
 }
 
-async fn speak_tls<H: Handler>(
-    shared: &Arc<Shared<H>>,
+async fn serve_tls<H: Handler>(
+    context: &Arc<ServerContext<H>>,
     tls: &Tls,
-    stream: Replayed<Wire>,
-    watch: &Arc<Watch>,
-) -> Result<(), Failure> {
+    stream: PeekedStream<ClientSocket>,
+    activity: &Arc<ConnectionActivity>,
+) -> Result<(), BoxError> {
     let handshake = async {
         let acceptor = TlsAcceptor::from(tls.config().await?);
-        Ok::<_, Failure>(acceptor.accept(stream).await?)
+        Ok::<_, BoxError>(acceptor.accept(stream).await?)
     };
-    let Some(stream) = while_serving(watch, handshake).await.transpose()? else { return Ok(()) };
+    let Some(stream) = while_serving(activity, handshake).await.transpose()? else { return Ok(()) };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        return speak_http2(shared, stream, watch, true).await;
+        return serve_http2(context, stream, activity, true).await;
     }
-    // A client that negotiated nothing may still know what it wants.
-    let Some((spoken, stream)) = while_serving(watch, Replayed::recognise(stream)).await.transpose()? else {
+    // A client that negotiated no protocol may still send an HTTP/2 preface.
+    let Some((protocol, stream)) =
+        while_serving(activity, PeekedStream::detect_protocol(stream)).await.transpose()?
+    else {
         return Ok(());
     };
-    match spoken {
-        Spoken::Http2 => speak_http2(shared, stream, watch, true).await,
-        Spoken::Http1 | Spoken::NeedMore | Spoken::Tls => speak_http1(shared, stream, watch, true).await,
+    match protocol {
+        Protocol::Http2 => serve_http2(context, stream, activity, true).await,
+        Protocol::Http1 | Protocol::Undetermined | Protocol::Tls => {
+            serve_http1(context, stream, activity, true).await
+        }
     }
 }
 
-async fn speak_http1<H, S>(
-    shared: &Arc<Shared<H>>,
+async fn serve_http1<H, S>(
+    context: &Arc<ServerContext<H>>,
     stream: S,
-    watch: &Arc<Watch>,
+    activity: &Arc<ConnectionActivity>,
     encrypted: bool,
-) -> Result<(), Failure>
+) -> Result<(), BoxError>
 where
     H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let exchange = Arc::new(shared.exchange(watch, encrypted));
-    let service = service_fn(move |request| exchange.answer(request));
-    let io = TokioIo::new(Noted::new(stream, Arc::clone(watch)));
+    let exchange = Arc::new(context.exchange(activity, encrypted));
+    let service = service_fn(move |request| exchange.respond(request));
+    let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(activity)));
     let connection = http1::Builder::new()
-        .max_header_size(shared.limits.head_bytes_max)
-        .max_buf_size(shared.limits.head_bytes_max * 2)
+        .max_header_size(context.limits.head_bytes_max)
+        .max_buf_size(context.limits.head_bytes_max * 2)
         // The server's sweep does this without a timer per request.
         .header_read_timeout(None)
         .serve_connection(io, service);
-    run(connection, watch).await
+    drive(connection, activity).await
 }
 
-async fn speak_http2<H, S>(
-    shared: &Arc<Shared<H>>,
+async fn serve_http2<H, S>(
+    context: &Arc<ServerContext<H>>,
     stream: S,
-    watch: &Arc<Watch>,
+    activity: &Arc<ConnectionActivity>,
     encrypted: bool,
-) -> Result<(), Failure>
+) -> Result<(), BoxError>
 where
     H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    watch.is_multiplexed();
-    let exchange = Arc::new(shared.exchange(watch, encrypted));
-    // Each stream has a task of its own, and the work belongs there: one stream's long query must not
-    // keep the connection from the others.
+    activity.set_multiplexed();
+    let exchange = Arc::new(context.exchange(activity, encrypted));
+    // Each HTTP/2 stream has a task of its own, and the work happens there: a long query must not block the
+    // other streams of its connection.
     let service = service_fn(move |request| {
         let exchange = Arc::clone(&exchange);
-        async move { exchange.answer(request).await }
+        async move { exchange.respond(request).await }
     });
-    let io = TokioIo::new(Noted::new(stream, Arc::clone(watch)));
-    let head_bytes_max = u32::try_from(shared.limits.head_bytes_max).unwrap_or(u32::MAX);
+    let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(activity)));
+    let head_bytes_max = u32::try_from(context.limits.head_bytes_max).unwrap_or(u32::MAX);
     let connection = http2::Builder::new(TokioExecutor::new())
-        .max_concurrent_streams(shared.limits.streams_max)
+        .max_concurrent_streams(context.limits.streams_max)
         .max_header_list_size(head_bytes_max)
         .serve_connection(io, service);
-    run(connection, watch).await
+    drive(connection, activity).await
 }
 
-/// Drives a connection and carries out the orders it is given.
-async fn run<C>(connection: C, watch: &Watch) -> Result<(), Failure>
+/// Drives a connection until it ends and carries out the commands that it receives.
+async fn drive<C>(connection: C, activity: &ConnectionActivity) -> Result<(), BoxError>
 where
     C: GracefulConnection,
-    C::Error: Into<Failure>,
+    C::Error: Into<BoxError>,
 {
     let mut connection = pin!(connection);
-    let mut order = Order::Serve;
+    let mut command = ConnectionCommand::Serve;
     loop {
         tokio::select! {
             biased;
             result = connection.as_mut() => return result.map_err(Into::into),
-            next = watch.order_after(order) => order = next,
+            next = activity.command_after(command) => command = next,
         }
-        match order {
-            Order::Serve => {}
-            Order::Drain => connection.as_mut().graceful_shutdown(),
-            Order::Abort => return Ok(()),
+        match command {
+            ConnectionCommand::Serve => {}
+            ConnectionCommand::Drain => connection.as_mut().graceful_shutdown(),
+            ConnectionCommand::Abort => return Ok(()),
         }
     }
 }
 
-/// `work`, or nothing if the connection is told to close before it is done.
-async fn while_serving<T>(watch: &Watch, work: impl Future<Output = T>) -> Option<T> {
+/// The result of `work`, or `None` if the connection has to close before that.
+async fn while_serving<T>(activity: &ConnectionActivity, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         done = work => Some(done),
-        _ = watch.order_after(Order::Serve) => None,
+        _ = activity.command_after(ConnectionCommand::Serve) => None,
     }
 }
 
-impl<H> Shared<H> {
-    fn exchange(&self, watch: &Arc<Watch>, encrypted: bool) -> Exchange<H> {
+impl<H> ServerContext<H> {
+    fn exchange(&self, activity: &Arc<ConnectionActivity>, encrypted: bool) -> Exchange<H> {
         Exchange {
             handler: Arc::clone(&self.handler),
             bodies: Arc::clone(&self.bodies),
             gzip_bytes_min: self.limits.gzip_bytes_min,
             encrypted,
-            watch: Arc::clone(watch),
+            activity: Arc::clone(activity),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a server calls with each request, and what it gets back.
+//! The interface between a server and what it serves: [`Handler`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,30 +6,31 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// Answers requests. The body has been read in full; the answer is sent in full.
+/// Produces the response to each request. The request body has been read in full; the response body is
+/// sent in full.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request. A panic in here becomes a 500 and harms nothing else.
-    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling;
+    /// Handles one request. A panic in here becomes a 500 and affects no other request.
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse;
 }
 
-/// What becomes of a request.
-pub enum Handling {
-    /// It is answered.
-    Now(Response<Bytes>),
-    /// Its answer has to wait for something.
-    Later(Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>),
+/// A response, or the future that will produce it.
+pub enum HandlerResponse {
+    /// The response is complete.
+    Ready(Response<Bytes>),
+    /// The response has to wait for something, such as a write to disk.
+    Pending(Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>),
 }
 
-impl Handling {
-    /// The answer, when it is there.
-    pub async fn answer(self) -> Response<Bytes> {
+impl HandlerResponse {
+    /// Waits for the response.
+    pub async fn into_response(self) -> Response<Bytes> {
         match self {
-            Handling::Now(response) => response,
-            Handling::Later(waiting) => waiting.await,
+            HandlerResponse::Ready(response) => response,
+            HandlerResponse::Pending(future) => future.await,
         }
     }
 }
 
-/// In a request's extensions when it came over TLS. Absent otherwise.
+/// Marks a request that came over TLS, in its extensions. Absent otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encrypted;

@@ -1,40 +1,49 @@
-//! Sockets: from a port to a [`Handler`] and back.
+//! The socket layer of the local servers: listeners, TLS and HTTP connections.
 //!
-//! In: a [`Listeners`] and a handler. Out: a running [`Server`] that speaks HTTP/1.1 and HTTP/2,
-//! plain and over TLS, on one port, within [`Limits`]. What a request means is the handler's affair;
-//! nothing here knows about accounts.
+//! Input: [`Listeners`] and a [`Handler`]. Output: a running [`Server`] that speaks HTTP/1.1 and HTTP/2,
+//! plain and over TLS, on one port, within [`Limits`]. The handler decides what a request means; nothing
+//! here knows about accounts.
 //!
-//! A request's way: `listen` → `entrance` → accept (here) → `wire` → `connection` → `exchange` →
-//! handler. `watch`, `registry` and `judge` notice clients that stopped moving; `gather` lets busy connections
-//! write one after the other; `conduct` is what goes wrong on purpose.
+//! A request passes through `server` (accepts the connection) → `connection` (TLS and HTTP) → `exchange`
+//! (one request and its response) → handler, and back through `peeked_stream` and `client_socket`.
+//! `connection_activity`, `connection_registry` and `timeout_policy` close connections whose clients have
+//! stalled; `write_coalescing` groups the writes of busy connections; `connection_fault` holds the failures
+//! that fault injection asks for.
 
-mod authority;
+// Opening ports and accepting connections.
 mod bind;
-mod compress;
-mod conduct;
-mod connection;
-mod entrance;
-mod exchange;
-mod gather;
-mod handler;
-mod judge;
 mod limits;
-mod listen;
-mod registry;
-mod request_body;
-mod running;
-mod sniff;
-mod stream;
+mod listeners;
+mod server;
+mod server_port;
+
+// TLS.
+mod authority;
 mod tls;
-mod watch;
-mod wire;
+
+// One connection, from the socket to the handler.
+mod client_socket;
+mod compress;
+mod connection;
+mod connection_fault;
+mod exchange;
+mod handler;
+mod peeked_stream;
+mod protocol_detection;
+mod request_body;
+mod write_coalescing;
+
+// Which connections are open, and which have to close.
+mod connection_activity;
+mod connection_registry;
+mod timeout_policy;
 
 pub use authority::{Authority, AuthorityError};
 pub use bind::Bind;
-pub use conduct::{Conduct, STALL_MAX};
-pub use entrance::Entrance;
-pub use handler::{Encrypted, Handler, Handling};
+pub use connection_fault::{ConnectionFault, STALL_MAX};
+pub use handler::{Encrypted, Handler, HandlerResponse};
 pub use limits::Limits;
-pub use listen::{ListenError, Listeners};
-pub use running::Server;
+pub use listeners::{ListenError, Listeners};
+pub use server::Server;
+pub use server_port::ServerPort;
 pub use tls::{AuthoritySource, Tls, TlsError};

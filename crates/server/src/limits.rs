@@ -1,19 +1,19 @@
-//! Every bound on what a client may do to a listener, in one place.
+//! The limits of one server: connections, sizes and timeouts.
 
 use std::time::Duration;
 
-/// Bounds of one listener. The defaults are generous for real clients and fatal for floods.
+/// Limits of one server. The defaults are generous for real clients and protect against floods.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections open at once; beyond it the kernel's queue holds newcomers until one closes.
+    /// Connections open at once; further ones wait in the kernel's queue until one closes.
     pub connections_max: usize,
     /// Streams open at once on one HTTP/2 connection; the service allows 20.
     pub streams_max: u32,
     /// Bytes of request head: request line and headers together.
     pub head_bytes_max: usize,
-    /// Bytes of request body that are read at all. The 2 MB of an item are judged later, by a
-    /// handler, which can only answer properly once the body has been read.
+    /// Bytes of request body that are read at all. A handler checks the 2 MB limit of an item later: its
+    /// error response needs the whole body to have been read.
     pub body_bytes_max: usize,
     /// Bytes of large request bodies held at once by all connections together.
     pub body_bytes_in_memory_max: usize,
@@ -21,21 +21,21 @@ pub struct Limits {
     pub head_timeout: Duration,
     /// From the end of a request head to the end of its body.
     pub body_timeout: Duration,
-    /// How long a client may refuse to take the bytes of an answer.
+    /// How long a client may leave the bytes of a response unread.
     pub write_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
-    /// When there is no room for another connection, how long one may stay that has not said anything.
+    /// When the server is full, how long a connection may stay that has sent no request yet.
     pub silent_when_full: Duration,
-    /// When there is no room for another connection, how long one may stay between requests.
+    /// When the server is full, how long a connection may stay idle between requests.
     pub idle_when_full: Duration,
-    /// How long requests in flight may take to finish once the server is told to stop.
+    /// How long requests in flight may take to finish once the server stops.
     pub stop_grace: Duration,
-    /// Answers at least this long are compressed for clients that ask.
+    /// Responses at least this long are compressed for clients that accept gzip.
     ///
-    /// Python's and Rust's SDKs always ask. On one machine compressing never beats copying: it costs
+    /// Python's and Rust's SDKs always accept it. On one machine compressing never beats copying: it costs
     /// about 10 µs per KB, as much as a whole point read of 1 KB. So the threshold lies above items and
-    /// ordinary pages; it pays when a network is in between, and then only large answers matter.
+    /// ordinary pages: compression pays only over a network, and there only for large responses.
     pub gzip_bytes_min: usize,
 }
 
@@ -60,7 +60,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How often deadlines are looked at: a quarter of the shortest, at most once a second.
+    /// How often timeouts are checked: a quarter of the shortest one, at least once a second.
     pub(super) fn sweep_interval(&self) -> Duration {
         let shortest = self.head_timeout.min(self.write_timeout).min(self.idle_timeout);
         let shortest = shortest.min(self.silent_when_full).min(self.idle_when_full);

@@ -1,7 +1,7 @@
-//! Brings a request body home: whole, bounded in bytes and in time.
+//! Reads request bodies in full, with limits on their bytes and their time.
 //!
-//! A body that arrived together with its head (nearly all of them) is handed over without a copy and
-//! without a timer. A large one waits for its share of the memory all connections have for bodies.
+//! A body that arrived together with its head (nearly all of them) is returned without a copy and without
+//! a timer. A large one first acquires memory from a budget that all connections share.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,24 +15,24 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::limits::Limits;
 
-/// Bodies up to this size do not count against the shared memory: they are bounded by the number of
-/// connections, and counting them would cost more than it saves.
+/// Bodies up to this size do not count against the shared memory: the number of connections bounds them,
+/// and counting them would cost more than it saves.
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
-/// What one permit of the shared memory stands for.
+/// Bytes of shared memory that one permit of the semaphore stands for.
 const PERMIT_BYTES: usize = 1024;
 
 /// Why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyRefusal {
-    /// Longer than the server reads at all.
+pub(crate) enum BodyReadError {
+    /// The body is longer than the limit.
     TooLarge,
-    /// Not complete in time.
-    TooSlow,
-    /// The client went away, or broke the framing.
-    Gone,
+    /// The body was not complete in time.
+    TimedOut,
+    /// The client disconnected, or broke the framing.
+    Disconnected,
 }
 
-/// Reads request bodies within one server's bounds.
+/// Reads request bodies within the limits of one server.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     memory: Semaphore,
@@ -43,7 +43,7 @@ pub(crate) struct BodyReader {
 
 impl BodyReader {
     pub(crate) fn new(limits: &Limits) -> BodyReader {
-        // One body of the largest size must always fit, or it would wait for ever.
+        // One body of the largest size must always fit, or it would wait forever.
         let memory_bytes = limits.body_bytes_in_memory_max.max(limits.body_bytes_max);
         let permits = permits_for(memory_bytes);
         BodyReader {
@@ -54,8 +54,8 @@ impl BodyReader {
         }
     }
 
-    /// The whole body, or why not.
-    pub(crate) async fn read<B>(&self, body: B) -> Result<Bytes, BodyRefusal>
+    /// Reads the whole body.
+    pub(crate) async fn read<B>(&self, body: B) -> Result<Bytes, BodyReadError>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -63,38 +63,38 @@ impl BodyReader {
             return Ok(Bytes::new());
         }
         if body.size_hint().lower() > self.body_bytes_max as u64 {
-            return Err(BodyRefusal::TooLarge);
+            return Err(BodyReadError::TooLarge);
         }
         let mut reading = pin!(self.read_frames(body));
-        let at_once = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await;
-        match at_once {
+        let first_poll = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await;
+        match first_poll {
             Poll::Ready(result) => result,
             Poll::Pending => {
-                tokio::time::timeout(self.timeout, reading).await.unwrap_or(Err(BodyRefusal::TooSlow))
+                tokio::time::timeout(self.timeout, reading).await.unwrap_or(Err(BodyReadError::TimedOut))
             }
         }
     }
 
-    async fn read_frames<B>(&self, mut body: B) -> Result<Bytes, BodyRefusal>
+    async fn read_frames<B>(&self, mut body: B) -> Result<Bytes, BodyReadError>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let exact = body.size_hint().exact().is_some();
-        let mut share = self.share_for(announced).await;
+        let mut permit = self.acquire_memory(announced).await;
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            // Trailers carry nothing a handler looks at.
-            let Ok(data) = frame.map_err(|_| BodyRefusal::Gone)?.into_data() else { continue };
+            // Trailers are dropped: no handler reads them.
+            let Ok(data) = frame.map_err(|_| BodyReadError::Disconnected)?.into_data() else { continue };
             let length = whole.len().max(first.len()) + data.len();
             if length > self.body_bytes_max {
-                return Err(BodyRefusal::TooLarge);
+                return Err(BodyReadError::TooLarge);
             }
-            if share.is_none() && length > SMALL_BODY_BYTES_MAX && !exact {
-                // Nobody knows how long it will get, so it takes the most it may need: taking a
-                // little more with every frame could leave all readers waiting for each other.
-                share = self.share_for(self.body_bytes_max).await;
+            if permit.is_none() && length > SMALL_BODY_BYTES_MAX && !exact {
+                // Its length is unknown, so it acquires the most it may need: acquiring a little more with
+                // every frame could make all readers wait for each other.
+                permit = self.acquire_memory(self.body_bytes_max).await;
             }
             if first.is_empty() && whole.is_empty() {
                 first = data;
@@ -107,12 +107,12 @@ impl BodyReader {
             }
             whole.extend_from_slice(&data);
         }
-        // Once complete, the body belongs to its handler, which keeps or drops it.
-        drop(share);
+        // Once complete, the body belongs to its handler and no longer counts here.
+        drop(permit);
         Ok(if whole.is_empty() { first } else { whole.freeze() })
     }
 
-    async fn share_for(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+    async fn acquire_memory(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
         if bytes <= SMALL_BODY_BYTES_MAX {
             return None;
         }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_in_one_piece_is_handed_over_without_a_copy() {
+    async fn a_body_in_one_frame_is_returned_without_a_copy() {
         let sent = Bytes::from_static(b"{\"id\":\"1\"}");
         let read = reader(1024).read(Full::new(sent.clone())).await.unwrap();
         assert_eq!(read.as_ptr(), sent.as_ptr());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_are_joined_in_order() {
+    async fn frames_are_joined_in_order() {
         let (sender, body) = chunked();
         for piece in ["a", "", "bc", "d"] {
             sender.send(Bytes::from_static(piece.as_bytes())).unwrap();
@@ -185,25 +185,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_long_is_refused_by_its_announcement_or_by_its_bytes() {
+    async fn a_body_that_is_too_long_is_refused_by_its_announced_or_actual_length() {
         let large = Full::new(Bytes::from(vec![b'x'; 11]));
-        assert_eq!(reader(10).read(large).await, Err(BodyRefusal::TooLarge));
+        assert_eq!(reader(10).read(large).await, Err(BodyReadError::TooLarge));
         let (sender, body) = chunked();
         sender.send(Bytes::from(vec![b'x'; 6])).unwrap();
         sender.send(Bytes::from(vec![b'x'; 6])).unwrap();
-        assert_eq!(reader(10).read(body).await, Err(BodyRefusal::TooLarge));
+        assert_eq!(reader(10).read(body).await, Err(BodyReadError::TooLarge));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_half_way_is_given_up() {
+    async fn a_body_that_stops_half_way_times_out() {
         let (sender, body) = chunked();
         sender.send(Bytes::from_static(b"half")).unwrap();
-        assert_eq!(reader(1024).read(body).await, Err(BodyRefusal::TooSlow));
+        assert_eq!(reader(1024).read(body).await, Err(BodyReadError::TimedOut));
         drop(sender);
     }
 
     #[tokio::test]
-    async fn large_bodies_take_turns_and_small_ones_pass() {
+    async fn large_bodies_wait_for_memory_and_small_ones_do_not() {
         let reader = reader(128 * 1024);
         let (first, first_body) = chunked();
         first.send(Bytes::from(vec![b'1'; 100 * 1024])).unwrap();

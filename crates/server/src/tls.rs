@@ -1,7 +1,7 @@
-//! TLS for a listener: which authority signs, and the handshake settings.
+//! TLS for a server: which authority signs its certificate, and the handshake settings.
 //!
-//! The certificate is made beside the start, not in its way: plain connections are served at once,
-//! and the first TLS connection waits for it if it comes that early.
+//! The certificate is created in the background: plain connections are served at once, and a TLS connection
+//! that comes early waits for it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// Where the authority behind the server certificates comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum AuthoritySource {
-    /// A new one for this process, made when the first client wants it.
+    /// A new one for this process, created when the first client needs it.
     #[default]
     Ephemeral,
-    /// The one kept in this folder, made there if there is none. If the folder cannot be used, a
-    /// warning says so and an ephemeral one takes its place.
-    KeptIn(PathBuf),
+    /// The one stored in this folder, created there if there is none. If the folder cannot be used, a
+    /// warning is logged and an ephemeral one is used instead.
+    StoredIn(PathBuf),
 }
 
 /// The TLS side of a server. Cheap to clone; clones share one certificate.
@@ -40,7 +40,7 @@ struct Inner {
     identity: OnceCell<Identity>,
 }
 
-/// What is served, and who vouches for it.
+/// The TLS settings with the server's certificate, and the authority that signed it.
 #[derive(Clone, Debug)]
 struct Identity {
     config: Arc<ServerConfig>,
@@ -54,24 +54,25 @@ pub enum TlsError {
     /// The authority could not sign.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// The TLS library refused the certificate.
+    /// The TLS library rejected the certificate.
     #[error("cannot serve the certificate: {0}")]
     Rustls(#[from] rustls::Error),
-    /// Making it was cut short.
-    #[error("the certificate was not made: {0}")]
+    /// The task that creates the certificate was cancelled or panicked.
+    #[error("the certificate was not created: {0}")]
     Interrupted(#[from] tokio::task::JoinError),
 }
 
 impl Tls {
-    /// Nothing is made yet. `bind` is named in the certificate beside the usual local names.
+    /// Prepares TLS without creating a certificate yet. The certificate will name `bind` and the usual local
+    /// host names.
     pub fn new(source: AuthoritySource, bind: IpAddr, clock: Clock) -> Tls {
         Tls(Arc::new(Inner { source, bind, clock, identity: OnceCell::new() }))
     }
 
-    /// Starts making the certificate, if its authority is one that is kept. Must be called inside a
-    /// Tokio runtime.
+    /// Starts to create the certificate if its authority is stored in a folder. Must be called inside a Tokio
+    /// runtime.
     pub fn prepare(&self) {
-        if matches!(self.0.source, AuthoritySource::KeptIn(_)) {
+        if matches!(self.0.source, AuthoritySource::StoredIn(_)) {
             let tls = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = tls.identity().await {
@@ -86,26 +87,26 @@ impl Tls {
         Ok(Arc::clone(&self.identity().await?.authority_pem))
     }
 
-    /// The settings of every handshake.
+    /// The TLS settings of every handshake.
     pub(crate) async fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         Ok(Arc::clone(&self.identity().await?.config))
     }
 
     async fn identity(&self) -> Result<&Identity, TlsError> {
-        let make = || async {
+        let create = || async {
             let inner = Arc::clone(&self.0);
-            tokio::task::spawn_blocking(move || inner.make_identity()).await?
+            tokio::task::spawn_blocking(move || inner.create_identity()).await?
         };
-        self.0.identity.get_or_try_init(make).await
+        self.0.identity.get_or_try_init(create).await
     }
 }
 
 impl Inner {
-    fn make_identity(&self) -> Result<Identity, TlsError> {
-        let now = self.clock.machine();
+    fn create_identity(&self) -> Result<Identity, TlsError> {
+        let now = self.clock.wall_clock();
         let authority = match &self.source {
             AuthoritySource::Ephemeral => Authority::ephemeral(now)?,
-            AuthoritySource::KeptIn(folder) => match Authority::kept_in(folder, now) {
+            AuthoritySource::StoredIn(folder) => match Authority::stored_in(folder, now) {
                 Ok(authority) => authority,
                 Err(error) => {
                     tracing::warn!(%error, "https uses a certificate authority that ends with this process");

@@ -9,8 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use emulator::clock::Span;
-use emulator::faults::{Delay, Down, Rule};
+use emulator::clock::HumanDuration;
+use emulator::faults::{Delay, DownMode, Rule};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::workload::Load;
@@ -90,7 +90,7 @@ pub struct Fault {
 #[non_exhaustive]
 pub enum Trouble {
     /// The region cannot be reached.
-    Down(Down),
+    Down(DownMode),
     /// The region is slow.
     Slow(Delay),
     /// The account leaves the region.
@@ -138,8 +138,8 @@ impl Trouble {
     /// Its name in a file.
     pub fn name(&self) -> &'static str {
         match self {
-            Trouble::Down(Down::BlackHole) => "black hole",
-            Trouble::Down(Down::Unavailable) => "503",
+            Trouble::Down(DownMode::BlackHole) => "black hole",
+            Trouble::Down(DownMode::Unavailable) => "503",
             Trouble::Down(_) => "down",
             Trouble::Slow(_) => "slow",
             Trouble::Drain => "drain",
@@ -176,10 +176,10 @@ pub struct Expect {
     pub writes: Option<Allowed>,
     /// Reads are well again within this time after the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reads_within: Option<Span>,
+    pub reads_within: Option<HumanDuration>,
     /// Writes are well again within this time after the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writes_within: Option<Span>,
+    pub writes_within: Option<HumanDuration>,
 }
 
 /// Whether operations may fail.
@@ -218,7 +218,8 @@ impl FromStr for Drawn {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Drawn, String> {
-        let span = |text: &str| text.parse::<Span>().map(|span| span.0).map_err(|error| error.to_string());
+        let span =
+            |text: &str| text.parse::<HumanDuration>().map(|span| span.0).map_err(|error| error.to_string());
         let (from, to) = text.split_once("..").unwrap_or((text, text));
         let drawn = Drawn { from: span(from)?, to: span(to)? };
         if drawn.from > drawn.to { Err(format!("'{text}' is empty; swap the two")) } else { Ok(drawn) }
@@ -228,9 +229,9 @@ impl FromStr for Drawn {
 impl fmt::Display for Drawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.from == self.to {
-            Span(self.from).fmt(f)
+            HumanDuration(self.from).fmt(f)
         } else {
-            write!(f, "{}..{}", Span(self.from), Span(self.to))
+            write!(f, "{}..{}", HumanDuration(self.from), HumanDuration(self.to))
         }
     }
 }
@@ -289,15 +290,15 @@ impl Scenario {
 
 /// Durations in files, as people write them.
 pub(crate) mod span {
-    use super::{Deserialize, Deserializer, Duration, Span};
+    use super::{Deserialize, Deserializer, Duration, HumanDuration};
     use serde::{Serialize as _, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        Span(*time).serialize(serializer)
+        HumanDuration(*time).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        Span::deserialize(deserializer).map(|span| span.0)
+        HumanDuration::deserialize(deserializer).map(|span| span.0)
     }
 }
 
@@ -322,8 +323,8 @@ mod tests {
     fn every_kind_of_fault_is_read_with_what_it_takes() {
         let second = Duration::from_secs(1);
         for (text, trouble) in [
-            ("kind = 'down'", Trouble::Down(Down::Refused)),
-            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(Down::BlackHole)),
+            ("kind = 'down'", Trouble::Down(DownMode::Refused)),
+            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(DownMode::BlackHole)),
             ("kind = 'slow'\nby = '1s'", Trouble::Slow(second.into())),
             ("kind = 'failover'\noutage = true", Trouble::Failover { outage: true }),
             (

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 use emulator::faults::Rule;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ struct Written {
     lag: Option<Drawn>,
     #[serde(default)]
     load: Load,
-    calm: Option<Span>,
+    calm: Option<HumanDuration>,
     #[serde(default)]
     fault: Vec<WrittenFault>,
 }
@@ -40,9 +40,9 @@ struct WrittenFault {
     how: Option<String>,
     by: Option<String>,
     share: Option<f64>,
-    retry_after: Option<Span>,
-    every: Option<Span>,
-    hold: Option<Span>,
+    retry_after: Option<HumanDuration>,
+    every: Option<HumanDuration>,
+    hold: Option<HumanDuration>,
     outage: Option<bool>,
     range: Option<u32>,
     status: Option<u16>,

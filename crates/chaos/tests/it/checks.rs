@@ -1,6 +1,6 @@
 //! The proof can fail: an account that breaks a promise is found out.
 
-use emulator::{Emulator, EmulatorConfig, Running};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion_chaos::report::Promise;
 use perihelion_chaos::scenario::Writes;
 use perihelion_chaos::schedule::Pace;
@@ -22,7 +22,7 @@ fn broken(report: &Report) -> Vec<Promise> {
 }
 
 /// An account in the regions of the scenarios, outside of them.
-async fn account() -> Running {
+async fn account() -> RunningEmulator {
     let mut config = EmulatorConfig::default();
     config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
     Emulator::start(config).await.expect("the emulator starts")

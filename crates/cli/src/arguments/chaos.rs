@@ -1,6 +1,6 @@
 //! `peri chaos`.
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 
 use super::control::CONTROL_URL;
 
@@ -43,7 +43,7 @@ pub(crate) struct Chaos {
 
     /// Repeat each scenario for this long
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<Span>,
+    pub(crate) lasting: Option<HumanDuration>,
 
     /// Print a line of JSON for each run
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! `peri clock`.
 
-use emulator::clock::{Span, Ticks};
+use emulator::clock::{HumanDuration, Ticks};
 
 use super::Control;
 
@@ -36,7 +36,7 @@ pub(crate) enum ClockAction {
     /// Move it forward
     Advance {
         /// How far: 250ms, 30s, 1h30m, 7d
-        duration: Span,
+        duration: HumanDuration,
     },
     /// Set it, also to the past; what has been written keeps its _ts
     Set {

@@ -1,6 +1,6 @@
 //! `peri fault`.
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 use emulator::faults::Delay;
 
 use super::{Control, Struck};
@@ -47,7 +47,7 @@ pub(crate) enum FaultAction {
         sub_status: Option<u32>,
         /// Its x-ms-retry-after-ms
         #[arg(long, value_name = "TIME")]
-        retry_after: Option<Span>,
+        retry_after: Option<HumanDuration>,
         /// What the error says
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,

@@ -1,6 +1,6 @@
 //! `peri partition`.
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 
 use super::{ContainerPath, Control};
 
@@ -45,7 +45,7 @@ pub(crate) enum PartitionAction {
         at: Option<String>,
         /// Keep clients of the range waiting (410/1007) for so long before
         #[arg(long, value_name = "DURATION")]
-        hold: Option<Span>,
+        hold: Option<HumanDuration>,
     },
     /// Merge ranges that are next to each other
     Merge {

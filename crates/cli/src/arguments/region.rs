@@ -1,7 +1,7 @@
 //! `peri region`.
 
-use emulator::clock::Span;
-use emulator::faults::{Delay, Down};
+use emulator::clock::HumanDuration;
+use emulator::faults::{Delay, DownMode};
 use emulator::regions::Lag;
 
 use super::Control;
@@ -44,7 +44,7 @@ pub(crate) enum RegionAction {
         name: String,
         /// How: refused, black-hole or 503
         #[arg(long = "as", value_name = "HOW", default_value = "refused")]
-        how: Down,
+        how: DownMode,
         #[command(flatten)]
         lasting: Lasting,
     },
@@ -75,7 +75,7 @@ pub(crate) enum RegionAction {
         name: String,
         /// What clients are told to wait
         #[arg(long, value_name = "TIME", default_value = "100ms")]
-        retry_after: Span,
+        retry_after: HumanDuration,
         /// A share of the requests, by chance: 0.5
         #[arg(long, value_name = "0..1")]
         share: Option<f64>,
@@ -115,5 +115,5 @@ pub(crate) enum RegionAction {
 pub(crate) struct Lasting {
     /// For this time, then it ends by itself
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<Span>,
+    pub(crate) lasting: Option<HumanDuration>,
 }

@@ -1,6 +1,6 @@
 //! Which requests a fault strikes, how often, and for how long.
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 use emulator::faults::{OperationKind, ResourceKind};
 
 use super::ContainerPath;
@@ -54,9 +54,9 @@ pub(crate) struct Struck {
 
     /// Not before this time has passed
     #[arg(long, value_name = "TIME")]
-    pub(crate) after: Option<Span>,
+    pub(crate) after: Option<HumanDuration>,
 
     /// For this time, then no more
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<Span>,
+    pub(crate) lasting: Option<HumanDuration>,
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, Fsync, REQUESTS_KEPT_DEFAULT, RequestUnitMode, WELL_KNOWN_KEY};
+use emulator::{
+    Bind, ConsistencyLevel, Fsync, REQUEST_LOG_CAPACITY_DEFAULT, RequestUnitMode, WELL_KNOWN_KEY,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +92,7 @@ pub(crate) struct Up {
     pub(crate) fsync: WhenToSync,
 
     /// How many of the last requests `peri requests` can show
-    #[arg(long, value_name = "N", default_value_t = REQUESTS_KEPT_DEFAULT)]
+    #[arg(long, value_name = "N", default_value_t = REQUEST_LOG_CAPACITY_DEFAULT)]
     pub(crate) keep_requests: usize,
 
     /// Print one line of JSON on stdout once it is ready, and nothing else

@@ -10,7 +10,7 @@ use crate::{home, output};
 /// Prints the certificate, or saves it where `--out` says.
 pub(crate) fn run(cert: &Cert) -> Result<(), Failure> {
     let folder = home::folder().ok_or_else(|| Failure::other(home::MISSING.to_owned()))?;
-    let authority = Authority::kept_in(&folder, Clock::system().now()).map_err(|error| {
+    let authority = Authority::stored_in(&folder, Clock::system().now()).map_err(|error| {
         Failure::other(error.to_string()).hint("set PERI_HOME to a folder it can write to")
     })?;
     match &cert.out {

@@ -1,6 +1,6 @@
 //! `peri clock`: ask, or change and show what it is then.
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 use serde_json::{Value, json};
 
 use crate::arguments::{Clock, ClockAction};
@@ -27,9 +27,9 @@ fn text(answer: &Value) -> String {
     let frozen = if answer["frozen"] == true { "frozen" } else { "running" };
     let ahead = answer["aheadSeconds"].as_f64().unwrap_or_default();
     // Milliseconds are noise next to the time it took to ask.
-    let distance = Span(std::time::Duration::from_secs(ahead.abs().round() as u64));
+    let distance = HumanDuration(std::time::Duration::from_secs(ahead.abs().round() as u64));
     let distance = match ahead {
-        _ if distance == Span::default() => "with the machine's time".to_owned(),
+        _ if distance == HumanDuration::default() => "with the machine's time".to_owned(),
         ahead if ahead > 0.0 => format!("{distance} ahead of the machine's time"),
         _ => format!("{distance} behind the machine's time"),
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::clock::Span;
+use emulator::clock::HumanDuration;
 use serde_json::{Value, json};
 
 use crate::arguments::{ContainerPath, Partition, PartitionAction};
@@ -71,7 +71,7 @@ fn carry_out(port: &ControlPort, path: &str, body: &Value, hold: Duration) -> Re
         .hint("`peri partition list` shows what came of it"))
 }
 
-fn milliseconds(span: Span) -> u64 {
+fn milliseconds(span: HumanDuration) -> u64 {
     u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX)
 }
 

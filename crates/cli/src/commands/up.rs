@@ -47,7 +47,7 @@ fn config(up: &Up) -> EmulatorConfig {
     up.key.trim().clone_into(&mut config.key);
     config.partitions = up.partitions;
     config.partition_bytes_max = up.partition_size;
-    config.requests_kept = up.keep_requests;
+    config.request_log_capacity = up.keep_requests;
     config.request_units = up.ru.into();
     config.regions.clone_from(&up.regions);
     config.multi_write = up.multi_write;
@@ -60,7 +60,7 @@ fn config(up: &Up) -> EmulatorConfig {
         data
     });
     match home::folder() {
-        Some(folder) => config.authority = AuthoritySource::KeptIn(folder),
+        Some(folder) => config.authority = AuthoritySource::StoredIn(folder),
         None => tracing::warn!("{}; https uses a certificate authority that ends with it", home::MISSING),
     }
     config

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use emulator::{RegionEndpoint, Running};
+use emulator::{RegionEndpoint, RunningEmulator};
 
 /// The greeting, as text without colours.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Banner {
 }
 
 impl Banner {
-    pub(crate) fn of(running: &Running, elapsed: Duration) -> Banner {
+    pub(crate) fn of(running: &RunningEmulator, elapsed: Duration) -> Banner {
         Banner {
             elapsed,
             regions: running.regions(),

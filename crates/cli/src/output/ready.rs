@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use emulator::{RegionEndpoint, Running};
+use emulator::{RegionEndpoint, RunningEmulator};
 use serde::Serialize;
 
 /// Everything a script needs to use what was started.
@@ -41,7 +41,7 @@ impl From<RegionEndpoint> for Region {
 }
 
 impl ReadyLine {
-    pub(crate) fn of(running: &Running) -> ReadyLine {
+    pub(crate) fn of(running: &RunningEmulator) -> ReadyLine {
         ReadyLine {
             ready: true,
             account: Account {

@@ -16,14 +16,14 @@ mod options;
 mod processor;
 mod resources;
 
-use emulator::{Emulator, EmulatorConfig, Running};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Throughput};
 use serde::{Deserialize, Serialize};
 
 /// A running account, and a client of it.
 struct Lab {
     client: CosmosClient,
-    running: Running,
+    running: RunningEmulator,
 }
 
 impl Lab {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{Down, OperationKind as Asked, Rule};
+use emulator::faults::{DownMode, OperationKind as Asked, Rule};
 use perihelion_driver::options::DriverOptions;
 use perihelion_driver::{Account, ErrorKind};
 use tokio::time::Instant;
@@ -26,13 +26,13 @@ fn account_with(test_account: &TestAccount, backups: &[&str]) -> Account {
     test_account.account().with_backup_endpoints(backups).expect("valid")
 }
 
-fn down(test_account: &TestAccount, region: &str, how: Down) {
+fn down(test_account: &TestAccount, region: &str, how: DownMode) {
     test_account.running.region(region).expect("a region").down(how).expect("down");
 }
 
 #[tokio::test]
 async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
-    for how in [Down::Refused, Down::Unavailable, Down::BlackHole] {
+    for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
         let test_account = TestAccount::start_multi_write().await;
         run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
         down(&test_account, WEST, how);
@@ -53,7 +53,7 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
 #[tokio::test]
 async fn without_a_backup_endpoint_the_error_names_the_only_one_there_is() {
     let test_account = TestAccount::start().await;
-    down(&test_account, WEST, Down::Refused);
+    down(&test_account, WEST, DownMode::Refused);
     let error = run(&test_account.driver(), &test_account.read("a")).await.expect_err("nobody to ask");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let west = format!("no account can be reached at {}", authority(&test_account, WEST));
@@ -66,9 +66,9 @@ async fn when_no_endpoint_responds_the_error_names_each_within_the_deadline() {
     let account = account_with(&test_account, &[EAST, NORTH]);
     let all: Vec<String> = [WEST, EAST, NORTH].map(|region| authority(&test_account, region)).to_vec();
     for (how, deadline, kind) in [
-        (Down::Refused, Duration::from_secs(20), ErrorKind::Unavailable),
-        (Down::Unavailable, Duration::from_secs(20), ErrorKind::Unavailable),
-        (Down::BlackHole, Duration::from_secs(2), ErrorKind::DeadlineExceeded),
+        (DownMode::Refused, Duration::from_secs(20), ErrorKind::Unavailable),
+        (DownMode::Unavailable, Duration::from_secs(20), ErrorKind::Unavailable),
+        (DownMode::BlackHole, Duration::from_secs(2), ErrorKind::DeadlineExceeded),
     ] {
         for region in [WEST, EAST, NORTH] {
             down(&test_account, region, how);
@@ -103,7 +103,7 @@ async fn an_endpoint_that_is_no_account_does_not_stand_in_the_way() {
 
 #[tokio::test]
 async fn the_regions_that_are_known_tell_of_a_failover_while_the_accounts_own_endpoint_is_down() {
-    for how in [Down::Refused, Down::Unavailable, Down::BlackHole] {
+    for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
         let test_account = TestAccount::start().await;
         let driver = test_account.driver_with(without_hedging());
         run(&driver, &test_account.create_item("a")).await.expect("made");

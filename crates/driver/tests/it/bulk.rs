@@ -143,7 +143,8 @@ async fn each_operation_has_its_own_response() {
 #[tokio::test]
 async fn a_budget_is_used_up_and_no_operation_fails_of_it() {
     const RATE: f64 = 400.0;
-    let test_account = TestAccount::start_with(|config| config.request_units = RequestUnitMode::Enforce).await;
+    let test_account =
+        TestAccount::start_with(|config| config.request_units = RequestUnitMode::Enforce).await;
     let driver = test_account.driver();
     let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     let create = Operation::new(OperationKind::Create, Target::containers("d"))

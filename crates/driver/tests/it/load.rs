@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Down, Rule};
+use emulator::faults::{ConnectionEffect, DownMode, Rule};
 use perihelion_driver::{CosmosDriver, ErrorKind};
 
 use crate::test_account::{EAST, NORTH, TestAccount, WEST, body, run, within};
@@ -81,11 +81,11 @@ async fn survive(multi_write: bool) {
     let region = |name| test_account.running.region(name).expect("a region");
     rounds(&done, 5).await;
     // A region that only reads goes down and comes back.
-    region(NORTH).down(Down::Refused).expect("down");
+    region(NORTH).down(DownMode::Refused).expect("down");
     rounds(&done, 5).await;
     region(NORTH).up().expect("up");
     // The one that is read from and written to rejects everything for a moment.
-    region(WEST).down(Down::Unavailable).expect("down");
+    region(WEST).down(DownMode::Unavailable).expect("down");
     rounds(&done, 3).await;
     region(WEST).up().expect("up");
     rounds(&done, 3).await;
@@ -101,7 +101,7 @@ async fn survive(multi_write: bool) {
     if !multi_write {
         region(EAST).fail_over().expect("failed over");
     }
-    region(WEST).down(Down::Refused).expect("down");
+    region(WEST).down(DownMode::Refused).expect("down");
     rounds(&done, 5).await;
     region(WEST).up().expect("up");
     rounds(&done, 5).await;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Down, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, DownMode, OperationKind as Asked, Rule};
 use perihelion_driver::options::OperationOptions;
 
 use crate::test_account::{EAST, TestAccount, WEST, body, regions, run, within, without_hedging};
 
 #[tokio::test]
 async fn reads_go_on_when_a_region_goes_down_whichever_way_it_does() {
-    for how in [Down::Refused, Down::Unavailable] {
+    for how in [DownMode::Refused, DownMode::Unavailable] {
         let test_account = TestAccount::start().await;
         let driver = test_account.driver_with(without_hedging());
         run(&driver, &test_account.create_item("a")).await.expect("made");
@@ -31,7 +31,7 @@ async fn a_black_hole_is_avoided_after_the_timeout_of_one_attempt() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver_with(without_hedging());
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    test_account.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    test_account.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
     let timeouts = TimeoutOptions::new()
         .with_end_to_end(Duration::from_secs(20))
         .with_attempt(Duration::from_millis(300));

@@ -3,7 +3,7 @@
 use perihelion_driver::diagnostics::ExecutionContext;
 use std::time::Duration;
 
-use emulator::faults::{Down, OperationKind as Asked, Rule};
+use emulator::faults::{DownMode, OperationKind as Asked, Rule};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use protocol::status::Status;
@@ -228,7 +228,7 @@ async fn a_write_that_could_overwrite_later_ones_is_not_hedged() {
         .driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
     run(&driver, &test_account.create_item("a")).await.expect("made");
     // What is sent there now is carried out when the region can be reached again.
-    test_account.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    test_account.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
     let upsert = test_account.upsert("a", 2);
     let error = driver.execute_operation(&upsert, &within(Duration::from_millis(400))).await;
     let error = error.expect_err("nobody answers");

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::{Emulator, EmulatorConfig, Running};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion_driver::Response;
 use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{
@@ -39,7 +39,7 @@ impl TransportFactory for Clients {
 
 /// A running account with the container `d/c`, partitioned by `/pk`.
 pub(crate) struct TestAccount {
-    pub(crate) running: Running,
+    pub(crate) running: RunningEmulator,
     pub(crate) container: ContainerName,
 }
 

@@ -1,12 +1,12 @@
-//! `/clock`: look at the account's time, freeze it, move it, let it run.
+//! `/clock`: shows the account time, freezes it, moves it, resumes it.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
 
-use super::ask::Nothing;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
-use ::clock::{Clock, Span, Ticks, Times};
+use super::request::EmptyBody;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
+use ::clock::{Clock, ClockReading, HumanDuration, Ticks};
 
 pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/clock", about: "the account's time", handle: show },
@@ -31,66 +31,68 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// The last moment that has a name everywhere.
-const LAST: &str = "9999-12-31T23:59:59Z";
+/// The latest account time that can be set.
+const TIMESTAMP_MAX: &str = "9999-12-31T23:59:59Z";
 
-/// What every route here answers.
+/// The response of every route here.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
-    /// The account's time.
+struct ClockView {
+    /// The account time.
     now: String,
-    /// The same as `_ts` counts it.
+    /// The account time in seconds since the epoch, as in `_ts`.
     timestamp: i64,
     frozen: bool,
-    /// The time outside, which clients sign with.
+    /// The wall-clock time, which clients sign with.
     machine: String,
-    /// Seconds by which the account is ahead of it, negative when behind.
+    /// Seconds by which the account time is ahead of the wall clock, negative when behind.
     ahead_seconds: f64,
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    shown(&control.clock)
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    clock_view(&control.clock)
 }
 
-fn shown(clock: &Clock) -> Answer {
-    let Times { account: now, machine } = clock.times();
-    super::json(&Shown {
+fn clock_view(clock: &Clock) -> ControlResult {
+    let ClockReading { account: now, wall_clock } = clock.read();
+    super::json(&ClockView {
         now: now.to_string(),
         timestamp: now.seconds(),
         frozen: clock.is_frozen(),
-        machine: machine.to_string(),
-        ahead_seconds: now.milliseconds().saturating_sub(machine.milliseconds()) as f64 / 1_000.0,
+        machine: wall_clock.to_string(),
+        ahead_seconds: now.milliseconds().saturating_sub(wall_clock.milliseconds()) as f64 / 1_000.0,
     })
 }
 
-fn freeze(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
+fn freeze(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.clock.freeze();
-    shown(&control.clock)
+    clock_view(&control.clock)
 }
 
-fn resume(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
+fn resume(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.clock.resume();
-    shown(&control.clock)
+    clock_view(&control.clock)
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Advance {
-    by: Span,
+    by: HumanDuration,
 }
 
-fn advance(control: &Control, ask: &Ask) -> Answer {
-    let Advance { by } = ask.body()?;
-    let last: Ticks = LAST.parse().expect("a moment in the form moments have");
+fn advance(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Advance { by } = request.body()?;
+    let last: Ticks = TIMESTAMP_MAX.parse().expect("a moment in the form moments have");
     if control.clock.now().plus(by.0) > last {
-        return Err(Problem::bad_request(format!("{by} from now is after {LAST}, the last moment there is")));
+        return Err(ControlError::bad_request(format!(
+            "{by} from now is after {TIMESTAMP_MAX}, the last moment there is"
+        )));
     }
     control.clock.advance(by.0);
-    shown(&control.clock)
+    clock_view(&control.clock)
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,9 +101,9 @@ struct Set {
     to: String,
 }
 
-fn set(control: &Control, ask: &Ask) -> Answer {
-    let Set { to } = ask.body()?;
-    let to: Ticks = to.parse().map_err(|error| Problem::bad_request(format!("{error}")))?;
+fn set(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Set { to } = request.body()?;
+    let to: Ticks = to.parse().map_err(|error| ControlError::bad_request(format!("{error}")))?;
     control.clock.set(to);
-    shown(&control.clock)
+    clock_view(&control.clock)
 }

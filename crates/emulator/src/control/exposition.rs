@@ -1,55 +1,60 @@
-//! The text format that Prometheus reads.
+//! The Prometheus text format, version 0.0.4.
+//!
+//! Written by hand: `prometheus-client` only writes OpenMetrics, which has another content type, other TYPE
+//! lines for counters and no summaries, so that scrapers of today's format would lose them.
 
 use std::fmt::Write as _;
 
-/// What a family of samples is.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricType {
     Counter,
     Gauge,
     Histogram,
     Summary,
 }
 
-/// A label and its value.
+/// A label name and its value.
 pub(super) type Label<'a> = (&'a str, &'a str);
 
-/// Text in the making. Families are written one after the other, each whole.
+/// The text of a scrape. Families are written one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family. Every sample of it follows before the next one begins.
-    pub(super) fn family(&mut self, name: &str, kind: Kind, help: &str) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-            Kind::Summary => "summary",
+    /// Begins a family. All its samples follow before the next family begins.
+    pub(super) fn family(&mut self, name: &str, metric_type: MetricType, help: &str) {
+        let metric_type = match metric_type {
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
+            MetricType::Summary => "summary",
         };
         let help = help.replace('\\', r"\\").replace('\n', r"\n");
         self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
+        self.line(format_args!("# TYPE {name} {metric_type}"));
     }
 
-    /// One sample.
+    /// Writes one sample of the current family.
     pub(super) fn sample(&mut self, name: &str, labels: &[Label<'_>], value: f64) {
-        let mut shown = String::new();
+        let mut text = String::new();
         for (label, value) in labels {
-            let comma = if shown.is_empty() { "" } else { "," };
+            let comma = if text.is_empty() { "" } else { "," };
             let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
-            let _ = write!(shown, "{comma}{label}=\"{value}\"");
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{comma}{label}=\"{value}\"");
         }
-        let labels = if shown.is_empty() { shown } else { format!("{{{shown}}}") };
+        let labels = if text.is_empty() { text } else { format!("{{{text}}}") };
         self.line(format_args!("{name}{labels} {value}"));
     }
 
-    /// The text.
+    /// The complete text of the scrape.
     pub(super) fn finish(self) -> String {
         self.0
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
         let _ = writeln!(self.0, "{line}");
     }
 }
@@ -61,7 +66,7 @@ mod tests {
     #[test]
     fn samples_follow_their_family_and_labels_are_escaped() {
         let mut text = Exposition::default();
-        text.family("a_total", Kind::Counter, "Back\\slash\nand line");
+        text.family("a_total", MetricType::Counter, "Back\\slash\nand line");
         text.sample("a_total", &[], 3.0);
         text.sample("a_total", &[("l", "a\"b\\c\nd"), ("m", "West US")], 0.25);
         let expected = "# HELP a_total Back\\\\slash\\nand line\n# TYPE a_total counter\na_total 3\n\

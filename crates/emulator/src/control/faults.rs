@@ -1,11 +1,11 @@
-//! `/faults`: the rules by which requests fail on purpose.
+//! `/faults`: the rules of fault injection.
 
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use crate::faults::{FaultError, Rule};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -32,36 +32,36 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::DELETE, path: "/faults/{id}", about: "remove one rule", handle: remove },
 ];
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({ "seed": control.faults.seed(), "rules": control.faults.list() }))
 }
 
-fn add(control: &Control, ask: &Ask) -> Answer {
-    let rule: Rule = ask.body()?;
+fn add(control: &Control, request: &ControlRequest) -> ControlResult {
+    let rule: Rule = request.body()?;
     let id = control.faults.add(rule)?;
-    shown(control, &id)
+    rule_view(control, &id)
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    shown(control, ask.segment(0))
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    rule_view(control, request.segment(0))
 }
 
-fn shown(control: &Control, id: &str) -> Answer {
-    super::json(&control.faults.get(id).ok_or_else(|| unknown(id))?)
+fn rule_view(control: &Control, id: &str) -> ControlResult {
+    super::json(&control.faults.get(id).ok_or_else(|| unknown_rule(id))?)
 }
 
-fn remove(control: &Control, ask: &Ask) -> Answer {
-    let id = ask.segment(0);
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    let id = request.segment(0);
     if !control.faults.remove(id)? {
-        return Err(unknown(id));
+        return Err(unknown_rule(id));
     }
     super::json(&json!({ "removed": id }))
 }
 
-fn clear(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn clear(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({ "removed": control.faults.clear()? }))
 }
 
@@ -71,22 +71,22 @@ struct Seed {
     seed: u64,
 }
 
-fn seed(control: &Control, ask: &Ask) -> Answer {
-    let Seed { seed } = ask.body()?;
+fn seed(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Seed { seed } = request.body()?;
     control.faults.set_seed(seed);
     super::json(&json!({ "seed": seed }))
 }
 
-fn unknown(id: &str) -> Problem {
-    Problem::not_found(format!("there is no rule '{id}'; GET /faults lists those there are"))
+fn unknown_rule(id: &str) -> ControlError {
+    ControlError::not_found(format!("there is no rule '{id}'; GET /faults lists those there are"))
 }
 
-impl From<FaultError> for Problem {
-    fn from(error: FaultError) -> Problem {
+impl From<FaultError> for ControlError {
+    fn from(error: FaultError) -> ControlError {
         match error {
-            FaultError::Rule(error) => Problem::bad_request(error.to_string()),
-            FaultError::Region(error) => Problem::from(error),
-            FaultError::Port(error) => Problem::conflict(error.to_string()),
+            FaultError::Rule(error) => ControlError::bad_request(error.to_string()),
+            FaultError::Region(error) => ControlError::from(error),
+            FaultError::Port(error) => ControlError::conflict(error.to_string()),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! `/health/live` and `/health/ready`.
+//! `/health/live` and `/health/ready`: liveness and readiness of the account.
 
 use http::Method;
 use serde_json::json;
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
 use engine::disk::DataDirHealth;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -12,12 +12,13 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/health/ready", about: "the account answers too", handle: ready },
 ];
 
-fn live(_: &Control, _: &Ask) -> Answer {
+fn live(_: &Control, _: &ControlRequest) -> ControlResult {
     super::json(&json!({ "status": "live" }))
 }
 
-/// The control port opens after the account. Whoever keeps it in a directory learns how that is.
-fn ready(control: &Control, _: &Ask) -> Answer {
+/// The control port opens after the account, so the account is ready. With a data directory, its state is
+/// included.
+fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
     let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
     let DataDirHealth { path, truncated_tail: torn, write_error: broken, checkpoint_error: settling } =
         disk.health();

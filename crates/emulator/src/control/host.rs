@@ -1,10 +1,10 @@
-//! `/account`, `/capabilities` and `/health`: what test suites that script an account ask first.
+//! `/account`, `/capabilities` and `/health`: what scripted test suites query first.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -22,15 +22,15 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/health", about: "the account answers", handle: health },
 ];
 
-/// What a client can do with the account.
+/// The data plane features of the account.
 const DATA_PLANE: &[&str] =
     &["database", "container", "item", "patch", "query", "changeFeed", "transactionalBatch", "bulk"];
-/// What can be done to it on this port.
+/// The management actions of the control port.
 const MANAGEMENT: &[&str] =
     &["regionLifecycle", "writeRegionFailover", "replicationPauseResume", "partitionSplit", "partitionMerge"];
 
-fn account(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn account(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     let topology = control.account.regions.current();
     let regions = topology.failover_order().iter().map(|id| {
         let region = topology.region(*id);
@@ -50,8 +50,8 @@ fn account(control: &Control, ask: &Ask) -> Answer {
     }))
 }
 
-fn capabilities(_: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn capabilities(_: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({
         "apiVersion": 1,
         "emulatorVersion": env!("CARGO_PKG_VERSION"),
@@ -61,8 +61,8 @@ fn capabilities(_: &Control, ask: &Ask) -> Answer {
     }))
 }
 
-fn health(_: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn health(_: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     super::json(&json!({
         "status": "ready",
         "gateway20Enabled": false,

@@ -1,16 +1,16 @@
-//! Regions that leave the account and come back, and failovers step by step.
+//! Removing regions from the account, adding them again, and failovers step by step.
 //!
-//! The names are those of the management surface that the Rust SDK's own tests are written against;
-//! `switches` has the same troubles one by one.
+//! The names are those of the management surface that the Rust SDK's own tests use; `region_faults` has the
+//! single faults of a region.
 
 use http::Method;
 use serde::Deserialize;
 
-use super::ask::Nothing;
-use super::regions::shown;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
-use crate::faults::{Condition, Down, RegionSwitch};
+use super::regions::regions_view;
+use super::request::EmptyBody;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
+use crate::faults::{DownMode, RegionCondition, RegionControl};
 use engine::regions::{RegionId, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -71,77 +71,78 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-fn offline(control: &Control, ask: &Ask) -> Answer {
-    let region = listed(control, ask)?;
+fn offline(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = listed_region_in_path(control, request)?;
     let topology = control.account.regions.current();
     if !topology.is_multi_write() && topology.hub() == topology.find(region.name())? {
         control.account.fail_over(&next_writer(control, region.name())?)?;
     }
     drop(topology);
-    region.down(Down::Refused)?;
-    shown(control)
+    region.down(DownMode::Refused)?;
+    regions_view(control)
 }
 
-/// The first region in failover order, other than `leaving`, with which nothing is wrong.
-fn next_writer(control: &Control, leaving: &str) -> Result<String, Problem> {
+/// The first region in failover order, other than `leaving`, without a fault.
+fn next_writer(control: &Control, leaving: &str) -> Result<String, ControlError> {
     let topology = control.account.regions.current();
     let health = control.faults.regions();
-    let is_up = |name: &String| health.get(name).is_some_and(|health| health.condition == Condition::Up);
+    let is_up =
+        |name: &String| health.get(name).is_some_and(|health| health.condition == RegionCondition::Up);
     let mut order = topology.failover_order().iter().map(|id| &topology.region(*id).name);
     order.find(|name| *name != leaving && is_up(name)).cloned().ok_or_else(|| {
-        Problem::conflict(format!("no other region is up to write in the place of '{leaving}'"))
+        ControlError::conflict(format!("no other region is up to write in the place of '{leaving}'"))
     })
 }
 
-fn online(control: &Control, ask: &Ask) -> Answer {
-    listed(control, ask)?.up()?;
-    shown(control)
+fn online(control: &Control, request: &ControlRequest) -> ControlResult {
+    listed_region_in_path(control, request)?.up()?;
+    regions_view(control)
 }
 
-fn begin_removal(control: &Control, ask: &Ask) -> Answer {
-    let region = listed(control, ask)?;
+fn begin_removal(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = listed_region_in_path(control, request)?;
     let topology = control.account.regions.current();
     if topology.hub() == topology.find(region.name())? {
         return Err(TopologyError::IsWriteRegion(region.name().to_owned()).into());
     }
     drop(topology);
     region.drain()?;
-    shown(control)
+    regions_view(control)
 }
 
-fn cancel_removal(control: &Control, ask: &Ask) -> Answer {
-    end_draining(&listed(control, ask)?)?;
-    shown(control)
+fn cancel_removal(control: &Control, request: &ControlRequest) -> ControlResult {
+    end_draining(&listed_region_in_path(control, request)?)?;
+    regions_view(control)
 }
 
-fn remove(control: &Control, ask: &Ask) -> Answer {
-    let region = named(control, ask)?;
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = region_in_path(control, request)?;
     control.account.remove_region(region.name())?;
     region.drain()?;
-    shown(control)
+    regions_view(control)
 }
 
-fn add(control: &Control, ask: &Ask) -> Answer {
-    let region = named(control, ask)?;
+fn add(control: &Control, request: &ControlRequest) -> ControlResult {
+    let region = region_in_path(control, request)?;
     end_draining(&region)?;
     control.account.add_region(region.name())?;
-    shown(control)
+    regions_view(control)
 }
 
-fn announce(control: &Control, ask: &Ask) -> Answer {
-    control.account.announce_failover(named(control, ask)?.name())?;
-    shown(control)
+fn announce(control: &Control, request: &ControlRequest) -> ControlResult {
+    control.account.announce_failover(region_in_path(control, request)?.name())?;
+    regions_view(control)
 }
 
-fn begin(control: &Control, ask: &Ask) -> Answer {
-    control.account.begin_failover(named(control, ask)?.name())?;
-    shown(control)
+fn begin(control: &Control, request: &ControlRequest) -> ControlResult {
+    control.account.begin_failover(region_in_path(control, request)?.name())?;
+    regions_view(control)
 }
 
-fn complete(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
+fn complete(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
     control.account.complete_failover();
-    shown(control)
+    regions_view(control)
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,21 +151,21 @@ struct Priorities {
     regions: Vec<String>,
 }
 
-fn priorities(control: &Control, ask: &Ask) -> Answer {
-    let Priorities { regions } = ask.body()?;
+fn priorities(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Priorities { regions } = request.body()?;
     control.account.set_failover_order(&regions)?;
-    shown(control)
+    regions_view(control)
 }
 
-/// The region in the path, of a request that says nothing more.
-fn named(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
-    let Nothing {} = ask.body()?;
-    Ok(control.faults.region(ask.segment(0))?)
+/// The region in the path, of a request without a body.
+fn region_in_path(control: &Control, request: &ControlRequest) -> Result<RegionControl, ControlError> {
+    let EmptyBody {} = request.body()?;
+    Ok(control.faults.region(request.segment(0))?)
 }
 
-/// The same, if it was not removed.
-fn listed(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
-    let region = named(control, ask)?;
+/// The region in the path, of a request without a body; an error if it was removed.
+fn listed_region_in_path(control: &Control, request: &ControlRequest) -> Result<RegionControl, ControlError> {
+    let region = region_in_path(control, request)?;
     let topology = control.account.regions.current();
     let id: RegionId = topology.find(region.name())?;
     if topology.is_listed(id) {
@@ -174,8 +175,8 @@ fn listed(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
     }
 }
 
-fn end_draining(region: &RegionSwitch) -> Result<(), Problem> {
-    if region.health().is_some_and(|health| health.condition == Condition::Draining) {
+fn end_draining(region: &RegionControl) -> Result<(), ControlError> {
+    if region.health().is_some_and(|health| health.condition == RegionCondition::Draining) {
         region.up()?;
     }
     Ok(())

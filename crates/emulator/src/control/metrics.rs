@@ -1,17 +1,19 @@
-//! `/metrics`: everything that is counted, for Prometheus.
+//! `/metrics`: all counters and gauges, in the Prometheus text format.
 //!
-//! Labels are regions, operations, statuses, and the partitions of containers that exist; each of them
-//! is bounded.
+//! Labels are regions, operations, statuses, and the partitions of containers that exist; each of them is
+//! bounded.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Response};
 
-use super::exposition::{Exposition, Kind};
-use super::requests::named_container;
-use super::table::Route;
-use super::{Answer, Ask, Control};
-use crate::sight::{Counts, Histogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey};
+use super::exposition::{Exposition, MetricType};
+use super::requests::parse_container_path;
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
+use crate::request_log::{
+    LatencyHistogram, OTHER, OTHER_STATUS, PartitionCounts, PartitionKey, RequestCounts,
+};
 use engine::regions::Topology;
 
 pub(super) const ROUTES: &[Route] = &[Route {
@@ -21,15 +23,15 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handle: metrics,
 }];
 
-/// Partitions whose contents are shown.
+/// Partitions whose sizes are included.
 const PARTITIONS_MAX: usize = 2_000;
 
-fn metrics(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
+fn metrics(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
     let mut text = Exposition::default();
     let topology = control.account.regions.current();
-    forget_what_is_gone(control);
-    let counts = control.sight.counts();
+    drop_deleted_containers(control);
+    let counts = control.request_log.counts();
     operations(&mut text, &counts, &topology);
     partitions(&mut text, &counts, &topology);
     contents(&mut text, control, &topology);
@@ -40,20 +42,20 @@ fn metrics(control: &Control, ask: &Ask) -> Answer {
     Ok(response)
 }
 
-/// Counts of containers that were deleted would pile up.
-pub(super) fn forget_what_is_gone(control: &Control) {
+/// Drops the counts of deleted containers, which would accumulate otherwise.
+pub(super) fn drop_deleted_containers(control: &Control) {
     let snapshot = control.account.catalog.snapshot();
-    control.sight.forget_containers(|path| {
-        named_container(path)
+    control.request_log.retain_containers(|path| {
+        parse_container_path(path)
             .is_some_and(|(database, container)| snapshot.container(database, container).is_ok())
     });
 }
 
-fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+fn operations(text: &mut Exposition, counts: &RequestCounts, topology: &Topology) {
     let name = "perihelion_requests_total";
     text.family(
         name,
-        Kind::Counter,
+        MetricType::Counter,
         "Requests; status 0 are those whose connection was closed instead of an answer, 499 those whose \
          connection ended before it.",
     );
@@ -71,20 +73,20 @@ fn operations(text: &mut Exposition, counts: &Counts, topology: &Topology) {
         }
     }
     let name = "perihelion_request_units_total";
-    text.family(name, Kind::Counter, "Request units that answers stated.");
+    text.family(name, MetricType::Counter, "Request units that answers stated.");
     for (key, counted) in &counts.operations {
         let region = topology.region(key.region).name.as_str();
         text.sample(name, &[("region", region), ("operation", key.operation)], counted.charge);
     }
     let name = "perihelion_request_duration_seconds";
-    text.family(name, Kind::Histogram, "Time from a whole request to its answer.");
+    text.family(name, MetricType::Histogram, "Time from a whole request to its answer.");
     for (key, counted) in &counts.operations {
         let region = topology.region(key.region).name.as_str();
         histogram(text, name, &[("region", region), ("operation", key.operation)], &counted.latency);
     }
 }
 
-fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency: &Histogram) {
+fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency: &LatencyHistogram) {
     let bucket = format!("{name}_bucket");
     for (bound, count) in latency.cumulative() {
         let bound = bound.as_secs_f64().to_string();
@@ -95,9 +97,9 @@ fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], latency
     text.sample(&format!("{name}_count"), labels, latency.count() as f64);
 }
 
-fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
+fn partitions(text: &mut Exposition, counts: &RequestCounts, topology: &Topology) {
     let mut each = |name: &str, help: &str, value: &dyn Fn(&PartitionCounts) -> f64| {
-        text.family(name, Kind::Counter, help);
+        text.family(name, MetricType::Counter, help);
         for (key, counted) in &counts.partitions {
             with_labels(key, topology, |labels| text.sample(name, labels, value(counted)));
         }
@@ -114,7 +116,7 @@ fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
         &|counted| counted.charge,
     );
     let name = "perihelion_partition_request_duration_seconds";
-    text.family(name, Kind::Summary, "Time from a whole request to a partition's answer.");
+    text.family(name, MetricType::Summary, "Time from a whole request to a partition's answer.");
     for (key, counted) in &counts.partitions {
         with_labels(key, topology, |labels| {
             text.sample(&format!("{name}_sum"), labels, counted.latency.sum().as_secs_f64());
@@ -124,13 +126,13 @@ fn partitions(text: &mut Exposition, counts: &Counts, topology: &Topology) {
 }
 
 fn with_labels(key: &PartitionKey, topology: &Topology, work: impl FnOnce(&[(&str, &str)])) {
-    let (database, container) = named_container(&key.container).unwrap_or((OTHER, OTHER));
+    let (database, container) = parse_container_path(&key.container).unwrap_or((OTHER, OTHER));
     let range = if &*key.container == OTHER { OTHER.to_owned() } else { key.range.to_string() };
     let region = topology.region(key.region).name.as_str();
     work(&[("region", region), ("database", database), ("container", container), ("range", &range)]);
 }
 
-/// What partitions hold.
+/// The sizes and LSNs of the partitions.
 fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
     let snapshot = control.account.catalog.snapshot();
     let mut shown = Vec::new();
@@ -161,14 +163,14 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
             partition.latest_head().bytes() as f64
         }),
     ] {
-        text.family(name, Kind::Gauge, help);
+        text.family(name, MetricType::Gauge, help);
         for (database, container, range, partition) in &shown {
             let labels = [("database", database.as_str()), ("container", container), ("range", range)];
             text.sample(name, &labels, value(partition));
         }
     }
     let name = "perihelion_partition_lsn";
-    text.family(name, Kind::Gauge, "How far a region is with a partition.");
+    text.family(name, MetricType::Gauge, "How far a region is with a partition.");
     let uptime = control.clock.uptime();
     for (database, container, range, partition) in &shown {
         for (region, lsn) in super::topology::lsns(partition, topology, uptime) {
@@ -182,7 +184,7 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
         }
     }
     let name = "perihelion_partitions";
-    text.family(name, Kind::Gauge, "Physical partitions there are, shown above or not.");
+    text.family(name, MetricType::Gauge, "Physical partitions there are, shown above or not.");
     text.sample(name, &[], f64::from(total));
 }
 
@@ -198,16 +200,16 @@ fn account(text: &mut Exposition, control: &Control, topology: &Topology) {
             topology.region(id).paused_at.is_some()
         }),
     ] {
-        text.family(name, Kind::Gauge, help);
+        text.family(name, MetricType::Gauge, help);
         for (id, region) in topology.regions() {
             text.sample(name, &[("region", &region.name)], f64::from(u8::from(value(topology, id))));
         }
     }
-    let times = control.clock.times();
-    text.family("perihelion_uptime_seconds", Kind::Gauge, "How long it has been running.");
+    let times = control.clock.read();
+    text.family("perihelion_uptime_seconds", MetricType::Gauge, "How long it has been running.");
     text.sample("perihelion_uptime_seconds", &[], control.clock.uptime().as_secs_f64());
-    text.family("perihelion_clock_seconds", Kind::Gauge, "The account's time, in seconds since 1970.");
+    text.family("perihelion_clock_seconds", MetricType::Gauge, "The account's time, in seconds since 1970.");
     text.sample("perihelion_clock_seconds", &[], times.account.milliseconds() as f64 / 1_000.0);
-    text.family("perihelion_build_info", Kind::Gauge, "1, labelled with the version.");
+    text.family("perihelion_build_info", MetricType::Gauge, "1, labelled with the version.");
     text.sample("perihelion_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
 }

@@ -1,13 +1,10 @@
-//! The control port: how is the account, and what should happen to it.
+//! The control port: HTTP routes that show and change a running account.
 //!
-//! A handler of its own on a port of its own, so that neither account traffic nor its signatures get
-//! in the way. JSON in, JSON out; a refusal is `{"code","message"}`. One file per group of routes,
-//! each with a table, `ROUTES`, that says what it answers; the tables are listed in [`GROUPS`], and
-//! `GET /` shows them. `ask` is what a route sees of a request, `answer` what it makes, `table` finds
+//! It is a handler of its own on a port of its own, without signatures. JSON in, JSON out; an error is
+//! `{"code","message"}`. One file per group of routes, each with a table, `ROUTES`; [`ROUTE_GROUPS`] lists the
+//! tables, and `GET /` shows them. `request` parses a request, `response` makes JSON and errors, `routes` finds
 //! the route.
 
-mod answer;
-mod ask;
 mod clock;
 mod exposition;
 mod faults;
@@ -18,37 +15,39 @@ mod lifecycle;
 mod metrics;
 mod operations;
 mod partitions;
+mod region_faults;
 mod regions;
+mod request;
 mod requests;
+mod response;
+mod routes;
 mod snapshots;
-mod switches;
-mod table;
 mod topology;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::blocking::run_blocking;
 use crate::faults::Faults;
-use crate::sight::Sight;
+use crate::request_log::RequestLog;
 use ::clock::Clock;
-use answer::{Answer, Problem, json};
-use ask::Ask;
 use engine::account::Account;
 use engine::account::operations::Operations;
-use server::{Handler, Handling};
-use table::Route;
+use request::ControlRequest;
+use response::{ControlError, ControlResult, json};
+use routes::Route;
+use server::{Handler, HandlerResponse};
 
-/// Every route, group by group, in the order `GET /` shows them.
-const GROUPS: &[&[Route]] = &[
+/// Every route, group by group, in the order in which `GET /` shows them.
+const ROUTE_GROUPS: &[&[Route]] = &[
     index::ROUTES,
     health::ROUTES,
     host::ROUTES,
     topology::ROUTES,
     regions::ROUTES,
-    switches::ROUTES,
+    region_faults::ROUTES,
     lifecycle::ROUTES,
     faults::ROUTES,
     partitions::ROUTES,
@@ -59,57 +58,49 @@ const GROUPS: &[&[Route]] = &[
     metrics::ROUTES,
 ];
 
-/// Answers on the control port.
+/// The handler of the control port.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// What is looked at and changed.
+    /// The account that is shown and changed.
     pub(crate) account: Arc<Account>,
     /// The last requests, and counts of all of them.
-    pub(crate) sight: Arc<Sight>,
-    /// What time it is there.
+    pub(crate) request_log: Arc<RequestLog>,
+    /// The clock of the account.
     pub(crate) clock: Clock,
-    /// What a client on this machine calls this machine.
+    /// The host name that clients on this machine use.
     pub(crate) host: String,
-    /// What goes wrong there on purpose.
+    /// The faults that are injected into the account.
     pub(crate) faults: Faults,
-    /// Its splits and merges.
+    /// The splits and merges of partitions.
     pub(crate) operations: Operations,
 }
 
 impl Handler for Control {
-    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let control = Arc::clone(self);
-        Handling::Later(Box::pin(async move { control.answer(request).await }))
+        HandlerResponse::Pending(Box::pin(async move { control.respond(request).await }))
     }
 }
 
 impl Control {
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+    async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let found = table::find(GROUPS, &parts.method, parts.uri.path());
-        let answer = found.and_then(|(route, segments)| {
-            let ask = Ask::new(segments, parts.uri.query(), body)?;
-            off_the_reactor(|| (route.handle)(self, &ask))
+        let found = routes::find(&parts.method, parts.uri.path());
+        let result = found.and_then(|(route, segments)| {
+            let request = ControlRequest::new(segments, parts.uri.query(), body)?;
+            run_blocking(|| (route.handle)(self, &request))
         });
-        let answer = match answer {
-            Ok(answer) if parts.method != Method::GET => self.kept().await.map(|()| answer),
-            answer => answer,
+        let result = match result {
+            Ok(response) if parts.method != Method::GET => self.wait_until_durable().await.map(|()| response),
+            result => result,
         };
-        answer.unwrap_or_else(Problem::into_response)
+        result.unwrap_or_else(ControlError::into_response)
     }
 
-    /// Waits until what was just done is as safe as `--fsync` promises.
-    async fn kept(&self) -> Result<(), Problem> {
+    /// Waits until the change is durable, as far as `--fsync` promises.
+    async fn wait_until_durable(&self) -> Result<(), ControlError> {
         let Some(disk) = &self.account.disk else { return Ok(()) };
         let Some(ticket) = disk.pending_sync() else { return Ok(()) };
-        disk.wait_durable(ticket).await.map_err(|error| Problem::unavailable(error.to_string()))
-    }
-}
-
-/// Some routes take their time (a split copies what it splits); connections of this thread need not wait.
-fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
+        disk.wait_durable(ticket).await.map_err(|error| ControlError::unavailable(error.to_string()))
     }
 }

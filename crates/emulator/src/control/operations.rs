@@ -1,14 +1,14 @@
-//! `/operations`, and the splits and merges that become one.
+//! `/operations`: splits and merges of partitions, and their progress.
 
 use std::time::Duration;
 
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::answer::json_with;
-use super::ask::Nothing;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::request::EmptyBody;
+use super::response::json_with;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use engine::account::operations::{
     Operation, OperationError, OperationTarget, PartitionChange, Phase, ProgressionMode,
 };
@@ -78,79 +78,85 @@ struct Merge {
     lock_duration_ms: Option<u64>,
 }
 
-/// An operation, for people and scripts.
+/// A split or merge, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct OperationView {
     operation_id: String,
     kind: &'static str,
     status: &'static str,
     phase: Phase,
     database: String,
     container: String,
-    /// The ranges that are no longer there.
+    /// The ranges that were replaced.
     retired: Vec<u32>,
-    /// Those in their place.
+    /// The new ranges.
     ranges: Vec<u32>,
-    /// The same, of a split.
+    /// The new ranges of a split.
     children: Vec<u32>,
-    /// The same, of a merge.
+    /// The new range of a merge.
     into: Option<u32>,
     error: Option<String>,
 }
 
-fn split(control: &Control, ask: &Ask) -> Answer {
-    let Split { mode, epk, progression_mode, lock_duration_ms } = ask.body()?;
+fn split(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Split { mode, epk, progression_mode, lock_duration_ms } = request.body()?;
     match (mode, &epk) {
         (Some(Mode::Midpoint), Some(_)) => {
-            return Err(Problem::bad_request("mode 'midpoint' takes no 'epk'; leave one of them out"));
+            return Err(ControlError::bad_request("mode 'midpoint' takes no 'epk'; leave one of them out"));
         }
         (Some(Mode::Epk), None) => {
-            return Err(Problem::bad_request("mode 'epk' needs an 'epk': hexadecimal digits"));
+            return Err(ControlError::bad_request("mode 'epk' needs an 'epk': hexadecimal digits"));
         }
         _ => {}
     }
-    let change = PartitionChange::Split { range: range(ask)?, at: epk };
-    begin(control, ask, change, progression_mode, lock_duration_ms)
+    let change = PartitionChange::Split { range: range(request)?, at: epk };
+    begin(control, request, change, progression_mode, lock_duration_ms)
 }
 
-fn merge(control: &Control, ask: &Ask) -> Answer {
-    let Merge { partition_ids, progression_mode, lock_duration_ms } = ask.body()?;
-    begin(control, ask, PartitionChange::Merge { ranges: partition_ids }, progression_mode, lock_duration_ms)
+fn merge(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Merge { partition_ids, progression_mode, lock_duration_ms } = request.body()?;
+    begin(
+        control,
+        request,
+        PartitionChange::Merge { ranges: partition_ids },
+        progression_mode,
+        lock_duration_ms,
+    )
 }
 
 fn begin(
     control: &Control,
-    ask: &Ask,
+    request: &ControlRequest,
     change: PartitionChange,
     progression: ProgressionMode,
     lock_ms: Option<u64>,
-) -> Answer {
-    let (database, container) = (ask.segment(0).to_owned(), ask.segment(1).to_owned());
+) -> ControlResult {
+    let (database, container) = (request.segment(0).to_owned(), request.segment(1).to_owned());
     let subject = OperationTarget { database, container, change };
-    let begun = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
-    json_with(StatusCode::ACCEPTED, &shown(&begun))
+    let operation = control.operations.begin(subject, progression, lock_ms.map(Duration::from_millis))?;
+    json_with(StatusCode::ACCEPTED, &operation_view(&operation))
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    super::json(&shown(&control.operations.get(ask.segment(0))?))
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    super::json(&operation_view(&control.operations.get(request.segment(0))?))
 }
 
-fn advance(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    super::json(&shown(&control.operations.advance(ask.segment(0))?))
+fn advance(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    super::json(&operation_view(&control.operations.advance(request.segment(0))?))
 }
 
-fn cancel(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    super::json(&shown(&control.operations.cancel(ask.segment(0))?))
+fn cancel(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    super::json(&operation_view(&control.operations.cancel(request.segment(0))?))
 }
 
-fn shown(operation: &Operation) -> Shown {
+fn operation_view(operation: &Operation) -> OperationView {
     let is_split = matches!(operation.target.change, PartitionChange::Split { .. });
     let made = &operation.new_ranges;
-    Shown {
+    OperationView {
         operation_id: operation.id.to_string(),
         kind: if is_split { "split" } else { "merge" },
         status: match operation.phase {
@@ -169,20 +175,20 @@ fn shown(operation: &Operation) -> Shown {
     }
 }
 
-/// The partition key range that a path names.
-pub(super) fn range(ask: &Ask) -> Result<u32, Problem> {
-    let text = ask.segment(2);
+/// The partition key range id in the path.
+pub(super) fn range(request: &ControlRequest) -> Result<u32, ControlError> {
+    let text = request.segment(2);
     let expected = || format!("expected the id of a partition key range, a number, found '{text}'");
-    text.parse().map_err(|_| Problem::bad_request(expected()))
+    text.parse().map_err(|_| ControlError::bad_request(expected()))
 }
 
-impl From<OperationError> for Problem {
-    fn from(error: OperationError) -> Problem {
+impl From<OperationError> for ControlError {
+    fn from(error: OperationError) -> ControlError {
         let message = error.to_string();
         match error {
             OperationError::Partitions(error) => error.into(),
-            OperationError::Unknown(_) => Problem::not_found(message),
-            _ => Problem::conflict(message),
+            OperationError::Unknown(_) => ControlError::not_found(message),
+            _ => ControlError::conflict(message),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Partitions: which there are, and keeping their clients waiting. `operations` splits and merges them.
+//! `/partitions`: lists the physical partitions, locks them, and fails them over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ask::Nothing;
 use super::operations::range;
-use super::requests::named_container;
-use super::table::Route;
-use super::topology::{ShownPartition, chosen, shown_partition};
-use super::{Answer, Ask, Control, Problem};
-use ::clock::Span;
+use super::request::EmptyBody;
+use super::requests::parse_container_path;
+use super::routes::Route;
+use super::topology::{PartitionView, partition_view, selected_containers};
+use super::{Control, ControlError, ControlRequest, ControlResult};
+use ::clock::HumanDuration;
 use engine::account::partitions::{LayoutError, PartitionError};
 use engine::regions::Topology;
 
@@ -44,118 +44,118 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// One partition and where it belongs.
+/// One partition with its database and container.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct PartitionEntry {
     database: String,
     container: String,
     #[serde(flatten)]
-    partition: ShownPartition,
-    /// What it did, by region.
-    regions: BTreeMap<String, Served>,
+    partition: PartitionView,
+    /// Its activity, by region.
+    regions: BTreeMap<String, PartitionActivity>,
 }
 
-/// What a partition did in one region.
+/// The activity of a partition in one region.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Served {
+struct PartitionActivity {
     requests: u64,
-    /// Answered 429.
+    /// Requests with the status 429.
     throttled: u64,
     request_units: f64,
     mean_ms: Option<f64>,
-    /// Half of the requests took no longer than this.
+    /// The median latency.
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
-    /// Request units in the last whole second.
+    /// Request units used in the last whole second.
     last_second: f64,
-    /// The same as a share of the throughput, 0 to 1.
+    /// The last second's request units as a share of the throughput, 0 to 1.
     utilisation: f64,
 }
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["database", "container"])?;
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
-    let mut served = served(control, &topology, uptime);
-    let mut listed = Vec::new();
-    for (database, containers) in chosen(control, ask)? {
+    let mut activity = activity_by_range(control, &topology, uptime);
+    let mut entries = Vec::new();
+    for (database, containers) in selected_containers(control, request)? {
         for entry in containers {
-            listed.extend(entry.store.partitions().iter().map(|partition| {
-                Listed {
-                    regions: served
+            entries.extend(entry.store.partitions().iter().map(|partition| {
+                PartitionEntry {
+                    regions: activity
                         .remove(&(database.id.to_string(), entry.id.to_string(), partition.identity.id))
                         .unwrap_or_default(),
                     database: database.id.to_string(),
                     container: entry.id.to_string(),
-                    partition: shown_partition(partition, &topology, uptime),
+                    partition: partition_view(partition, &topology, uptime),
                 }
             }));
         }
     }
-    super::json(&json!({ "partitions": listed }))
+    super::json(&json!({ "partitions": entries }))
 }
 
-/// By database, container and range; then by region.
-type ServedByRange = HashMap<(String, String, u32), BTreeMap<String, Served>>;
+/// Activity by database, container and range, then by region.
+type ActivityByRange = HashMap<(String, String, u32), BTreeMap<String, PartitionActivity>>;
 
-/// What every partition did, as far as it was counted.
-fn served(control: &Control, topology: &Topology, uptime: Duration) -> ServedByRange {
+/// The activity of every partition, from the request log and the usage counters.
+fn activity_by_range(control: &Control, topology: &Topology, uptime: Duration) -> ActivityByRange {
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
-    let mut all = ServedByRange::new();
+    let mut all = ActivityByRange::new();
     let region = |id| topology.region(id).name.clone();
-    for (key, counted) in control.sight.counts().partitions {
-        let Some((database, container)) = named_container(&key.container) else { continue };
+    for (key, counted) in control.request_log.counts().partitions {
+        let Some((database, container)) = parse_container_path(&key.container) else { continue };
         let by_region = all.entry((database.to_owned(), container.to_owned(), key.range)).or_default();
         let (latency, requests) = (counted.latency, counted.latency.count());
         by_region.insert(
             region(key.region),
-            Served {
+            PartitionActivity {
                 requests,
                 throttled: counted.throttled,
                 request_units: counted.charge,
                 mean_ms: (requests > 0).then(|| milliseconds(latency.sum()) / requests as f64),
                 p50_ms: latency.quantile(0.5).map(milliseconds),
                 p99_ms: latency.quantile(0.99).map(milliseconds),
-                ..Served::default()
+                ..PartitionActivity::default()
             },
         );
     }
-    for usage in engine::account::usage(&control.account, uptime) {
-        for (range, id, spent) in usage.partitions {
-            let key = (usage.database.clone(), usage.container.clone(), range);
-            let served = all.entry(key).or_default().entry(region(id)).or_default();
-            served.last_second = spent.last_second;
-            served.utilisation = spent.normalized_utilisation;
+    for container in engine::account::usage(&control.account, uptime) {
+        for (range, id, usage) in container.partitions {
+            let key = (container.database.clone(), container.container.clone(), range);
+            let activity = all.entry(key).or_default().entry(region(id)).or_default();
+            activity.last_second = usage.last_second;
+            activity.utilisation = usage.normalized_utilisation;
         }
     }
     all
 }
 
-/// How long clients are told to wait unless the request says so.
+/// How long a partition is locked when the request sets no duration.
 const LOCK_DEFAULT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lock {
     #[serde(rename = "for", default)]
-    lasting: Option<Span>,
+    duration: Option<HumanDuration>,
 }
 
-fn lock(control: &Control, ask: &Ask) -> Answer {
-    let Lock { lasting } = ask.body()?;
+fn lock(control: &Control, request: &ControlRequest) -> ControlResult {
+    let Lock { duration: lasting } = request.body()?;
     let lasting = lasting.map_or(LOCK_DEFAULT, |span| span.0);
-    hold(control, ask, control.clock.uptime().saturating_add(lasting))
+    set_lock(control, request, control.clock.uptime().saturating_add(lasting))
 }
 
-fn unlock(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    hold(control, ask, Duration::ZERO)
+fn unlock(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    set_lock(control, request, Duration::ZERO)
 }
 
-fn hold(control: &Control, ask: &Ask, until: Duration) -> Answer {
-    let range = range(ask)?;
-    control.account.mark_splitting_until(ask.segment(0), ask.segment(1), range, until)?;
+fn set_lock(control: &Control, request: &ControlRequest, until: Duration) -> ControlResult {
+    let range = range(request)?;
+    control.account.mark_splitting_until(request.segment(0), request.segment(1), range, until)?;
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 
@@ -165,23 +165,23 @@ struct FailOver {
     region: String,
 }
 
-fn fail_over(control: &Control, ask: &Ask) -> Answer {
-    let FailOver { region } = ask.body()?;
-    let range = range(ask)?;
-    control.account.fail_over_partition(ask.segment(0), ask.segment(1), range, &region)?;
+fn fail_over(control: &Control, request: &ControlRequest) -> ControlResult {
+    let FailOver { region } = request.body()?;
+    let range = range(request)?;
+    control.account.fail_over_partition(request.segment(0), request.segment(1), range, &region)?;
     super::json(&json!({ "range": range, "writeRegion": region }))
 }
 
-impl From<PartitionError> for Problem {
-    fn from(error: PartitionError) -> Problem {
+impl From<PartitionError> for ControlError {
+    fn from(error: PartitionError) -> ControlError {
         let message = error.to_string();
         match error {
             PartitionError::Topology(error) => error.into(),
             PartitionError::NoContainer { .. } | PartitionError::Layout(LayoutError::UnknownRange(_)) => {
-                Problem::not_found(message)
+                ControlError::not_found(message)
             }
-            PartitionError::Layout(LayoutError::Indivisible(_)) => Problem::conflict(message),
-            _ => Problem::bad_request(message),
+            PartitionError::Layout(LayoutError::Indivisible(_)) => ControlError::conflict(message),
+            _ => ControlError::bad_request(message),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `/regions`: how far apart they are, and whether anything reaches them.
+//! `/regions`: lists the regions, sets replication lag, pauses and resumes replication.
 
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ask::Nothing;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem, topology};
+use super::request::EmptyBody;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult, topology};
 use engine::regions::{Lag, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -31,13 +31,13 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    shown(control)
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    regions_view(control)
 }
 
-/// What every route here answers.
-pub(super) fn shown(control: &Control) -> Answer {
+/// The response of every route here.
+pub(super) fn regions_view(control: &Control) -> ControlResult {
     super::json(&json!({ "regions": topology::regions(control) }))
 }
 
@@ -51,36 +51,36 @@ struct SetLag {
     to: Option<String>,
 }
 
-fn lag(control: &Control, ask: &Ask) -> Answer {
-    let SetLag { lag, from, to } = ask.body()?;
-    let lag: Lag = lag.parse().map_err(|error| Problem::bad_request(format!("{error}")))?;
+fn lag(control: &Control, request: &ControlRequest) -> ControlResult {
+    let SetLag { lag, from, to } = request.body()?;
+    let lag: Lag = lag.parse().map_err(|error| ControlError::bad_request(format!("{error}")))?;
     control.account.set_lag(from.as_deref(), to.as_deref(), lag)?;
-    shown(control)
+    regions_view(control)
 }
 
-fn pause(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    control.account.pause_replication(ask.segment(0), control.clock.uptime())?;
-    shown(control)
+fn pause(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.pause_replication(request.segment(0), control.clock.uptime())?;
+    regions_view(control)
 }
 
-fn resume(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    control.account.resume_replication(ask.segment(0), control.clock.uptime())?;
-    shown(control)
+fn resume(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.resume_replication(request.segment(0), control.clock.uptime())?;
+    regions_view(control)
 }
 
-impl From<TopologyError> for Problem {
-    fn from(error: TopologyError) -> Problem {
+impl From<TopologyError> for ControlError {
+    fn from(error: TopologyError) -> ControlError {
         let message = error.to_string();
         match error {
-            TopologyError::Unknown { .. } => Problem::not_found(message),
+            TopologyError::Unknown { .. } => ControlError::not_found(message),
             TopologyError::NothingToFailOver
             | TopologyError::NoPartitionFailover
             | TopologyError::IsWriteRegion(_)
-            | TopologyError::Removed(_) => Problem::conflict(message),
-            TopologyError::NotPersisted(_) => Problem::unavailable(message),
-            _ => Problem::bad_request(message),
+            | TopologyError::Removed(_) => ControlError::conflict(message),
+            TopologyError::NotPersisted(_) => ControlError::unavailable(message),
+            _ => ControlError::bad_request(message),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/requests`: the last of them.
+//! `/requests`: the request log.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::json;
 use smol_str::SmolStr;
 
-use super::table::Route;
-use super::{Answer, Ask, Control};
-use crate::sight::{Sighting, UNANSWERED};
+use super::routes::Route;
+use super::{Control, ControlRequest, ControlResult};
+use crate::request_log::{RequestRecord, STATUS_UNANSWERED};
 use ::clock::Ticks;
 use engine::catalog::CatalogSnapshot;
 use engine::regions::RegionId;
@@ -23,15 +23,15 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handle: list,
 }];
 
-/// Requests shown unless more are asked for.
+/// Requests per response when the query sets no limit.
 const LIMIT_DEFAULT: usize = 100;
 
-/// One request, for people and scripts.
+/// One request, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct RequestView<'a> {
     number: u64,
-    /// When it was answered, by the machine's clock.
+    /// When the response was ready, by the wall clock.
     time: String,
     region: &'a str,
     method: &'a str,
@@ -53,51 +53,51 @@ struct Shown<'a> {
     rules: &'a [SmolStr],
 }
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["limit", "region", "status", "container", "operation", "after"])?;
-    let limit = ask.parsed("limit")?.unwrap_or(LIMIT_DEFAULT);
-    let after: u64 = ask.parsed("after")?.unwrap_or(0);
-    let status: Option<StatusFilter> = ask.parsed("status")?;
-    let operation = ask.parameter("operation");
-    let container = ask.parameter("container");
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&["limit", "region", "status", "container", "operation", "after"])?;
+    let limit = request.parse_parameter("limit")?.unwrap_or(LIMIT_DEFAULT);
+    let after: u64 = request.parse_parameter("after")?.unwrap_or(0);
+    let status: Option<StatusFilter> = request.parse_parameter("status")?;
+    let operation = request.parameter("operation");
+    let container = request.parameter("container");
     let topology = control.account.regions.current();
-    let region: Option<RegionId> = ask.parameter("region").map(|name| topology.find(name)).transpose()?;
+    let region: Option<RegionId> = request.parameter("region").map(|name| topology.find(name)).transpose()?;
     let snapshot = control.account.catalog.snapshot();
-    let (newest, found) = control.sight.last(limit, |seen| {
-        seen.number > after
-            && region.is_none_or(|region| seen.region == region)
-            && status.is_none_or(|status| status.accepts(seen.status))
-            && operation.is_none_or(|operation| seen.operation == operation)
-            && container.is_none_or(|wanted| is_about(&place(seen, &snapshot), wanted))
+    let (newest, found) = control.request_log.latest(limit, |record| {
+        record.number > after
+            && region.is_none_or(|region| record.region == region)
+            && status.is_none_or(|status| status.accepts(record.status))
+            && operation.is_none_or(|operation| record.operation == operation)
+            && container.is_none_or(|wanted| names_container(&container_of(record, &snapshot), wanted))
     });
-    let (machine, uptime) = (control.clock.machine(), control.clock.uptime());
-    let shown = found.iter().map(|seen| {
-        let (database, container) = place(seen, &snapshot);
-        Shown {
-            number: seen.number,
-            time: earlier(machine, uptime.saturating_sub(seen.uptime)).to_string(),
-            region: &topology.region(seen.region).name,
-            method: seen.method.as_str(),
-            operation: seen.operation,
-            path: seen.path(),
+    let (wall_clock, uptime) = (control.clock.wall_clock(), control.clock.uptime());
+    let views = found.iter().map(|record| {
+        let (database, container) = container_of(record, &snapshot);
+        RequestView {
+            number: record.number,
+            time: earlier(wall_clock, uptime.saturating_sub(record.uptime)).to_string(),
+            region: &topology.region(record.region).name,
+            method: record.method.as_str(),
+            operation: record.operation,
+            path: record.path(),
             database,
             container,
-            range: seen.range(),
-            status: seen.status,
-            outcome: match seen.status {
+            range: record.range(),
+            status: record.status,
+            outcome: match record.status {
                 0 => "closed",
-                UNANSWERED => "unanswered",
+                STATUS_UNANSWERED => "unanswered",
                 _ => "answered",
             },
-            sub_status: seen.sub_status,
-            charge: seen.charge,
-            duration_ms: seen.took.as_secs_f64() * 1_000.0,
-            activity_id: seen.activity(),
-            user_agent: &seen.user_agent,
-            rules: &seen.rules,
+            sub_status: record.sub_status,
+            charge: record.charge,
+            duration_ms: record.duration.as_secs_f64() * 1_000.0,
+            activity_id: record.activity(),
+            user_agent: &record.user_agent,
+            rules: &record.rules,
         }
     });
-    super::json(&json!({ "newest": newest, "requests": shown.collect::<Vec<_>>() }))
+    super::json(&json!({ "newest": newest, "requests": views.collect::<Vec<_>>() }))
 }
 
 fn earlier(now: Ticks, ago: Duration) -> Ticks {
@@ -132,16 +132,16 @@ impl FromStr for StatusFilter {
 }
 
 /// The names in `dbs/{database}/colls/{container}`.
-pub(super) fn named_container(path: &str) -> Option<(&str, &str)> {
+pub(super) fn parse_container_path(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix("dbs/")?.split_once("/colls/")
 }
 
 /// The database and container a request is about, by name where they exist.
-fn place(seen: &Sighting, snapshot: &CatalogSnapshot) -> (Option<String>, Option<String>) {
-    if let Some((database, container)) = seen.served_by().and_then(named_container) {
+fn container_of(record: &RequestRecord, snapshot: &CatalogSnapshot) -> (Option<String>, Option<String>) {
+    if let Some((database, container)) = record.container_path().and_then(parse_container_path) {
         return (Some(database.to_owned()), Some(container.to_owned()));
     }
-    let mut segments = seen.path().trim_matches('/').split('/');
+    let mut segments = record.path().trim_matches('/').split('/');
     let mut id_after = |kind: &str| {
         let found = segments.next() == Some(kind);
         let id = segments.next().filter(|id| found && !id.is_empty())?;
@@ -158,7 +158,7 @@ fn place(seen: &Sighting, snapshot: &CatalogSnapshot) -> (Option<String>, Option
 }
 
 /// Whether this is the container that `wanted` names, with or without its database.
-fn is_about((database, container): &(Option<String>, Option<String>), wanted: &str) -> bool {
+fn names_container((database, container): &(Option<String>, Option<String>), wanted: &str) -> bool {
     let (Some(database), Some(container)) = (database, container) else { return false };
     container == wanted || wanted.split_once('/') == Some((database, container))
 }

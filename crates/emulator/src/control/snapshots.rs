@@ -1,11 +1,11 @@
-//! `/snapshots`: copies of the whole account, to come back to.
+//! `/snapshots`: named copies of the whole account that can be restored.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use super::ask::Nothing;
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::request::EmptyBody;
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use engine::account::snapshots::{SnapshotError, SnapshotSummary};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -25,18 +25,18 @@ pub(super) const ROUTES: &[Route] = &[
     Route { method: Method::DELETE, path: "/snapshots/{name}", about: "forget one", handle: remove },
 ];
 
-fn list(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    shown(control)
+fn list(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    snapshots_view(control)
 }
 
-/// What every route here answers.
-fn shown(control: &Control) -> Answer {
-    let snapshots: Vec<Value> = control.account.list_snapshots().iter().map(shown_one).collect();
+/// The response of every route here.
+fn snapshots_view(control: &Control) -> ControlResult {
+    let snapshots: Vec<Value> = control.account.list_snapshots().iter().map(snapshot_view).collect();
     super::json(&json!({ "snapshots": snapshots }))
 }
 
-fn shown_one(snapshot: &SnapshotSummary) -> Value {
+fn snapshot_view(snapshot: &SnapshotSummary) -> Value {
     json!({
         "name": snapshot.name,
         "takenAt": snapshot.taken_at.to_string(),
@@ -45,32 +45,32 @@ fn shown_one(snapshot: &SnapshotSummary) -> Value {
     })
 }
 
-fn save(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    control.account.save_snapshot(ask.segment(0), control.clock.now())?;
-    shown(control)
+fn save(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.save_snapshot(request.segment(0), control.clock.now())?;
+    snapshots_view(control)
 }
 
-fn restore(control: &Control, ask: &Ask) -> Answer {
-    let Nothing {} = ask.body()?;
-    control.account.restore_snapshot(ask.segment(0))?;
-    shown(control)
+fn restore(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.account.restore_snapshot(request.segment(0))?;
+    snapshots_view(control)
 }
 
-fn remove(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&[])?;
-    control.account.remove_snapshot(ask.segment(0))?;
-    shown(control)
+fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&[])?;
+    control.account.remove_snapshot(request.segment(0))?;
+    snapshots_view(control)
 }
 
-impl From<SnapshotError> for Problem {
-    fn from(error: SnapshotError) -> Problem {
+impl From<SnapshotError> for ControlError {
+    fn from(error: SnapshotError) -> ControlError {
         let message = error.to_string();
         match error {
-            SnapshotError::Unknown(_) => Problem::not_found(message),
-            SnapshotError::TooMany => Problem::conflict(message),
-            SnapshotError::NotPersisted(_) => Problem::unavailable(message),
-            _ => Problem::bad_request(message),
+            SnapshotError::Unknown(_) => ControlError::not_found(message),
+            SnapshotError::TooMany => ControlError::conflict(message),
+            SnapshotError::NotPersisted(_) => ControlError::unavailable(message),
+            _ => ControlError::bad_request(message),
         }
     }
 }

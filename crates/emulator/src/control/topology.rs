@@ -1,4 +1,4 @@
-//! `/topology`: the account, its regions, and everything in them down to the partitions.
+//! `/topology`: the account with its regions, databases, containers and partitions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use http::Method;
 use protocol::account::ConsistencyLevel;
 use serde::Serialize;
 
-use super::table::Route;
-use super::{Answer, Ask, Control, Problem};
+use super::routes::Route;
+use super::{Control, ControlError, ControlRequest, ControlResult};
 use crate::faults::RegionHealth;
 use engine::catalog::{ContainerEntry, DatabaseEntry};
 use engine::regions::{RegionId, Topology};
@@ -21,80 +21,81 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handle: show,
 }];
 
-/// The account as a whole.
+/// The whole account, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct TopologyView {
     account: String,
     consistency: &'static str,
     multi_write: bool,
-    regions: Vec<ShownRegion>,
-    databases: Vec<ShownDatabase>,
+    regions: Vec<RegionView>,
+    databases: Vec<DatabaseView>,
 }
 
 /// One region, in failover order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShownRegion {
+pub(super) struct RegionView {
     name: String,
     endpoint: String,
     writes: bool,
-    /// Nothing new reaches it.
+    /// Whether replication to it is paused.
     paused: bool,
-    /// The account no longer lists it.
+    /// Whether it was removed from the account.
     removed: bool,
-    /// How long commits take to get there, by the region they come from.
+    /// The replication lag from each other region.
     lag_from: BTreeMap<String, String>,
-    /// What is wrong with it.
+    /// The fault of the region, and the state of its port.
     #[serde(flatten)]
     health: Option<RegionHealth>,
 }
 
 #[derive(Debug, Serialize)]
-struct ShownDatabase {
+struct DatabaseView {
     id: String,
-    containers: Vec<ShownContainer>,
+    containers: Vec<ContainerView>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownContainer {
+struct ContainerView {
     id: String,
     partition_key: Vec<String>,
     items: u64,
     bytes: u64,
-    partitions: Vec<ShownPartition>,
+    partitions: Vec<PartitionView>,
 }
 
 /// One physical partition.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShownPartition {
-    /// The id of its range.
+pub(super) struct PartitionView {
+    /// The id of its partition key range.
     pub(super) range: u32,
     min_inclusive: String,
     max_exclusive: String,
     parents: Vec<u32>,
-    /// Those who ask for it by its id are told to wait.
+    /// Whether requests by its range id get 410/1007.
     splitting: bool,
-    /// The region that takes its writes, where that is not the account's.
+    /// The write region of the partition, where it differs from the account's.
     #[serde(skip_serializing_if = "Option::is_none")]
     write_region: Option<String>,
     items: usize,
     bytes: u64,
-    /// How far each region is.
+    /// The LSN in each region.
     lsn: BTreeMap<String, u64>,
 }
 
-fn show(control: &Control, ask: &Ask) -> Answer {
-    ask.only(&["database", "container"])?;
+fn show(control: &Control, request: &ControlRequest) -> ControlResult {
+    request.allow_parameters(&["database", "container"])?;
     let topology = control.account.regions.current();
     let uptime = control.clock.uptime();
-    let databases = chosen(control, ask)?.into_iter().map(|(database, containers)| ShownDatabase {
-        id: database.id.to_string(),
-        containers: containers.iter().map(|entry| shown_container(entry, &topology, uptime)).collect(),
-    });
-    super::json(&Shown {
+    let databases =
+        selected_containers(control, request)?.into_iter().map(|(database, containers)| DatabaseView {
+            id: database.id.to_string(),
+            containers: containers.iter().map(|entry| container_view(entry, &topology, uptime)).collect(),
+        });
+    super::json(&TopologyView {
         account: control.account.name.clone(),
         consistency: topology.consistency.name(),
         multi_write: topology.is_multi_write(),
@@ -103,12 +104,15 @@ fn show(control: &Control, ask: &Ask) -> Answer {
     })
 }
 
-/// A database and those of its containers that were asked for.
-type Chosen = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
+/// A database and the selected ones of its containers.
+type SelectedContainers = (std::sync::Arc<DatabaseEntry>, Vec<std::sync::Arc<ContainerEntry>>);
 
-/// What `?database=` and `?container=` leave.
-pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Problem> {
-    let (wanted_database, wanted_container) = (ask.parameter("database"), ask.parameter("container"));
+/// The databases and containers that `?database=` and `?container=` select.
+pub(super) fn selected_containers(
+    control: &Control,
+    request: &ControlRequest,
+) -> Result<Vec<SelectedContainers>, ControlError> {
+    let (wanted_database, wanted_container) = (request.parameter("database"), request.parameter("container"));
     let snapshot = control.account.catalog.snapshot();
     let mut chosen = Vec::new();
     for database in snapshot.databases_after(None) {
@@ -120,22 +124,22 @@ pub(super) fn chosen(control: &Control, ask: &Ask) -> Result<Vec<Chosen>, Proble
         chosen.push((std::sync::Arc::clone(database), containers.cloned().collect::<Vec<_>>()));
     }
     if let (Some(wanted), true) = (wanted_database, chosen.is_empty()) {
-        return Err(Problem::not_found(format!("there is no database '{wanted}'")));
+        return Err(ControlError::not_found(format!("there is no database '{wanted}'")));
     }
     if let (Some(wanted), true) = (wanted_container, chosen.iter().all(|(_, found)| found.is_empty())) {
-        return Err(Problem::not_found(format!("there is no container '{wanted}'")));
+        return Err(ControlError::not_found(format!("there is no container '{wanted}'")));
     }
     Ok(chosen)
 }
 
 /// The regions, in failover order, then those that were removed.
-pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
+pub(super) fn regions(control: &Control) -> Vec<RegionView> {
     let topology = control.account.regions.current();
     let mut health = control.faults.regions();
     let mut shown = |id: &RegionId| {
         let region = topology.region(*id);
         let others = topology.regions().filter(|(other, _)| other != id);
-        ShownRegion {
+        RegionView {
             name: region.name.clone(),
             endpoint: format!("http://{}:{}/", control.host, region.port),
             writes: topology.takes_item_writes(*id),
@@ -152,26 +156,22 @@ pub(super) fn regions(control: &Control) -> Vec<ShownRegion> {
     topology.failover_order().iter().chain(&removed).map(&mut shown).collect()
 }
 
-fn shown_container(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ShownContainer {
+fn container_view(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ContainerView {
     let usage = entry.store.usage();
     let partitions = entry.store.partitions();
-    ShownContainer {
+    ContainerView {
         id: entry.id.to_string(),
         partition_key: entry.properties.partition_key.paths.iter().map(ToString::to_string).collect(),
         items: usage.items,
         bytes: usage.bytes,
-        partitions: partitions.iter().map(|partition| shown_partition(partition, topology, uptime)).collect(),
+        partitions: partitions.iter().map(|partition| partition_view(partition, topology, uptime)).collect(),
     }
 }
 
-pub(super) fn shown_partition(
-    partition: &Partition,
-    topology: &Topology,
-    uptime: Duration,
-) -> ShownPartition {
+pub(super) fn partition_view(partition: &Partition, topology: &Topology, uptime: Duration) -> PartitionView {
     let newest = partition.latest_head();
     let lsn = lsns(partition, topology, uptime).map(|(region, lsn)| (region.to_owned(), lsn));
-    ShownPartition {
+    PartitionView {
         range: partition.identity.id,
         min_inclusive: partition.range.min.to_string(),
         max_exclusive: partition.range.max.to_string(),
@@ -184,14 +184,14 @@ pub(super) fn shown_partition(
     }
 }
 
-/// How far each region is with a partition.
+/// The LSN of a partition in each region.
 pub(super) fn lsns<'a>(
     partition: &Partition,
     topology: &'a Topology,
     uptime: Duration,
 ) -> impl Iterator<Item = (&'a str, u64)> {
     topology.regions().map(move |(id, region)| {
-        let vantage = topology.read_context(id, ConsistencyLevel::Eventual, uptime);
-        (region.name.as_str(), partition.head(vantage).lsn.0)
+        let read_context = topology.read_context(id, ConsistencyLevel::Eventual, uptime);
+        (region.name.as_str(), partition.head(read_context).lsn.0)
     })
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::draw::Draw;
-use clock::Span;
+use clock::HumanDuration;
 
 /// The longest wait one request can be given, by one rule or by several together.
 pub const DELAY_MAX: Duration = Duration::from_secs(600);
@@ -24,7 +24,7 @@ const NORMAL_P99: f64 = 2.326_347_874_040_841;
 #[serde(untagged)]
 pub enum Delay {
     /// Always the same.
-    Fixed(Span),
+    Fixed(HumanDuration),
     /// Anything in between, equally likely.
     Uniform(Between),
     /// By its median and its 99th percentile.
@@ -36,9 +36,9 @@ pub enum Delay {
 #[serde(deny_unknown_fields)]
 pub struct Between {
     /// The shortest.
-    pub from: Span,
+    pub from: HumanDuration,
     /// The longest.
-    pub to: Span,
+    pub to: HumanDuration,
 }
 
 /// A distribution, known by two of its percentiles.
@@ -46,15 +46,15 @@ pub struct Between {
 #[serde(deny_unknown_fields)]
 pub struct Percentiles {
     /// Half of the waits are shorter.
-    pub p50: Span,
+    pub p50: HumanDuration,
     /// One in a hundred is longer.
-    pub p99: Span,
+    pub p99: HumanDuration,
     /// What lies between and beyond.
     #[serde(default)]
     pub shape: Shape,
     /// Nothing is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<Span>,
+    pub max: Option<HumanDuration>,
 }
 
 /// The shape of a distribution.
@@ -104,8 +104,9 @@ impl Delay {
             }
             Delay::Percentiles(Percentiles { p99, max, .. }) => max.unwrap_or(*p99),
         };
-        (longest.0 > DELAY_MAX)
-            .then(|| format!("a delay of {longest} is too long; {} is the longest there is", Span(DELAY_MAX)))
+        (longest.0 > DELAY_MAX).then(|| {
+            format!("a delay of {longest} is too long; {} is the longest there is", HumanDuration(DELAY_MAX))
+        })
     }
 }
 
@@ -127,7 +128,7 @@ impl Percentiles {
 
 impl From<Duration> for Delay {
     fn from(duration: Duration) -> Delay {
-        Delay::Fixed(Span(duration))
+        Delay::Fixed(HumanDuration(duration))
     }
 }
 
@@ -139,7 +140,7 @@ impl FromStr for Delay {
         let wrong = |reason: String| {
             format!("{reason}; a delay is 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms")
         };
-        let span = |text: &str| text.parse::<Span>().map_err(|error| wrong(error.to_string()));
+        let span = |text: &str| text.parse::<HumanDuration>().map_err(|error| wrong(error.to_string()));
         if let Some((from, to)) = text.split_once("..") {
             return Ok(Delay::Uniform(Between { from: span(from)?, to: span(to)? }));
         }
@@ -164,7 +165,7 @@ impl<'de> Deserialize<'de> for Delay {
                 Between::deserialize(&value).map(Delay::Uniform)
             }
             Value::Object(_) => Percentiles::deserialize(&value).map(Delay::Percentiles),
-            _ => Span::deserialize(&value).map(Delay::Fixed),
+            _ => HumanDuration::deserialize(&value).map(Delay::Fixed),
         };
         read.map_err(|error| D::Error::custom(format!("delay: {error}")))
     }

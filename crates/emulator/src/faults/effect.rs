@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use super::delay::Delay;
-use clock::Span;
+use clock::HumanDuration;
 
 /// Headers one rule may add to its answer.
 const HEADERS_MAX: usize = 16;
@@ -32,7 +32,7 @@ pub struct Effect {
     pub sub_status: Option<u32>,
     /// `x-ms-retry-after-ms` of that answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<Span>,
+    pub retry_after: Option<HumanDuration>,
     /// What the error says, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

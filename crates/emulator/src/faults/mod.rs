@@ -1,33 +1,31 @@
-//! Failures on purpose: rules that slow requests down, answer in the service's place, or break
-//! connections.
+//! Fault injection: rules that delay requests, respond in the service's place, or break connections.
 //!
-//! In: [`Rule`]s, from JSON or from Rust. Out: what is to happen to each request
-//! (`FaultSet::strike`) and to each region's port. Deciding is pure: time,
-//! draws and what is known about a request are arguments. Carrying it out is left to the `gateway`
-//! (delays, answers) and to the `server` (connections, ports).
+//! Input: [`Rule`]s, from JSON or from Rust. Output: a decision for each request (`FaultSet::strike`) and a
+//! state for each region's port. Deciding is pure: time, random draws and request attributes are arguments.
+//! The `gateway` carries out delays and responses, the `server` crate connection faults and port states.
 
+mod control;
 mod delay;
-mod doors;
 mod draw;
 mod effect;
 mod filter;
-mod handle;
+mod port_control;
+mod region_fault;
 mod rule;
 mod set;
-mod switch;
 
+pub use control::{FaultError, Faults, RegionControl, RegionHealth};
 pub use delay::{Between, DELAY_MAX, Delay, Percentiles, Shape};
-pub use doors::PortTaken;
 pub use effect::{ConnectionEffect, Delayed, Effect};
 pub use filter::{Filter, OperationKind, ResourceKind};
-pub use handle::{FaultError, Faults, RegionHealth, RegionSwitch};
+pub use port_control::PortUnavailable;
+pub use region_fault::{DownMode, RegionCondition, RegionFault};
 pub use rule::{BadRule, Rule};
 pub use set::{RULES_MAX, Report, RuleState};
-pub use switch::{Condition, Down, Trouble};
 
-pub(crate) use doors::{DoorKeeper, Doors};
 pub(crate) use filter::Facts;
+pub(crate) use port_control::{PortControl, PortControlTask};
 pub(crate) use set::{Doorway, FaultSet, Strike};
 
-/// On every answer that a rule gave in the service's place: the rule's id.
+/// The header that names the rule, on every response that a rule gave in the service's place.
 pub const FAULT_HEADER: &str = "x-ms-perihelion-fault";

@@ -12,7 +12,7 @@ use super::delay::Delay;
 use super::draw::Draw;
 use super::effect::{ConnectionEffect, Delayed, Effect};
 use super::filter::{Filter, OperationKind};
-use clock::Span;
+use clock::HumanDuration;
 use engine::regions::{RegionId, Topology};
 
 /// Characters of a rule's id.
@@ -49,10 +49,10 @@ pub struct Rule {
     pub count: Option<u64>,
     /// Starts this long after it was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Span>,
+    pub after: Option<HumanDuration>,
     /// Ends this long after it started.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Span>,
+    pub lasting: Option<HumanDuration>,
     /// What happens to a request that is struck.
     #[serde(default)]
     pub effect: Effect,
@@ -131,13 +131,13 @@ impl Rule {
 
     /// The same rule, ending after this time.
     pub fn lasting(mut self, duration: Duration) -> Rule {
-        self.lasting = Some(Span(duration));
+        self.lasting = Some(HumanDuration(duration));
         self
     }
 
     /// The same rule, whose answers say when to come back.
     pub fn retry_after(mut self, duration: Duration) -> Rule {
-        self.effect.retry_after = Some(Span(duration));
+        self.effect.retry_after = Some(HumanDuration(duration));
         self
     }
 
@@ -386,7 +386,8 @@ mod tests {
     #[test]
     fn a_rule_waits_strikes_and_ends() {
         let seconds = Duration::from_secs;
-        let rule = Rule { after: Some(Span(seconds(5))), ..Rule::delay(seconds(1)) }.lasting(seconds(30));
+        let rule =
+            Rule { after: Some(HumanDuration(seconds(5))), ..Rule::delay(seconds(1)) }.lasting(seconds(30));
         assert_eq!(rule.phase(seconds(0)), Phase::Waiting { starts_in: seconds(5) });
         assert_eq!(rule.phase(seconds(5)), Phase::Active { ends_in: Some(seconds(30)) });
         assert_eq!(rule.phase(seconds(34)), Phase::Active { ends_in: Some(seconds(1)) });

@@ -22,7 +22,7 @@ use super::draw::Draw;
 use super::effect::{ConnectionEffect, Delayed, Effect};
 use super::filter::Facts;
 use super::rule::{BadRule, Phase, Rule, SWITCH_PREFIX};
-use clock::Span;
+use clock::HumanDuration;
 use engine::regions::{RegionId, Regions};
 
 /// Rules at once.
@@ -125,10 +125,10 @@ pub struct Report {
     pub struck: u64,
     /// Time until it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub starts_in: Option<Span>,
+    pub starts_in: Option<HumanDuration>,
     /// Time until it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ends_in: Option<Span>,
+    pub ends_in: Option<HumanDuration>,
 }
 
 /// Where a rule stands in its life.
@@ -423,8 +423,10 @@ impl Live {
 
     fn report(&self, now: Duration) -> Report {
         let (state, starts_in, ends_in) = match self.phase(now) {
-            Phase::Waiting { starts_in } => (RuleState::Waiting, Some(Span::remaining(starts_in)), None),
-            Phase::Active { ends_in } => (RuleState::Active, None, ends_in.map(Span::remaining)),
+            Phase::Waiting { starts_in } => {
+                (RuleState::Waiting, Some(HumanDuration::remaining(starts_in)), None)
+            }
+            Phase::Active { ends_in } => (RuleState::Active, None, ends_in.map(HumanDuration::remaining)),
             Phase::Ended => (RuleState::Ended, None, None),
         };
         Report {

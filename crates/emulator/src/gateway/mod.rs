@@ -1,12 +1,12 @@
-//! HTTP ↔ operations: faults → authorize → route → handle → reply.
+//! The gateway of one region: turns HTTP requests into operations and their replies into responses.
 //!
-//! In: a request whose body has been read. Out: a response; a refusal is a response too. Nothing
-//! here knows sockets, and nothing here knows what an operation does: the first is `server`'s, the
-//! second `handlers`'.
+//! Steps: injected faults → authorize → route → handle → reply → response. Input: a request whose body has
+//! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
+//! what an operation does.
 
-mod facts;
-mod pending;
-mod struck;
+mod in_flight;
+mod injected_faults;
+mod request_description;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,150 +23,155 @@ use clock::Clock;
 use engine::account::Account;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
-use server::{Handler, Handling};
+use server::{Handler, HandlerResponse};
 
 use crate::faults::FaultSet;
 use crate::handlers;
 use crate::hosted::HostedAccount;
-use crate::request::{self, Call, Operation, RequestHeaders, Written, activity_id};
-use crate::response::{Reply, ServiceError, Stamp};
-use crate::sight::{ActivityText, Arrival, Seen, Sight};
-use pending::{Begun, Pending};
+use crate::request::{self, Call, Operation, RequestHeaders, WriteTarget, activity_id};
+use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
+use crate::response::{CommonHeaders, Reply, ServiceError};
+use in_flight::{InFlightRequest, PanicRecorder};
 
-/// What is asked for by a request that was refused before anybody looked.
-const UNKNOWN: &str = "unknown";
+/// The operation label of a request that failed before it was routed.
+const UNKNOWN_OPERATION: &str = "unknown";
 
-/// How long a strongly consistent write waits for most regions.
+/// How long a strongly consistent write waits for a quorum of regions.
 const QUORUM_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// An answer on its way out, and what is to be known about it.
-struct Answer {
+/// A response, its summary for the request log, and what it has to wait for.
+struct GatewayResponse {
     response: Response<Bytes>,
-    seen: Seen,
-    /// The uptime at which it was ready.
+    summary: ResponseSummary,
+    /// The uptime at which the response was ready.
     ready_at: Duration,
-    /// The uptime at which most regions have what was written; zero if nobody waits for them.
+    /// The uptime at which a quorum of regions has the write; zero if it is not waited for.
     quorum_at: Duration,
-    /// What has to be on the disk first.
-    ticket: Option<SyncSequence>,
+    /// The write to disk that has to be durable before the response is sent.
+    durability_ticket: Option<SyncSequence>,
 }
 
-impl Answer {
-    fn has_to_wait(&self) -> bool {
-        self.ticket.is_some() || !self.quorum_at.is_zero()
+impl GatewayResponse {
+    fn must_wait(&self) -> bool {
+        self.durability_ticket.is_some() || !self.quorum_at.is_zero()
     }
 }
 
-/// Answers every request to one region of an account.
+/// Handles every request to one region of an account.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
-    faults: Arc<FaultSet>,
-    sight: Arc<Sight>,
+    fault_set: Arc<FaultSet>,
+    request_log: Arc<RequestLog>,
     region: RegionId,
     clock: Clock,
-    stamp: Stamp,
+    common_headers: CommonHeaders,
 }
 
 impl Gateway {
-    /// A gateway to `account` in one of its regions, which lives by `clock`.
+    /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
-        let stamp = Stamp::new(clock.now().to_system_time());
-        let HostedAccount { account, faults, sight } = hosted.clone();
-        Gateway { account, faults, sight, region, clock, stamp }
+        let common_headers = CommonHeaders::new(clock.now().to_system_time());
+        let HostedAccount { account, fault_set, request_log } = hosted.clone();
+        Gateway { account, fault_set, request_log, region, clock, common_headers }
     }
 
-    /// Nothing a request needs is ever waited for, so this is a plain function: a chain of futures
-    /// would carry every state of every operation along, and move it, in each answer. `uptime` is now;
-    /// `operation` is named as soon as it is known.
-    fn answer(
+    /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
+    /// the state of every operation and move it with each response. `uptime` is now; `operation` is set as
+    /// soon as it is known.
+    fn respond(
         &self,
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
         uptime: Duration,
         operation: &mut &'static str,
-    ) -> Answer {
+    ) -> GatewayResponse {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.respond(parts, headers, body, uptime, operation) {
+        let reply = match self.handle_operation(parts, headers, body, uptime, operation) {
             Ok(reply) => reply,
-            Err(refusal) => {
-                let shown = String::from_utf8_lossy(activity.as_bytes());
-                refusal.into_reply(&shown, parts.uri.path())
+            Err(error) => {
+                let activity_text = String::from_utf8_lossy(activity.as_bytes());
+                error.into_reply(&activity_text, parts.uri.path())
             }
         };
-        self.finish(reply, activity, operation, uptime)
+        self.build_response(reply, activity, operation, uptime)
     }
 
-    /// The answer a reply comes to, to a request that began at `began`.
-    fn finish(
+    /// Makes the response of `reply`, to a request that arrived at `began`.
+    fn build_response(
         &self,
         mut reply: Reply,
         activity: HeaderValue,
         operation: &'static str,
         began: Duration,
-    ) -> Answer {
+    ) -> GatewayResponse {
         let ready_at = self.clock.uptime();
-        let seen = Seen {
+        let summary = ResponseSummary {
             operation,
             status: reply.status.0,
             sub_status: reply.sub_status.0,
             charge: reply.charge,
             activity: ActivityText::new(activity.to_str().unwrap_or_default()),
-            answerer: reply.answerer.take(),
+            partition: reply.partition.take(),
             rules: Vec::new(),
         };
-        let (quorum_at, ticket) = (reply.quorum_at, reply.ticket.take());
-        let response = self.stamp.finish(reply, activity, ready_at.saturating_sub(began));
-        Answer { response, seen, ready_at, quorum_at, ticket }
+        let (quorum_at, durability_ticket) = (reply.quorum_at, reply.durability_ticket.take());
+        let response = self.common_headers.into_response(reply, activity, ready_at.saturating_sub(began));
+        GatewayResponse { response, summary, ready_at, quorum_at, durability_ticket }
     }
 
-    /// Answers when the answer may be given: when what was written is as safe as was promised, and a
-    /// strong write's when most regions have it. `uptime` is now.
-    async fn answer_in_time(
+    /// Responds once the response may be sent: when the write is durable and, for a strong write, when a
+    /// quorum of regions has it. `uptime` is now.
+    async fn respond_when_durable(
         &self,
         parts: &Parts,
         body: Bytes,
         uptime: Duration,
-        pending: &mut Pending,
-    ) -> Answer {
+        in_flight: &mut InFlightRequest,
+    ) -> GatewayResponse {
         let headers = RequestHeaders::scan(&parts.headers);
-        let answer = self.answer(parts, &headers, body, uptime, pending.operation());
-        if !answer.has_to_wait() {
-            return answer;
+        let response = self.respond(parts, &headers, body, uptime, in_flight.operation());
+        if !response.must_wait() {
+            return response;
         }
-        pending.waits(&answer.seen);
-        self.hold(answer, uptime).await
+        in_flight.set_summary(&response.summary);
+        self.wait_until_durable(response, uptime).await
     }
 
-    /// Holds the answer to a write until what was written is as safe as was promised.
-    async fn hold(&self, mut answer: Answer, began: Duration) -> Answer {
-        if let (Some(ticket), Some(disk)) = (answer.ticket.take(), &self.account.disk)
+    /// Holds the response to a write until the write is durable and has its quorum.
+    async fn wait_until_durable(&self, mut response: GatewayResponse, began: Duration) -> GatewayResponse {
+        if let (Some(ticket), Some(disk)) = (response.durability_ticket.take(), &self.account.disk)
             && let Err(error) = disk.wait_durable(ticket).await
         {
-            return self.instead(&answer, error.into(), began);
+            return self.replace_with_error(&response, error.into(), began);
         }
-        if !answer.quorum_at.is_zero() {
-            let reached = self.clock.reached(answer.quorum_at);
+        if !response.quorum_at.is_zero() {
+            let reached = self.clock.wait_for_uptime(response.quorum_at);
             if tokio::time::timeout(QUORUM_WAIT_MAX, reached).await.is_err() {
                 let message = "The write was made, but did not reach most regions in time; whether it will is \
                                not known.";
-                let refusal = ServiceError::listed(Status::REQUEST_TIMEOUT, message);
-                return self.instead(&answer, refusal, began);
+                let error = ServiceError::backend(Status::REQUEST_TIMEOUT, message);
+                return self.replace_with_error(&response, error, began);
             }
         }
-        answer.ready_at = self.clock.uptime();
-        answer
+        response.ready_at = self.clock.uptime();
+        response
     }
 
-    /// A refusal in the place of an answer that was made too early.
-    fn instead(&self, answer: &Answer, refusal: ServiceError, began: Duration) -> Answer {
-        let activity = activity_id(answer.response.headers().get(name::ACTIVITY_ID));
-        let reply = refusal.into_reply(answer.seen.activity.as_str(), "");
-        self.finish(reply, activity, answer.seen.operation, began)
+    /// Makes the error response that replaces `response`.
+    fn replace_with_error(
+        &self,
+        response: &GatewayResponse,
+        error: ServiceError,
+        began: Duration,
+    ) -> GatewayResponse {
+        let activity = activity_id(response.response.headers().get(name::ACTIVITY_ID));
+        let reply = error.into_reply(response.summary.activity.as_str(), "");
+        self.build_response(reply, activity, response.summary.operation, began)
     }
 
-    fn respond(
+    fn handle_operation(
         &self,
         parts: &Parts,
         headers: &RequestHeaders<'_>,
@@ -175,29 +180,29 @@ impl Gateway {
         label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
-        let times = self.clock.times();
+        let times = self.clock.read();
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = request::authorize(&account.key, &parts.method, &path, headers, times)?;
         let operation = request::route(&parts.method, &path, headers)?;
         *label = operation.label();
         let topology = account.regions.current();
-        // One client asks for its level on the account read as well, where it means nothing.
+        // One SDK sends its consistency level with the account read as well, where it means nothing.
         let level = match operation {
             Operation::ReadAccount => topology.consistency,
             _ => request::consistency::level(headers, topology.consistency)?,
         };
-        self.check_place(&topology, &operation, headers)?;
+        self.check_region(&topology, &operation, headers)?;
         let multi_write = topology.is_multi_write();
-        let vantage = topology.read_context(self.region, level, uptime);
+        let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call = Call { account, vantage, level, principal, parts, headers, body, now, uptime };
-        let writes = operation.writes().is_some();
+        let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
+        let writes = operation.write_target().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
-            reply.ticket = match (writes, multi_write) {
+            reply.durability_ticket = match (writes, multi_write) {
                 (true, _) => disk.pending_sync(),
-                // Whoever looks takes in what has arrived: what it saw settled has to stay settled.
+                // In a multi-write account a read applies replicated writes; what it returns must be durable.
                 (false, true) => disk.pending_sync_for_read(),
                 (false, false) => None,
             };
@@ -205,19 +210,19 @@ impl Gateway {
         Ok(reply)
     }
 
-    /// Refuses what this region may not do: 403/3 sends a client to the region that may.
-    fn check_place(
+    /// Rejects what this region may not do: 403/3 sends a client to the write region.
+    fn check_region(
         &self,
         topology: &Topology,
         operation: &Operation<'_>,
         headers: &RequestHeaders<'_>,
     ) -> Result<(), ServiceError> {
-        let allowed = match operation.writes() {
-            // Where partitions fail over, each of them knows who writes it.
-            Some(Written::Items) => {
+        let allowed = match operation.write_target() {
+            // With per-partition failover, the partition knows its write region.
+            Some(WriteTarget::Items) => {
                 topology.takes_item_writes(self.region) || topology.has_partition_failover()
             }
-            Some(Written::Resources) => topology.hub() == self.region,
+            Some(WriteTarget::Resources) => topology.hub() == self.region,
             None => true,
         };
         let hub_only =
@@ -225,40 +230,43 @@ impl Gateway {
         if allowed && (!hub_only || topology.hub() == self.region) {
             return Ok(());
         }
-        let (here, hub) = (&topology.region(self.region).name, &topology.region(topology.hub()).name);
+        let (own, hub) = (&topology.region(self.region).name, &topology.region(topology.hub()).name);
         let message =
-            format!("The requested operation cannot be performed in the region '{here}': '{hub}' writes.");
-        Err(ServiceError::listed(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
+            format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
+        Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
     }
 }
 
 impl Handler for Gateway {
-    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
-        if !self.faults.is_quiet() {
-            let mut pending = Pending::new(self, Arrival::of(&parts, parts.headers.get(USER_AGENT), uptime));
+        if !self.fault_set.is_quiet() {
+            let mut in_flight = InFlightRequest::new(
+                self,
+                RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime),
+            );
             let gateway = Arc::clone(self);
-            return Handling::Later(Box::pin(async move {
-                let answer = gateway.answer_under_faults(parts, body, uptime, &mut pending).await;
-                pending.answered(answer)
+            return HandlerResponse::Pending(Box::pin(async move {
+                let response = gateway.respond_with_faults(parts, body, uptime, &mut in_flight).await;
+                in_flight.complete(response)
             }));
         }
         let headers = RequestHeaders::scan(&parts.headers);
-        let mut begun = Begun::new(self, &parts, uptime);
-        let answer = self.answer(&parts, &headers, body, uptime, &mut begun.operation);
-        drop(begun);
-        let arrival = Arrival::of(&parts, headers.user_agent, uptime);
-        if answer.has_to_wait() {
-            let mut pending = Pending::new(self, arrival);
-            pending.waits(&answer.seen);
+        let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
+        let response = self.respond(&parts, &headers, body, uptime, &mut panic_recorder.operation);
+        drop(panic_recorder);
+        let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
+        if response.must_wait() {
+            let mut in_flight = InFlightRequest::new(self, arrival);
+            in_flight.set_summary(&response.summary);
             let gateway = Arc::clone(self);
-            return Handling::Later(Box::pin(async move {
-                let answer = gateway.hold(answer, uptime).await;
-                pending.answered(answer)
+            return HandlerResponse::Pending(Box::pin(async move {
+                let response = gateway.wait_until_durable(response, uptime).await;
+                in_flight.complete(response)
             }));
         }
-        self.sight.answered(self.region, arrival, answer.seen, answer.ready_at);
-        Handling::Now(answer.response)
+        self.request_log.record(self.region, arrival, response.summary, response.ready_at);
+        HandlerResponse::Ready(response.response)
     }
 }

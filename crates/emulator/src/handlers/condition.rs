@@ -1,11 +1,11 @@
-//! `If-Match` and `If-None-Match` on resources of the catalog.
+//! Preconditions, `If-Match` and `If-None-Match`, on databases, containers, offers, users and permissions.
 
 use protocol::resource::SystemProperties;
 
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 
-/// Refuses a change to a resource that is no longer what the client saw.
+/// Rejects a change if the `If-Match` header does not match the resource's etag.
 pub(crate) fn check_if_match(
     headers: &RequestHeaders<'_>,
     system: &SystemProperties,
@@ -18,7 +18,7 @@ pub(crate) fn check_if_match(
     }
 }
 
-/// 304 when the client already has this state of the resource.
+/// 304 when the client already has this version of the resource.
 pub(crate) fn not_modified(headers: &RequestHeaders<'_>, system: &SystemProperties) -> Option<Reply> {
     let etag = headers.if_none_match?;
     (etag == system.etag.as_str()).then(|| Reply::not_modified().version(system))

@@ -1,8 +1,8 @@
-//! Pages of resources: the envelope, the page size, the continuation.
+//! Pages of a feed: the JSON envelope, the page size, the continuation token.
 //!
-//! In: resources in the order of their `_rid`s, and what the request says about paging. Out: one
-//! page. A continuation names the last resource of the page before it, so a page starts in the
-//! right place whatever was created or deleted in between.
+//! Input: resources in the order of their `_rid`s, and the paging headers. Output: one page. A continuation
+//! token names the last resource of the previous page, so a page starts in the right place whatever was created
+//! or deleted in between.
 
 use std::str::FromStr;
 
@@ -13,49 +13,48 @@ use protocol::headers as name;
 use crate::request::{Call, RequestHeaders};
 use crate::response::{Reply, ServiceError};
 
-/// How many resources a page has when the client leaves it to the server.
+/// How many resources a page has when the client does not set a page size.
 pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
 
-/// What a feed is called on the wire.
+/// The envelope of a feed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feed<'a> {
-    /// `_rid` of the parent, empty below the account.
+    /// The `_rid` of the parent, empty for the account.
     pub(crate) parent: &'a str,
-    /// The member that holds the list: `Databases`.
+    /// The member that holds the list, such as `Databases`.
     pub(crate) plural: &'static str,
 }
 
 /// One resource of a page.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
-    /// Its `_rid`.
+pub(crate) struct FeedEntry {
+    /// The `_rid` of the resource.
     pub(crate) rid: String,
-    /// The resource as clients read it.
+    /// The JSON text of the resource.
     pub(crate) json: Bytes,
 }
 
 impl Feed<'_> {
-    /// Answers one page of `rest`, the resources after the request's continuation.
-    ///
-    /// Grows with the page, not with the feed.
+    /// The reply with one page of `rest`, the resources after the request's continuation. Cost grows with the
+    /// page, not with the feed.
     pub(crate) fn page(
         self,
         call: &Call<'_>,
-        rest: impl Iterator<Item = Listed>,
+        rest: impl Iterator<Item = FeedEntry>,
     ) -> Result<Reply, ServiceError> {
         let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
         let mut rest = rest;
-        let mut page: Vec<Listed> = rest.by_ref().take(limit).collect();
+        let mut page: Vec<FeedEntry> = rest.by_ref().take(limit).collect();
         let more = rest.next().is_some();
-        let last = if more { page.last_mut().map(|listed| std::mem::take(&mut listed.rid)) } else { None };
-        let reply = self.reply(page.iter().map(|listed| &listed.json));
+        let last = if more { page.last_mut().map(|entry| std::mem::take(&mut entry.rid)) } else { None };
+        let reply = self.reply(page.iter().map(|entry| &entry.json));
         Ok(match last {
             Some(rid) => reply.header(name::CONTINUATION, continuation(&rid)),
             None => reply,
         })
     }
 
-    /// The envelope around `entries`, with their number in body and header.
+    /// The reply with the envelope around `entries`, and their number in body and header.
     pub(crate) fn reply<'b>(self, entries: impl Iterator<Item = &'b Bytes>) -> Reply {
         let mut body = BytesMut::with_capacity(1024);
         body.put_slice(b"{\"_rid\":\"");
@@ -76,7 +75,7 @@ impl Feed<'_> {
     }
 }
 
-/// What a continuation looks like, both ways: the `_rid` of the last resource already listed.
+/// Prefix of a continuation token, which contains the `_rid` of the last resource already listed.
 const CONTINUATION_PREFIX: &str = "+RID:~";
 
 fn continuation(rid: &str) -> HeaderValue {
@@ -84,8 +83,10 @@ fn continuation(rid: &str) -> HeaderValue {
         .expect("a _rid is base64, which fits a header")
 }
 
-/// Where the page starts: after the resource that the request's continuation names.
-pub(crate) fn resume<K: FromStr>(headers: &RequestHeaders<'_>) -> Result<Option<K>, ServiceError> {
+/// Parses the continuation token: the resource after which the page starts.
+pub(crate) fn parse_continuation<K: FromStr>(
+    headers: &RequestHeaders<'_>,
+) -> Result<Option<K>, ServiceError> {
     let Some(token) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else {
         return Ok(None);
     };
@@ -96,7 +97,7 @@ pub(crate) fn resume<K: FromStr>(headers: &RequestHeaders<'_>) -> Result<Option<
     }
 }
 
-/// 400: the client made the token up, or it belongs to another feed.
+/// 400: the continuation token is invalid, or of another feed.
 pub(crate) fn invalid_continuation(token: &str) -> ServiceError {
     ServiceError::bad_request(format!("Invalid Continuation Token '{token}'."))
 }

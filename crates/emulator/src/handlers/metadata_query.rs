@@ -1,8 +1,8 @@
-//! Queries over resources of the catalog: databases, containers, offers, users, permissions.
+//! Queries over databases, containers, offers, users and permissions.
 //!
-//! In: the query in the body, and the resources as clients read them. Out: one page of rows. The
-//! same engine runs as over items, without an index: these lists are short, and a query over them is
-//! rare. A continuation is the number of rows already given.
+//! Input: the query in the body, and the resources as JSON. Output: one page of rows. The query engine is the
+//! one for items, but without an index: these lists are short, and queries over them are rare. A continuation
+//! token is the number of rows already returned.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -15,24 +15,24 @@ use super::feed::{Feed, PAGE_ITEMS_DEFAULT, invalid_continuation};
 use crate::request::{Call, RequestHeaders};
 use crate::response::{Reply, ServiceError};
 
-/// Request units of a query over metadata, on top of what its pages cost.
+/// Request units of a query over metadata.
 const CHARGE: f64 = 2.0;
 
-/// Answers the query in the body over `resources`, in their order. Grows with all of them.
-pub(crate) fn answer<'a>(
+/// Runs the query in the body over `resources`, in their order. Cost grows with all of them.
+pub(crate) fn run_query<'a>(
     call: &Call<'_>,
     feed: Feed<'_>,
     resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Reply, ServiceError> {
     let statement = prepare(&call.body)?;
-    let start = resume(call.headers)?;
+    let start = parse_position(call.headers)?;
     let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
     let context = QueryContext { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
     let rows = run(&statement, context, resources)?;
     let page: Vec<Bytes> = rows.iter().skip(start).take(limit).map(to_json).collect();
-    let given = start.saturating_add(page.len());
+    let returned = start.saturating_add(page.len());
     let reply = feed.reply(page.iter()).charge(CHARGE);
-    Ok(if given < rows.len() { reply.header(name::CONTINUATION, continuation(given)) } else { reply })
+    Ok(if returned < rows.len() { reply.header(name::CONTINUATION, continuation(returned)) } else { reply })
 }
 
 fn prepare(body: &[u8]) -> Result<Statement, ServiceError> {
@@ -67,14 +67,14 @@ fn to_json(row: &Value) -> Bytes {
     text.into()
 }
 
-/// What a continuation looks like, both ways.
+/// Prefix of a continuation token.
 const CONTINUATION_PREFIX: &str = "+ROWS:";
 
-fn continuation(given: usize) -> HeaderValue {
-    HeaderValue::try_from(format!("{CONTINUATION_PREFIX}{given}")).expect("digits fit a header")
+fn continuation(returned: usize) -> HeaderValue {
+    HeaderValue::try_from(format!("{CONTINUATION_PREFIX}{returned}")).expect("digits fit a header")
 }
 
-fn resume(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
+fn parse_position(headers: &RequestHeaders<'_>) -> Result<usize, ServiceError> {
     match RequestHeaders::text(headers.continuation, name::CONTINUATION)? {
         None => Ok(0),
         Some(token) => token

@@ -1,8 +1,12 @@
-//! One file per operation, and the table that finds it.
+//! Handlers: what each operation does, one file per resource, and for items one file per operation.
 //!
-//! In: a [`Call`] that is authorized, and what it asks for. Out: a [`Reply`] or the reason there is
-//! none. Handlers look things up in the catalog, decide, and answer; they know HTTP headers but no
-//! sockets.
+//! Input: an authorized [`Call`] and its [`Operation`]. Output: a [`Reply`] or a [`ServiceError`]. Handlers use
+//! the catalog and the store, and know HTTP headers but no sockets.
+//!
+//! To add an operation: add a variant to [`Operation`] or [`ItemOperation`] in `request/operation.rs`, route to
+//! it in `request/route.rs`, name it in `request/label.rs` and `gateway/request_description.rs`, write its
+//! function in the file of its resource (or a file under `items`), and call it from the `match` in this file
+//! (or in `items/mod.rs`). The compiler lists the places that are missing.
 
 mod account;
 mod condition;
@@ -15,7 +19,6 @@ mod metadata_query;
 mod offers;
 mod partition_ranges;
 mod permissions;
-mod throughput;
 mod unsupported;
 mod users;
 
@@ -31,92 +34,98 @@ use protocol::status::{Status, SubStatus};
 /// An operation on the items of one container: everything a handler under `items` needs.
 #[derive(Debug)]
 pub(crate) struct ItemRequest<'a> {
-    /// The request: account, headers, body, time.
+    /// The request with its account, headers, body and time.
     pub(crate) call: Call<'a>,
-    /// The container, found by name or `_rid`; the caller may act on it.
+    /// The container, found by name or `_rid`; the caller is allowed to use it.
     pub(crate) container: &'a Arc<ContainerEntry>,
-    /// What to do.
+    /// The operation to carry out.
     pub(crate) operation: ItemOperation<'a>,
-    /// What it may cost, and whom.
-    pub(crate) bill: items::Bill,
+    /// Admission by request units, and the partition that is charged.
+    pub(crate) ru_admission: items::RuAdmission,
 }
 
 impl ItemRequest<'_> {
-    /// When it arrived, in seconds since the epoch: what `_ts` and expiry count in.
+    /// When the request arrived, in seconds since the epoch, as in `_ts`.
     pub(crate) fn now_seconds(&self) -> u64 {
         u64::try_from(self.call.now.seconds()).unwrap_or(0)
     }
 
-    /// When and where it writes.
-    pub(crate) fn moment(&self) -> WriteContext {
-        WriteContext { region: self.call.vantage.region, now: self.now_seconds(), uptime: self.call.uptime }
+    /// The time and region of its writes.
+    pub(crate) fn write_timestamp(&self) -> WriteContext {
+        WriteContext {
+            region: self.call.read_context.region,
+            now: self.now_seconds(),
+            uptime: self.call.uptime,
+        }
     }
 }
 
-/// Carries out `operation`, if the caller may.
+/// Carries out `operation` if the caller is allowed to.
 pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
-    // Held, not copied: counting the users of what all cores share costs more than looking it up.
+    // Borrowed, not cloned: a reference count that all cores share costs more than the look-up.
     let catalog = call.account.catalog.snapshot();
     match operation {
         Operation::Items(ids, operation) => {
-            let container = owner(&call, &catalog, &ids)?;
+            let container = find_container(&call, &catalog, &ids)?;
             call.principal.check_items(container, &operation, call.headers)?;
-            let bill = items::Bill::new(&call, &operation);
-            items::handle(ItemRequest { call, container, operation, bill })
+            let bill = items::RuAdmission::new(&call, &operation);
+            items::handle(ItemRequest { call, container, operation, ru_admission: bill })
         }
         Operation::PartitionRanges(ids) => {
-            let container = owner(&call, &catalog, &ids)?;
+            let container = find_container(&call, &catalog, &ids)?;
             call.principal.check_read(container)?;
             partition_ranges::list(&call, container)
         }
-        Operation::Container(ids, verb) => containers::one(&call, &ids, verb),
-        // Any signature will do: clients read the account before they know what they may see.
+        Operation::Container(ids, verb) => containers::handle(&call, &ids, verb),
+        // Every valid signature is enough: clients read the account first, whatever their rights.
         Operation::ReadAccount => Ok(account::read(&call)),
-        reserved => {
+        operation => {
             call.principal.check_owner()?;
-            handle_reserved(&call, reserved)
+            handle_owner_only(&call, operation)
         }
     }
 }
 
-/// What only the account's owner may do.
-fn handle_reserved(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+/// Carries out an operation that only the owner of the account may use.
+fn handle_owner_only(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     match operation {
-        Operation::Databases(verb) => databases::feed(call, verb),
-        Operation::Database(id, verb) => databases::one(call, &id, verb),
-        Operation::Containers(database, verb) => containers::feed(call, &database, verb),
+        Operation::Databases(verb) => databases::handle_feed(call, verb),
+        Operation::Database(id, verb) => databases::handle(call, &id, verb),
+        Operation::Containers(database, verb) => containers::handle_feed(call, &database, verb),
         Operation::Conflicts(ids, verb) => {
-            conflicts::handle(call, owner(call, &call.account.catalog.snapshot(), &ids)?, verb)
+            conflicts::handle(call, find_container(call, &call.account.catalog.snapshot(), &ids)?, verb)
         }
-        Operation::Offers(verb) => offers::feed(call, verb),
-        Operation::Offer(id, verb) => offers::one(call, &id, verb),
-        Operation::Users(database, verb) => users::feed(call, &database, verb),
-        Operation::User(ids, verb) => users::one(call, &ids, verb),
-        Operation::Permissions(ids, verb) => permissions::feed(call, &ids, verb),
-        Operation::Permission(ids, id, verb) => permissions::one(call, &ids, &id, verb),
+        Operation::Offers(verb) => offers::handle_feed(call, verb),
+        Operation::Offer(id, verb) => offers::handle(call, &id, verb),
+        Operation::Users(database, verb) => users::handle_feed(call, &database, verb),
+        Operation::User(ids, verb) => users::handle(call, &ids, verb),
+        Operation::Permissions(ids, verb) => permissions::handle_feed(call, &ids, verb),
+        Operation::Permission(ids, id, verb) => permissions::handle(call, &ids, &id, verb),
         Operation::Unsupported(request) => unsupported::handle(call, &request),
         Operation::ReadAccount
         | Operation::Container(..)
         | Operation::Items(..)
-        | Operation::PartitionRanges(_) => unreachable!("answered by `handle`, which lets others in too"),
+        | Operation::PartitionRanges(_) => {
+            unreachable!("`handle` carries these out for token holders as well")
+        }
     }
 }
 
-/// The container that an operation works inside. Its absence is 404/1003, its absence under the
-/// `_rid` that the client remembers is 400/1024.
-fn owner<'c>(
+/// Finds the container that an operation works in. A missing one is 404/1003, one with another `_rid` than
+/// the client expects is 400/1024.
+fn find_container<'c>(
     call: &Call<'_>,
     catalog: &'c CatalogSnapshot,
     ids: &ContainerIds<'_>,
 ) -> Result<&'c Arc<ContainerEntry>, ServiceError> {
     let container =
         catalog.container(&ids.database, &ids.container).map_err(|_| ServiceError::owner_not_found())?;
-    check_incarnation(call.headers, container)?;
+    check_container_rid(call.headers, container)?;
     Ok(container)
 }
 
-/// Refuses a request meant for an earlier container of the same name.
-fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -> Result<(), ServiceError> {
+/// Rejects a request that was meant for an earlier container of the same name.
+fn check_container_rid(headers: &RequestHeaders<'_>, container: &ContainerEntry) -> Result<(), ServiceError> {
     match headers.intended_collection_rid {
         Some(intended) if !intended.is_empty() && intended != container.system.rid.as_str() => {
             let message = format!(
@@ -125,7 +134,7 @@ fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -
                 String::from_utf8_lossy(intended.as_bytes()),
                 container.system.rid,
             );
-            Err(ServiceError::listed(Status::BAD_REQUEST, &message)
+            Err(ServiceError::backend(Status::BAD_REQUEST, &message)
                 .with_sub_status(SubStatus::COLLECTION_RID_MISMATCH))
         }
         _ => Ok(()),
@@ -133,8 +142,8 @@ fn check_incarnation(headers: &RequestHeaders<'_>, container: &ContainerEntry) -
 }
 
 impl From<CatalogError> for ServiceError {
-    fn from(refusal: CatalogError) -> ServiceError {
-        match refusal {
+    fn from(error: CatalogError) -> ServiceError {
+        match error {
             CatalogError::NotFound => ServiceError::not_found(),
             CatalogError::OwnerNotFound => ServiceError::owner_not_found(),
             CatalogError::AlreadyExists => ServiceError::conflict(),

@@ -1,8 +1,8 @@
-//! Who is asking: the signature or token of a request.
+//! Authorization: who sent a request, by its signature or token.
 //!
-//! In: the account's key, the request's verb, path and headers, and the times. Out: a [`Principal`],
-//! or 401 (nobody we know) or 403 (not now). Pure. What the principal may do is decided where the
-//! resource is known: see [`Principal`]'s `check_…` methods.
+//! Input: the account key, the method, path and headers of the request, and the times. Output: a
+//! [`Principal`], or 401 (unknown sender) or 403 (token not valid now). Pure. What the principal may do is
+//! decided where the resource is known: see the `check_…` methods of [`Principal`].
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -15,39 +15,39 @@ use protocol::status::{Status, SubStatus};
 use super::headers::RequestHeaders;
 use super::resource_token::Grant;
 use crate::response::ServiceError;
-use clock::{Ticks, Times};
+use clock::{ClockReading, Ticks};
 
 /// How far a client's clock may be off.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
-/// How far the directory's clock may be off.
+/// How far the clock of Microsoft Entra ID may be off.
 const DIRECTORY_SKEW_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Principal {
-    /// Somebody with the account's key, or with a token of the directory: may do everything.
+    /// The sender has the account key or an Entra ID token: may do everything.
     Owner,
-    /// Somebody with a resource token.
-    Holder(Box<Grant>),
+    /// The sender has a resource token.
+    TokenHolder(Box<Grant>),
 }
 
-/// Finds out who sent a request. An honest master-key request costs one HMAC.
+/// Authenticates the sender of a request. A valid master-key request costs one HMAC.
 pub(crate) fn authorize(
     key: &AccountKey,
     method: &Method,
     path: &ResourcePath<'_>,
     headers: &RequestHeaders<'_>,
-    times: Times,
+    times: ClockReading,
 ) -> Result<Principal, ServiceError> {
     let Some(authorization) = headers.authorization.filter(|value| !value.is_empty()) else {
         let message =
             "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
         return Err(unauthorized(message).with_sub_status(SubStatus::AUTHORIZATION_HEADER_MISSING));
     };
-    let text = authorization.to_str().map_err(|_| malformed(AuthorizationTokenError::NotText))?;
-    match AuthorizationToken::parse(text).map_err(malformed)? {
+    let text = authorization.to_str().map_err(|_| malformed_token(AuthorizationTokenError::NotText))?;
+    match AuthorizationToken::parse(text).map_err(malformed_token)? {
         AuthorizationToken::Master { signature } => {
-            let dates = Dates::read(headers)?;
+            let dates = SigningDates::read(headers)?;
             let signed = (dates.ms_date, dates.http_date);
             if let Err(payload) = verify(key, &signature, method.as_str(), path, signed) {
                 return Err(unauthorized(format!(
@@ -57,65 +57,65 @@ pub(crate) fn authorize(
                      '{payload}'"
                 )));
             }
-            // Clients know nothing of an account that was sent a month ahead, and must still be let in.
-            dates.check(times.machine)?;
+            // By the wall clock: clients do not know about an account time that was moved.
+            dates.check(times.wall_clock)?;
             Ok(Principal::Owner)
         }
         AuthorizationToken::Aad { jwt } => {
-            check_jwt(&jwt, times.machine)?;
+            check_jwt(&jwt, times.wall_clock)?;
             Ok(Principal::Owner)
         }
         AuthorizationToken::Resource { token } => {
-            let grant = Grant::open(&token, key).ok_or_else(|| {
+            let grant = Grant::verify(&token, key).ok_or_else(|| {
                 unauthorized("The resource token was not issued by this account, or it was changed.")
             })?;
             if times.account.seconds() >= grant.expires_at {
                 let start = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.issued_at.unsigned_abs());
                 let expiry = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.expires_at.unsigned_abs());
-                return Err(not_now(start, expiry, times.account));
+                return Err(outside_validity(start, expiry, times.account));
             }
-            Ok(Principal::Holder(Box::new(grant)))
+            Ok(Principal::TokenHolder(Box::new(grant)))
         }
     }
 }
 
-/// When a request says it was signed.
-struct Dates<'a> {
+/// The dates that a request was signed with.
+struct SigningDates<'a> {
     ms_date: &'a str,
     http_date: &'a str,
 }
 
-impl<'a> Dates<'a> {
-    fn read(headers: &RequestHeaders<'a>) -> Result<Dates<'a>, ServiceError> {
+impl<'a> SigningDates<'a> {
+    fn read(headers: &RequestHeaders<'a>) -> Result<SigningDates<'a>, ServiceError> {
         let text = |value: Option<&'a HeaderValue>| match value {
             None => Ok(""),
             Some(value) => value.to_str().map_err(|_| bad_date()),
         };
-        let dates = Dates { ms_date: text(headers.ms_date)?, http_date: text(headers.http_date)? };
+        let dates = SigningDates { ms_date: text(headers.ms_date)?, http_date: text(headers.http_date)? };
         if dates.ms_date.is_empty() && dates.http_date.is_empty() {
             return Err(unauthorized("Neither the x-ms-date nor the date header is present in the request."));
         }
         Ok(dates)
     }
 
-    /// Refuses a signature that is too old or comes from the future.
+    /// Rejects a signature that is too old or in the future.
     fn check(&self, now: Ticks) -> Result<(), ServiceError> {
         let text = if self.ms_date.is_empty() { self.http_date } else { self.ms_date };
-        let signed_at = moment(text).ok_or_else(bad_date)?;
+        let signed_at = parse_date(text).ok_or_else(bad_date)?;
         let skew = match now.to_system_time().duration_since(signed_at) {
             Ok(past) => past,
             Err(future) => future.duration(),
         };
         if skew > CLOCK_SKEW_MAX {
-            return Err(not_now(signed_at - CLOCK_SKEW_MAX, signed_at + CLOCK_SKEW_MAX, now));
+            return Err(outside_validity(signed_at - CLOCK_SKEW_MAX, signed_at + CLOCK_SKEW_MAX, now));
         }
         Ok(())
     }
 }
 
-/// Reads a date. Clients put the same text into all requests of a second, so each thread remembers the
-/// last one it read.
-fn moment(text: &str) -> Option<SystemTime> {
+/// Parses an HTTP date. Clients send the same text in all requests of a second, so each thread caches the
+/// last one.
+fn parse_date(text: &str) -> Option<SystemTime> {
     /// The only form that clients send: `Sun, 15 Nov 2026 19:23:36 GMT`.
     const LENGTH: usize = 29;
     thread_local! {
@@ -133,8 +133,8 @@ fn moment(text: &str) -> Option<SystemTime> {
     Some(moment)
 }
 
-/// Header and claims of a directory token have to be JSON objects, and it has to be valid now, by the clock
-/// of the directory: the machine's. Its signature is the directory's business, and any tenant may sign in here.
+/// Checks an Entra ID token: header and claims have to be JSON objects, and it has to be valid now, by the
+/// wall clock. Its signature is not checked: any tenant may sign in.
 fn check_jwt(jwt: &str, now: Ticks) -> Result<(), ServiceError> {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -145,7 +145,7 @@ fn check_jwt(jwt: &str, now: Ticks) -> Result<(), ServiceError> {
     let mut parts = jwt.split('.');
     let (header, claims) = (parts.next().and_then(object), parts.next().and_then(object));
     let (Some(_), Some(claims)) = (header, claims) else {
-        return Err(malformed(AuthorizationTokenError::BadJwt));
+        return Err(malformed_token(AuthorizationTokenError::BadJwt));
     };
     let moment = |claim: &str| claims.get(claim).and_then(serde_json::Value::as_i64);
     let leeway = DIRECTORY_SKEW_MAX.as_secs().cast_signed();
@@ -164,7 +164,7 @@ fn unauthorized(message: impl Into<String>) -> ServiceError {
     ServiceError::new(Status::UNAUTHORIZED, message)
 }
 
-fn malformed(cause: AuthorizationTokenError) -> ServiceError {
+fn malformed_token(cause: AuthorizationTokenError) -> ServiceError {
     let sub_status = match cause {
         AuthorizationTokenError::BadJwt => SubStatus::AAD_TOKEN_FIRST,
         _ => SubStatus::AUTHORIZATION_TOKEN_MALFORMED,
@@ -177,7 +177,7 @@ fn bad_date() -> ServiceError {
     unauthorized("The input date header is invalid format. Please pass in RFC 1123 style date format.")
 }
 
-fn not_now(start: SystemTime, expiry: SystemTime, now: Ticks) -> ServiceError {
+fn outside_validity(start: SystemTime, expiry: SystemTime, now: Ticks) -> ServiceError {
     let date = httpdate::fmt_http_date;
     ServiceError::new(
         Status::FORBIDDEN,

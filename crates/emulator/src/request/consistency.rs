@@ -1,8 +1,7 @@
-//! What a request may ask for beyond its operation: consistency and priority.
+//! The consistency level and priority of a request.
 //!
-//! In: the headers that ask for a level or a priority, and the account's default. Out: the level, or
-//! 400: a request may ask for less than the account guarantees, never for more, and a value nobody
-//! knows is refused rather than ignored.
+//! Input: the headers that request a level or a priority, and the account's default. Output: the level, or
+//! 400: a request may weaken the account's level, never strengthen it, and unknown values are rejected.
 
 use http::HeaderValue;
 use protocol::account::ConsistencyLevel;
@@ -12,7 +11,7 @@ use super::headers::{RequestHeaders, invalid_value};
 use crate::response::ServiceError;
 use engine::charge::Priority;
 
-/// The level a request gets. Refuses levels and priorities that the account cannot honour.
+/// The consistency level of a request. Rejects levels and priorities that the account does not support.
 pub(crate) fn level(
     headers: &RequestHeaders<'_>,
     account: ConsistencyLevel,
@@ -27,7 +26,7 @@ pub(crate) fn level(
         level = asked;
     }
     if let Some(value) = headers.read_consistency_strategy {
-        level = by_strategy(value, account)?.unwrap_or(level);
+        level = level_of_strategy(value, account)?.unwrap_or(level);
     }
     match headers.priority_level {
         Some(value) if !is_one_of(value, &["High", "Low"]) => Err(invalid_value(name::PRIORITY_LEVEL, value)),
@@ -35,7 +34,7 @@ pub(crate) fn level(
     }
 }
 
-/// How much a request matters, by headers that were checked.
+/// The priority of a request whose headers have been checked.
 pub(crate) fn priority(headers: &RequestHeaders<'_>) -> Priority {
     match headers.priority_level {
         Some(value) if is_one_of(value, &["Low"]) => Priority::Low,
@@ -43,8 +42,8 @@ pub(crate) fn priority(headers: &RequestHeaders<'_>) -> Priority {
     }
 }
 
-/// What a strategy comes to. The latest committed version is what the region that answers has.
-fn by_strategy(
+/// The consistency level of a read strategy. The latest committed version is the one of the serving region.
+fn level_of_strategy(
     value: &HeaderValue,
     account: ConsistencyLevel,
 ) -> Result<Option<ConsistencyLevel>, ServiceError> {
@@ -86,7 +85,7 @@ mod tests {
     fn verdict(header: &'static str, value: &'static str) -> Option<u16> {
         let mut map = HeaderMap::new();
         map.insert(header, HeaderValue::from_static(value));
-        level(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|refusal| refusal.status.0)
+        level(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|error| error.status.0)
     }
 
     #[test]

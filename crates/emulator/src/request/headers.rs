@@ -1,22 +1,21 @@
-//! What a request's headers say, read once.
+//! The headers of a request, parsed once.
 //!
-//! In: the header map of one request. Out: [`RequestHeaders`], a view with one field per header
-//! that a handler may ask for, filled in a single pass (a point read carries some twenty headers;
-//! looking each one up by name would hash every name we might care about). Typed readings of a
-//! value live here too, with the service's refusal for values it does not know. What the headers
-//! *mean* for an operation is decided by the router and the handlers.
+//! Input: the header map of one request. Output: [`RequestHeaders`], with one field per header that a handler
+//! may need, filled in a single pass (a point read has some twenty headers; looking each one up by name would
+//! hash every name). Typed readings of a value are here too, with the service's error for invalid ones. What
+//! the headers mean for an operation is decided by the router and the handlers.
 
 use http::{HeaderMap, HeaderValue};
 use protocol::headers as name;
 
 use crate::response::ServiceError;
 
-/// Asks for items as they were at a snapshot or an LSN: an extension of the local account.
+/// Header that requests items as of a snapshot or an LSN: an extension of the emulator.
 pub(crate) const AS_OF: &str = "x-perihelion-as-of";
 
 macro_rules! request_headers {
     ($($(#[$doc:meta])* $field:ident = $name:path;)*) => {
-        /// The headers of one request, each where a handler can reach it without a search.
+        /// The headers of one request, one field each.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct RequestHeaders<'a> {
             $($(#[$doc])* pub $field: Option<&'a HeaderValue>,)*
@@ -26,14 +25,14 @@ macro_rules! request_headers {
             /// Reads `map` once. Grows with the number of headers sent; the first of a repeated
             /// header counts.
             pub(crate) fn scan(map: &'a HeaderMap) -> RequestHeaders<'a> {
-                let mut seen = RequestHeaders::default();
+                let mut headers = RequestHeaders::default();
                 for (header, value) in map {
                     match header.as_str() {
-                        $($name => { seen.$field.get_or_insert(value); })*
+                        $($name => { headers.$field.get_or_insert(value); })*
                         _ => {}
                     }
                 }
-                seen
+                headers
             }
         }
     };
@@ -60,9 +59,9 @@ request_headers! {
     read_consistency_strategy = name::READ_CONSISTENCY_STRATEGY;
     /// `x-ms-cosmos-priority-level`.
     priority_level = name::PRIORITY_LEVEL;
-    /// `x-ms-cosmos-hub-region-processing-only`: the hub must answer.
+    /// `x-ms-cosmos-hub-region-processing-only`: only the hub region may serve it.
     hub_region_processing_only = name::HUB_REGION_PROCESSING_ONLY;
-    /// `x-perihelion-as-of`: a question about the past.
+    /// `x-perihelion-as-of`: a snapshot or an LSN to read at.
     as_of = AS_OF;
     /// `x-ms-session-token`: what the client has already seen.
     session_token = name::SESSION_TOKEN;
@@ -84,11 +83,11 @@ request_headers! {
     if_none_match = name::IF_NONE_MATCH;
     /// `if-modified-since`: start time of a change feed.
     if_modified_since = name::IF_MODIFIED_SINCE;
-    /// `a-im`: asks for changes instead of contents.
+    /// `a-im`: requests the change feed.
     a_im = name::A_IM;
     /// `x-ms-cosmos-changefeed-wire-format-version`.
     change_feed_wire_format_version = name::CHANGE_FEED_WIRE_FORMAT_VERSION;
-    /// `prefer`: `return=minimal` drops the body of a write's answer.
+    /// `prefer`: `return=minimal` omits the body of a write's response.
     prefer = name::PREFER;
     /// `x-ms-cosmos-populate-content-response-on-write`: the older form of the above, inverted.
     populate_content_response_on_write = name::POPULATE_CONTENT_RESPONSE_ON_WRITE;
@@ -180,7 +179,7 @@ impl<'a> RequestHeaders<'a> {
 
     /// Reads a header whose value is a boolean; absent and empty are `false`.
     ///
-    /// `header` is only used to name the culprit.
+    /// `header` is only used in the error message.
     pub(crate) fn flag(value: Option<&HeaderValue>, header: &str) -> Result<bool, ServiceError> {
         let Some(value) = value else { return Ok(false) };
         match value.as_bytes() {
@@ -192,7 +191,7 @@ impl<'a> RequestHeaders<'a> {
         }
     }
 
-    /// A header's text, absent when the header is missing or empty; refused when it is not UTF-8.
+    /// The text of a header: `None` when it is missing or empty, an error when it is not UTF-8.
     pub(crate) fn text(
         value: Option<&'a HeaderValue>,
         header: &str,
@@ -210,7 +209,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
 
-/// 400: the header is known, its value is not.
+/// 400: the header has an invalid value.
 pub(crate) fn invalid_value(header: &str, value: &HeaderValue) -> ServiceError {
     let shown = String::from_utf8_lossy(value.as_bytes());
     ServiceError::bad_request(format!("The value '{shown}' specified for the header '{header}' is invalid."))

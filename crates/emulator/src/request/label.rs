@@ -1,12 +1,12 @@
-//! What operations are called, in lists and as a metric's label. One name per operation, so that their
-//! number is bounded.
+//! Labels of operations, for the request log and the metrics. One label per operation, so that their number
+//! is bounded.
 
 use crate::request::{
     ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, ResourceVerb,
 };
 
 impl Operation<'_> {
-    /// `read_item`, `query_items`, `create_container`.
+    /// The label of this operation, such as `read_item` or `create_container`.
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Operation::ReadAccount => "read_account",
@@ -38,7 +38,7 @@ impl Operation<'_> {
     }
 }
 
-/// List, create, upsert, query.
+/// Labels of a feed's operations, in the order list, create, upsert, query.
 const FEED_DATABASES: [&str; 4] = ["list_databases", "create_database", "upsert_database", "query_databases"];
 const FEED_CONTAINERS: [&str; 4] =
     ["list_containers", "create_container", "upsert_container", "query_containers"];

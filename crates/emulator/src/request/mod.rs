@@ -1,4 +1,4 @@
-//! A request as the account understands it: who asks for what, with which headers.
+//! A parsed request: the operation, its headers, and who sent it.
 
 mod activity;
 mod authorize;
@@ -25,32 +25,32 @@ pub(crate) use authorize::{Principal, authorize};
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, Written,
+    ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
 pub(crate) use resource_token::Grant;
 pub(crate) use route::route;
 
-/// One request, understood far enough to be handled.
+/// One authorized and routed request, ready to be handled.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
-    /// The account it was sent to.
+    /// The account that the request was sent to.
     pub(crate) account: &'a Arc<Account>,
-    /// What it may see of it.
-    pub(crate) vantage: ReadContext,
-    /// The consistency it asks for, or is given.
+    /// The region and staleness that reads of this request have.
+    pub(crate) read_context: ReadContext,
+    /// The consistency level of the request, or else of the account.
     pub(crate) level: ConsistencyLevel,
-    /// Who sent it.
+    /// The sender and its rights.
     pub(crate) principal: Principal,
-    /// The request itself: what it says beyond its path and headers.
+    /// The HTTP request without its body.
     pub(crate) parts: &'a Parts,
-    /// What it says besides its path.
+    /// The headers, by field.
     pub(crate) headers: &'a RequestHeaders<'a>,
-    /// What it carries.
+    /// The body, read in full.
     pub(crate) body: Bytes,
-    /// When it arrived.
+    /// When the request arrived, in account time.
     pub(crate) now: Ticks,
-    /// The same, by the clock that never goes back.
+    /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
 }
 

@@ -1,16 +1,16 @@
-//! Everything a client can ask for, as data.
+//! The operations of the REST API, as data.
 //!
-//! `route` makes it of a request, `handlers` does it. Here is only what follows from what is asked: which
-//! item it is about, and whether and what it changes.
+//! `route` makes an [`Operation`] from a request, `handlers` carries it out. Here is only what follows from
+//! the operation itself: which item it addresses, and whether and what it changes.
 
 use std::borrow::Cow;
 
 use protocol::resource_path::ResourceType;
 
-/// An id out of a path: a name, or the `_rid` in its place.
+/// An id in a path: a name, or a `_rid` in its place.
 pub(crate) type Id<'a> = Cow<'a, str>;
 
-/// Everything a client can ask for.
+/// An operation on the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<'a> {
     /// `GET /`.
@@ -23,7 +23,7 @@ pub(crate) enum Operation<'a> {
     Containers(Id<'a>, FeedVerb),
     /// `/dbs/{database}/colls/{container}`.
     Container(ContainerIds<'a>, ResourceVerb),
-    /// `/dbs/{database}/colls/{container}/docs` and below, and what acts on items otherwise.
+    /// `/dbs/{database}/colls/{container}/docs` and below, and other operations on items.
     Items(ContainerIds<'a>, ItemOperation<'a>),
     /// `GET /dbs/{database}/colls/{container}/pkranges`.
     PartitionRanges(ContainerIds<'a>),
@@ -46,21 +46,21 @@ pub(crate) enum Operation<'a> {
     Unsupported(Unsupported<'a>),
 }
 
-/// What an operation changes.
+/// What kind of resource an operation writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// Items: taken by every region of an account that writes in several.
+pub(crate) enum WriteTarget {
+    /// Items: accepted by every region of a multi-write account.
     Items,
-    /// Databases, containers and the like: taken by the hub alone.
+    /// Databases, containers and the like: accepted by the hub region only.
     Resources,
 }
 
 impl Operation<'_> {
-    /// What it changes, if anything.
-    pub(crate) fn writes(&self) -> Option<Written> {
-        let resources = |changes: bool| changes.then_some(Written::Resources);
+    /// What the operation writes, if anything.
+    pub(crate) fn write_target(&self) -> Option<WriteTarget> {
+        let resources = |changes: bool| changes.then_some(WriteTarget::Resources);
         match self {
-            Operation::Items(_, operation) => operation.changes_items().then_some(Written::Items),
+            Operation::Items(_, operation) => operation.changes_items().then_some(WriteTarget::Items),
             Operation::Databases(verb)
             | Operation::Containers(_, verb)
             | Operation::Users(_, verb)
@@ -73,7 +73,7 @@ impl Operation<'_> {
             }
             Operation::Offer(_, verb) => resources(*verb != OfferVerb::Read),
             Operation::Conflicts(_, verb) => {
-                matches!(verb, ConflictVerb::Delete(_)).then_some(Written::Items)
+                matches!(verb, ConflictVerb::Delete(_)).then_some(WriteTarget::Items)
             }
             Operation::ReadAccount
             | Operation::PartitionRanges(_)
@@ -105,27 +105,27 @@ impl ItemOperation<'_> {
 /// A database and a container in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContainerIds<'a> {
-    /// The database.
+    /// The id of the database.
     pub(crate) database: Id<'a>,
-    /// The container.
+    /// The id of the container.
     pub(crate) container: Id<'a>,
 }
 
 /// A database and a user of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UserIds<'a> {
-    /// The database.
+    /// The id of the database.
     pub(crate) database: Id<'a>,
-    /// The user.
+    /// The id of the user.
     pub(crate) user: Id<'a>,
 }
 
-/// What one may do to a feed of named resources.
+/// The operations on a feed of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedVerb {
-    /// GET.
+    /// `GET` of the feed.
     List,
-    /// POST.
+    /// `POST` to the feed.
     Create,
     /// POST with the upsert header.
     Upsert,
@@ -133,58 +133,58 @@ pub(crate) enum FeedVerb {
     Query,
 }
 
-/// What one may do to a named resource.
+/// The operations on a single resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResourceVerb {
-    /// GET.
+    /// `GET` of the resource.
     Read,
-    /// PUT.
+    /// `PUT` of the resource.
     Replace,
-    /// DELETE.
+    /// `DELETE` of the resource.
     Delete,
 }
 
-/// What one may do to a database: it has nothing to replace.
+/// The operations on a database, which cannot be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseVerb {
-    /// GET.
+    /// `GET` of the resource.
     Read,
-    /// DELETE.
+    /// `DELETE` of the resource.
     Delete,
 }
 
-/// What one may do to the offers: they come and go with what they pay for.
+/// The operations on the feed of offers, which are created and deleted with their resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OffersVerb {
-    /// GET.
+    /// `GET` of the feed.
     List,
     /// POST with a query.
     Query,
 }
 
-/// What one may do to an offer.
+/// The operations on an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfferVerb {
-    /// GET.
+    /// `GET` of the resource.
     Read,
-    /// PUT.
+    /// `PUT` of the resource.
     Replace,
 }
 
-/// What one may do about conflicts.
+/// The operations on conflicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConflictVerb<'a> {
-    /// GET of all of them.
+    /// `GET` of the feed of conflicts.
     List,
-    /// A query over all of them.
+    /// `POST` with a query over the conflicts.
     Query,
-    /// GET of one.
+    /// `GET` of one conflict.
     Read(Id<'a>),
-    /// DELETE of one.
+    /// `DELETE` of one conflict.
     Delete(Id<'a>),
 }
 
-/// What one may do to items.
+/// The operations on items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ItemOperation<'a> {
     /// `POST docs`.
@@ -214,7 +214,7 @@ pub(crate) enum ItemOperation<'a> {
 }
 
 impl ItemOperation<'_> {
-    /// The item that is addressed, if it is a single one.
+    /// The id of the item, if the operation addresses a single one.
     pub(crate) fn item_id(&self) -> Option<&str> {
         match self {
             ItemOperation::Read(id)
@@ -238,18 +238,18 @@ impl ItemOperation<'_> {
     }
 }
 
-/// A request for something this account does not have.
+/// A request for a feature that the emulator does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unsupported<'a> {
-    /// What it is.
+    /// The resource type of the feature.
     pub(crate) kind: ResourceType,
-    /// Where it would be.
-    pub(crate) parent: Parent<'a>,
-    /// What was tried.
+    /// The parent that the resource would have.
+    pub(crate) parent: ParentResource<'a>,
+    /// The kind of operation that was requested.
     pub(crate) verb: UnsupportedVerb,
 }
 
-/// What was tried on a feature that is not there.
+/// The kind of operation on an unsupported feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnsupportedVerb {
     /// GET or a query: nothing was ever created, so the list is empty.
@@ -260,13 +260,13 @@ pub(crate) enum UnsupportedVerb {
     Use,
 }
 
-/// Where a feature that is not there would hang.
+/// The parent of an unsupported resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parent<'a> {
-    /// Below the account.
+pub(crate) enum ParentResource<'a> {
+    /// The account is the parent.
     Account,
-    /// Below a database.
+    /// A database is the parent.
     Database(Id<'a>),
-    /// Below a container.
+    /// A container is the parent.
     Container(ContainerIds<'a>),
 }

@@ -1,7 +1,6 @@
-//! How a client reached the account, so that answers can point back the same way.
+//! The scheme, host and port that a client used, so that the endpoints in responses lead back the same way.
 //!
-//! Behind a port mapping or a container the server cannot know its outside address; the request
-//! can.
+//! Behind a port mapping or in a container the server cannot know its outside address; the request has it.
 
 use http::HeaderValue;
 use http::request::Parts;

@@ -1,9 +1,8 @@
-//! Resource tokens: a permission, signed, in the holder's hands.
+//! Resource tokens: signed permissions.
 //!
-//! In: what a permission allows and until when. Out: the text of `_token`, and back again. The
-//! account signs tokens with its own key and keeps no list of them, so checking one needs nothing
-//! but the key and the time; expiry is checked by `authorize`. What a holder may do is decided here,
-//! by the `check_…` methods of [`Principal`].
+//! Input: what a permission allows and until when. Output: the text of `_token`, and its verification. The
+//! account signs tokens with its own key and stores no list of them, so verifying one needs only the key;
+//! `authorize` checks the expiry. What a holder may do is decided by the `check_…` methods of [`Principal`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,50 +20,50 @@ use super::operation::ItemOperation;
 use crate::response::ServiceError;
 use engine::catalog::ContainerEntry;
 
-/// How every token begins.
+/// The prefix of every token.
 const TOKEN_PREFIX: &str = "type=resource&ver=1.0&sig=";
 
 /// What a resource token allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Grant {
-    /// The container it is about; recreating the container voids the token. A permission for
-    /// something that does not exist is about none.
+    /// The container that it covers; recreating the container invalidates the token. A permission for a
+    /// resource that does not exist covers none.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) container: Option<ContainerRid>,
-    /// The only item it is about, by id or `_rid`; all items when absent.
+    /// The only item that it covers, by id or `_rid`; all items when absent.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub(crate) item: Option<String>,
-    /// The only partition key it covers, in header form; all when absent.
+    /// The only partition key that it covers, in header form; all when absent.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub(crate) partition_key: Option<String>,
-    /// Looking, or changing too.
+    /// Whether it allows reads only, or writes as well.
     #[serde(rename = "m")]
     pub(crate) mode: PermissionMode,
-    /// When it was made, in seconds since the epoch.
+    /// When it was issued, in seconds since the epoch.
     #[serde(rename = "s")]
     pub(crate) issued_at: i64,
-    /// When it ends, in seconds since the epoch.
+    /// When it expires, in seconds since the epoch.
     #[serde(rename = "e")]
     pub(crate) expires_at: i64,
 }
 
 impl Grant {
-    /// The token to hand out.
-    pub(crate) fn seal(&self, key: &AccountKey) -> String {
-        let terms = serde_json::to_vec(self).expect("strings and numbers always serialise");
-        let signature = key.sign_bytes(&terms);
-        format!("{TOKEN_PREFIX}{signature};{};", BASE64.encode(terms))
+    /// The token text, signed with `key`.
+    pub(crate) fn sign(&self, key: &AccountKey) -> String {
+        let payload = serde_json::to_vec(self).expect("strings and numbers always serialise");
+        let signature = key.sign_bytes(&payload);
+        format!("{TOKEN_PREFIX}{signature};{};", BASE64.encode(payload))
     }
 
-    /// Reads a token that this account handed out; `None` for anything else.
-    pub(crate) fn open(token: &str, key: &AccountKey) -> Option<Grant> {
-        let (_, sealed) = token.split_once("sig=")?;
-        let (signature, rest) = sealed.split_once(';')?;
-        let terms = BASE64.decode(rest.trim_end_matches(';')).ok()?;
-        if key.sign_bytes(&terms) != Signature::from_base64(signature)? {
+    /// Parses and verifies a token that this account issued; `None` for anything else.
+    pub(crate) fn verify(token: &str, key: &AccountKey) -> Option<Grant> {
+        let (_, signed) = token.split_once("sig=")?;
+        let (signature, rest) = signed.split_once(';')?;
+        let payload = BASE64.decode(rest.trim_end_matches(';')).ok()?;
+        if key.sign_bytes(&payload) != Signature::from_base64(signature)? {
             return None;
         }
-        serde_json::from_slice(&terms).ok()
+        serde_json::from_slice(&payload).ok()
     }
 
     fn allows_write(&self) -> bool {
@@ -76,31 +75,33 @@ impl Grant {
 }
 
 impl Principal {
-    /// Refuses everybody but the owner.
+    /// Rejects everyone but the owner.
     pub(crate) fn check_owner(&self) -> Result<(), ServiceError> {
         match self {
             Principal::Owner => Ok(()),
-            Principal::Holder(_) => Err(forbidden("a resource token does not reach beyond its container")),
+            Principal::TokenHolder(_) => {
+                Err(forbidden("a resource token does not reach beyond its container"))
+            }
         }
     }
 
-    /// Refuses a holder of a token for something else to look at `container`.
+    /// Rejects a holder whose token is not for `container`.
     pub(crate) fn check_read(&self, container: &ContainerEntry) -> Result<(), ServiceError> {
         match self {
             Principal::Owner => Ok(()),
-            Principal::Holder(grant) if grant.container == Some(container.rid) => Ok(()),
-            Principal::Holder(_) => Err(forbidden("the resource token is for another container")),
+            Principal::TokenHolder(grant) if grant.container == Some(container.rid) => Ok(()),
+            Principal::TokenHolder(_) => Err(forbidden("the resource token is for another container")),
         }
     }
 
-    /// Refuses a holder whose token does not cover `operation` on `container`.
+    /// Rejects a holder whose token does not cover `operation` on `container`.
     pub(crate) fn check_items(
         &self,
         container: &ContainerEntry,
         operation: &ItemOperation<'_>,
         headers: &RequestHeaders<'_>,
     ) -> Result<(), ServiceError> {
-        let Principal::Holder(grant) = self else { return Ok(()) };
+        let Principal::TokenHolder(grant) = self else { return Ok(()) };
         self.check_read(container)?;
         if !operation.is_read() && !grant.allows_write() {
             return Err(forbidden("the resource token allows reading only"));
@@ -110,7 +111,7 @@ impl Principal {
         {
             return Err(forbidden("the resource token is for one item only"));
         }
-        // A plan reveals nothing about items, and one SDK asks for it without a key.
+        // A query plan reveals nothing about items, and one SDK requests it without a partition key.
         if *operation == ItemOperation::QueryPlan {
             return Ok(());
         }
@@ -121,7 +122,7 @@ impl Principal {
     }
 }
 
-/// Both keys are compared as values: `[1]` is `[1.0]`.
+/// Rejects a partition key that the token does not cover. Keys are compared as values: `[1]` is `[1.0]`.
 fn check_partition_key(allowed: &str, headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
     let key_of = |text: &str| match PartitionKey::parse_header(text) {
         Ok(PartitionKeyHeader::Key(key)) => Some(key),

@@ -1,7 +1,7 @@
-//! What is asked: method + path + headers → [`Operation`].
+//! The router: method, path and headers → [`Operation`].
 //!
-//! Pure. Names come out percent-decoded; whether they exist, and whether one is really a `_rid`, is
-//! for the catalog to say. A path nobody knows is 404, a known path with the wrong verb is 405.
+//! Pure. Names come out percent-decoded; whether they exist, and whether one is really a `_rid`, is decided by
+//! the catalog. An unknown path is 404, a known path with an unsupported method is 405.
 
 use http::Method;
 use protocol::headers as name;
@@ -10,11 +10,11 @@ use protocol::resource_path::{ResourcePath, ResourceType};
 use super::headers::RequestHeaders;
 use super::operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
-    Parent, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
+    ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 use crate::response::ServiceError;
 
-/// Understands a request. Grows with the length of the path.
+/// Finds the operation of a request. Cost grows with the length of the path.
 pub(crate) fn route<'a>(
     method: &Method,
     path: &ResourcePath<'a>,
@@ -131,15 +131,15 @@ fn unsupported<'a>(
 ) -> Result<Unsupported<'a>, ServiceError> {
     let kind = path.resource_type();
     let parent = match kind.parent() {
-        Some(ResourceType::Database) => Parent::Database(id_of(path, ResourceType::Database)?),
-        Some(_) => Parent::Container(container_ids(path)?),
-        None => Parent::Account,
+        Some(ResourceType::Database) => ParentResource::Database(id_of(path, ResourceType::Database)?),
+        Some(_) => ParentResource::Container(container_ids(path)?),
+        None => ParentResource::Account,
     };
-    // An empty list of addresses or media would be a lie: something is where they point in the service.
-    let is_list_honest =
+    // The service has addresses and media where these paths point, so an empty list would be wrong.
+    let may_list_empty =
         !matches!(kind, ResourceType::Address | ResourceType::Media | ResourceType::Attachment);
     let verb = match *method {
-        _ if !is_list_honest => UnsupportedVerb::Use,
+        _ if !may_list_empty => UnsupportedVerb::Use,
         Method::GET | Method::DELETE if !path.is_feed() => UnsupportedVerb::Find,
         Method::GET => UnsupportedVerb::List,
         Method::POST if path.is_feed() && is_query(headers)? => UnsupportedVerb::List,
@@ -148,7 +148,7 @@ fn unsupported<'a>(
     Ok(Unsupported { kind, parent, verb })
 }
 
-/// `docs` itself. The plan header is looked at first: one SDK sends plans without the query header.
+/// The operation on `docs` itself. The plan header comes first: one SDK sends it without the query header.
 fn items_operation(
     method: &Method,
     headers: &RequestHeaders<'_>,
@@ -222,7 +222,7 @@ fn conflict_verb<'a>(
     })
 }
 
-/// A POST to a feed is a query when a header or the content type says so.
+/// Whether a POST to a feed is a query, by its header or its content type.
 fn is_query(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
     const QUERY_TYPE: &[u8] = b"application/query+json";
     let by_type = headers.content_type.is_some_and(|value| {
@@ -231,12 +231,12 @@ fn is_query(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
     Ok(by_type || RequestHeaders::flag(headers.is_query, name::IS_QUERY)?)
 }
 
-/// The id at the end of the path; a feed has none.
+/// The id at the end of the path; `None` for a feed.
 fn last_id<'a>(path: &ResourcePath<'a>) -> Option<Id<'a>> {
     path.levels().next_back().and_then(|level| level.id.clone())
 }
 
-/// The id of a parent. Paths spell out every parent, so it is always there.
+/// The id of a parent. Every path contains all parents.
 fn id_of<'a>(path: &ResourcePath<'a>, kind: ResourceType) -> Result<Id<'a>, ServiceError> {
     let level = path.levels().find(|level| level.kind == kind);
     level.and_then(|level| level.id.clone()).ok_or_else(ServiceError::not_found)

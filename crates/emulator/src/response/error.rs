@@ -1,8 +1,7 @@
-//! Why a request is refused.
+//! Errors of the service: status, sub-status and message.
 //!
-//! In: a status, a sub-status and a sentence. Out: a [`Reply`] whose body is the JSON object every
-//! client parses (`code`, `message`, and `additionalErrorInfo` where a query plan is handed over).
-//! The sentence for a person ends with the activity id, which the gateway adds last.
+//! Output: a [`Reply`] whose body is the JSON object that every client parses (`code`, `message`, and
+//! `additionalErrorInfo` where a query plan is returned). The gateway appends the activity id to the message.
 
 use std::time::Duration;
 
@@ -15,30 +14,30 @@ use protocol::status::{Status, SubStatus};
 use sql::SqlError;
 
 use super::reply::Reply;
-use crate::sight::Answerer;
+use crate::request_log::ServingPartition;
 
-/// A refusal, as the service would phrase it.
+/// An error, with the status and message of the real service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceError {
     /// The HTTP status.
     pub(crate) status: Status,
     /// `x-ms-substatus`, for when the status alone does not say what to do next.
     pub(crate) sub_status: SubStatus,
-    /// What went wrong, for a person.
+    /// What went wrong, for a human reader.
     pub(crate) message: String,
     /// The query plan, as text, of a query that the client has to merge itself.
     pub(crate) additional_error_info: Option<String>,
     /// `x-ms-retry-after-ms`.
     pub(crate) retry_after: Option<Duration>,
-    /// What the attempt cost, when that is known better than "a refusal costs one".
+    /// The request charge, where it is not the 1 RU of most errors.
     pub(crate) charge: Option<f64>,
-    /// Headers that belong to the refusal, such as the session token of a 404. Boxed, because most
-    /// refusals have none and a result should stay small.
+    /// Headers of the error response, such as the session token of a 404. Boxed, because most errors have
+    /// none and a result should stay small.
     pub(crate) headers: Option<Box<HeaderMap>>,
 }
 
 impl ServiceError {
-    /// A refusal in the gateway's own words.
+    /// An error of the gateway, whose message is plain text.
     pub(crate) fn new(status: Status, message: impl Into<String>) -> ServiceError {
         ServiceError {
             status,
@@ -51,20 +50,20 @@ impl ServiceError {
         }
     }
 
-    /// A refusal by the storage layer, which wraps its sentence in a list of errors.
-    pub(crate) fn listed(status: Status, message: &str) -> ServiceError {
+    /// An error of the backend, whose message is a JSON list of errors.
+    pub(crate) fn backend(status: Status, message: &str) -> ServiceError {
         let list = serde_json::json!({ "Errors": [message] });
         ServiceError::new(status, format!("Message: {list}"))
     }
 
     /// 400 with no sub-status.
     pub(crate) fn bad_request(message: impl AsRef<str>) -> ServiceError {
-        ServiceError::listed(Status::BAD_REQUEST, message.as_ref())
+        ServiceError::backend(Status::BAD_REQUEST, message.as_ref())
     }
 
     /// 404: the resource itself is missing.
     pub(crate) fn not_found() -> ServiceError {
-        ServiceError::listed(
+        ServiceError::backend(
             Status::NOT_FOUND,
             "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found",
         )
@@ -72,13 +71,13 @@ impl ServiceError {
 
     /// 404/1003: the parent of the resource is missing.
     pub(crate) fn owner_not_found() -> ServiceError {
-        ServiceError::listed(Status::NOT_FOUND, "Owner resource does not exist")
+        ServiceError::backend(Status::NOT_FOUND, "Owner resource does not exist")
             .with_sub_status(SubStatus::OWNER_RESOURCE_NOT_FOUND)
     }
 
-    /// 409: a resource with this id (or another unique name) is there already.
+    /// 409: a resource with this id (or another unique name) exists already.
     pub(crate) fn conflict() -> ServiceError {
-        ServiceError::listed(
+        ServiceError::backend(
             Status::CONFLICT,
             "Resource with specified id, name, or unique index already exists.",
         )
@@ -86,10 +85,10 @@ impl ServiceError {
 
     /// 412: an `If-Match` did not match.
     pub(crate) fn precondition_failed() -> ServiceError {
-        ServiceError::listed(Status::PRECONDITION_FAILED, "One of the specified pre-condition is not met.")
+        ServiceError::backend(Status::PRECONDITION_FAILED, "One of the specified pre-condition is not met.")
     }
 
-    /// 405: the path exists, the verb does not fit it.
+    /// 405: the path exists, the method is not supported on it.
     pub(crate) fn method_not_allowed(method: &http::Method, path: &str) -> ServiceError {
         ServiceError::new(
             Status::METHOD_NOT_ALLOWED,
@@ -97,34 +96,33 @@ impl ServiceError {
         )
     }
 
-    /// The same refusal, saying more precisely what happened.
+    /// Sets the sub-status.
     pub(crate) fn with_sub_status(mut self, sub_status: SubStatus) -> ServiceError {
         self.sub_status = sub_status;
         self
     }
 
-    /// The same refusal, handing over a query plan.
+    /// Attaches a query plan.
     pub(crate) fn with_additional_error_info(mut self, info: String) -> ServiceError {
         self.additional_error_info = Some(info);
         self
     }
 
-    /// The same refusal, with what it cost.
+    /// Sets the request charge.
     pub(crate) fn with_charge(mut self, request_units: f64) -> ServiceError {
         self.charge = Some(request_units);
         self
     }
 
-    /// The same refusal, carrying one more header.
+    /// Adds a response header.
     pub(crate) fn with_header(mut self, name: &'static str, value: HeaderValue) -> ServiceError {
         let headers = self.headers.get_or_insert_default();
         headers.insert(HeaderName::from_static(name), value);
         self
     }
 
-    /// The answer to send.
-    ///
-    /// `activity` and `uri` end the sentence, so that a user's log names the request.
+    /// Converts the error into a reply. `activity` and `uri` are appended to the message, so that a user's
+    /// log identifies the request.
     pub(crate) fn into_reply(self, activity: &str, uri: &str) -> Reply {
         let message = format!("{}\r\nActivityId: {activity}, Request URI: {uri}", self.message);
         let body = ErrorBody {
@@ -141,7 +139,7 @@ impl ServiceError {
             reply = reply.header(name::RETRY_AFTER_MS, HeaderValue::from(millis));
         }
         if let Some(headers) = self.headers {
-            reply.answerer = Answerer::named_in(&headers);
+            reply.partition = ServingPartition::from_headers(&headers);
             reply.headers.extend(*headers);
         }
         reply
@@ -164,15 +162,15 @@ impl From<SqlError> for ServiceError {
 mod tests {
     use super::*;
 
-    fn sent(refusal: ServiceError) -> (Reply, serde_json::Value) {
-        let reply = refusal.into_reply("an-id", "/dbs");
+    fn reply_and_body(error: ServiceError) -> (Reply, serde_json::Value) {
+        let reply = error.into_reply("an-id", "/dbs");
         let body = serde_json::from_slice(&reply.body).unwrap();
         (reply, body)
     }
 
     #[test]
-    fn a_refusal_is_a_code_and_a_sentence_that_names_the_request() {
-        let (reply, body) = sent(ServiceError::owner_not_found());
+    fn an_error_has_a_code_and_a_message_that_identifies_the_request() {
+        let (reply, body) = reply_and_body(ServiceError::owner_not_found());
         assert_eq!((reply.status, reply.sub_status.0, reply.charge), (Status::NOT_FOUND, 1003, 1.0));
         assert_eq!(body["code"], "NotFound");
         let expected = "Message: {\"Errors\":[\"Owner resource does not exist\"]}\r\n\
@@ -182,26 +180,26 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_travels_as_text_beside_the_sentence() {
-        let refusal = ServiceError::bad_request("merge it").with_additional_error_info("{}".to_owned());
-        assert_eq!(sent(refusal).1["additionalErrorInfo"], "{}");
+    fn a_query_plan_is_text_beside_the_message() {
+        let error = ServiceError::bad_request("merge it").with_additional_error_info("{}".to_owned());
+        assert_eq!(reply_and_body(error).1["additionalErrorInfo"], "{}");
     }
 
     #[test]
-    fn throttled_clients_are_told_when_to_come_back_in_milliseconds() {
-        let refusal = ServiceError {
+    fn a_throttled_response_has_its_retry_after_in_milliseconds() {
+        let error = ServiceError {
             retry_after: Some(Duration::from_millis(1_500)),
             ..ServiceError::new(Status::TOO_MANY_REQUESTS, "slow down")
         };
-        assert_eq!(sent(refusal).0.headers[name::RETRY_AFTER_MS], "1500");
+        assert_eq!(reply_and_body(error).0.headers[name::RETRY_AFTER_MS], "1500");
     }
 
     #[test]
-    fn a_refusal_keeps_its_own_headers_and_charge() {
-        let refusal = ServiceError::not_found()
+    fn an_error_keeps_its_own_headers_and_charge() {
+        let error = ServiceError::not_found()
             .with_charge(1.25)
             .with_header(name::SESSION_TOKEN, HeaderValue::from_static("0:-1#5"));
-        let (reply, _) = sent(refusal);
+        let (reply, _) = reply_and_body(error);
         assert_eq!(reply.charge, 1.25);
         assert_eq!(reply.headers[name::SESSION_TOKEN], "0:-1#5");
     }

@@ -1,8 +1,8 @@
-//! Responses of the account: replies with their headers, and errors that become one.
+//! Responses of the account: replies with their headers, and errors.
 
 mod error;
-mod figures;
+mod header_numbers;
 mod reply;
 
 pub(crate) use error::ServiceError;
-pub(crate) use reply::{Reply, ServedBy, Stamp, ascii_value};
+pub(crate) use reply::{CommonHeaders, PartitionHeaders, Reply, ascii_value};

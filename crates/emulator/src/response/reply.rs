@@ -1,8 +1,8 @@
-//! An answer on its way out.
+//! The reply of a handler, and its conversion into an HTTP response.
 //!
-//! In: what a handler decided (status, body, the headers that belong to the operation). Out: the
-//! HTTP response, with the headers every answer carries stamped in one place, [`Stamp::finish`].
-//! A handler never writes those itself. `date` is left to the transport, which caches it.
+//! Input: status, body and the headers of the operation. Output: the HTTP response, with the headers of every
+//! response added in one place, [`CommonHeaders::into_response`]. Handlers never set those. `date` is left to
+//! hyper, which caches it.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,38 +14,38 @@ use protocol::lsn::Lsn;
 use protocol::resource::SystemProperties;
 use protocol::status::{Status, SubStatus};
 
-use super::figures;
-use crate::sight::Answerer;
+use super::header_numbers;
+use crate::request_log::ServingPartition;
 use engine::disk::SyncSequence;
 use engine::store::Progress;
 
-/// Room for every header of a point read and some more, so that the map's index never grows.
+/// Capacity for every header of a point read and some more, so that the map's index never grows.
 const HEADERS_EXPECTED: usize = 32;
 
-/// Holds a place in a map that will be copied: a copy has room for what it holds and no more.
-const PLACE: HeaderValue = HeaderValue::from_static("");
+/// A value to be replaced, in a map that will be cloned: a clone has capacity for its entries and no more.
+const PLACEHOLDER: HeaderValue = HeaderValue::from_static("");
 
-/// What never changes, after places for what [`Stamp::finish`] always sets. Every answer starts as a
-/// copy of it: copying a map costs less than hashing the same names again.
-static CONSTANT: LazyLock<HeaderMap> = LazyLock::new(|| constant_headers(&[]));
+/// The headers that never change, after placeholders for those that [`CommonHeaders::into_response`] sets.
+/// Every reply starts as a clone of it: cloning a map costs less than hashing the same names again.
+static COMMON_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| common_headers(&[]));
 
-/// What the answer to a write without the item starts as: places for what each such answer sets, what
-/// never changes, and places for what [`Reply::served_by`] sets.
-static STORED: LazyLock<HeaderMap> = LazyLock::new(|| stored_headers(&VERSION[..1]));
+/// The initial headers of a reply to a write without the item: the common headers, and placeholders for the
+/// etag and for what [`Reply::partition_headers`] sets.
+static WRITE_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| write_headers(&VERSION_NAMES[..1]));
 
-/// The same for an answer with the item.
-static STORED_WITH_BODY: LazyLock<HeaderMap> = LazyLock::new(|| {
-    let mut headers = stored_headers(&VERSION[..1]);
+/// The initial headers of a reply to a write with the item.
+static WRITE_HEADERS_WITH_BODY: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut headers = write_headers(&VERSION_NAMES[..1]);
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers
 });
 
-/// What [`Stamp::finish`] sets in every answer. First, so that its places are found at once.
-static STAMPED: [HeaderName; 4] = [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE];
-/// What tells apart one version of an item from another. Next, because no two items share it.
-static VERSION: [HeaderName; 3] = [http::header::ETAG, ITEM_LSN, ITEM_LOCAL_LSN];
-/// What [`Reply::served_by`] sets: the same for all items of a partition until it is written to.
-static SERVED: [HeaderName; 12] = [
+/// The headers that [`CommonHeaders::into_response`] sets. First, so that their placeholders are found at once.
+static COMMON_NAMES: [HeaderName; 4] = [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE];
+/// The headers that identify a version of an item. Next, because every item has its own.
+static VERSION_NAMES: [HeaderName; 3] = [http::header::ETAG, ITEM_LSN, ITEM_LOCAL_LSN];
+/// The headers that [`Reply::partition_headers`] sets: equal for all items of a partition until a write.
+static PARTITION_NAMES: [HeaderName; 12] = [
     SESSION_TOKEN,
     PARTITION_KEY_RANGE_ID,
     INTERNAL_PARTITION_ID,
@@ -60,10 +60,10 @@ static SERVED: [HeaderName; 12] = [
     ALT_CONTENT_PATH,
 ];
 
-fn constant_headers(version: &[HeaderName]) -> HeaderMap {
+fn common_headers(version: &[HeaderName]) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
-    for name in STAMPED.iter().chain(version) {
-        headers.insert(name, PLACE);
+    for name in COMMON_NAMES.iter().chain(version) {
+        headers.insert(name, PLACEHOLDER);
     }
     headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache"));
     headers.insert(GATEWAY_VERSION, HeaderValue::from_static("version=2.14.0"));
@@ -72,103 +72,104 @@ fn constant_headers(version: &[HeaderName]) -> HeaderMap {
     headers
 }
 
-fn stored_headers(version: &[HeaderName]) -> HeaderMap {
-    let mut headers = constant_headers(version);
-    for name in &SERVED {
-        headers.insert(name, PLACE);
+fn write_headers(version: &[HeaderName]) -> HeaderMap {
+    let mut headers = common_headers(version);
+    for name in &PARTITION_NAMES {
+        headers.insert(name, PLACEHOLDER);
     }
     headers
 }
 
-/// Sets headers whose places follow each other. Where they do not, or have no places, they are found by
-/// their names, which takes longer.
-fn put<const N: usize>(
+/// Sets headers whose placeholders follow each other. Where they do not, or are missing, headers are inserted
+/// by name, which takes longer.
+fn fill_placeholders<const N: usize>(
     headers: &mut HeaderMap,
     names: &'static [HeaderName; N],
     mut values: [HeaderValue; N],
 ) {
-    let mut placed = 0;
-    let places =
-        headers.iter_mut().skip_while(|(name, _)| !names.first().is_some_and(|first| is(name, first)));
-    for ((name, place), (wanted, value)) in places.zip(names.iter().zip(&mut values)) {
-        if !is(name, wanted) {
+    let mut filled = 0;
+    let slots = headers
+        .iter_mut()
+        .skip_while(|(name, _)| !names.first().is_some_and(|first| is_same_name(name, first)));
+    for ((name, slot), (wanted, value)) in slots.zip(names.iter().zip(&mut values)) {
+        if !is_same_name(name, wanted) {
             break;
         }
-        std::mem::swap(place, value);
-        placed += 1;
+        std::mem::swap(slot, value);
+        filled += 1;
     }
-    for (name, value) in names.iter().zip(values).skip(placed) {
+    for (name, value) in names.iter().zip(values).skip(filled) {
         headers.insert(name, value);
     }
 }
 
-/// Whether two names are one. A place was made with the very name that is looked for, so what it is spelt
-/// like need not be read.
-fn is(name: &HeaderName, wanted: &HeaderName) -> bool {
+/// Whether two names are equal. A placeholder was inserted under the very constant that is looked for, so
+/// comparing pointers usually suffices.
+fn is_same_name(name: &HeaderName, wanted: &HeaderName) -> bool {
     std::ptr::eq(name.as_str(), wanted.as_str()) || name == wanted
 }
 
-/// What a handler answers.
+/// The outcome of a handler: status, headers and body.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     /// The HTTP status.
     pub(crate) status: Status,
     /// `x-ms-substatus`.
     pub(crate) sub_status: SubStatus,
-    /// Request units.
+    /// The request charge, in request units.
     pub(crate) charge: f64,
-    /// The headers that belong to this operation.
+    /// The headers of this operation.
     pub(crate) headers: HeaderMap,
-    /// The body, empty for 204, 304 and minimal answers.
+    /// The body, empty for 204, 304 and minimal responses.
     pub(crate) body: Bytes,
-    /// The uptime at which most regions have what was written; zero for everything else.
+    /// The uptime at which a quorum of regions has the write; zero for everything else.
     pub(crate) quorum_at: Duration,
-    /// What has to be on the disk before it may be sent.
-    pub(crate) ticket: Option<SyncSequence>,
-    /// Who answered, for those who count.
-    pub(crate) answerer: Option<Answerer>,
+    /// The write to disk that has to be durable before the response is sent.
+    pub(crate) durability_ticket: Option<SyncSequence>,
+    /// The partition that served the request, for the request log.
+    pub(crate) partition: Option<ServingPartition>,
 }
 
-/// Which physical partition answered, for which container, and how far it was.
+/// The physical partition that served a request, as response headers state it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServedBy<'a> {
+pub(crate) struct PartitionHeaders<'a> {
     /// `x-ms-content-path`.
     pub(crate) content_path: &'a Bytes,
     /// `x-ms-alt-content-path`.
     pub(crate) alt_content_path: &'a Bytes,
-    /// The range's id, 0 for the first.
+    /// The id of the partition key range, 0 for the first.
     pub(crate) range_id: u32,
     /// The version of its session tokens.
     pub(crate) token_version: i64,
-    /// Regions that read besides the one that writes.
+    /// Number of read regions besides the write region.
     pub(crate) read_regions: usize,
-    /// How far the copy was that answered.
-    pub(crate) reach: &'a Progress,
+    /// The progress of the replica that served the request.
+    pub(crate) progress: &'a Progress,
 }
 
-impl ServedBy<'_> {
-    /// `x-ms-session-token`.
+impl PartitionHeaders<'_> {
+    /// The value of `x-ms-session-token`.
     pub(crate) fn session_token(&self) -> HeaderValue {
-        figures::session_token(self.range_id, self.token_version, self.reach)
+        header_numbers::session_token(self.range_id, self.token_version, self.progress)
     }
 }
 
 impl Reply {
-    /// An empty answer.
+    /// A reply without a body.
     pub(crate) fn new(status: Status) -> Reply {
         Reply {
             status,
             sub_status: SubStatus::NONE,
             charge: 1.0,
-            headers: CONSTANT.clone(),
+            headers: COMMON_HEADERS.clone(),
             body: Bytes::new(),
             quorum_at: Duration::ZERO,
-            ticket: None,
-            answerer: None,
+            durability_ticket: None,
+            partition: None,
         }
     }
 
-    /// Says when most regions have what was written.
+    /// Sets when a quorum of regions has the write.
     pub(crate) fn committed_at(mut self, quorum_at: Duration) -> Reply {
         self.quorum_at = quorum_at;
         self
@@ -184,12 +185,12 @@ impl Reply {
         Reply::new(Status::CREATED).json(body)
     }
 
-    /// 204.
+    /// 204 without a body.
     pub(crate) fn no_content() -> Reply {
         Reply::new(Status::NO_CONTENT)
     }
 
-    /// 304.
+    /// 304 without a body.
     pub(crate) fn not_modified() -> Reply {
         Reply::new(Status::NOT_MODIFIED)
     }
@@ -232,11 +233,12 @@ impl Reply {
         self
     }
 
-    /// The answer to a write that stored the version `etag` names: with the item, or without.
+    /// The reply to a write that stored the version `etag`: with the item, or without.
     pub(crate) fn stored(status: Status, etag: HeaderValue, body: Option<Bytes>) -> Reply {
         static ETAG: [HeaderName; 1] = [http::header::ETAG];
-        let mut headers = if body.is_some() { STORED_WITH_BODY.clone() } else { STORED.clone() };
-        put(&mut headers, &ETAG, [etag]);
+        let mut headers =
+            if body.is_some() { WRITE_HEADERS_WITH_BODY.clone() } else { WRITE_HEADERS.clone() };
+        fill_placeholders(&mut headers, &ETAG, [etag]);
         Reply {
             status,
             sub_status: SubStatus::NONE,
@@ -244,49 +246,48 @@ impl Reply {
             headers,
             body: body.unwrap_or_default(),
             quorum_at: Duration::ZERO,
-            ticket: None,
-            answerer: None,
+            durability_ticket: None,
+            partition: None,
         }
     }
 
-    /// Sets what tells apart one version of an item from another.
+    /// Sets the headers that identify a version of an item.
     pub(crate) fn item_version(mut self, etag: HeaderValue, lsn: Lsn) -> Reply {
-        let lsn = figures::whole(lsn.0);
-        put(&mut self.headers, &VERSION, [etag, lsn.clone(), lsn]);
+        let lsn = header_numbers::integer(lsn.0);
+        fill_placeholders(&mut self.headers, &VERSION_NAMES, [etag, lsn.clone(), lsn]);
         self
     }
 
-    /// Sets what clients need to keep a session: who answered, for which container, and how far
-    /// that partition is.
-    pub(crate) fn served_by(mut self, served: ServedBy<'_>) -> Reply {
-        let range_id = figures::whole(served.range_id.into());
-        let lsn = figures::whole(served.reach.lsn.0);
-        let container = ascii_value(served.alt_content_path);
+    /// Sets the headers that clients need for their sessions: the partition, its container and its progress.
+    pub(crate) fn partition_headers(mut self, partition: PartitionHeaders<'_>) -> Reply {
+        let range_id = header_numbers::integer(partition.range_id.into());
+        let lsn = header_numbers::integer(partition.progress.lsn.0);
+        let container = ascii_value(partition.alt_content_path);
         let values = [
-            served.session_token(),
+            partition.session_token(),
             range_id.clone(),
             range_id.clone(),
             range_id,
-            // What a region shows is committed, however it is called.
+            // Whatever a region returns is committed, so all these LSNs are equal.
             lsn.clone(),
             lsn.clone(),
             lsn.clone(),
             lsn.clone(),
             lsn,
-            figures::whole(served.read_regions as u64),
-            ascii_value(served.content_path),
+            header_numbers::integer(partition.read_regions as u64),
+            ascii_value(partition.content_path),
             container.clone(),
         ];
-        put(&mut self.headers, &SERVED, values);
-        self.answerer = Some(Answerer { container, range: served.range_id });
+        fill_placeholders(&mut self.headers, &PARTITION_NAMES, values);
+        self.partition = Some(ServingPartition { container, range: partition.range_id });
         self
     }
 
-    /// What 200 with an item starts as. Lacks the body and, in places already held for them, what
+    /// The template of a 200 with an item. It lacks the body, and has placeholders for what
     /// [`Reply::item_version`] sets.
-    pub(crate) fn item_template(served: ServedBy<'_>) -> Reply {
-        let headers = stored_headers(&VERSION);
-        Reply { headers, ..Reply::new(Status::OK) }.json(Bytes::new()).served_by(served)
+    pub(crate) fn item_template(partition: PartitionHeaders<'_>) -> Reply {
+        let headers = write_headers(&VERSION_NAMES);
+        Reply { headers, ..Reply::new(Status::OK) }.json(Bytes::new()).partition_headers(partition)
     }
 }
 
@@ -313,26 +314,32 @@ const SERVICE_VERSION: HeaderName = HeaderName::from_static(name::SERVICE_VERSIO
 const SESSION_TOKEN: HeaderName = HeaderName::from_static(name::SESSION_TOKEN);
 const SUB_STATUS: HeaderName = HeaderName::from_static(name::SUB_STATUS);
 
-/// The headers every answer of one gateway carries.
+/// The headers that every response of one gateway has.
 #[derive(Clone, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct CommonHeaders {
     last_state_change: HeaderValue,
 }
 
-impl Stamp {
-    /// `started_at` is reported as the last change of state.
-    pub(crate) fn new(started_at: std::time::SystemTime) -> Stamp {
+impl CommonHeaders {
+    /// Makes the headers of a gateway; `started_at` is reported as the last change of state.
+    pub(crate) fn new(started_at: std::time::SystemTime) -> CommonHeaders {
         let text = httpdate::fmt_http_date(started_at);
         let last_state_change = HeaderValue::try_from(text).expect("an HTTP date is plain ASCII");
-        Stamp { last_state_change }
+        CommonHeaders { last_state_change }
     }
 
-    /// Turns `reply` into the response to send.
-    pub(crate) fn finish(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
+    /// Converts `reply` into the response to send.
+    pub(crate) fn into_response(
+        &self,
+        reply: Reply,
+        activity: HeaderValue,
+        took: Duration,
+    ) -> Response<Bytes> {
         let Reply { status, sub_status, charge, mut headers, body, .. } = reply;
         let state_change = self.last_state_change.clone();
-        let values = [activity, figures::charge(charge), figures::milliseconds(took), state_change];
-        put(&mut headers, &STAMPED, values);
+        let values =
+            [activity, header_numbers::charge(charge), header_numbers::milliseconds(took), state_change];
+        fill_placeholders(&mut headers, &COMMON_NAMES, values);
         if !sub_status.is_none() {
             headers.insert(SUB_STATUS, HeaderValue::from(sub_status.0));
         }
@@ -344,7 +351,7 @@ impl Stamp {
     }
 }
 
-/// A header value that shares text which is known to be visible ASCII.
+/// A header value that shares text known to be visible ASCII.
 pub(crate) fn ascii_value(text: &Bytes) -> HeaderValue {
     HeaderValue::from_maybe_shared(text.clone()).expect("control characters and non-ASCII were escaped")
 }
@@ -353,23 +360,23 @@ pub(crate) fn ascii_value(text: &Bytes) -> HeaderValue {
 mod tests {
     use super::*;
 
-    fn reach() -> Progress {
+    fn progress() -> Progress {
         Progress { lsn: Lsn(42), ..Progress::default() }
     }
 
-    fn served<'a>(path: &'a Bytes, reach: &'a Progress) -> ServedBy<'a> {
-        ServedBy {
+    fn partition_headers<'a>(path: &'a Bytes, progress: &'a Progress) -> PartitionHeaders<'a> {
+        PartitionHeaders {
             content_path: path,
             alt_content_path: path,
             range_id: 3,
             token_version: -1,
             read_regions: 2,
-            reach,
+            progress,
         }
     }
 
-    /// Every header as `name: value`, sorted.
-    fn shown(headers: &HeaderMap) -> Vec<String> {
+    /// Formats every header as `name: value`, sorted.
+    fn sorted_lines(headers: &HeaderMap) -> Vec<String> {
         let mut lines: Vec<String> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
@@ -379,29 +386,39 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_have_places_are_those_that_are_set_by_name() {
+    fn headers_set_in_placeholders_equal_those_set_by_name() {
         let (path, etag) = (Bytes::from_static(b"path"), HeaderValue::from_static("\"1\""));
         let by_name = || Reply::new(Status::CREATED).etag(etag.clone());
         let body = Bytes::from_static(b"{}");
-        let minimal = Reply::stored(Status::CREATED, etag.clone(), None).served_by(served(&path, &reach()));
-        assert_eq!(shown(&minimal.headers), shown(&by_name().served_by(served(&path, &reach())).headers));
-        let whole = Reply::stored(Status::CREATED, etag.clone(), Some(body.clone()))
-            .served_by(served(&path, &reach()));
+        let minimal = Reply::stored(Status::CREATED, etag.clone(), None)
+            .partition_headers(partition_headers(&path, &progress()));
         assert_eq!(
-            shown(&whole.headers),
-            shown(&by_name().json(body).served_by(served(&path, &reach())).headers)
+            sorted_lines(&minimal.headers),
+            sorted_lines(&by_name().partition_headers(partition_headers(&path, &progress())).headers)
+        );
+        let whole = Reply::stored(Status::CREATED, etag.clone(), Some(body.clone()))
+            .partition_headers(partition_headers(&path, &progress()));
+        assert_eq!(
+            sorted_lines(&whole.headers),
+            sorted_lines(
+                &by_name().json(body).partition_headers(partition_headers(&path, &progress())).headers
+            )
         );
     }
 
     #[test]
-    fn every_place_of_a_point_read_is_filled() {
+    fn every_placeholder_of_a_point_read_is_filled() {
         let (path, etag) = (Bytes::from_static(b"path"), HeaderValue::from_static("\"1\""));
-        let places = Reply::item_template(served(&path, &reach())).headers.len();
-        let reply = Reply::item_template(served(&path, &reach())).item_version(etag, Lsn(41));
-        let stamp = Stamp::new(std::time::SystemTime::UNIX_EPOCH);
-        let response = stamp.finish(reply, HeaderValue::from_static("activity"), Duration::from_micros(117));
+        let slots = Reply::item_template(partition_headers(&path, &progress())).headers.len();
+        let reply = Reply::item_template(partition_headers(&path, &progress())).item_version(etag, Lsn(41));
+        let common_headers = CommonHeaders::new(std::time::SystemTime::UNIX_EPOCH);
+        let response = common_headers.into_response(
+            reply,
+            HeaderValue::from_static("activity"),
+            Duration::from_micros(117),
+        );
         let headers = response.headers();
-        assert_eq!(headers.len(), places);
+        assert_eq!(headers.len(), slots);
         assert!(headers.values().all(|value| !value.is_empty()), "{headers:?}");
         for (name, value) in [
             (name::SESSION_TOKEN, "3:-1#42"),
@@ -418,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn headers_in_other_places_are_found_by_name() {
+    fn headers_in_another_order_are_found_by_name() {
         let mut headers = HeaderMap::new();
-        headers.insert(LSN, PLACE);
+        headers.insert(LSN, PLACEHOLDER);
         headers.insert(SESSION_TOKEN, HeaderValue::from_static("old"));
         let value = |text| HeaderValue::from_static(text);
         static NAMES: [HeaderName; 3] = [LSN, ITEM_LSN, SESSION_TOKEN];
-        put(&mut headers, &NAMES, [value("1"), value("2"), value("new")]);
+        fill_placeholders(&mut headers, &NAMES, [value("1"), value("2"), value("new")]);
         let lines = ["lsn: 1", "x-ms-item-lsn: 2", "x-ms-session-token: new"];
-        assert_eq!(shown(&headers), lines);
+        assert_eq!(sorted_lines(&headers), lines);
     }
 }

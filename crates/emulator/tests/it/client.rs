@@ -10,7 +10,7 @@ use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::gateway::Gateway;
 use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
-use perihelion_emulator::server::{Conduct, Handler};
+use perihelion_emulator::server::{ConnectionFault, Handler};
 use protocol::account::ConsistencyLevel;
 use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 use protocol::resource_path::ResourcePath;
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
     /// What becomes of the connection, where that is not the usual.
     #[allow(dead_code, reason = "the simulation, which shares this file, loses answers")]
-    pub(crate) conduct: Option<Conduct>,
+    pub(crate) conduct: Option<ConnectionFault>,
 }
 
 impl TestAccount {
@@ -143,7 +143,7 @@ impl TestAccount {
         let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", date.as_str())];
         all.extend_from_slice(headers);
         let request = request(method, path, &all, body);
-        self.gateways[usize::from(region.0)].handle(request).answer().await.into()
+        self.gateways[usize::from(region.0)].handle(request).into_response().await.into()
     }
 
     /// Signs a request, if its path can be signed, and sends it with everything else as it is.
@@ -157,7 +157,7 @@ impl TestAccount {
             request.headers_mut().insert("authorization", authorization.parse().unwrap());
         }
         request.headers_mut().insert("x-ms-date", date.parse().unwrap());
-        self.gateways[0].handle(request).answer().await.into()
+        self.gateways[0].handle(request).into_response().await.into()
     }
 
     /// Sends exactly this.
@@ -168,7 +168,7 @@ impl TestAccount {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.gateways[0].handle(request(method, path, headers, body)).answer().await.into()
+        self.gateways[0].handle(request(method, path, headers, body)).into_response().await.into()
     }
 }
 

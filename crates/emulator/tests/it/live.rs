@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use perihelion_emulator::clock::{Clock, Ticks};
-use perihelion_emulator::{ContainerUsage, Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
+use perihelion_emulator::{ContainerUsage, Emulator, EmulatorConfig, RunningEmulator, WELL_KNOWN_KEY};
 use protocol::authorization::{AccountKey, sign};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// One emulator whose clock stands still until a test moves it.
 pub(crate) struct Account {
-    running: Arc<Running>,
+    running: Arc<RunningEmulator>,
     /// Where requests go.
     port: u16,
     pub(crate) clock: Clock,
@@ -145,7 +145,7 @@ impl Account {
     }
 
     /// The emulator itself.
-    pub(crate) fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &RunningEmulator {
         &self.running
     }
 
@@ -169,7 +169,7 @@ impl Account {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Answer {
-        let date = httpdate::fmt_http_date(self.clock.machine().to_system_time());
+        let date = httpdate::fmt_http_date(self.clock.wall_clock().to_system_time());
         let (kind, link) = signed_resource(path);
         let key = AccountKey::from_base64(WELL_KNOWN_KEY).unwrap();
         let authorization = sign(&key, method.as_str(), kind, &link, &date);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use perihelion_emulator::faults::FAULT_HEADER;
 use perihelion_emulator::regions::RegionId;
-use perihelion_emulator::server::Conduct;
+use perihelion_emulator::server::ConnectionFault;
 
 use crate::client::Answer;
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ impl Stage {
             }
         };
         match answer.conduct {
-            Some(Conduct::Close | Conduct::Stall) => Heard::Nothing,
+            Some(ConnectionFault::Close | ConnectionFault::Stall) => Heard::Nothing,
             _ if answer.header(FAULT_HEADER).is_some() => Heard::Refusal(answer),
             _ => Heard::Answer(answer),
         }

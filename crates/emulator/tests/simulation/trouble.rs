@@ -67,7 +67,7 @@ impl Stage {
     }
 
     fn faults(&self) -> Faults {
-        Faults::without_ports(&self.account.hosted, &self.account.clock)
+        self.account.hosted.faults_without_ports(&self.account.clock)
     }
 }
 

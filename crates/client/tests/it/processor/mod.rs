@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use driver::operation::ContainerName;
-use emulator::{Emulator, EmulatorConfig, Running};
+use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion::{
     Account, BatchContext, ChangeFeedProcessor, ContainerClient, ContainerProperties, CosmosClient,
     HandlerError, PartitionKeyDefinition, ProcessorStart, RunningProcessor,
@@ -35,7 +35,7 @@ struct Reading {
 
 /// An account with a container of readings in several partitions, and one for leases.
 struct Plant {
-    running: Running,
+    running: RunningEmulator,
     client: CosmosClient,
 }
 

@@ -78,7 +78,7 @@ fn without_rules_about_requests_it_is_quiet() {
 #[test]
 fn a_rule_strikes_from_its_start_to_its_end_and_is_remembered() {
     let set = set();
-    let rule = Rule { after: Some(Span(seconds(2))), ..Rule::answer(503, 0) }.lasting(seconds(10));
+    let rule = Rule { after: Some(HumanDuration(seconds(2))), ..Rule::answer(503, 0) }.lasting(seconds(10));
     let id = set.add(rule, seconds(100)).unwrap();
     assert_eq!(id, "fault-1");
     for (now, state, starts, ends, expected) in [
@@ -91,7 +91,7 @@ fn a_rule_strikes_from_its_start_to_its_end_and_is_remembered() {
         let strike = set.strike(&READ, seconds(now));
         assert_eq!(status(&strike), expected, "at {now}");
         let report = &set.list(seconds(now))[0];
-        let spans = (starts.map(|s| Span(seconds(s))), ends.map(|s| Span(seconds(s))));
+        let spans = (starts.map(|s| HumanDuration(seconds(s))), ends.map(|s| HumanDuration(seconds(s))));
         assert_eq!((report.state, (report.starts_in, report.ends_in)), (state, spans), "at {now}");
     }
     assert_eq!(set.list(seconds(200))[0].struck, 2);
@@ -193,7 +193,7 @@ fn a_door_is_as_the_first_active_rule_of_its_region_says() {
     let refuse = Rule::connection(ConnectionEffect::Refuse).in_region("eastus").named("shut");
     set.add(refuse.clone().lasting(seconds(5)), seconds(0)).unwrap();
     let hole = Rule::connection(ConnectionEffect::BlackHole).named("hole");
-    set.add(Rule { after: Some(Span(seconds(2))), ..hole }, seconds(0)).unwrap();
+    set.add(Rule { after: Some(HumanDuration(seconds(2))), ..hole }, seconds(0)).unwrap();
     for (region, now, expected) in [
         (east, 0, (Doorway::Refused, Some(seconds(2)))),
         (west, 0, (Doorway::Open, Some(seconds(2)))),

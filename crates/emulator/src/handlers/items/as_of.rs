@@ -1,4 +1,4 @@
-//! Queries about the past: what a snapshot holds, or what a partition held at an LSN.
+//! Reads as of a snapshot or an LSN, which a header requests.
 
 use protocol::lsn::Lsn;
 
@@ -8,40 +8,40 @@ use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::query::Scope;
 
-/// What to look at.
+/// The state to read.
 #[derive(Debug, PartialEq, Eq)]
 enum AsOf<'a> {
     Snapshot(&'a str),
     Lsn(Lsn),
 }
 
-/// The scope as the header asks for it, or as it is.
+/// The scope with the partitions as of the requested state, or unchanged without the header.
 pub(super) fn apply(request: &ItemRequest<'_>, scope: Scope) -> Result<Scope, ServiceError> {
     let Some(text) = RequestHeaders::text(request.call.headers.as_of, AS_OF)? else { return Ok(scope) };
-    let refused = |message: String| ServiceError::bad_request(message);
-    let partitions = match parse(text).map_err(refused)? {
+    let bad_request = |message: String| ServiceError::bad_request(message);
+    let partitions = match parse(text).map_err(bad_request)? {
         AsOf::Snapshot(name) => {
-            let saved =
-                request.call.account.snapshots.get(name).map_err(|error| refused(error.to_string()))?;
-            let container = saved.container(request.container.rid).ok_or_else(|| {
-                refused(format!("The snapshot '{name}' was taken before this container was made."))
+            let snapshot =
+                request.call.account.snapshots.get(name).map_err(|error| bad_request(error.to_string()))?;
+            let container = snapshot.container(request.container.rid).ok_or_else(|| {
+                bad_request(format!("The snapshot '{name}' was taken before this container was made."))
             })?;
-            container.views_over(&scope.within, request.call.vantage)
+            container.views_over(&scope.within, request.call.read_context)
         }
         AsOf::Lsn(lsn) => {
             let [partition] = scope.partitions.as_slice() else {
-                return Err(refused(
+                return Err(bad_request(
                     "An LSN belongs to one partition: name a partition key or a partition key range as well."
                         .to_owned(),
                 ));
             };
-            let then = partition.at(lsn).ok_or_else(|| {
-                refused(format!(
+            let replica = partition.at(lsn).ok_or_else(|| {
+                bad_request(format!(
                     "The partition cannot be shown at LSN {lsn}: it is at {} and keeps a bounded history.",
                     partition.progress().lsn
                 ))
             })?;
-            vec![then]
+            vec![replica]
         }
     };
     Ok(Scope { partitions, ..scope })
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_past_is_named_by_a_snapshot_or_an_lsn() {
+    fn a_state_is_named_by_a_snapshot_or_an_lsn() {
         assert_eq!(parse("snapshot=before=after"), Ok(AsOf::Snapshot("before=after")));
         assert_eq!(parse("lsn=42"), Ok(AsOf::Lsn(Lsn(42))));
         for text in ["", "42", "lsn=", "lsn=x", "time=3"] {

@@ -1,7 +1,7 @@
-//! `POST docs` with the batch header: many operations in one request.
+//! Batches, `POST docs` with the batch header: many operations in one request.
 //!
-//! An atomic batch is one transaction of one logical partition. The other form, which clients call
-//! bulk, is a list of independent operations on one range.
+//! An atomic batch is one transaction of one logical partition. The other form, which SDKs call bulk, is a list
+//! of independent operations on one partition key range.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,157 +10,160 @@ use protocol::batch::{envelope_status, parse_operations, write_results};
 use protocol::headers as name;
 use protocol::status::{Status, SubStatus};
 
-use super::batch_operation::{FailedOperation, How, Performed, ReadyOperation, refused};
+use super::batch_operation::{
+    BatchContext, FailedOperation, OperationResult, PreparedOperation, failed_result,
+};
 use super::partition_key;
+use super::partition_response::PartitionResponse;
 use super::scope::{Target, range_gone, target};
-use super::served::Served;
-use super::{body, write_reply};
+use super::{body, item_write};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::disk::DiskError;
 use engine::store::ContainerSchema;
 
-/// Bytes of items one answer may have: a hundred operations may each return a large one.
-const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of items that one response may have: each of a hundred operations may return a large one.
+const RESPONSE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Runs the operations, all or nothing unless the client says otherwise.
+/// Runs the operations of a batch, as a transaction unless the client requests otherwise.
 pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();
     let text = body::text(request)?;
     let operations = read_operations(&text, &schema, request.now_seconds())?;
-    // One client leaves the header out and relies on rollback.
+    // One SDK omits the header and relies on rollback.
     let atomic = match headers.batch_atomic {
         Some(_) => RequestHeaders::flag(headers.batch_atomic, name::BATCH_ATOMIC)?,
         None => headers.partition_key.is_some(),
     };
-    let how = How { now: request.call.now, minimal: write_reply::is_minimal(headers)? };
+    let context = BatchContext { now: request.call.now, minimal: item_write::is_minimal(headers)? };
     if atomic {
-        run_atomic(request, &schema, operations, how)
+        run_atomic(request, &schema, operations, context)
     } else {
-        run_each(request, &schema, operations, how)
+        run_independent(request, &schema, operations, context)
     }
 }
 
-/// An operation, or why it cannot be performed whatever is stored.
-type Operation<'a> = Result<ReadyOperation<'a>, ServiceError>;
+/// A prepared operation, or the error of one that is invalid in itself.
+type ParsedOperation<'a> = Result<PreparedOperation<'a>, ServiceError>;
 
 fn read_operations<'a>(
     body: &'a [u8],
     schema: &Arc<ContainerSchema>,
     now: u64,
-) -> Result<Vec<Operation<'a>>, ServiceError> {
+) -> Result<Vec<ParsedOperation<'a>>, ServiceError> {
     let operations =
-        parse_operations(body).map_err(|bad| ServiceError::listed(bad.status(), &bad.to_string()))?;
-    Ok(operations.into_iter().map(|operation| ReadyOperation::new(operation, schema, now)).collect())
+        parse_operations(body).map_err(|bad| ServiceError::backend(bad.status(), &bad.to_string()))?;
+    Ok(operations.into_iter().map(|operation| PreparedOperation::new(operation, schema, now)).collect())
 }
 
-/// Why an atomic batch came to nothing.
-enum Abandoned {
-    /// One of its operations failed, or the answer grew too large.
+/// Why an atomic batch was rolled back.
+enum BatchAbort {
+    /// One of its operations failed, or the response became too large.
     Operation,
-    /// All would have succeeded, but it could not be written down.
-    NotKept(DiskError),
+    /// All operations succeeded, but the batch could not be written to disk.
+    NotDurable(DiskError),
 }
 
-impl From<DiskError> for Abandoned {
-    fn from(error: DiskError) -> Abandoned {
-        Abandoned::NotKept(error)
+impl From<DiskError> for BatchAbort {
+    fn from(error: DiskError) -> BatchAbort {
+        BatchAbort::NotDurable(error)
     }
 }
 
 fn run_atomic(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
-    operations: Vec<Operation<'_>>,
-    how: How,
+    operations: Vec<ParsedOperation<'_>>,
+    context: BatchContext,
 ) -> Result<Reply, ServiceError> {
     let address = partition_key::address(request, schema)?;
     let store = &request.container.store;
-    let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
+    let mut results: Vec<OperationResult> = Vec::with_capacity(operations.len());
     let mut bytes = 0;
-    let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+    let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
         for operation in &operations {
             let outcome = match operation {
                 Ok(operation) => match operation.check_partition(request, schema, &address.epk) {
-                    Ok(()) => operation.perform(transaction, &address.epk, how),
-                    Err(refusal) => refused(&refusal),
+                    Ok(()) => operation.execute(transaction, &address.epk, context),
+                    Err(error) => failed_result(&error),
                 },
-                Err(refusal) => refused(refusal),
+                Err(error) => failed_result(error),
             };
             let failed = is_failure(&outcome);
             bytes += body_bytes(&outcome);
-            performed.push(outcome);
-            if failed || bytes > ANSWER_BYTES_MAX {
-                return Err(Abandoned::Operation);
+            results.push(outcome);
+            if failed || bytes > RESPONSE_BYTES_MAX {
+                return Err(BatchAbort::Operation);
             }
         }
         Ok(())
     })?;
-    if bytes > ANSWER_BYTES_MAX {
-        return Err(answer_too_large());
+    if bytes > RESPONSE_BYTES_MAX {
+        return Err(response_too_large());
     }
-    if let Err(Abandoned::NotKept(error)) = commit.result {
+    if let Err(BatchAbort::NotDurable(error)) = commit.result {
         return Err(error.into());
     }
     if commit.result.is_err() {
-        // Nothing happened but the failure itself: the others depended on it.
-        let failed_at = performed.len() - 1;
-        performed[..failed_at].fill_with(Performed::failed_dependency);
-        performed.resize_with(operations.len(), Performed::failed_dependency);
+        // The transaction was rolled back, so the other operations report a failed dependency.
+        let failed_at = results.len() - 1;
+        results[..failed_at].fill_with(OperationResult::failed_dependency);
+        results.resize_with(operations.len(), OperationResult::failed_dependency);
     }
-    let served = Served::by(request.container, &partition, commit.progress.clone());
-    Ok(reply(served, &performed).committed_at(commit.quorum_at))
+    let partition_response = PartitionResponse::new(request.container, &partition, commit.progress.clone());
+    Ok(reply(partition_response, &results).committed_at(commit.quorum_at))
 }
 
 /// 413/3402: clients divide the batch and try again.
-fn answer_too_large() -> ServiceError {
+fn response_too_large() -> ServiceError {
     let message = format!(
-        "The answer is too large: the items of one batch may have {ANSWER_BYTES_MAX} bytes together. Send fewer \
+        "The response is too large: the items of one batch may have {RESPONSE_BYTES_MAX} bytes together. Send fewer \
          operations, or ask for no content."
     );
-    ServiceError::listed(Status::REQUEST_ENTITY_TOO_LARGE, &message)
+    ServiceError::backend(Status::REQUEST_ENTITY_TOO_LARGE, &message)
         .with_sub_status(SubStatus::RESPONSE_TOO_LARGE)
 }
 
-fn run_each(
+fn run_independent(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
-    operations: Vec<Operation<'_>>,
-    how: How,
+    operations: Vec<ParsedOperation<'_>>,
+    context: BatchContext,
 ) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
-    let go_on = RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
+    let continue_on_error =
+        RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
     let range = match target(request, schema)? {
         Target::Range(scope) => Some(scope),
         Target::Key(_) | Target::Everywhere(_) => None,
     };
     let store = &request.container.store;
-    let mut performed: Vec<Performed> = Vec::with_capacity(operations.len());
+    let mut results: Vec<OperationResult> = Vec::with_capacity(operations.len());
     let mut last = range.as_ref().map(|scope| scope.partitions[0].partition());
     let mut quorum_at = Duration::ZERO;
-    // A range in debt takes nothing of the list; one that gets there on the way refuses the rest.
+    // A range without RU budget rejects the whole list; one that uses it up on the way rejects the rest.
     if let Some(partition) = &last {
         request.check_budget(partition)?;
     }
     let (mut stopped, mut bytes) = (false, 0);
     for operation in operations {
         if stopped {
-            performed.push(Performed::failed_dependency());
+            results.push(OperationResult::failed_dependency());
             continue;
         }
-        if bytes > ANSWER_BYTES_MAX {
-            performed.push(refused(&answer_too_large()));
+        if bytes > RESPONSE_BYTES_MAX {
+            results.push(failed_result(&response_too_large()));
             continue;
         }
         let ready = operation.and_then(|operation| Ok((operation.address(request, schema)?, operation)));
         if let (Ok((address, _)), Some(range)) = (&ready, &range)
             && !range.within.contains(&address.epk)
         {
-            // Its client has an old map. All operations of its logical partition go elsewhere, so none
-            // of those that stay depends on it.
-            performed.push(refused(&range_gone(&range.partitions[0].identity.id.to_string())));
+            // The client has an old routing map. All operations of this logical partition have moved, so none
+            // of the remaining ones depends on it.
+            results.push(failed_result(&range_gone(&range.partitions[0].identity.id.to_string())));
             continue;
         }
         let admitted = ready.and_then(|(address, operation)| {
@@ -169,44 +172,44 @@ fn run_each(
         });
         let outcome = match admitted {
             Ok((address, operation)) => {
-                let written = store.write(&address.epk, request.moment(), |transaction| {
-                    let outcome = operation.perform(transaction, &address.epk, how);
+                let written = store.write(&address.epk, request.write_timestamp(), |transaction| {
+                    let outcome = operation.execute(transaction, &address.epk, context);
                     if is_failure(&outcome) { Err(FailedOperation(outcome)) } else { Ok(outcome) }
                 });
                 match written {
                     Ok((partition, commit)) => {
                         quorum_at = quorum_at.max(commit.quorum_at);
                         let outcome = commit.result.unwrap_or_else(|failed| failed.0);
-                        request.pay(&partition, outcome.request_charge);
+                        request.charge_partition(&partition, outcome.request_charge);
                         last = Some(partition);
                         outcome
                     }
-                    Err(closed) => refused(&closed.into()),
+                    Err(closed) => failed_result(&closed.into()),
                 }
             }
-            Err(refusal) => refused(&refusal),
+            Err(error) => failed_result(&error),
         };
-        stopped = is_failure(&outcome) && !go_on;
+        stopped = is_failure(&outcome) && !continue_on_error;
         bytes += body_bytes(&outcome);
-        performed.push(outcome);
+        results.push(outcome);
     }
     let partition = last.unwrap_or_else(|| Arc::clone(&store.partitions()[0]));
-    let reach = partition.head(request.call.vantage).progress();
-    let served = Served::by(request.container, &partition, reach);
-    Ok(reply(served, &performed).committed_at(quorum_at))
+    let reach = partition.head(request.call.read_context).progress();
+    let partition_response = PartitionResponse::new(request.container, &partition, reach);
+    Ok(reply(partition_response, &results).committed_at(quorum_at))
 }
 
-fn is_failure(outcome: &Performed) -> bool {
-    outcome.status.is_error()
+fn is_failure(result: &OperationResult) -> bool {
+    result.status.is_error()
 }
 
-/// Bytes of the item that go into the answer.
-fn body_bytes(outcome: &Performed) -> usize {
+/// Bytes of the item in an operation's result.
+fn body_bytes(outcome: &OperationResult) -> usize {
     outcome.resource_body.as_ref().map_or(0, |body| body.len())
 }
 
-fn reply(served: Served<'_>, performed: &[Performed]) -> Reply {
-    let cost = performed.iter().map(|outcome| outcome.request_charge).sum();
-    let reply = Reply::new(envelope_status(performed)).charge(cost);
-    served.reply(reply.json(write_results(performed).into()))
+fn reply(partition_response: PartitionResponse<'_>, results: &[OperationResult]) -> Reply {
+    let cost = results.iter().map(|outcome| outcome.request_charge).sum();
+    let reply = Reply::new(envelope_status(results)).charge(cost);
+    partition_response.add_headers(reply.json(write_results(results).into()))
 }

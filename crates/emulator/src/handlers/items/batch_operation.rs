@@ -1,7 +1,7 @@
-//! One operation of a batch: made ready before the writer's turn, performed within it.
+//! One operation of a batch: prepared before the transaction, executed within it.
 //!
-//! In: an operation as the batch states it. Out: its result. Reading the list of operations and
-//! writing the list of results is `protocol`'s affair.
+//! Input: an operation as the batch states it. Output: its result. `protocol` parses the list of operations and
+//! writes the list of results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use protocol::partition::EffectivePartitionKey;
 use protocol::status::Status;
 use sql::{QueryContext, Value};
 
-use super::partition_key::{self, Address};
+use super::item_write;
+use super::partition_key::{self, PartitionAddress};
 use super::patch::Patch;
-use super::write_reply;
 use crate::handlers::ItemRequest;
 use crate::response::ServiceError;
 use clock::Ticks;
@@ -23,20 +23,20 @@ use engine::disk::DiskError;
 use engine::items::Item;
 use engine::store::{ContainerSchema, Document, Precondition, Transaction, WriteError, WrittenItem};
 
-/// What came of an operation.
-pub(super) type Performed = BatchResult<Bytes>;
+/// The result of one operation.
+pub(super) type OperationResult = BatchResult<Bytes>;
 
-/// An operation that is ready to be performed.
-pub(super) struct ReadyOperation<'a> {
-    kind: Kind,
+/// An operation that is ready to be executed.
+pub(super) struct PreparedOperation<'a> {
+    kind: PreparedKind,
     id: Cow<'a, str>,
     if_match: Option<Cow<'a, str>>,
     if_none_match: Option<Cow<'a, str>>,
-    /// Header form, in operations that stand for themselves.
+    /// The partition key in header form, in operations of a bulk request.
     partition_key: Option<Cow<'a, str>>,
 }
 
-enum Kind {
+enum PreparedKind {
     Create(Document),
     Upsert(Document),
     Replace(Document),
@@ -45,53 +45,58 @@ enum Kind {
     Delete,
 }
 
-impl<'a> ReadyOperation<'a> {
-    /// Reads the item or the instructions inside.
+impl<'a> PreparedOperation<'a> {
+    /// Parses the item or the patch of an operation.
     pub(super) fn new(
         operation: BatchOperation<'a>,
         schema: &Arc<ContainerSchema>,
         now: u64,
-    ) -> Result<ReadyOperation<'a>, ServiceError> {
+    ) -> Result<PreparedOperation<'a>, ServiceError> {
         let partition_key = operation.partition_key_text();
         let body = operation.resource_body.map_or("", |body| body.get()).as_bytes();
         let document = || Document::parse(body, schema, now);
         let kind = match operation.operation_type {
-            BatchOperationType::Create => Kind::Create(document()?),
-            BatchOperationType::Upsert => Kind::Upsert(document()?),
-            BatchOperationType::Replace => Kind::Replace(document()?),
-            BatchOperationType::Patch => Kind::Patch(Patch::parse(body)?),
-            BatchOperationType::Read => Kind::Read,
-            BatchOperationType::Delete => Kind::Delete,
+            BatchOperationType::Create => PreparedKind::Create(document()?),
+            BatchOperationType::Upsert => PreparedKind::Upsert(document()?),
+            BatchOperationType::Replace => PreparedKind::Replace(document()?),
+            BatchOperationType::Patch => PreparedKind::Patch(Patch::parse(body)?),
+            BatchOperationType::Read => PreparedKind::Read,
+            BatchOperationType::Delete => PreparedKind::Delete,
         };
-        let stated = |tag: Option<Cow<'a, str>>| tag.filter(|tag| !tag.is_empty());
-        Ok(ReadyOperation {
+        let non_empty = |tag: Option<Cow<'a, str>>| tag.filter(|tag| !tag.is_empty());
+        Ok(PreparedOperation {
             kind,
             id: operation.id.unwrap_or_default(),
-            if_match: stated(operation.if_match),
-            if_none_match: stated(operation.if_none_match),
+            if_match: non_empty(operation.if_match),
+            if_none_match: non_empty(operation.if_none_match),
             partition_key,
         })
     }
 
-    /// Where an operation that stands for itself belongs.
+    /// The logical partition of an operation in a bulk request.
     pub(super) fn address(
         &self,
         request: &ItemRequest<'_>,
         schema: &ContainerSchema,
-    ) -> Result<Address, ServiceError> {
+    ) -> Result<PartitionAddress, ServiceError> {
         match (&self.partition_key, &self.kind) {
             (Some(text), _) => {
                 let key = partition_key::parse(text, schema)?.ok_or_else(partition_key::mismatch)?;
                 partition_key::address_of(request, schema, &key)
             }
-            (None, Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document)) => {
-                Ok(Address::at(request, document.epk.clone()))
+            (
+                None,
+                PreparedKind::Create(document)
+                | PreparedKind::Upsert(document)
+                | PreparedKind::Replace(document),
+            ) => Ok(PartitionAddress::at(request, document.epk.clone())),
+            (None, PreparedKind::Patch(_) | PreparedKind::Read | PreparedKind::Delete) => {
+                Err(partition_key::mismatch())
             }
-            (None, Kind::Patch(_) | Kind::Read | Kind::Delete) => Err(partition_key::mismatch()),
         }
     }
 
-    /// Refuses an operation that states another logical partition than that of its batch.
+    /// Rejects an operation whose logical partition is not that of its batch.
     pub(super) fn check_partition(
         &self,
         request: &ItemRequest<'_>,
@@ -104,63 +109,67 @@ impl<'a> ReadyOperation<'a> {
         Err(partition_key::mismatch())
     }
 
-    /// Does it.
-    pub(super) fn perform(
+    /// Executes the operation within `transaction`.
+    pub(super) fn execute(
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        how: How,
-    ) -> Performed {
-        match self.try_perform(transaction, epk, how) {
+        context: BatchContext,
+    ) -> OperationResult {
+        match self.try_execute(transaction, epk, context) {
             Ok(performed) => performed,
-            Err(error) => refused(&error.into()),
+            Err(error) => failed_result(&error.into()),
         }
     }
 
-    fn try_perform(
+    fn try_execute(
         &self,
         transaction: &mut Transaction<'_>,
         epk: &EffectivePartitionKey,
-        how: How,
-    ) -> Result<Performed, WriteError> {
+        context: BatchContext,
+    ) -> Result<OperationResult, WriteError> {
         let precondition = self.precondition();
         match &self.kind {
-            Kind::Create(document) | Kind::Upsert(document) | Kind::Replace(document)
+            PreparedKind::Create(document)
+            | PreparedKind::Upsert(document)
+            | PreparedKind::Replace(document)
                 if document.epk != *epk =>
             {
                 Err(WriteError::PartitionKeyMismatch)
             }
-            Kind::Create(document) => Ok(how.stored(&transaction.create(document)?, 0.0)),
-            Kind::Upsert(document) => Ok(how.stored(&transaction.upsert(document, precondition)?, 0.0)),
-            Kind::Replace(document) => {
-                Ok(how.stored(&transaction.replace(&self.id, document, precondition)?, 0.0))
+            PreparedKind::Create(document) => Ok(context.write_result(&transaction.create(document)?, 0.0)),
+            PreparedKind::Upsert(document) => {
+                Ok(context.write_result(&transaction.upsert(document, precondition)?, 0.0))
             }
-            Kind::Patch(patch) => {
+            PreparedKind::Replace(document) => {
+                Ok(context.write_result(&transaction.replace(&self.id, document, precondition)?, 0.0))
+            }
+            PreparedKind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let context = QueryContext { now: how.now.0, random_seed: 0 };
-                let change = |item: &Value| patch.apply(item, &schema, context);
+                let sql_context = QueryContext { now: context.now.0, random_seed: 0 };
+                let change = |item: &Value| patch.apply(item, &schema, sql_context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
-                Ok(how.stored(&written, charge::patch(patch.len())))
+                Ok(context.write_result(&written, charge::patch(patch.len())))
             }
-            Kind::Read => Ok(self.read(&*transaction.read(epk, &self.id)?)),
-            Kind::Delete => {
+            PreparedKind::Read => Ok(self.read(&*transaction.read(epk, &self.id)?)),
+            PreparedKind::Delete => {
                 let written = transaction.delete(epk, &self.id, precondition)?;
                 let cost = charge::create(written.item.size(), written.terms_changed);
-                Ok(performed(Status::NO_CONTENT, cost))
+                Ok(operation_result(Status::NO_CONTENT, cost))
             }
         }
     }
 
-    fn read(&self, item: &Item) -> Performed {
+    fn read(&self, item: &Item) -> OperationResult {
         let unchanged = self.if_none_match.as_deref().is_some_and(|known| known == item.etag_str());
         let cost = charge::read(item.size());
         if unchanged {
-            return performed(Status::NOT_MODIFIED, cost);
+            return operation_result(Status::NOT_MODIFIED, cost);
         }
         BatchResult {
             etag: Some(item.etag_str().to_owned()),
             resource_body: Some(item.body()),
-            ..performed(Status::OK, cost)
+            ..operation_result(Status::OK, cost)
         }
     }
 
@@ -173,46 +182,46 @@ impl<'a> ReadyOperation<'a> {
     }
 }
 
-/// What all operations of a batch have in common.
+/// What all operations of a batch share.
 #[derive(Clone, Copy)]
-pub(super) struct How {
-    /// When they happen.
+pub(super) struct BatchContext {
+    /// The account time of the batch.
     pub(super) now: Ticks,
-    /// Whether the client does not want items back that it wrote.
+    /// Whether results omit the items that were written.
     pub(super) minimal: bool,
 }
 
-impl How {
-    fn stored(self, written: &WrittenItem, extra: f64) -> Performed {
+impl BatchContext {
+    fn write_result(self, written: &WrittenItem, extra: f64) -> OperationResult {
         let status = if written.previous.is_some() { Status::OK } else { Status::CREATED };
         BatchResult {
             etag: Some(written.item.etag_str().to_owned()),
             resource_body: (!self.minimal).then(|| written.item.body()),
-            ..performed(status, write_reply::cost(written) + extra)
+            ..operation_result(status, item_write::write_charge(written) + extra)
         }
     }
 }
 
-fn performed(status: Status, charge: f64) -> Performed {
-    // As precise as the header: two digits.
+fn operation_result(status: Status, charge: f64) -> OperationResult {
+    // Two decimals, as in the request charge header.
     BatchResult::new(status, (charge * 100.0).round() / 100.0)
 }
 
 /// The result of an operation that failed, as the error that undoes its write.
-pub(super) struct FailedOperation(pub(super) Performed);
+pub(super) struct FailedOperation(pub(super) OperationResult);
 
 impl From<DiskError> for FailedOperation {
     fn from(error: DiskError) -> FailedOperation {
-        FailedOperation(refused(&error.into()))
+        FailedOperation(failed_result(&error.into()))
     }
 }
 
-/// What an operation reports that was not done for a reason of its own.
-pub(super) fn refused(refusal: &ServiceError) -> Performed {
+/// The result of an operation that failed with `error`.
+pub(super) fn failed_result(error: &ServiceError) -> OperationResult {
     BatchResult {
-        sub_status: refusal.sub_status,
-        message: Some(refusal.message.clone()),
-        retry_after_ms: refusal.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
-        ..performed(refusal.status, refusal.charge.unwrap_or(charge::NOT_FOUND))
+        sub_status: error.sub_status,
+        message: Some(error.message.clone()),
+        retry_after_ms: error.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
+        ..operation_result(error.status, error.charge.unwrap_or(charge::NOT_FOUND))
     }
 }

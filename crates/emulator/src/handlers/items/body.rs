@@ -1,4 +1,4 @@
-//! The body of a request as JSON text, whatever it was sent as.
+//! The body of a request as JSON text, whether it was sent as text or as binary JSON.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::response::ServiceError;
 use engine::store::{ContainerSchema, Document};
 use std::sync::Arc;
 
-/// The text. Binary bodies come labelled as text and tell themselves apart by their first byte.
+/// The body as JSON text. Binary bodies are labelled as text too; their first byte identifies them.
 pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, ServiceError> {
     let body = &request.call.body;
     if !binary_json::is_binary(body) {
@@ -20,7 +20,7 @@ pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, Se
     })
 }
 
-/// The body as a document to store.
+/// The body parsed as a document to store.
 pub(super) fn document(
     request: &ItemRequest<'_>,
     schema: &Arc<ContainerSchema>,

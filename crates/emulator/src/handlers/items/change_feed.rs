@@ -1,4 +1,4 @@
-//! `GET docs` with `a-im`: what changed, in the order in which it did.
+//! The change feed, `GET docs` with `a-im`: changes in the order in which they happened.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::status::Status;
 
+use super::partition_response::{PartitionResponse, check_session};
 use super::scope;
-use super::served::{Served, check_session};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
 use engine::regions::RegionId;
 
-/// Changes per page when the client does not say.
+/// Changes per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
 
-/// Answers 200 with changes, or 304 when there are none yet; either way with the place to go on from.
+/// Reads a page of the change feed: 200 with changes, or 304 when there are none, with a continuation.
 pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();
     let mode = mode(headers)?;
-    let start = here(start(headers, mode)?, mode, lsns_of(request))?;
+    let start = start_in_region(start(headers, mode)?, mode, lsn_region(request))?;
     let scope = scope::target(request, &schema)?.scope();
     request.admit_page(&scope, None)?;
     for partition in &scope.partitions {
         check_session(&request.call, partition, &partition.progress())?;
         if mode == FeedMode::AllVersions {
-            request.container.store.purge_expired(partition, request.moment());
+            request.container.store.purge_expired(partition, request.write_timestamp());
         }
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
@@ -42,9 +42,10 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
 }
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
-    request.charge_to(|| Arc::clone(&page.partition));
-    let served = Served::by(request.container, &page.partition, page.progress.clone());
-    let position = FeedPosition { region: lsns_of(request), ..page.position.clone() };
+    request.set_charged_partition(|| Arc::clone(&page.partition));
+    let partition_response =
+        PartitionResponse::new(request.container, &page.partition, page.progress.clone());
+    let position = FeedPosition { region: lsn_region(request), ..page.position.clone() };
     let etag = HeaderValue::try_from(position.to_etag()).expect("an LSN is printable ASCII");
     let reply = if page.count == 0 {
         Reply::not_modified()
@@ -52,19 +53,23 @@ fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
         Reply::ok(page.body(&request.container.system.rid).into())
             .header(name::ITEM_COUNT, HeaderValue::from(page.count))
     };
-    served.reply(reply.charge(page.charge.max(1.0)).etag(etag))
+    partition_response.add_headers(reply.charge(page.charge.max(1.0)).etag(etag))
 }
 
-/// Whose LSNs positions are about, where each region has its own.
-fn lsns_of(request: &ItemRequest<'_>) -> Option<RegionId> {
+/// The region that LSNs in continuations belong to; `None` where all regions share them.
+fn lsn_region(request: &ItemRequest<'_>) -> Option<RegionId> {
     let multi_write = request.call.account.regions.current().is_multi_write();
-    multi_write.then_some(request.call.vantage.region)
+    multi_write.then_some(request.call.read_context.region)
 }
 
 /// Where to begin in the region that answers. A position of another region says nothing about this one's
 /// LSNs: whoever wants the newest version of everything is told all of it, so that nothing is missed;
 /// whoever wants every version has to say where to go on.
-fn here(start: FeedStart, mode: FeedMode, region: Option<RegionId>) -> Result<FeedStart, ServiceError> {
+fn start_in_region(
+    start: FeedStart,
+    mode: FeedMode,
+    region: Option<RegionId>,
+) -> Result<FeedStart, ServiceError> {
     let elsewhere = matches!(
         (&start, region),
         (FeedStart::After(FeedPosition { region: Some(theirs), .. }), Some(own)) if *theirs != own

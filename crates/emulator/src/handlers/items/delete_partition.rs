@@ -1,19 +1,19 @@
-//! `POST operations/partitionkeydelete`: every item of one logical partition.
+//! Deleting all items of one logical partition, `POST operations/partitionkeydelete`.
 
 use std::ops::ControlFlow;
 
 use super::partition_key;
-use super::served::Served;
+use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::store::index::{IndexSpace, KeyRange};
 use engine::store::{Precondition, WriteError};
 
-/// Items removed under one writer lock, so that other writers get their turn in between.
+/// Items deleted per transaction, so that other writers can run in between.
 const STEP: usize = 256;
 
-/// Removes the items in steps; readers see each step as a whole.
+/// Deletes the items in several transactions.
 pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
@@ -28,21 +28,22 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             .filter_map(|entry| state.item(entry.ordinal()).cloned())
             .take(STEP)
             .collect();
-        let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+        let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
             for item in &step {
                 match transaction.delete(&item.epk, &item.id, Precondition::None) {
                     Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),
-                    // Someone else was faster; it is gone either way.
+                    // Another request deleted it in the meantime.
                     Err(WriteError::NotFound) => {}
                     Err(error) => return Err(error),
                 }
             }
             Ok(if step.len() < STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let served = Served::by(request.container, &partition, commit.progress.clone());
-        if commit.result.map_err(|error| served.refusal(error.into()))?.is_break() {
+        let partition_response =
+            PartitionResponse::new(request.container, &partition, commit.progress.clone());
+        if commit.result.map_err(|error| partition_response.error(error.into()))?.is_break() {
             let reply = Reply::no_content().charge(cost.max(charge::NOT_FOUND));
-            return Ok(served.reply(reply).committed_at(commit.quorum_at));
+            return Ok(partition_response.add_headers(reply).committed_at(commit.quorum_at));
         }
     }
 }

@@ -1,43 +1,43 @@
 //! Operations on the items of one container, one file each.
 //!
-//! In: an [`ItemRequest`] whose container exists and whose caller may do this. Out: a [`Reply`]. A
-//! handler reads the request (`partition_key`, `body`), asks the store or runs a query, and says who
-//! answered (`served`) and who pays (`bill`).
+//! Input: an [`ItemRequest`] whose container exists and whose caller is authorized. Output: a [`Reply`]. A
+//! handler parses the request (`partition_key`, `body`), uses the store or runs a query, adds the headers of the
+//! serving partition (`partition_response`) and charges request units (`ru_admission`).
 
 mod as_of;
 mod batch;
 mod batch_operation;
-mod bill;
 mod body;
 mod change_feed;
 mod create;
 mod delete;
 mod delete_partition;
+mod errors;
+mod item_write;
 mod partition_key;
+mod partition_response;
 mod patch;
 mod query;
 mod query_plan;
 mod read;
 mod read_feed;
-mod refusal;
 mod replace;
+mod ru_admission;
 mod scope;
-mod served;
 mod upsert;
-mod write_reply;
 
-pub(crate) use bill::Bill;
 pub(crate) use query::check_cross_partition;
+pub(crate) use ru_admission::RuAdmission;
 
 use super::ItemRequest;
 use crate::request::ItemOperation;
 use crate::response::{Reply, ServiceError};
 use engine::account::auto_split;
 
-/// Carries out one operation.
+/// Carries out one operation on items.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    refusal::refuse_triggers(request.call.headers)?;
-    let answer = match &request.operation {
+    errors::reject_triggers(request.call.headers)?;
+    let outcome = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),
         ItemOperation::Upsert => upsert::upsert(&request),
@@ -54,5 +54,5 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     if let Some(range) = request.container.store.take_oversized() {
         auto_split::split_oversized(request.container, range, request.call.uptime);
     }
-    request.settle(answer)
+    request.charge_outcome(outcome)
 }

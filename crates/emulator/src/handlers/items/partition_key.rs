@@ -1,4 +1,4 @@
-//! The partition key a request names.
+//! The partition key of a request: parsing, and the logical partition that it addresses.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::response::ServiceError;
 use engine::items::Ordinal;
 use engine::store::{ContainerSchema, Document, PartitionView};
 
-/// The text the service uses whenever a key and a document or definition disagree.
+/// The service's message for a key that does not match the document or the definition.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
                         match partition key field values specified in the document.";
 
@@ -25,19 +25,20 @@ const MISMATCH: &str = "Partition key provided either doesn't correspond to defi
 const RID_LENGTH: usize = 24;
 
 /// The logical partition a point operation addresses.
-pub(super) struct Address {
+pub(super) struct PartitionAddress {
     pub(super) epk: EffectivePartitionKey,
     pub(super) partition: PartitionView,
 }
 
-impl Address {
-    /// The logical partition at a place on the ring.
-    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> Address {
-        let partition = PartitionView::new(request.container.store.partition_of(&epk), request.call.vantage);
-        Address { epk, partition }
+impl PartitionAddress {
+    /// The logical partition with this effective partition key.
+    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> PartitionAddress {
+        let partition =
+            PartitionView::new(request.container.store.partition_of(&epk), request.call.read_context);
+        PartitionAddress { epk, partition }
     }
 
-    /// The id of the item a path names: its id, or its `_rid` in that place.
+    /// The id of the item in a path, which may contain its `_rid` instead.
     pub(super) fn item_id<'a>(&self, request: &ItemRequest<'_>, named: &'a str) -> Cow<'a, str> {
         if named.len() != RID_LENGTH || self.partition.head().get(&self.epk, named).is_some() {
             return Cow::Borrowed(named);
@@ -53,7 +54,7 @@ impl Address {
     }
 }
 
-/// What a request says about the partition key.
+/// The partition key in the headers of a request.
 pub(super) fn of_request(
     headers: &RequestHeaders<'_>,
     schema: &ContainerSchema,
@@ -64,12 +65,12 @@ pub(super) fn of_request(
     }
 }
 
-/// Reads the header form; `None` is the empty key.
+/// Parses the header form; `None` is the empty key.
 pub(super) fn parse(text: &str, schema: &ContainerSchema) -> Result<Option<PartitionKey>, ServiceError> {
     let header = PartitionKey::parse_header(text)
         .map_err(|error| ServiceError::bad_request(format!("Partition key {text} is invalid: {error}")))?;
     match header {
-        // Containers made without a key have one value for all their items.
+        // Containers without a partition key have one value for all their items.
         PartitionKeyHeader::Empty if schema.partition_key.system_key => {
             Ok(Some(PartitionKey::single(PartitionKeyComponent::Undefined)))
         }
@@ -85,7 +86,7 @@ pub(super) fn parse(text: &str, schema: &ContainerSchema) -> Result<Option<Parti
     }
 }
 
-/// The stretch of the ring a key stands for: a point when complete, a range when it is a prefix.
+/// The EPK range of a key: a point when it is complete, a range when it is a prefix.
 pub(super) fn range_of(key: &PartitionKey, schema: &ContainerSchema) -> EpkRange {
     match schema.partition_key.completeness(key) {
         KeyCompleteness::Prefix => prefix_range(&schema.partition_key, key),
@@ -95,8 +96,11 @@ pub(super) fn range_of(key: &PartitionKey, schema: &ContainerSchema) -> EpkRange
     }
 }
 
-/// Where a point operation goes, if it is let in there: needs a complete key.
-pub(super) fn address(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Address, ServiceError> {
+/// The logical partition of a point operation, which needs a complete key, once it is admitted there.
+pub(super) fn address(
+    request: &ItemRequest<'_>,
+    schema: &ContainerSchema,
+) -> Result<PartitionAddress, ServiceError> {
     let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
         ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
@@ -109,24 +113,24 @@ pub(super) fn address(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Re
     Ok(address)
 }
 
-/// The same, for a key already read.
+/// The logical partition of a key that is already parsed.
 pub(super) fn address_of(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
     key: &PartitionKey,
-) -> Result<Address, ServiceError> {
+) -> Result<PartitionAddress, ServiceError> {
     if schema.partition_key.completeness(key) != KeyCompleteness::Complete {
         return Err(mismatch());
     }
-    Ok(Address::at(request, effective_key(&schema.partition_key, key)))
+    Ok(PartitionAddress::at(request, effective_key(&schema.partition_key, key)))
 }
 
-/// Refuses a document that belongs to another logical partition than the header says.
-pub(super) fn check_document(document: &Document, address: &Address) -> Result<(), ServiceError> {
+/// Rejects a document whose partition key is not the one in the header.
+pub(super) fn check_document(document: &Document, address: &PartitionAddress) -> Result<(), ServiceError> {
     if document.epk == address.epk { Ok(()) } else { Err(mismatch()) }
 }
 
-/// 400/1001.
+/// 400/1001: the key does not match the document or the definition.
 pub(super) fn mismatch() -> ServiceError {
-    ServiceError::listed(Status::BAD_REQUEST, MISMATCH).with_sub_status(SubStatus::PARTITION_KEY_MISMATCH)
+    ServiceError::backend(Status::BAD_REQUEST, MISMATCH).with_sub_status(SubStatus::PARTITION_KEY_MISMATCH)
 }

@@ -1,23 +1,23 @@
-//! `PATCH docs/{id}`: instructions instead of a document.
+//! Patching an item, `PATCH docs/{id}`.
 
 use protocol::patch::{PatchOperation, PatchRequest};
 use serde_json::value::RawValue;
 use sql::{PatchCondition, QueryContext, Value};
 
-use super::served::Served;
-use super::{body, partition_key, write_reply};
+use super::partition_response::PartitionResponse;
+use super::{body, item_write, partition_key};
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::store::{ContainerSchema, WriteError, apply_patch};
 
-/// Instructions and when they apply.
+/// The operations of a patch, and its condition.
 pub(super) struct Patch {
     operations: Vec<PatchOperation<Value>>,
     condition: Option<PatchCondition>,
 }
 
-/// Changes an item in place, all instructions or none.
+/// Applies a patch to an item, all operations or none.
 pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let store = &request.container.store;
     let schema = store.schema();
@@ -25,25 +25,25 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let patch = Patch::parse(&text)?;
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
-    let precondition = write_reply::precondition(request.call.headers)?;
+    let precondition = item_write::precondition(request.call.headers)?;
     let context = QueryContext { now: request.call.now.0, random_seed: 0 };
-    let (partition, commit) = store.write(&address.epk, request.moment(), |transaction| {
+    let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))
     })?;
-    let served = Served::by(request.container, &partition, commit.progress.clone());
-    let written = commit.result.map_err(|error| served.refusal(error.into()))?;
-    let cost = write_reply::cost(&written) + charge::patch(patch.operations.len());
+    let partition_response = PartitionResponse::new(request.container, &partition, commit.progress.clone());
+    let written = commit.result.map_err(|error| partition_response.error(error.into()))?;
+    let cost = item_write::write_charge(&written) + charge::patch(patch.operations.len());
     let reply = Reply::new(protocol::status::Status::OK)
         .charge(cost)
-        .etag(write_reply::etag_header(&written.item))
+        .etag(item_write::etag_header(&written.item))
         .committed_at(commit.quorum_at);
-    let minimal = write_reply::is_minimal(request.call.headers)?;
-    Ok(served.reply(if minimal { reply } else { reply.json(written.item.body()) }))
+    let minimal = item_write::is_minimal(request.call.headers)?;
+    Ok(partition_response.add_headers(if minimal { reply } else { reply.json(written.item.body()) }))
 }
 
 impl Patch {
-    /// Reads `{"operations":[…],"condition":…}` or the list alone.
+    /// Parses `{"operations":[…],"condition":…}`, or the list alone.
     pub(super) fn parse(body: &[u8]) -> Result<Patch, ServiceError> {
         let bad = |error: &dyn std::fmt::Display| ServiceError::bad_request(error.to_string());
         let request = PatchRequest::parse(body).map_err(|error| bad(&error))?;
@@ -51,10 +51,10 @@ impl Patch {
         let operations = request.operations.into_iter().map(|operation| operation.try_map(read));
         let operations = operations.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
         let condition = request.condition.as_deref().map(PatchCondition::parse).transpose();
-        Ok(Patch { operations, condition: condition.map_err(super::query_plan::refuse)? })
+        Ok(Patch { operations, condition: condition.map_err(super::query_plan::sql_error)? })
     }
 
-    /// What becomes of `item`.
+    /// The patched item.
     pub(super) fn apply(
         &self,
         item: &Value,

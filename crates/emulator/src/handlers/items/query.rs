@@ -1,4 +1,4 @@
-//! `POST docs` with a query.
+//! Queries over items, `POST docs` with a query.
 
 use http::HeaderValue;
 use protocol::headers as name;
@@ -6,11 +6,11 @@ use protocol::partition::EpkRange;
 use protocol::status::{Status, SubStatus};
 use smol_str::SmolStr;
 use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures, Value};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::partition_response::{PartitionResponse, check_session};
 use super::scope::{Target, target};
-use super::served::{Served, check_session};
 use super::{as_of, partition_key, query_plan};
+use crate::blocking::run_blocking;
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
@@ -21,25 +21,25 @@ use engine::query::{
 };
 use engine::store::ContainerSchema;
 
-/// Rows per page when the client does not say.
+/// Rows per page when the client does not set a page size.
 const PAGE_ROWS_DEFAULT: usize = 1000;
 /// The longest query text, in bytes.
 const QUERY_BYTES_MAX: usize = 512 * 1024;
 
-/// A query as a request carries it.
+/// The text and the parameters of a query.
 pub(super) struct QueryText {
     pub(super) text: String,
     pub(super) parameters: Vec<(SmolStr, Value)>,
 }
 
-/// Runs a query over a logical partition, a range, or everywhere if nothing needs merging.
+/// Runs a query over a logical partition, a partition key range, or all partitions if nothing needs merging.
 pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    let watch = Stopwatch::start();
+    let stopwatch = Stopwatch::start();
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
-    let compiled = watch.elapsed();
+    let compiled = stopwatch.elapsed();
     let from = match continuation(request)? {
-        // What is worked out as a whole or in order has no place of an item to go on from.
+        // Aggregates and sorted results cannot continue after an item.
         Some(ContinuationToken::Service(_)) if statement.needs_merge() => None,
         Some(ContinuationToken::Service(item)) => Some(Continuation::after(item)),
         Some(ContinuationToken::Own(place)) => Some(place),
@@ -47,7 +47,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
-        Some(from) => resumed(request, &statement, scope, from),
+        Some(from) => scope_after_split(request, &statement, scope, from),
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
@@ -68,13 +68,12 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         from,
     };
     run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
-    let outcome =
-        if run.may_take_long() { off_the_reactor(|| run.run(&mut page)) } else { run.run(&mut page) };
-    let outcome = outcome.map_err(query_plan::refuse)?;
-    let ran = watch.elapsed() - compiled;
+    let outcome = if run.may_take_long() { run_blocking(|| run.run(&mut page)) } else { run.run(&mut page) };
+    let outcome = outcome.map_err(query_plan::sql_error)?;
+    let ran = stopwatch.elapsed() - compiled;
     let cost = charge::query(outcome.work);
     let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
-    pay_shares(request, &scope, &outcome, cost);
+    charge_partitions(request, &scope, &outcome, cost);
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
         reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
     }
@@ -87,24 +86,16 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     Ok(reply)
 }
 
-/// Runs `work` without keeping other connections of this thread waiting.
-fn off_the_reactor<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
-    }
-}
-
-/// Reads and prepares the statement in the body.
+/// Parses and prepares the statement in the body.
 pub(super) fn prepare(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
 ) -> Result<Statement, ServiceError> {
     let QueryText { text, parameters } = read_query(&request.call.body)?;
-    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::refuse)
+    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)
 }
 
-/// Reads `{"query":…,"parameters":[…]}`.
+/// Parses `{"query":…,"parameters":[…]}`.
 pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
     let bad = |reason: &str| ServiceError::bad_request(format!("The query payload is invalid: {reason}"));
     let payload = sql::value::parse(body).map_err(|error| bad(&error.to_string()))?;
@@ -122,7 +113,7 @@ pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
     Ok(QueryText { text: text.to_owned(), parameters })
 }
 
-/// Where to run, or the reason why the client has to do it itself.
+/// The scope of a query, or the error that tells the client to merge the results itself.
 fn scope_of(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
@@ -138,16 +129,16 @@ fn scope_of(
         return Ok(Scope::of_range(
             &request.container.store,
             partition_key::range_of(key, schema),
-            request.call.vantage,
+            request.call.read_context,
         ));
     }
     check_cross_partition(request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {
-        // Whoever asks without a plan gets one; whether it can be followed is judged by the next request.
+        // The error contains the query plan for all features; the next request is checked against it.
         let plan = query_plan::plan_text(schema, statement, &SupportedFeatures::all())?;
         return Err(ServiceError::new(
             Status::BAD_REQUEST,
-            "The provided cross partition query can not be directly served by the gateway. \
+            "The provided cross partition query can not be directly partition_response by the gateway. \
              This is a first chance (internal) exception that all newer clients will know how to handle gracefully.",
         )
         .with_sub_status(SubStatus::CROSS_PARTITION_QUERY_NOT_SERVABLE)
@@ -156,12 +147,17 @@ fn scope_of(
     Ok(everywhere)
 }
 
-/// Where to go on when the partition that began was split since.
+/// The scope of a continued query when its partition was split since.
 ///
-/// A result that is one for all that it began with (OFFSET, LIMIT and TOP, DISTINCT, GROUP BY and whatever
-/// goes on by the number of rows) is continued over all of that by the child that inherited its beginning;
-/// the other one has nothing to add. Of any other, each child has its own rows.
-fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from: &Continuation) -> Scope {
+/// A query whose result spans its original range (OFFSET, LIMIT and TOP, DISTINCT, GROUP BY and everything
+/// that continues by row count) is continued over all of that range by the child that inherited its start; the
+/// other child has no rows. For any other query each child returns its own rows.
+fn scope_after_split(
+    request: &ItemRequest<'_>,
+    statement: &Statement,
+    scope: Scope,
+    from: &Continuation,
+) -> Scope {
     let one_for_all = from.returned_rows().is_some()
         || statement.is_limited()
         || statement.row_origin() != RowOrigin::Documents;
@@ -173,10 +169,10 @@ fn resumed(request: &ItemRequest<'_>, statement: &Statement, scope: Scope, from:
         let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
         return Scope { within: nothing, ..scope };
     }
-    Scope { partitions: request.container.store.views_over(&begun, request.call.vantage), within: begun }
+    Scope { partitions: request.container.store.views_over(&begun, request.call.read_context), within: begun }
 }
 
-/// Refuses a query about everything whose sender did not say that it may be.
+/// Rejects a cross-partition query whose header does not enable it.
 pub(crate) fn check_cross_partition(headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
     if RequestHeaders::flag(headers.enable_cross_partition_query, name::ENABLE_CROSS_PARTITION)? {
         return Ok(());
@@ -188,7 +184,7 @@ pub(crate) fn check_cross_partition(headers: &RequestHeaders<'_>) -> Result<(), 
     )))
 }
 
-/// The place to go on from, if the client has one.
+/// The continuation token of a query, if there is one.
 fn continuation(request: &ItemRequest<'_>) -> Result<Option<ContinuationToken>, ServiceError> {
     let text = RequestHeaders::text(request.call.headers.continuation, name::CONTINUATION)?;
     let Some(text) = text else { return Ok(None) };
@@ -196,7 +192,7 @@ fn continuation(request: &ItemRequest<'_>) -> Result<Option<ContinuationToken>, 
         .map_err(|error| ServiceError::bad_request(error.to_string()))
 }
 
-/// The same for a feed, whose items come in their own order.
+/// The continuation token of a feed, whose items come in their own order.
 pub(super) fn feed_continuation(request: &ItemRequest<'_>) -> Result<Option<Continuation>, ServiceError> {
     Ok(continuation(request)?.map(|place| match place {
         ContinuationToken::Own(place) => place,
@@ -204,19 +200,19 @@ pub(super) fn feed_continuation(request: &ItemRequest<'_>) -> Result<Option<Cont
     }))
 }
 
-/// Makes each of several partitions pay its part of `cost`. One alone pays for the whole answer.
-pub(super) fn pay_shares(request: &ItemRequest<'_>, scope: &Scope, outcome: &QueryOutcome, cost: f64) {
+/// Charges each of several partitions its part of `cost`. A single partition is charged with the reply.
+pub(super) fn charge_partitions(request: &ItemRequest<'_>, scope: &Scope, outcome: &QueryOutcome, cost: f64) {
     if scope.partitions.len() == 1 {
         return;
     }
     let weight = |work: &QueryWork| charge::query(*work);
     let sum: f64 = outcome.work_by_partition.iter().map(|(_, work)| weight(work)).sum();
     for (at, work) in &outcome.work_by_partition {
-        request.pay(&scope.partitions[*at], cost * weight(work) / sum);
+        request.charge_partition(&scope.partitions[*at], cost * weight(work) / sum);
     }
 }
 
-/// The answer that carries a page; its charge is still to be set.
+/// The reply with a page; its charge is still to be set.
 pub(super) fn page_reply(
     request: &ItemRequest<'_>,
     scope: &Scope,
@@ -224,13 +220,13 @@ pub(super) fn page_reply(
     outcome: &QueryOutcome,
 ) -> Reply {
     let partition = &scope.partitions[outcome.partition];
-    let served = Served::by(request.container, partition, partition.progress());
+    let partition_response = PartitionResponse::new(request.container, partition, partition.progress());
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {
         reply = reply.header(name::CONTINUATION, ascii(continuation.to_text()));
     }
-    served.reply(reply)
+    partition_response.add_headers(reply)
 }
 
 fn ascii(text: String) -> HeaderValue {

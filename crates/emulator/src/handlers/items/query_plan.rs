@@ -1,4 +1,4 @@
-//! `POST docs` with the plan header: how a client runs a query over several ranges itself.
+//! Query plans, `POST docs` with the plan header: how a client runs a query over several ranges itself.
 
 use protocol::headers as name;
 use protocol::status::Status;
@@ -11,31 +11,31 @@ use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::store::ContainerSchema;
 
-/// Answers with the plan, or refuses features the client did not list.
+/// Returns the plan of a query, or an error if it needs features that the client does not support.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let schema = request.container.store.schema();
     let QueryText { text, parameters } = query::read_query(&request.call.body)?;
-    let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(refuse)?;
+    let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(sql_error)?;
     let listed = request.call.headers.supported_query_features;
     let listed = RequestHeaders::text(listed, name::SUPPORTED_QUERY_FEATURES)?.unwrap_or_default();
     let plan = plan_text(&schema, &statement, &SupportedFeatures::parse(listed))?;
     Ok(Reply::ok(plan.into()).charge(charge::METADATA_READ))
 }
 
-/// The plan as JSON.
+/// The plan of a statement as JSON text.
 pub(super) fn plan_text(
     schema: &ContainerSchema,
     statement: &Statement,
     features: &SupportedFeatures,
 ) -> Result<String, ServiceError> {
     let plan = statement.gateway_plan(&schema.partition_key, features).map_err(|error| match error {
-        PlanError::Query(error) => refuse(error),
+        PlanError::Query(error) => sql_error(error),
         unsupported => ServiceError::new(Status::BAD_REQUEST, unsupported.service_message()),
     })?;
     Ok(serde_json::to_string(&plan).expect("a plan is plain data"))
 }
 
-/// 400 with the position and what would fit.
-pub(super) fn refuse(error: SqlError) -> ServiceError {
+/// 400 with the position of the error and what was expected.
+pub(super) fn sql_error(error: SqlError) -> ServiceError {
     ServiceError::new(Status::BAD_REQUEST, format!("Message: {}", error.errors_json()))
 }

@@ -1,27 +1,27 @@
-//! `GET docs`: the items themselves, page by page.
+//! Reading all items, `GET docs`, page by page.
 
 use std::sync::LazyLock;
 
 use sql::{QueryContext, Statement};
 
+use super::partition_response::check_session;
 use super::scope::target;
-use super::served::check_session;
 use super::{as_of, query, query_plan};
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::query::{PageBody, QueryRequest};
 
-/// Items per page when the client does not say.
+/// Items per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
 
-/// What a feed is: every item, unchanged.
+/// The query that a feed runs: every item, unchanged.
 static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
     Statement::prepare("SELECT * FROM c", &[], &sql::QuerySchema::default())
         .expect("the simplest of queries is valid")
 });
 
-/// Answers with a page of items and, if there are more, where to go on.
+/// Returns a page of items and, if there are more, a continuation token.
 pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
     let schema = request.container.store.schema();
@@ -41,8 +41,8 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         now: request.now_seconds(),
         from,
     };
-    let outcome = run.run(&mut page).map_err(query_plan::refuse)?;
+    let outcome = run.run(&mut page).map_err(query_plan::sql_error)?;
     let cost = charge::feed(page.count(), page.bytes());
-    query::pay_shares(request, &scope, &outcome, cost);
+    query::charge_partitions(request, &scope, &outcome, cost);
     Ok(query::page_reply(request, &scope, page, &outcome).charge(cost))
 }

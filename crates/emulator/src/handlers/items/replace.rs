@@ -1,14 +1,14 @@
-//! `PUT docs/{id}`.
+//! Replacing an item, `PUT docs/{id}`.
 
-use super::write_reply::Incoming;
+use super::item_write::ItemWrite;
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 
-/// Stores a new version; a different id in the body renames the item.
+/// Stores a new version of an item; a different id in the body renames it.
 pub(super) fn replace(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
-    let incoming = Incoming::read(request)?;
-    let id = incoming.address.item_id(request, id);
-    incoming.store(request, |transaction, document, precondition| {
+    let write = ItemWrite::read(request)?;
+    let id = write.address.item_id(request, id);
+    write.store(request, |transaction, document, precondition| {
         transaction.replace(&id, document, precondition)
     })
 }

@@ -1,4 +1,4 @@
-//! Which part of the container a feed or query is about, as its headers say.
+//! The scope of a feed or query: the part of the container that its headers select.
 
 use protocol::headers as name;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
@@ -11,18 +11,18 @@ use crate::response::ServiceError;
 use engine::query::Scope;
 use engine::store::ContainerSchema;
 
-/// How a request says where to look.
+/// How a request selects its part of the container.
 pub(super) enum Target {
     /// One logical partition or hierarchical prefix.
     Key(Scope),
     /// One physical partition, or a part of it.
     Range(Scope),
-    /// It does not say: everywhere.
+    /// All partitions: the request selects nothing.
     Everywhere(Scope),
 }
 
 impl Target {
-    /// The part of the container, however it was named.
+    /// The selected part of the container.
     pub(super) fn scope(self) -> Scope {
         match self {
             Target::Key(scope) | Target::Range(scope) | Target::Everywhere(scope) => scope,
@@ -30,31 +30,31 @@ impl Target {
     }
 }
 
-/// Reads partition key, range id and range of positions.
+/// Parses partition key, partition key range id and EPK range.
 pub(super) fn target(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Target, ServiceError> {
     let headers = request.call.headers;
     let store = &request.container.store;
-    let vantage = request.call.vantage;
-    let within = positions(headers)?;
+    let read_context = request.call.read_context;
+    let within = epk_range(headers)?;
     if let Some(id) = RequestHeaders::text(headers.partition_key_range_id, name::PARTITION_KEY_RANGE_ID)? {
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        if partition.is_splitting(vantage.uptime) {
+        if partition.is_splitting(read_context.uptime) {
             return Err(range_splitting(id));
         }
-        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), vantage)));
+        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), read_context)));
     }
     if let Some(key) = partition_key::of_request(headers, schema)? {
-        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema), vantage)));
+        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema), read_context)));
     }
     Ok(match within {
-        Some(within) => Target::Range(Scope::of_range(store, within, vantage)),
-        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL, vantage)),
+        Some(within) => Target::Range(Scope::of_range(store, within, read_context)),
+        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL, read_context)),
     })
 }
 
-fn positions(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceError> {
+fn epk_range(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceError> {
     if let Some(kind) = RequestHeaders::text(headers.read_key_type, name::READ_KEY_TYPE)?
         && !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange")
     {
@@ -63,8 +63,8 @@ fn positions(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceEr
             name::READ_KEY_TYPE
         )));
     }
-    let start = position(headers, Side::Start)?;
-    let end = position(headers, Side::End)?;
+    let start = epk_bound(headers, RangeBound::Start)?;
+    let end = epk_bound(headers, RangeBound::End)?;
     if start.is_none() && end.is_none() {
         return Ok(None);
     }
@@ -80,15 +80,18 @@ fn positions(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceEr
     Ok(Some(EpkRange::new(start, end)))
 }
 
-enum Side {
+enum RangeBound {
     Start,
     End,
 }
 
-fn position(headers: &RequestHeaders<'_>, side: Side) -> Result<Option<EffectivePartitionKey>, ServiceError> {
+fn epk_bound(
+    headers: &RequestHeaders<'_>,
+    side: RangeBound,
+) -> Result<Option<EffectivePartitionKey>, ServiceError> {
     let (value, header) = match side {
-        Side::Start => (headers.start_epk, name::START_EPK),
-        Side::End => (headers.end_epk, name::END_EPK),
+        RangeBound::Start => (headers.start_epk, name::START_EPK),
+        RangeBound::End => (headers.end_epk, name::END_EPK),
     };
     let Some(hex) = RequestHeaders::text(value, header)? else { return Ok(None) };
     EffectivePartitionKey::from_hex(hex).map(Some).map_err(|error| {
@@ -96,15 +99,15 @@ fn position(headers: &RequestHeaders<'_>, side: Side) -> Result<Option<Effective
     })
 }
 
-/// 410/1007: the range is about to be replaced.
+/// 410/1007: the range is being split or merged.
 fn range_splitting(id: &str) -> ServiceError {
     let message = format!("The partition key range '{id}' is being split or merged; try again in a moment.");
-    ServiceError::listed(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
+    ServiceError::backend(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
 }
 
-/// 410/1002: the client's map of the ring is out of date.
+/// 410/1002: the client's routing map is out of date.
 pub(super) fn range_gone(id: &str) -> ServiceError {
-    ServiceError::listed(
+    ServiceError::backend(
         Status::GONE,
         &format!("The requested partition key range '{id}' does not exist or no longer does; read the ranges again."),
     )

@@ -1,11 +1,11 @@
-//! `POST docs` with the upsert header.
+//! Upserting an item, `POST docs` with the upsert header.
 
-use super::write_reply::Incoming;
+use super::item_write::ItemWrite;
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 
-/// Stores an item, whether or not its id is taken: 201 or 200.
+/// Creates an item (201), or replaces it if its id is taken (200).
 pub(super) fn upsert(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
-    Incoming::read(request)?
+    ItemWrite::read(request)?
         .store(request, |transaction, document, precondition| transaction.upsert(document, precondition))
 }

@@ -12,7 +12,7 @@ fn routed(method: &Method, path: &str, headers: Headers<'_>) -> Result<String, u
     let path = ResourcePath::parse(path).map_err(|_| 404_u16)?;
     match route(method, &path, &RequestHeaders::scan(&map)) {
         Ok(operation) => Ok(format!("{operation:?}")),
-        Err(refusal) => Err(refusal.status.0),
+        Err(error) => Err(error.status.0),
     }
 }
 

@@ -60,14 +60,14 @@ macro_rules! supported {
     };
 }
 
-/// `refused!(function, "words")`: a probe out of an `async fn(&Lab) -> Answer`.
+/// `refused!(function, "words")`: a probe out of an `async fn(&Lab) -> GatewayResponse`.
 macro_rules! refused {
     ($probe:path, $words:literal) => {
         $crate::compatibility::Probe::Refused(|lab| Box::pin(async move { $probe(&lab).await }), $words)
     };
 }
 
-/// `ignored!(function)`: a probe out of an `async fn(&Lab) -> (Answer, Answer)`.
+/// `ignored!(function)`: a probe out of an `async fn(&Lab) -> (GatewayResponse, GatewayResponse)`.
 macro_rules! ignored {
     ($probe:path) => {
         $crate::compatibility::Probe::Ignored(|lab| Box::pin(async move { $probe(&lab).await }))

@@ -77,7 +77,7 @@ async fn requests_can_be_narrowed() {
 #[tokio::test]
 async fn as_many_are_kept_as_was_asked_for() {
     let mut config = EmulatorConfig::default();
-    config.requests_kept = 2;
+    config.request_log_capacity = 2;
     let account = Account::start(config).await;
     for _ in 0..5 {
         account.get("/dbs", &[]).await.expect(200);
@@ -119,9 +119,9 @@ async fn requests_whose_client_left_are_told_apart() {
                 }
             }
         });
-        account.running().faults().until_held(1).await;
+        account.running().faults().wait_for_delayed_requests(1).await;
         asking.abort();
-        account.running().faults().until_held(0).await;
+        account.running().faults().wait_for_delayed_requests(0).await;
         let left = loop {
             let found = requests(account.ask("/requests?status=499&limit=1").await);
             match found.into_iter().find(|request| request["operation"] == operation) {

@@ -18,7 +18,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::faults::Faults;
-use perihelion_emulator::{Emulator, EmulatorConfig, Running, WELL_KNOWN_KEY};
+use perihelion_emulator::{Emulator, EmulatorConfig, RunningEmulator, WELL_KNOWN_KEY};
 use protocol::authorization::{AccountKey, sign, signed_targets};
 use protocol::resource_path::ResourcePath;
 use rustls::pki_types::pem::PemObject as _;
@@ -56,7 +56,7 @@ impl Spoken {
 
 /// An account in three regions, with `d/c` in it, whose clock stands still until a test moves it.
 struct Lab {
-    running: Running,
+    running: RunningEmulator,
     clock: Clock,
 }
 

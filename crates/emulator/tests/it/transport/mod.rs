@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use perihelion_emulator::server::{Encrypted, Handler, Handling, Limits, Listeners, Server, Tls};
+use perihelion_emulator::server::{Encrypted, Handler, HandlerResponse, Limits, Listeners, Server, Tls};
 use perihelion_emulator::{Bind, Emulator, EmulatorConfig};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream,
@@ -34,7 +34,7 @@ pub(crate) struct Probe {
 }
 
 impl Handler for Probe {
-    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
+    fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         self.handled.fetch_add(1, Ordering::SeqCst);
         let path = request.uri().path();
         let body = match path {
@@ -44,11 +44,11 @@ impl Handler for Probe {
             "/scheme" => Bytes::from_static(b"http"),
             "/wait" => {
                 let probe = Arc::clone(self);
-                return Handling::Later(Box::pin(async move { probe.wait().await }));
+                return HandlerResponse::Pending(Box::pin(async move { probe.wait().await }));
             }
             "/panic" => panic!("as the test asked"),
             "/panic-later" => {
-                return Handling::Later(Box::pin(async {
+                return HandlerResponse::Pending(Box::pin(async {
                     tokio::task::yield_now().await;
                     panic!("as the test asked, later")
                 }));
@@ -60,7 +60,7 @@ impl Handler for Probe {
                 None => Bytes::from_static(b"ok"),
             },
         };
-        Handling::Now(Response::new(body))
+        HandlerResponse::Ready(Response::new(body))
     }
 }
 

@@ -150,7 +150,7 @@ impl Operations {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            clock.reached(uptime).await;
+            clock.wait_for_uptime(uptime).await;
             let upgraded = (Weak::upgrade(&account), Weak::upgrade(&register));
             let (Some(account), Some(register)) = upgraded else { return };
             let now = clock.uptime();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::OperationError;
 use crate::account::partitions::PartitionError;
-use clock::Span;
+use clock::HumanDuration;
 
 /// How long a manual operation is prepared before it is given up.
 const PREPARING_MAX: Duration = Duration::from_secs(600);
@@ -137,7 +137,10 @@ impl Operation {
                 Phase::Preparing => PREPARING_MAX,
                 _ => self.hold,
             };
-            self.fail(format!("nobody advanced it for {}; its ranges serve as before", Span(waited)));
+            self.fail(format!(
+                "nobody advanced it for {}; its ranges serve as before",
+                HumanDuration(waited)
+            ));
         }
     }
 

@@ -1,0 +1,222 @@
+//! Control over the faults of a running account, for Rust tests and for the control port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::port_control::{PortControl, PortUnavailable};
+use super::region_fault::{DownMode, RegionCondition, RegionFault, rule_id};
+use super::rule::{BadRule, Rule};
+use super::set::{FaultSet, Report, RuleState};
+use super::{Delay, Doorway};
+use clock::{Clock, HumanDuration};
+use engine::account::Account;
+use engine::regions::{Region, RegionId, Regions, TopologyError};
+
+/// The faults of a running account. Cheap to clone; clones are the same faults.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    account: Arc<Account>,
+    set: Arc<FaultSet>,
+    ports: Arc<PortControl>,
+    clock: Clock,
+}
+
+/// Why a fault could not be added or removed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// The rule is invalid.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
+    /// There is no such region, or the operation is not possible there.
+    #[error(transparent)]
+    Region(#[from] TopologyError),
+    /// Another process uses the port of a region.
+    #[error(transparent)]
+    Port(#[from] PortUnavailable),
+}
+
+impl Faults {
+    pub(crate) fn new(
+        account: Arc<Account>,
+        set: Arc<FaultSet>,
+        ports: Arc<PortControl>,
+        clock: Clock,
+    ) -> Faults {
+        Faults { account, set, ports, clock }
+    }
+
+    /// Adds a rule, or replaces the one with its id. Returns the id.
+    ///
+    /// A rule that refuses connections has closed the port when this returns.
+    pub fn add(&self, rule: Rule) -> Result<String, FaultError> {
+        let id = self.set.add(rule, self.clock.uptime())?;
+        self.ports.apply_rules()?;
+        Ok(id)
+    }
+
+    /// Removes a rule. Returns whether there was one.
+    pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
+        let removed = self.set.remove(id);
+        self.ports.apply_rules()?;
+        Ok(removed)
+    }
+
+    /// Removes all rules, including the faults of regions. Returns how many were in force.
+    pub fn clear(&self) -> Result<usize, FaultError> {
+        let removed = self.set.clear(self.clock.uptime());
+        self.ports.apply_rules()?;
+        Ok(removed)
+    }
+
+    /// Lists the rules in force in their order, then those that ended, the latest first.
+    pub fn list(&self) -> Vec<Report> {
+        self.set.list(self.clock.uptime())
+    }
+
+    /// Returns the rule with this id.
+    pub fn get(&self, id: &str) -> Option<Report> {
+        self.list().into_iter().find(|report| report.rule.id.as_deref() == Some(id))
+    }
+
+    /// The seed of the random draws.
+    pub fn seed(&self) -> u64 {
+        self.set.seed()
+    }
+
+    /// Sets the seed of the random draws and resets the counts of the rules, so that the same requests get
+    /// the same faults again.
+    pub fn set_seed(&self, seed: u64) {
+        self.set.set_seed(seed);
+    }
+
+    /// How many requests an injected delay holds at this moment.
+    pub fn delayed_requests(&self) -> u64 {
+        *self.set.held().borrow()
+    }
+
+    /// Waits until injected delays hold exactly this many requests.
+    pub async fn wait_for_delayed_requests(&self, count: u64) {
+        // An error means that the sender is gone, and it lives as long as this handle.
+        let _ = self.set.held().wait_for(|held| *held == count).await;
+    }
+
+    /// The control of one region. Spaces and case in the name do not matter.
+    pub fn region(&self, name: &str) -> Result<RegionControl, FaultError> {
+        let topology = self.topology().current();
+        let id = topology.find(name)?;
+        let name = topology.region(id).name.clone();
+        Ok(RegionControl { faults: self.clone(), name, lasting: None })
+    }
+
+    /// The health of every region, by region name.
+    pub fn regions(&self) -> BTreeMap<String, RegionHealth> {
+        let topology = Arc::clone(&self.topology().current());
+        let rules = self.list();
+        let health = |(id, region): (RegionId, &Region)| {
+            let rule_id = rule_id(&region.name);
+            let is_of_region = |report: &&Report| {
+                report.rule.id.as_deref() == Some(&rule_id) && report.state != RuleState::Ended
+            };
+            let rule = rules.iter().find(is_of_region);
+            let (port, problem) = self.ports.state(id);
+            let health = RegionHealth {
+                condition: rule.map(|report| RegionCondition::of(&report.rule.effect)).unwrap_or_default(),
+                ends_in: rule.and_then(|report| report.ends_in),
+                listens: port == Doorway::Open,
+                problem: problem.map(|error| error.to_string()),
+            };
+            (region.name.clone(), health)
+        };
+        topology.regions().map(health).collect()
+    }
+
+    fn topology(&self) -> &Regions {
+        self.set.regions()
+    }
+}
+
+/// Injects faults into one region as a whole.
+#[derive(Clone, Debug)]
+pub struct RegionControl {
+    faults: Faults,
+    name: String,
+    lasting: Option<Duration>,
+}
+
+/// The health of one region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RegionHealth {
+    /// The fault of the region as a whole.
+    pub condition: RegionCondition,
+    /// Time until the fault ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_in: Option<HumanDuration>,
+    /// Whether its port is open and responds.
+    pub listens: bool,
+    /// Why the port is not in the state that the rules ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl RegionControl {
+    /// Limits the faults that are injected next to this duration.
+    pub fn lasting(mut self, duration: Duration) -> RegionControl {
+        self.lasting = Some(duration);
+        self
+    }
+
+    /// The current health of the region.
+    pub fn health(&self) -> Option<RegionHealth> {
+        self.faults.regions().remove(&self.name)
+    }
+
+    /// The region's display name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Takes the region down, in this mode.
+    pub fn down(&self, mode: DownMode) -> Result<(), FaultError> {
+        self.inject(RegionFault::Down(mode))
+    }
+
+    /// Responds 403/1008, as if the account were being removed from the region; it is still listed.
+    pub fn drain(&self) -> Result<(), FaultError> {
+        self.inject(RegionFault::Drain)
+    }
+
+    /// Delays every request to the region.
+    pub fn slow(&self, delay: impl Into<Delay>) -> Result<(), FaultError> {
+        self.inject(RegionFault::Slow(delay.into()))
+    }
+
+    /// Throttles every request with a retry-after of 100 ms.
+    pub fn storm(&self) -> Result<(), FaultError> {
+        self.inject(RegionFault::Storm { retry_after: None, share: None })
+    }
+
+    /// Injects this fault, in place of the region's current one.
+    pub fn inject(&self, fault: RegionFault) -> Result<(), FaultError> {
+        let Faults { set, ports, clock, .. } = &self.faults;
+        let rule = fault.rule(&self.name, self.lasting);
+        rule.check(&set.regions().current())?;
+        set.put(rule.named(&rule_id(&self.name)), clock.uptime())?;
+        Ok(ports.apply_rules()?)
+    }
+
+    /// Ends the region's fault. Does nothing when it has none.
+    pub fn up(&self) -> Result<(), FaultError> {
+        self.faults.remove(&rule_id(&self.name)).map(|_| ())
+    }
+
+    /// Makes this the write region; writes in the previous one get 403/3.
+    pub fn fail_over(&self) -> Result<(), FaultError> {
+        Ok(self.faults.account.fail_over(&self.name)?)
+    }
+}

@@ -1,0 +1,162 @@
+//! Opens, closes and silences the ports of the regions as the fault rules demand.
+//!
+//! Input: the rules and the time. Output: ports that are closed, silent or open. A change of the rules takes
+//! effect before it returns ([`PortControl::apply_rules`]); rules that begin or end with time are applied by
+//! a task, the [`PortControlTask`].
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::task::AbortHandle;
+
+use super::set::{Doorway, FaultSet};
+use clock::Clock;
+use engine::regions::RegionId;
+use server::ServerPort;
+
+/// How soon opening a port is retried after it failed.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Controls the listeners of all regions.
+#[derive(Debug)]
+pub(crate) struct PortControl {
+    set: Arc<FaultSet>,
+    clock: Clock,
+    ports: Vec<(RegionId, ServerPort)>,
+    states: Mutex<Vec<PortState>>,
+}
+
+/// The state of one region's port.
+#[derive(Debug, Default)]
+struct PortState {
+    current: Doorway,
+    /// Why the port is not in the state that the rules demand.
+    error: Option<PortUnavailable>,
+}
+
+/// A region's port could not be opened again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the region '{region}' cannot come back: port {port} cannot be opened again ({reason}); stop whatever took \
+     it, and the region comes back within a second"
+)]
+pub struct PortUnavailable {
+    region: String,
+    port: u16,
+    reason: String,
+}
+
+impl PortControl {
+    /// Controls `ports`, which are in the order of the regions.
+    pub(crate) fn new(set: Arc<FaultSet>, clock: Clock, ports: Vec<ServerPort>) -> PortControl {
+        let ports: Vec<_> = (0..).map(RegionId).zip(ports).collect();
+        let states = Mutex::new(ports.iter().map(|_| PortState::default()).collect());
+        PortControl { set, clock, ports, states }
+    }
+
+    /// Brings every port into the state that the rules demand now. Returns the first error.
+    pub(crate) fn apply_rules(&self) -> Result<(), PortUnavailable> {
+        let now = self.clock.uptime();
+        let mut states = self.states();
+        for ((region, port), state) in self.ports.iter().zip(states.iter_mut()) {
+            let (wanted, _) = self.set.doorway(*region, now);
+            match change_port(port, state.current, wanted) {
+                Ok(()) => *state = PortState { current: wanted, error: None },
+                Err(error) => state.error = Some(self.unavailable(*region, port.port(), &error)),
+            }
+        }
+        states.iter().find_map(|state| state.error.clone()).map_or(Ok(()), Err)
+    }
+
+    /// The state of a region's port, and why it is not the one that the rules demand.
+    pub(crate) fn state(&self, region: RegionId) -> (Doorway, Option<PortUnavailable>) {
+        self.states()
+            .get(region.index())
+            .map_or_else(Default::default, |state| (state.current, state.error.clone()))
+    }
+
+    /// Applies rules when they begin and end, for as long as the account runs.
+    async fn run(self: Arc<PortControl>) {
+        let mut changes = self.set.changes();
+        loop {
+            changes.mark_unchanged();
+            let wait = self.next_check(self.apply_rules());
+            let elapsed = async {
+                match wait {
+                    NextCheck::OnChange => std::future::pending().await,
+                    NextCheck::After(wait) => {
+                        self.clock.wait_for_uptime(self.clock.uptime().saturating_add(wait)).await;
+                    }
+                    NextCheck::Retry => tokio::time::sleep(RETRY_INTERVAL).await,
+                }
+            };
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = elapsed => {}
+            }
+        }
+    }
+
+    fn next_check(&self, applied: Result<(), PortUnavailable>) -> NextCheck {
+        if applied.is_err() {
+            return NextCheck::Retry;
+        }
+        let now = self.clock.uptime();
+        let next = self.ports.iter().filter_map(|(region, _)| self.set.doorway(*region, now).1).min();
+        next.map_or(NextCheck::OnChange, NextCheck::After)
+    }
+
+    fn unavailable(&self, region: RegionId, port: u16, error: &io::Error) -> PortUnavailable {
+        let region = self.set.regions().current().region(region).name.clone();
+        PortUnavailable { region, port, reason: error.to_string() }
+    }
+
+    fn states(&self) -> MutexGuard<'_, Vec<PortState>> {
+        self.states.lock()
+    }
+}
+
+/// The task that applies rules when they begin and end. Dropping it stops the task.
+#[derive(Debug)]
+pub(crate) struct PortControlTask(AbortHandle);
+
+impl PortControlTask {
+    /// Starts the task. Must be called inside a Tokio runtime.
+    pub(crate) fn start(ports: Arc<PortControl>) -> PortControlTask {
+        PortControlTask(tokio::spawn(ports.run()).abort_handle())
+    }
+}
+
+impl Drop for PortControlTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// When the rules have to be applied next.
+enum NextCheck {
+    OnChange,
+    After(Duration),
+    Retry,
+}
+
+fn change_port(port: &ServerPort, current: Doorway, wanted: Doorway) -> io::Result<()> {
+    if current == wanted {
+        return Ok(());
+    }
+    match wanted {
+        Doorway::Refused => port.close(),
+        // Silent before it opens, so that no connection is served in between.
+        Doorway::Silent => port.set_silent(true),
+        Doorway::Open => {}
+    }
+    if current == Doorway::Refused {
+        port.open()?;
+    }
+    if current == Doorway::Silent {
+        port.set_silent(false);
+    }
+    Ok(())
+}

@@ -1,5 +1,0 @@
-//! `GET /`.
-
-mod read;
-
-pub(crate) use read::read;

@@ -1,0 +1,205 @@
+//! Containers: `/dbs/{database}/colls` and `/dbs/{database}/colls/{container}`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use protocol::container::{ContainerProperties, INVALID_INPUT};
+use protocol::headers as name;
+use protocol::resource_id::ContainerRid;
+use protocol::throughput::Throughput;
+use sql::ComputedProperty;
+
+use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::{check_container_rid, condition, metadata_query, offers};
+use crate::request::{Call, ContainerIds, FeedVerb, RequestHeaders, ResourceVerb};
+use crate::response::{Reply, ServiceError};
+use engine::catalog::{ContainerEntry, DatabaseEntry, NewContainer};
+use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count};
+use engine::store::Partitioning;
+
+/// Request units of creating, replacing or deleting a container.
+const WRITE_CHARGE: f64 = 4.95;
+
+/// Handles an operation on a database's containers.
+pub(crate) fn handle_feed(call: &Call<'_>, database: &str, verb: FeedVerb) -> Result<Reply, ServiceError> {
+    match verb {
+        FeedVerb::List => list(call, database),
+        FeedVerb::Query => query(call, database),
+        FeedVerb::Create => create(call, database),
+        FeedVerb::Upsert => Err(ServiceError::bad_request("A container cannot be upserted.")),
+    }
+}
+
+/// Handles an operation on one container.
+pub(crate) fn handle(
+    call: &Call<'_>,
+    ids: &ContainerIds<'_>,
+    verb: ResourceVerb,
+) -> Result<Reply, ServiceError> {
+    match verb {
+        ResourceVerb::Read => read(call, ids),
+        ResourceVerb::Replace => replace(call, ids),
+        ResourceVerb::Delete => delete(call, ids),
+    }
+}
+
+/// `GET …/colls`: lists the containers of a database, oldest first.
+fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
+    let database = find_database(call, database)?;
+    let after: Option<ContainerRid> = parse_continuation(call.headers)?;
+    let containers = database.containers_after(after);
+    container_feed(&database).page(
+        call,
+        containers.map(|entry| FeedEntry { rid: entry.system.rid.clone(), json: entry.json.clone() }),
+    )
+}
+
+/// `POST …/colls` with a query.
+fn query(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
+    let database = find_database(call, database)?;
+    metadata_query::run_query(
+        call,
+        container_feed(&database),
+        database.containers_after(None).map(|entry| &entry.json),
+    )
+}
+
+fn find_database(call: &Call<'_>, database: &str) -> Result<Arc<DatabaseEntry>, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    snapshot.database(database).cloned().ok_or_else(ServiceError::owner_not_found)
+}
+
+fn container_feed(database: &DatabaseEntry) -> Feed<'_> {
+    Feed { parent: &database.system.rid, plural: "DocumentCollections" }
+}
+
+/// `POST …/colls`: creates a container; 409 if the id is taken.
+fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
+    let properties = parse_definition(call)?;
+    let throughput = offers::requested_throughput(call.headers)?;
+    let (own, effective) = match (throughput, shared_throughput(call, database)?) {
+        (Some(own), _) => (Some(own.clone()), own),
+        (None, Some(shared)) => (None, shared),
+        (None, None) => (Some(THROUGHPUT_DEFAULT), THROUGHPUT_DEFAULT),
+    };
+    let new = NewContainer {
+        database,
+        properties,
+        throughput: own,
+        partitions: Partitioning {
+            count: initial_partition_count(call.account.partitions, &effective),
+            bytes_max: call.account.partition_bytes_max,
+        },
+        regions: Arc::clone(&call.account.regions),
+    };
+    let container = call.account.catalog.create_container(new, call.now)?;
+    let reply = Reply::created(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
+    add_quota_headers(reply, call.headers, &container)
+}
+
+/// The throughput that the containers of the database share, if it has any.
+fn shared_throughput(call: &Call<'_>, database: &str) -> Result<Option<Throughput>, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    let database = snapshot.database(database).ok_or_else(ServiceError::owner_not_found)?;
+    Ok(database.offer.and_then(|rid| snapshot.offer(rid)).map(|offer| offer.throughput.clone()))
+}
+
+/// `GET …/colls/{container}`: reads a container's properties.
+fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
+    let snapshot = call.account.catalog.snapshot();
+    let container = snapshot.container(&ids.database, &ids.container)?;
+    call.principal.check_read(container)?;
+    check_container_rid(call.headers, container)?;
+    if let Some(reply) = condition::not_modified(call.headers, &container.system) {
+        return Ok(reply);
+    }
+    let requested = call.headers.populate_partition_statistics;
+    let body = match RequestHeaders::flag(requested, name::POPULATE_PARTITION_STATISTICS)? {
+        true => with_statistics(container),
+        false => container.json.clone(),
+    };
+    let reply = Reply::ok(body).version(&container.system);
+    add_quota_headers(reply, call.headers, container)
+}
+
+/// The properties with the size of each partition key range. Large partition keys are not computed.
+fn with_statistics(container: &ContainerEntry) -> Bytes {
+    let ranges: Vec<_> = container
+        .store
+        .partitions()
+        .iter()
+        .map(|partition| {
+            let state = partition.latest_head();
+            serde_json::json!({
+                "id": partition.identity.id.to_string(),
+                "sizeInKB": state.bytes().div_ceil(1024),
+                "documentCount": state.len(),
+                "partitionKeys": [],
+            })
+        })
+        .collect();
+    let properties = container.json.strip_suffix(b"}").expect("a container's properties are an object");
+    let statistics = serde_json::Value::from(ranges).to_string();
+    [properties, b",\"statistics\":", statistics.as_bytes(), b"}"].concat().into()
+}
+
+/// `PUT …/colls/{container}`: replaces the policies of a container; id and partition key stay.
+fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
+    call.principal.check_owner()?;
+    let wanted = parse_definition(call)?;
+    let container =
+        call.account.catalog.replace_container(&ids.database, &ids.container, call.now, |current| {
+            condition::check_if_match(call.headers, &current.system)?;
+            Ok::<_, ServiceError>(current.properties.replaced_by(wanted)?)
+        })?;
+    let reply = Reply::ok(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
+    add_quota_headers(reply, call.headers, &container)
+}
+
+/// `DELETE …/colls/{container}`: deletes a container and its items.
+fn delete(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
+    call.principal.check_owner()?;
+    call.account.catalog.delete_container(&ids.database, &ids.container, |container| {
+        condition::check_if_match(call.headers, &container.system)
+    })?;
+    Ok(Reply::no_content().charge(WRITE_CHARGE))
+}
+
+/// Parses, completes and checks the definition in the body.
+fn parse_definition(call: &Call<'_>) -> Result<ContainerProperties, ServiceError> {
+    let properties = ContainerProperties::parse(&call.body)?;
+    for property in &properties.computed_properties {
+        let property =
+            ComputedProperty { name: property.name.as_str().into(), query: property.query.clone() };
+        sql::check_computed_property(&property)
+            .map_err(|error| ServiceError::bad_request(format!("{INVALID_INPUT}: {error}")))?;
+    }
+    Ok(properties)
+}
+
+/// The quota of a container, in kilobytes; clients compare with this number.
+const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
+
+/// Adds the quota and the usage of the container. The progress of an index transformation is only sent on
+/// request; it is always 100, because a changed policy is applied before the response.
+fn add_quota_headers(
+    reply: Reply,
+    headers: &RequestHeaders<'_>,
+    container: &ContainerEntry,
+) -> Result<Reply, ServiceError> {
+    let usage = container.store.usage();
+    let kilobytes = usage.bytes.div_ceil(1024);
+    let used = format!(
+        "documentSize=0;documentsSize={kilobytes};documentsCount={};collectionSize={kilobytes};",
+        usage.items
+    );
+    let reply = reply
+        .header(name::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA))
+        .header(name::RESOURCE_USAGE, HeaderValue::try_from(used).expect("digits and words fit a header"));
+    Ok(if RequestHeaders::flag(headers.populate_quota_info, name::POPULATE_QUOTA_INFO)? {
+        reply.header(name::INDEX_TRANSFORMATION_PROGRESS, HeaderValue::from_static("100"))
+    } else {
+        reply
+    })
+}

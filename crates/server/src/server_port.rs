@@ -1,0 +1,153 @@
+//! The port of a running server, which fault injection can close, reopen or silence.
+//!
+//! Input: the sockets that [`Listeners`] opened. Output: accepted connections, for as long as the port is
+//! open. Closing takes effect before [`ServerPort::close`] returns; opening binds the same port again,
+//! unless another process has it by then.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::connection_registry::ConnectionRegistry;
+use crate::listeners::{Listeners, listen};
+
+/// The port of a running server. Cheap to clone; clones are the same port.
+#[derive(Clone, Debug)]
+pub struct ServerPort(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    port: u16,
+    listeners: Vec<AddressListener>,
+    registry: Arc<ConnectionRegistry>,
+    /// Whether the server has stopped, so that the port must not be opened again.
+    is_shut_down: AtomicBool,
+}
+
+/// The listening socket of one address of the port.
+#[derive(Debug)]
+struct AddressListener {
+    address: SocketAddr,
+    state: Mutex<ListenerState>,
+}
+
+#[derive(Debug, Default)]
+struct ListenerState {
+    socket: Option<TcpListener>,
+    /// The task that waits for a connection.
+    waker: Option<Waker>,
+}
+
+impl ServerPort {
+    pub(crate) fn new(listeners: Listeners, registry: Arc<ConnectionRegistry>) -> ServerPort {
+        let port = listeners.port();
+        let listener = |socket: TcpListener| {
+            let address = socket.local_addr().ok()?;
+            Some(AddressListener {
+                address,
+                state: Mutex::new(ListenerState { socket: Some(socket), waker: None }),
+            })
+        };
+        let listeners = listeners.sockets.into_iter().filter_map(listener).collect();
+        ServerPort(Arc::new(Inner { port, listeners, registry, is_shut_down: AtomicBool::new(false) }))
+    }
+
+    /// The port number, whether or not the port is open.
+    pub fn port(&self) -> u16 {
+        self.0.port
+    }
+
+    /// How many addresses the port listens on.
+    pub(crate) fn listener_count(&self) -> usize {
+        self.0.listeners.len()
+    }
+
+    /// Refuses new connections from now on, and resets those that are open.
+    pub fn close(&self) {
+        for listener in &self.0.listeners {
+            // Dropping the socket closes it, so the next connection attempt is refused.
+            drop(listener.lock().socket.take());
+        }
+        self.0.registry.reset_open();
+    }
+
+    /// Accepts connections again, on the same port. Does nothing for an address that is open, or when the
+    /// server has stopped.
+    ///
+    /// Fails if the first address cannot be bound; a failure of the second one is logged.
+    pub fn open(&self) -> io::Result<()> {
+        for (index, listener) in self.0.listeners.iter().enumerate() {
+            let mut state = listener.lock();
+            // Acquire pairs with the Release of `shut_down`, which closes the sockets after the store: an
+            // `open` that misses the flag has its socket closed.
+            if state.socket.is_some() || self.0.is_shut_down.load(Ordering::Acquire) {
+                continue;
+            }
+            match listen(listener.address) {
+                Ok(socket) => state.socket = Some(socket),
+                Err(error) if index == 0 => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, address = %listener.address, "listening on one address only")
+                }
+            }
+            state.wake();
+        }
+        Ok(())
+    }
+
+    /// Silences the port or ends the silence. While it is silent, the kernel still accepts connections, but
+    /// nothing is read or written; afterwards every connection continues where it stopped.
+    pub fn set_silent(&self, silent: bool) {
+        self.0.registry.set_silent(silent);
+        for listener in &self.0.listeners {
+            listener.lock().wake();
+        }
+    }
+
+    /// Closes the port for good and leaves open connections alone.
+    pub(crate) fn shut_down(&self) {
+        self.0.is_shut_down.store(true, Ordering::Release);
+        for listener in &self.0.listeners {
+            drop(listener.lock().socket.take());
+        }
+    }
+
+    /// Accepts the next connection at one of the addresses. Waits while the port is closed or silent.
+    pub(crate) async fn accept(&self, listener: usize) -> io::Result<TcpStream> {
+        poll_fn(|cx| self.poll_accept(listener, cx)).await
+    }
+
+    fn poll_accept(&self, listener: usize, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let mut state = self.0.listeners[listener].lock();
+        // Stored even when the socket is ready: `open` and `set_silent` wake it after a change.
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        match &state.socket {
+            Some(socket) if !self.0.registry.is_silent() => {
+                socket.poll_accept(cx).map_ok(|(stream, _)| stream)
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl AddressListener {
+    fn lock(&self) -> MutexGuard<'_, ListenerState> {
+        self.state.lock()
+    }
+}
+
+impl ListenerState {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
