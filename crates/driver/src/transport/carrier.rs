@@ -20,7 +20,7 @@ const BODY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Carries requests.
 ///
-/// What happens on the way is reported to the scope around it ([`perihelion_http::exchange`]), by those that
+/// What happens on the way is reported to the scope around it ([`perihelion_http::trace`]), by those that
 /// can. Dropping the future ends the request.
 pub trait Carrier: Send + Sync + fmt::Debug {
     /// Sends a request and reads the answer to its last byte, of which there may be 128 MB.
