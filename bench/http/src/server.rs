@@ -66,6 +66,7 @@ impl Server {
         let [tls, plain, root] = words[..] else { return Err(format!("the server printed {line:?}")) };
         let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is not a port"));
         let ports = Ports { tls: port(tls)?, plain: port(plain)? };
+        // Hexadecimal by hand: four lines here and one in `serve` are not worth a dependency of a benchmark.
         let root: Option<Vec<u8>> = (0..root.len())
             .step_by(2)
             .map(|at| root.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
