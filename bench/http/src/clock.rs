@@ -1,14 +1,14 @@
-//! Time on the wall, and time on the processor.
+//! The only file that reads the clock: elapsed time and processor time.
 #![allow(clippy::disallowed_methods, reason = "this file is where the clocks are read")]
 
 use std::time::{Duration, Instant};
 
-/// What time it is.
+/// Reads the monotonic clock.
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Processor time used so far by this process, threads that have ended included, to the nanosecond.
+/// The processor time of this process so far, including threads that have ended, in nanoseconds.
 pub fn processor_time() -> Duration {
     cpu_time::ProcessTime::now().as_duration()
 }

@@ -1,7 +1,7 @@
-//! The HTTP client beside reqwest and hyper-util's pooled client, over loopback.
+//! A comparison of the HTTP client with reqwest and hyper-util's pooled client, over loopback.
 //!
-//! `server` is what all of them talk to, in a process of its own; `subject` is each of them behind one
-//! function; `load` keeps so many requests in flight for so long; `report` prints ratios.
+//! `server` is the server of all clients, in a process of its own. `subject` has one function for all clients.
+//! `load` keeps a number of requests in flight for some time. `report` prints ratios.
 
 pub mod clock;
 pub mod load;

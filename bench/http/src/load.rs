@@ -1,20 +1,20 @@
-//! So many requests in flight, for so long.
+//! The load: a number of requests in flight, for some time.
 
 use std::time::Duration;
 
 use crate::clock;
 use crate::subject::Subject;
 
-/// What came of it.
+/// The rate that one client reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// Requests per second.
+    /// The number of requests per second.
     pub per_second: f64,
-    /// Processor time per request, in microseconds: the client's alone, the server is another process.
+    /// Processor time per request, in microseconds, without that of the server, which is another process.
     pub processor_us: f64,
 }
 
-/// Keeps `in_flight` requests going for `time`: each is followed by the next when its body has been read.
+/// Keeps `in_flight` requests in flight for `time`: each is followed by the next when its body has been read.
 pub async fn run(subject: &Subject, in_flight: usize, time: Duration) -> Result<Rate, String> {
     let (processor, start) = (clock::processor_time(), clock::now());
     let until = start + time;
@@ -26,7 +26,7 @@ pub async fn run(subject: &Subject, in_flight: usize, time: Duration) -> Result<
                 while clock::now() < until {
                     let length = subject.get().await?;
                     if length != 256 {
-                        return Err(format!("a body of {length} bytes is not the server's"));
+                        return Err(format!("the body has {length} bytes, not 256"));
                     }
                     requests += 1;
                 }

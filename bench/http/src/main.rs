@@ -1,4 +1,4 @@
-//! The comparison: every cell on every client, interleaved, round by round.
+//! The comparison: every client in every cell, interleaved, round by round.
 
 use std::process::{Command, ExitCode};
 
@@ -6,7 +6,7 @@ use http_bench::load;
 use http_bench::options::{HELP, Options};
 use http_bench::report::{self, Cell};
 use http_bench::server::{self, SERVE, Server};
-use http_bench::subject::{Kind, Subject, Wire};
+use http_bench::subject::{Kind, Protocol, Subject};
 
 fn main() -> ExitCode {
     let arguments = std::env::args().skip(1);
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// 1 when something went wrong, 2 when a bar was missed and that matters.
+/// Exits with 1 after an error, and with 2 if a limit was missed and `--enforce` was given.
 fn exit(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -42,12 +42,12 @@ fn compare(options: &Options) -> Result<bool, String> {
     let server = Server::start()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let mut cells = Vec::new();
-    for &wire in &options.wires {
+    for &protocol in &options.protocols {
         for &in_flight in &options.in_flight {
-            let cell = runtime.block_on(measure(options, wire, in_flight, &server))?;
+            let cell = runtime.block_on(measure(options, protocol, in_flight, &server))?;
             eprintln!(
                 "{}, {in_flight} in flight: {:.2} times the requests, {:.2} times the processor",
-                wire.name(),
+                protocol.name(),
                 cell.rate_ratio(),
                 cell.processor_ratio()
             );
@@ -65,47 +65,52 @@ fn compare(options: &Options) -> Result<bool, String> {
     Ok(!options.enforce || (fewer && cells.iter().all(Cell::holds)))
 }
 
-/// One client alone, for as long as a comparison would give it.
+/// Runs one client alone, for as long as a comparison would.
 fn profile(options: &Options, kind: Kind) -> Result<bool, String> {
     let server = Server::start()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    for &wire in &options.wires {
-        let subject = Subject::new(kind, wire, &server)?;
+    for &protocol in &options.protocols {
+        let subject = Subject::new(kind, protocol, &server)?;
         for &in_flight in &options.in_flight {
             let time = options.slot * u32::try_from(options.rounds).unwrap_or(1);
             let rate = runtime.block_on(load::run(&subject, in_flight, time))?;
-            println!("{}, {in_flight} in flight: {rate:?}", wire.name());
+            println!("{}, {in_flight} in flight: {rate:?}", protocol.name());
         }
     }
     Ok(true)
 }
 
-async fn measure(options: &Options, wire: Wire, in_flight: usize, server: &Server) -> Result<Cell, String> {
+async fn measure(
+    options: &Options,
+    protocol: Protocol,
+    in_flight: usize,
+    server: &Server,
+) -> Result<Cell, String> {
     let mut subjects = Vec::new();
     for kind in Kind::ALL {
-        let subject = Subject::new(kind, wire, server)?;
-        // Connections are made, and caches filled, before anything counts.
+        let subject = Subject::new(kind, protocol, server)?;
+        // Opens connections and fills caches before the measurement.
         load::run(&subject, in_flight, options.slot / 3).await?;
         subjects.push(subject);
     }
     let mut rounds = Vec::new();
     for round in 0..options.rounds {
         let mut rates = [None; 3];
-        // Everybody is first, second and last equally often.
-        for turn in 0..subjects.len() {
-            let at = (round + turn) % subjects.len();
-            rates[at] = Some(load::run(&subjects[at], in_flight, options.slot).await?);
+        // Each client is first, second and last equally often.
+        for position in 0..subjects.len() {
+            let index = (round + position) % subjects.len();
+            rates[index] = Some(load::run(&subjects[index], in_flight, options.slot).await?);
         }
         let [Some(first), Some(second), Some(third)] = rates else {
-            return Err("a turn was left out".into());
+            return Err("a client was not measured".into());
         };
         rounds.push([first, second, third]);
     }
-    Ok(Cell { wire, in_flight, rounds })
+    Ok(Cell { protocol, in_flight, rounds })
 }
 
-/// Counted by a program of its own: counting costs those who allocate.
-fn allocations(options: &Options) -> Result<Vec<(Wire, [f64; 3])>, String> {
+/// Counts allocations with another program, because counting slows down the clients that allocate.
+fn allocations(options: &Options) -> Result<Vec<(Protocol, [f64; 3])>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = program.with_file_name("http-allocations");
     let output =
@@ -116,12 +121,12 @@ fn allocations(options: &Options) -> Result<Vec<(Wire, [f64; 3])>, String> {
         <[f64; 3]>::try_from(numbers).map_err(|_| format!("{line:?} is not three numbers"))
     });
     let mut all = Vec::new();
-    for wire in Wire::ALL {
+    for protocol in Protocol::ALL {
         let counted = counts.next().ok_or_else(|| {
-            format!("allocations were not counted: {}", String::from_utf8_lossy(&output.stderr))
+            format!("the allocations were not counted: {}", String::from_utf8_lossy(&output.stderr))
         })??;
-        if options.wires.contains(&wire) {
-            all.push((wire, counted));
+        if options.protocols.contains(&protocol) {
+            all.push((protocol, counted));
         }
     }
     Ok(all)

@@ -1,9 +1,9 @@
-//! What the command line asks for.
+//! The options of the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::subject::{Kind, Wire};
+use crate::subject::{Kind, Protocol};
 
 /// The text of `--help`.
 pub const HELP: &str = "\
@@ -19,33 +19,33 @@ Examples:
   http-bench --markdown table.md         # the table of the crate's README
   perf record -g http-bench --profile perihelion --only http1 --in-flight 1   # one client alone";
 
-/// Everything a run needs to know.
+/// The options of one run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How often each cell is measured, for each client.
     pub rounds: usize,
-    /// For how long, each time.
+    /// How long each measurement takes.
     pub slot: Duration,
-    /// How many requests are in flight.
+    /// The numbers of requests in flight to measure.
     pub in_flight: Vec<usize>,
-    /// How they are sent.
-    pub wires: Vec<Wire>,
-    /// Where to write the tables.
+    /// The protocols to measure.
+    pub protocols: Vec<Protocol>,
+    /// The file to write the tables to.
     pub markdown: Option<PathBuf>,
-    /// A missed bar fails the run.
+    /// Whether a missed limit fails the run.
     pub enforce: bool,
-    /// One client alone, for a profiler to look at.
+    /// The client to run alone, for a profiler.
     pub profile: Option<Kind>,
 }
 
 impl Options {
-    /// Reads the arguments after the program's name. `Ok(None)` asks for help.
+    /// Parses the arguments after the program's name. Returns `Ok(None)` for `--help`.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut options = Options {
             rounds: 60,
             slot: Duration::from_millis(150),
             in_flight: vec![1, 16, 64, 256],
-            wires: Wire::ALL.to_vec(),
+            protocols: Protocol::ALL.to_vec(),
             markdown: None,
             enforce: false,
             profile: None,
@@ -59,7 +59,9 @@ impl Options {
                 "--in-flight" => {
                     options.in_flight = value()?.split(',').map(number).collect::<Result<_, _>>()?
                 }
-                "--only" => options.wires = value()?.split(',').map(wire).collect::<Result<_, _>>()?,
+                "--only" => {
+                    options.protocols = value()?.split(',').map(protocol).collect::<Result<_, _>>()?
+                }
                 "--markdown" => options.markdown = Some(value()?.into()),
                 "--enforce" => options.enforce = true,
                 "--profile" => options.profile = Some(kind(&value()?)?),
@@ -84,11 +86,11 @@ fn kind(text: &str) -> Result<Kind, String> {
     }
 }
 
-fn wire(text: &str) -> Result<Wire, String> {
+fn protocol(text: &str) -> Result<Protocol, String> {
     match text {
-        "http1" => Ok(Wire::Http1),
-        "http2" => Ok(Wire::Http2),
-        "plain" => Ok(Wire::Plain),
+        "http1" => Ok(Protocol::Http1),
+        "http2" => Ok(Protocol::Http2),
+        "plain" => Ok(Protocol::Plain),
         _ => Err(format!("'{text}' is not one of http1, http2, plain")),
     }
 }

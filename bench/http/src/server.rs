@@ -1,4 +1,4 @@
-//! A bare hyper server in a process of its own: TLS and plain, HTTP/1.1 and HTTP/2, one small answer.
+//! A bare hyper server in a process of its own, with TLS and without, with HTTP/1.1 and HTTP/2, and one small response.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
@@ -16,39 +16,40 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// The argument that makes a program the server.
+/// The argument that makes the program run as the server.
 pub const SERVE: &str = "--serve";
 
-/// What every request is answered with: about as long as a small item.
+/// The body of every response: about as long as a small item.
 const BODY: &[u8] = &[b'x'; 256];
 
-/// Streams at once on one HTTP/2 connection: more than are ever in flight, for everybody.
+/// The stream limit of an HTTP/2 connection: more than are ever in flight.
 const STREAMS_MAX: u32 = 1_000;
 
-/// The server, until it is dropped.
+/// The server process, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// The port of TLS and the port without.
+    /// The ports that the server listens on.
     pub ports: Ports,
-    /// What to trust.
+    /// The root certificate to trust.
     pub root: CertificateDer<'static>,
 }
 
-/// Where the server listens.
+/// The ports that the server listens on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
-    /// TLS.
+    /// The port with TLS.
     pub tls: u16,
-    /// Plain TCP.
+    /// The port without TLS.
     pub plain: u16,
 }
 
 impl Server {
-    /// Starts this very program again, as the server.
+    /// Starts this program again, as the server.
     pub fn start() -> Result<Server, String> {
-        let program = std::env::current_exe().map_err(|error| format!("this program is gone: {error}"))?;
-        // The server ends with its standard input, whichever way this program ends.
+        let program = std::env::current_exe()
+            .map_err(|error| format!("the path of this program is unknown: {error}"))?;
+        // The server exits when its standard input is closed, which happens however this program ends.
         let mut child = Command::new(program)
             .arg(SERVE)
             .env_remove("RUST_BACKTRACE")
@@ -60,11 +61,12 @@ impl Server {
         let mut line = String::new();
         BufReader::new(stdout)
             .read_line(&mut line)
-            .map_err(|error| format!("the server is silent: {error}"))?;
+            .map_err(|error| format!("the server did not print its ports: {error}"))?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [tls, plain, root] = words[..] else { return Err(format!("the server said {line:?}")) };
+        let [tls, plain, root] = words[..] else { return Err(format!("the server printed {line:?}")) };
         let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is not a port"));
         let ports = Ports { tls: port(tls)?, plain: port(plain)? };
+        // Hexadecimal by hand: four lines here and one in `serve` are not worth a dependency of a benchmark.
         let root: Option<Vec<u8>> = (0..root.len())
             .step_by(2)
             .map(|at| root.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
@@ -76,13 +78,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already; there is nothing to be done about it either way.
+        // Both fail if the server has exited already, which is the goal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Is the server, until standard input ends.
+/// Runs the server until standard input is closed.
 pub fn serve() -> Result<(), String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
@@ -97,7 +99,7 @@ pub fn serve() -> Result<(), String> {
         std::io::stdout().flush().map_err(|error| error.to_string())?;
         tokio::spawn(accept(secured, Some(acceptor)));
         tokio::spawn(accept(plain, None));
-        // Ends with whoever started it.
+        // Ends when the parent process closes the pipe.
         let ended = tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await;
         ended.map(drop).map_err(|error| error.to_string())
     })
@@ -107,7 +109,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
     while let Ok((stream, _)) = listener.accept().await {
         let tls = tls.clone();
         tokio::spawn(async move {
-            // Connections that end in a way nobody likes are the clients' affair.
+            // The clients report errors of their connections; the server needs none of them.
             let _ = stream.set_nodelay(true);
             let _ = connection(stream, tls).await;
         });
@@ -118,7 +120,7 @@ async fn connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let answer = service_fn(|_| async {
+    let service = service_fn(|_| async {
         let mut response = Response::new(Full::new(Bytes::from_static(BODY)));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
@@ -127,8 +129,8 @@ async fn connection(
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(STREAMS_MAX);
     match tls {
-        Some(tls) => builder.serve_connection(TokioIo::new(tls.accept(stream).await?), answer).await,
-        None => builder.serve_connection(TokioIo::new(stream), answer).await,
+        Some(tls) => builder.serve_connection(TokioIo::new(tls.accept(stream).await?), service).await,
+        None => builder.serve_connection(TokioIo::new(stream), service).await,
     }
 }
 

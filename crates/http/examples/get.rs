@@ -1,4 +1,4 @@
-//! Gets a URL, twice, and prints what happened to each request, step by step.
+//! Sends two GET requests to a URL, and prints the trace of each.
 //!
 //! ```text
 //! cargo run -p perihelion-http --example get -- http://localhost:8081/
@@ -36,17 +36,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 let status = response.status();
                 let mut body = response.into_body();
                 let mut length = 0;
-                while let Some(piece) = body.chunk().await {
-                    length += piece?.len();
+                while let Some(chunk) = body.chunk().await {
+                    length += chunk?.len();
                     if length > BODY_BYTES_MAX {
                         return Err("the body is too long".into());
                     }
                 }
-                print_steps(body.trace());
+                print_trace(body.trace());
                 println!("  {status}, {length} bytes\n");
             }
             Err(error) => {
-                print_steps(error.trace());
+                print_trace(error.trace());
                 return Err(error.into());
             }
         }
@@ -54,27 +54,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print_steps(exchange: &RequestTrace) {
-    if let (Some(connection), Some(reuse), Some(protocol)) =
-        (exchange.connection, exchange.reuse, exchange.protocol)
-    {
+fn print_trace(trace: &RequestTrace) {
+    if let (Some(connection), Some(reuse), Some(protocol)) = (trace.connection, trace.reuse, trace.protocol) {
         println!("  connection {connection}, {reuse}, {protocol}");
     }
-    if let (Some(local), Some(remote)) = (exchange.local, exchange.remote) {
+    if let (Some(local), Some(remote)) = (trace.local, trace.remote) {
         println!("  {local} -> {remote}");
     }
     let mut before = Duration::ZERO;
-    for (step, over) in exchange.steps() {
+    for (step, complete) in trace.steps() {
         println!(
             "  {:>10} {:<26} (+{:?})",
-            format!("{over:?}"),
+            format!("{complete:?}"),
             step.to_string(),
-            over.saturating_sub(before)
+            complete.saturating_sub(before)
         );
-        before = over;
+        before = complete;
     }
-    println!("  the request was {}", exchange.sent);
-    if let Some(step) = exchange.failed_step {
+    println!("  the request was {}", trace.sent);
+    if let Some(step) = trace.failed_step {
         println!("  failed while {step}");
     }
 }

@@ -30,7 +30,7 @@ const HOSTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Host {
     endpoint: Arc<Endpoint>,
-    /// Idle HTTP/1.1 connections.
+    /// The pool of idle HTTP/1.1 connections.
     http1: HostPool<Box<Http1>>,
     /// HTTP/2 connections, in use or not.
     http2: Arc<Http2Pool>,
@@ -53,7 +53,7 @@ enum ConnectionKind {
     Multiplexed,
 }
 
-/// Values of [`Host::negotiated`].
+/// The values that [`Host::negotiated`] can have.
 const NEGOTIATED_NOTHING: u8 = 0;
 const NEGOTIATED_HTTP1: u8 = 1;
 const NEGOTIATED_HTTP2: u8 = 2;

@@ -1,6 +1,6 @@
 //! An HTTP client that reports what happened to each request.
 //!
-//! A driver that retries must know what general clients do not tell: whether a connection was new or reused, how long
+//! A driver that retries must know what general clients do not report: whether a connection was new or reused, how long
 //! each step took, and whether a failed request had been sent. This client records all of it in a
 //! [`RequestTrace`](trace::RequestTrace).
 //!

@@ -16,9 +16,9 @@ use http::Uri;
 /// The scheme of a URL: with TLS or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// HTTP over plain TCP.
+    /// Plain HTTP, without encryption.
     Http,
-    /// HTTP over TLS.
+    /// HTTP over a TLS connection.
     Https,
 }
 

@@ -1,6 +1,6 @@
 //! The byte stream below a connection: a TCP socket, with TLS or without, that counts what is read and written.
 //!
-//! The counts answer whether a failed request had been sent ([`SendProgress::sent`]).
+//! The counts decide whether a failed request had been sent ([`SendProgress::sent`]).
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ impl ConnectionInfo {
         ConnectionInfo {
             // A process does not open 2^64 connections, so the counter never wraps to zero.
             id: ConnectionId::new(number.unwrap_or(NonZeroU64::MAX)),
-            // An address that the system does not tell is missing from the trace; nothing else needs it.
+            // An address that the system does not return is missing from the trace; nothing else needs it.
             local: socket.tcp().local_addr().ok(),
             remote: socket.tcp().peer_addr().ok(),
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use perihelion::{CosmosClient, DriverOptions, OperationOptions, PartitionKey};
 use perihelion_driver::operation::ContainerName;
 use perihelion_driver::{CosmosDriver, Operation};
-use perihelion_http::trace::Protocol;
 use perihelion_http::pool::PoolConfig;
+use perihelion_http::trace::Protocol;
 
 use super::Wire;
 use crate::item;

@@ -1,7 +1,7 @@
 //! Opening connections: DNS, TCP, proxy, TLS. Each step is noted in the trace of the call; the caller limits their total
 //! time.
 //!
-//! By hand and not with hyper-util's connectors: those tell neither the time of each step nor the step that failed.
+//! By hand and not with hyper-util's connectors: those report neither the time of each step nor the step that failed.
 
 pub(crate) mod dns;
 pub(crate) mod proxy;

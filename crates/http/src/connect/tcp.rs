@@ -92,10 +92,10 @@ mod tests {
     async fn sockets_have_keepalive_and_nodelay() {
         let (_listener, address) = listener().await;
         let stream = connect(&[address], &DEFAULTS).await.expect("it listens");
-        assert!(stream.nodelay().expect("it can be asked"));
+        assert!(stream.nodelay().expect("the option can be read"));
         let socket = SockRef::from(&stream);
-        assert!(socket.keepalive().expect("it can be asked"));
-        assert_eq!(socket.tcp_keepalive_time().expect("it can be asked"), Duration::from_secs(30));
+        assert!(socket.keepalive().expect("the option can be read"));
+        assert_eq!(socket.tcp_keepalive_time().expect("the option can be read"), Duration::from_secs(30));
     }
 
     #[tokio::test]

@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::stream::{ConnectionInfo, IoCounters, SendProgress, Stream};
 use crate::trace::{Protocol, Reuse, Sent, Step};
 
-/// One HTTP/1.1 connection.
+/// One open HTTP/1.1 connection.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     sender: http1::SendRequest<RequestBody>,
@@ -113,7 +113,7 @@ impl Http1 {
         }
         let Http1 { connection, closed, waker, .. } = self;
         waker.poll(cx, |cx| {
-            // hyper passes an error to the request in progress; without one nobody needs it.
+            // hyper passes an error to the request in progress; without one it concerns no caller.
             *closed = *closed || Pin::new(&mut *connection).poll(cx).is_ready();
             ready()
         })

@@ -50,7 +50,7 @@ const INITIAL_STREAMS_MAX: usize = 16;
 /// Timers that a connection keeps for later requests.
 const TIMERS_MAX: usize = 256;
 
-/// One HTTP/2 connection.
+/// One open HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
@@ -64,7 +64,7 @@ pub(crate) struct Http2 {
 
 /// The state that the requests of a connection share with its driver task.
 ///
-/// `streams`, `streams_max` and `closed` are SeqCst because of the waiters of the pool: whoever changes one of them
+/// `streams`, `streams_max` and `closed` are SeqCst because of the waiters of the pool: a thread that changes one of them
 /// then reads [`Http2Pool`]'s count of waiters, and a new waiter adds itself to that count before it reads them. In one
 /// total order at least one of the two sees the other, so no waiter is left behind.
 #[derive(Debug)]

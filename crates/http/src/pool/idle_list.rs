@@ -36,8 +36,8 @@ impl<C: Poolable> IdleList<C> {
         IdleList { idle: VecDeque::new(), limits, counts: HostMetrics::default() }
     }
 
-    /// Takes the connection that was used last and is open and not expired. Removes all expired ones, and closed ones
-    /// that are newer. Constant time, except for what is removed.
+    /// Takes the connection that was used last and is open and not expired. Removes expired ones from the front, and from
+    /// the back those that are expired or closed. Constant time, except for what is removed.
     pub(super) fn checkout(&mut self, now: Instant) -> (Option<PooledConnection<C>>, Closing<C>) {
         let mut closing = Vec::new();
         while self.idle.front().is_some_and(|oldest| is_expired(oldest, now, self.limits)) {

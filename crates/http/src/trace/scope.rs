@@ -116,8 +116,8 @@ pub fn start_trace() -> TraceReporter {
 pub struct TraceReporter(u64);
 
 impl TraceReporter {
-    /// Stores a copy of `trace` in the scope. Does nothing outside of the scope in which the request was started, or after
-    /// another request was started there.
+    /// Stores a copy of `trace` in the scope. Does nothing outside of the scope in which the request was started, or
+    /// after another request was started there.
     pub fn report(self, trace: &RequestTrace) {
         if self.0 == 0 {
             return;

@@ -61,7 +61,7 @@ async fn check<F: Future>(server: &Server, client: &Client, call: impl Fn() -> F
         if ended {
             return polls;
         }
-        server.until(&what, |seen| seen.ended == seen.accepted).await;
+        server.until(&what, |log| log.ended == log.accepted).await;
     }
     unreachable!("the numbers do not end")
 }
@@ -117,7 +117,7 @@ async fn a_body_that_is_dropped_before_its_end_closes_its_connection() {
     assert_eq!(totals(&client).active, 1);
     drop(response);
     assert_eq!((totals(&client).active, totals(&client).idle), (0, 0));
-    server.until("the connection is closed", |seen| seen.ended == 1).await;
+    server.until("the connection is closed", |log| log.ended == 1).await;
     let (trace, response) = get_traced(&client, &server.url("/")).await;
     assert!(response.is_ok());
     assert_eq!(trace.reuse, Some(Reuse::New));

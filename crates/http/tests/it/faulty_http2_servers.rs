@@ -43,14 +43,14 @@ const STATUS_200: &[u8] = &[0x88];
 /// `:status: 200` and `content-length: 3`.
 const STATUS_200_LENGTH_3: &[u8] = &[0x88, 0x0f, 0x0d, 0x01, b'3'];
 
-fn answer() -> Vec<u8> {
+fn response_frames() -> Vec<u8> {
     let mut bytes = frame(Type::Headers, END_HEADERS, FIRST, STATUS_200);
     bytes.extend(frame(Type::Data, END_STREAM, FIRST, b"ok"));
     bytes
 }
 
 /// Sends SETTINGS, reads a request, and writes these frames.
-fn answers(frames: &[Vec<u8>]) -> Vec<Action> {
+fn respond_with(frames: &[Vec<u8>]) -> Vec<Action> {
     vec![
         Action::ReadBytes(PREFACE_LENGTH),
         Action::Write(settings()),
@@ -59,8 +59,8 @@ fn answers(frames: &[Vec<u8>]) -> Vec<Action> {
     ]
 }
 
-fn answers_then(frames: &[Vec<u8>], then: Action) -> Vec<Action> {
-    let mut script = answers(frames);
+fn respond_then(frames: &[Vec<u8>], then: Action) -> Vec<Action> {
+    let mut script = respond_with(frames);
     script.push(then);
     script
 }
@@ -76,7 +76,7 @@ fn client() -> Client {
 /// Runs one request against a faulty connection, which must fail with one of these kinds, and another that must open a
 /// new connection.
 async fn check(client: &Client, what: &str, script: Vec<Action>, kinds: &[ErrorKind], sent: Option<Sent>) {
-    let good = || answers_then(&[answer()], Action::Wait);
+    let good = || respond_then(&[response_frames()], Action::Wait);
     let server = Server::plain(move |number| Script::from(if number == 0 { script.clone() } else { good() }));
     let (trace, response) = get_traced(client, &server.url("/")).await;
     let error = response.expect_err(what);
@@ -90,7 +90,7 @@ async fn check(client: &Client, what: &str, script: Vec<Action>, kinds: &[ErrorK
 
 #[tokio::test]
 async fn the_scripted_server_works_without_a_fault() {
-    let server = Server::plain(|_| Script::from(answers_then(&[answer()], Action::Wait)));
+    let server = Server::plain(|_| Script::from(respond_then(&[response_frames()], Action::Wait)));
     let (trace, response) = get_traced(&client(), &server.url("/")).await;
     assert_eq!(response.expect("it is valid").1, b"ok");
     assert_eq!((trace.protocol, trace.sent), (Some(Protocol::Http2), Sent::Sent));
@@ -109,14 +109,14 @@ async fn invalid_frames_are_an_error_in_time() {
         ("an invalid HPACK header", frame(Type::Headers, END_HEADERS, FIRST, &[0x80])),
         ("headers without a status", frame(Type::Headers, END_HEADERS, FIRST, &[])),
         ("a body before its headers", frame(Type::Data, END_STREAM, FIRST, b"ok")),
-        ("headers on a stream nobody opened", frame(Type::Headers, END_HEADERS, 7, STATUS_200)),
+        ("headers on a stream that was not opened", frame(Type::Headers, END_HEADERS, 7, STATUS_200)),
         ("a continuation of nothing", frame(Type::Continuation, END_HEADERS, FIRST, STATUS_200)),
         ("settings of five bytes", frame(Type::Settings, 0, 0, &[0; 5])),
         ("a reset that is too short", frame(Type::RstStream, 0, FIRST, &[0; 3])),
         ("a frame that is too long", frame(Type::Data, 0, FIRST, &vec![0; 100_000])),
     ];
     for (what, frame) in cases {
-        check(&client, what, answers_then(&[frame], Action::Wait), &[Malformed], Some(Sent::Sent)).await;
+        check(&client, what, respond_then(&[frame], Action::Wait), &[Malformed], Some(Sent::Sent)).await;
     }
 }
 
@@ -125,7 +125,7 @@ async fn a_body_that_differs_from_its_content_length_is_malformed() {
     let headers = || frame(Type::Headers, END_HEADERS, FIRST, STATUS_200_LENGTH_3);
     for (what, body) in [("longer", "okay"), ("shorter", "ok"), ("empty", "")] {
         let frames = [headers(), frame(Type::Data, END_STREAM, FIRST, body.as_bytes())];
-        let server = Server::plain(move |_| Script::from(answers_then(&frames, Action::Wait)));
+        let server = Server::plain(move |_| Script::from(respond_then(&frames, Action::Wait)));
         let (_, response) = get_traced(&client(), &server.url("/")).await;
         let error = response.expect_err(what);
         assert_eq!((error.kind(), error.step()), (Malformed, Step::Body), "{what}: {error:?}");
@@ -148,16 +148,16 @@ async fn only_a_refused_request_is_safe_to_repeat() {
     ];
     for (what, frame, kind, safe) in cases {
         let server =
-            Server::plain(move |_| Script::from(answers_then(std::slice::from_ref(&frame), Action::Wait)));
+            Server::plain(move |_| Script::from(respond_then(std::slice::from_ref(&frame), Action::Wait)));
         let (_, response) = get_traced(&client(), &server.url("/")).await;
         let error = response.expect_err(what);
         assert_eq!((error.kind(), error.safe_to_repeat()), (kind, safe), "{what}: {error:?}");
     }
     // A GOAWAY with its stream id lets the request complete.
-    let frames = [go_away(FIRST), answer()];
+    let frames = [go_away(FIRST), response_frames()];
     let server = Server::plain(move |number| {
-        let frames = if number == 0 { frames.to_vec() } else { vec![answer()] };
-        Script::from(answers_then(&frames, Action::Wait))
+        let frames = if number == 0 { frames.to_vec() } else { vec![response_frames()] };
+        Script::from(respond_then(&frames, Action::Wait))
     });
     let client = client();
     let (_, response) = get_traced(&client, &server.url("/")).await;
@@ -174,13 +174,13 @@ async fn an_endless_response_is_ended_by_a_limit_or_a_deadline() {
     // `x: y` as a literal that is not indexed, many times.
     let more = frame(Type::Continuation, 0, FIRST, &[0, 1, b'x', 1, b'y'].repeat(1_000));
     let cases = [
-        ("headers", answers_then(&[headers], Action::Forever(more)), &[Malformed, Closed, TimedOut][..]),
+        ("headers", respond_then(&[headers], Action::Forever(more)), &[Malformed, Closed, TimedOut][..]),
         (
             "pings",
-            answers_then(&[], Action::Forever(frame(Type::Ping, 0, 0, &[0; 8]))),
+            respond_then(&[], Action::Forever(frame(Type::Ping, 0, 0, &[0; 8]))),
             &[Malformed, Closed, TimedOut],
         ),
-        ("settings", answers_then(&[], Action::Forever(settings())), &[Malformed, Closed, TimedOut]),
+        ("settings", respond_then(&[], Action::Forever(settings())), &[Malformed, Closed, TimedOut]),
     ];
     for (what, script, kinds) in cases {
         check(&client, what, script, kinds, Some(Sent::Sent)).await;
@@ -196,23 +196,24 @@ async fn a_silent_server_times_out_and_its_connection_is_not_reused() {
         .build()
         .expect("it is valid");
     check(&client, "nothing at all", vec![Action::Wait], &[TimedOut], None).await;
-    check(&client, "only SETTINGS", answers_then(&[], Action::Wait), &[TimedOut], Some(Sent::Sent)).await;
+    check(&client, "only SETTINGS", respond_then(&[], Action::Wait), &[TimedOut], Some(Sent::Sent)).await;
 }
 
 #[tokio::test]
 async fn a_close_at_any_byte_of_a_response_is_an_error() {
     let client = client();
-    let length = settings().len() + answer().len();
+    let length = settings().len() + response_frames().len();
     for after in 0..length {
         for reset in [false, true] {
-            let bad = Script { actions: answers(&[answer()]), cut: Some(CutOff { after, reset }) };
-            let good = Script::from(answers_then(&[answer()], Action::Wait));
+            let bad =
+                Script { actions: respond_with(&[response_frames()]), cut: Some(CutOff { after, reset }) };
+            let good = Script::from(respond_then(&[response_frames()], Action::Wait));
             let server = Server::plain(move |number| if number == 0 { bad.clone() } else { good.clone() });
             let what = format!("after {after}, reset: {reset}");
             let (trace, response) = get_traced(&client, &server.url("/")).await;
             let error = response.expect_err(&what);
             assert!([Closed, Unreachable].contains(&error.kind()), "{what}: {error:?}");
-            let read = server.seen().requests.iter().any(|(number, _)| *number == 0);
+            let read = server.log().requests.iter().any(|(number, _)| *number == 0);
             assert!(!read || trace.sent != Sent::NotSent, "{what}: the server has read it: {error:?}");
             let (trace, response) = get_traced(&client, &server.url("/")).await;
             assert!(response.is_ok(), "{what}: then {response:?}");

@@ -172,8 +172,8 @@ async fn a_broken_chunk_is_malformed() {
     }
 }
 
-/// The caller gets as much as the content length says. The rest would be taken for the next response, so the connection is
-/// closed.
+/// The caller gets as much as the content length says. The rest would be taken for the next response, so the
+/// connection is closed.
 #[tokio::test]
 async fn a_body_longer_than_its_content_length_closes_its_connection() {
     let cases = [
@@ -196,7 +196,7 @@ async fn a_body_longer_than_its_content_length_closes_its_connection() {
         let (trace, response) = get_traced(&client, &server.url("/")).await;
         assert!(response.is_ok(), "{what}: then {response:?}");
         assert_eq!(trace.reuse, Some(Reuse::New), "{what}");
-        assert_eq!(server.seen().accepted, 2, "{what}");
+        assert_eq!(server.log().accepted, 2, "{what}");
     }
 }
 
@@ -214,7 +214,7 @@ async fn a_silent_server_times_out_in_the_step_that_was_reached() {
     let error = response.expect_err("there is no handshake");
     let expected = Expected { kinds: &[TimedOut], step: Some(Step::Tls), sent: Some(Sent::NotSent) };
     assert_expected("no handshake", &error, &expected);
-    server.until("the connection is closed", |seen| seen.ended == seen.accepted).await;
+    server.until("the connection is closed", |log| log.ended == log.accepted).await;
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn a_close_at_any_byte_of_a_tls_connection_is_an_error() {
         errors += 1;
         let expected = Expected { kinds: &[Closed, Unreachable], step: None, sent: None };
         assert_expected(&what, &error, &expected);
-        let left = server.seen().requests.iter().any(|(number, _)| *number == 0);
+        let left = server.log().requests.iter().any(|(number, _)| *number == 0);
         assert!(!left || trace.sent != Sent::NotSent, "{what}: the server has read it: {error:?}");
         assert!(
             trace.tls.is_some() || trace.sent == Sent::NotSent,
@@ -324,8 +324,8 @@ async fn a_server_with_an_invalid_certificate_gets_no_request() {
         let expected = Expected { kinds: &[Untrusted], step: Some(Step::Tls), sent: Some(Sent::NotSent) };
         assert_expected(what, &response.expect_err(what), &expected);
         assert_eq!(trace.sent, Sent::NotSent, "{what}");
-        let seen = server.until(what, |seen| seen.accepted == 1 && seen.ended == 1).await;
-        assert!(seen.requests.is_empty(), "{what}");
+        let log = server.until(what, |log| log.accepted == 1 && log.ended == 1).await;
+        assert!(log.requests.is_empty(), "{what}");
         assert_eq!(totals(&client).idle, 0, "{what}");
     }
 }

@@ -77,7 +77,7 @@ async fn many_requests_share_one_connection() {
     let (client, url) = (client(), server.url("/"));
     let responses = futures::future::join_all((0..50).map(|_| get_traced(&client, &url))).await;
     assert!(responses.iter().all(|(_, response)| response.is_ok()), "{responses:?}");
-    assert_eq!(server.seen().accepted, 1);
+    assert_eq!(server.log().accepted, 1);
     assert_eq!(responses.iter().filter(|(trace, _)| trace.reuse == Some(Reuse::New)).count(), 1);
 }
 
@@ -91,7 +91,7 @@ async fn requests_above_the_stream_limit_of_the_server_wait() {
     let responses = futures::future::join_all((0..40).map(|_| get(&client, &url))).await;
     assert!(responses.iter().all(Result::is_ok), "{responses:?}");
     assert!(concurrency.max.load(Ordering::Acquire) <= 3);
-    assert_eq!(server.seen().accepted, 1);
+    assert_eq!(server.log().accepted, 1);
 }
 
 /// With a limit of one stream, a permit that is not returned would block all later requests.
@@ -114,6 +114,6 @@ async fn a_call_that_is_dropped_at_any_await_returns_its_stream_permit() {
     assert!(last >= 2, "{last} polls are too few for connecting and responding");
     drop(client);
     wait_for_tasks(0, "the client is gone").await;
-    server.until("its connections are closed", |seen| seen.ended == seen.accepted).await;
+    server.until("its connections are closed", |log| log.ended == log.accepted).await;
     assert_eq!(concurrency.now.load(Ordering::Acquire), 0, "no stream is left open");
 }

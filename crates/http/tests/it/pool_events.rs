@@ -51,8 +51,8 @@ impl Subscriber for PoolSubscriber {
 async fn each_checkout_and_checkin_is_an_event_with_the_host_and_its_counters() {
     let server = Server::plain(|_| Script::from(respond(2)));
     let (client, subscriber) = (client(), PoolSubscriber::default());
-    // tracing caches at the first event of a callsite whether a subscriber wants it. While only one subscriber exists, the
-    // thread of another test could cache that none does.
+    // tracing caches at the first event of a callsite whether a subscriber wants it. While only one subscriber exists,
+    // the thread of another test could cache that none does.
     let _another = tracing::Dispatch::new(PoolSubscriber::default());
     let guard = tracing::subscriber::set_default(subscriber.clone());
     for _ in 0..2 {

@@ -24,7 +24,7 @@ async fn the_second_request_reuses_the_connection_of_the_first() {
     assert_eq!(first.connection, second.connection);
     assert_eq!((first.local, first.remote), (second.local, Some(server.address())));
     assert!(first.connect.is_some() && second.connect.is_none(), "{second:?}");
-    assert_eq!(server.seen().accepted, 1);
+    assert_eq!(server.log().accepted, 1);
     let metrics = totals(&client);
     assert_eq!((metrics.hits, metrics.misses, metrics.idle, metrics.hit_rate()), (1, 1, 1, Some(0.5)));
 }
@@ -39,7 +39,7 @@ async fn the_first_request_uses_a_connection_that_was_opened_before() {
     }
     let first = trace(&client, &server.url("/one")).await;
     assert_eq!((first.reuse, first.connect), (Some(Reuse::Reused), None));
-    assert_eq!(server.seen().accepted, 1, "the second connect opened nothing");
+    assert_eq!(server.log().accepted, 1, "the second connect opened nothing");
     let without_host = http::Uri::from_static("/no/host");
     let error = client.connect(&without_host).await.expect_err("there is no host in it");
     assert_eq!(error.kind(), perihelion_http::ErrorKind::Invalid, "{error}");
@@ -56,7 +56,7 @@ async fn parallel_requests_have_a_connection_each_and_the_pool_keeps_the_limit()
     let metrics = totals(&client);
     assert_eq!((metrics.active, metrics.idle), (0, 3), "{metrics:?}");
     assert_eq!(metrics.opened, 3 + metrics.evictions, "{metrics:?}");
-    server.until("the others are closed", |seen| seen.ended == seen.accepted - 3).await;
+    server.until("the others are closed", |log| log.ended == log.accepted - 3).await;
 }
 
 #[tokio::test]
@@ -67,9 +67,9 @@ async fn a_connection_that_was_idle_for_too_long_is_closed() {
     trace(&client, &server.url("/")).await;
     let second = trace(&client, &server.url("/")).await;
     assert_eq!(second.reuse, Some(Reuse::New));
-    server.until("the first is closed", |seen| seen.ended == 1).await;
+    server.until("the first is closed", |log| log.ended == 1).await;
     assert_eq!(client.cleanup_stale(), 1);
-    server.until("the second is closed", |seen| seen.ended == 2).await;
+    server.until("the second is closed", |log| log.ended == 2).await;
     assert_eq!(totals(&client).expirations, 2);
 }
 
@@ -81,7 +81,7 @@ async fn a_connection_that_the_server_has_closed_is_not_reused() {
     });
     let client = client();
     trace(&client, &server.url("/")).await;
-    server.until("it is closed", |seen| seen.ended == 1).await;
+    server.until("it is closed", |log| log.ended == 1).await;
     let second = trace(&client, &server.url("/")).await;
     assert_eq!(
         (second.reuse, second.attempts),
@@ -110,7 +110,7 @@ async fn a_response_with_connection_close_closes_the_connection() {
         trace(&client, &server.url("/")).await;
         assert_eq!(totals(&client).idle, 0, "{text:?}");
         assert_eq!(trace(&client, &server.url("/")).await.reuse, Some(Reuse::New), "{text:?}");
-        server.until("it is closed", |seen| seen.ended >= 1).await;
+        server.until("it is closed", |log| log.ended >= 1).await;
     }
 }
 

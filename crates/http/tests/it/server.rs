@@ -91,7 +91,7 @@ pub(crate) struct ServerLog {
 pub(crate) struct Server {
     address: SocketAddr,
     scheme: &'static str,
-    seen: watch::Receiver<ServerLog>,
+    log: watch::Receiver<ServerLog>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -109,9 +109,9 @@ impl Server {
 
     fn scripted(tls: Option<TlsAcceptor>, script: impl Fn(usize) -> Script + Send + 'static) -> Server {
         let scheme = if tls.is_some() { "https" } else { "http" };
-        Server::start(scheme, move |number, stream, seen| {
+        Server::start(scheme, move |number, stream, log| {
             let (script, tls) = (script(number), tls.clone());
-            async move { play(number, stream, tls, script, &seen).await }
+            async move { run_script(number, stream, tls, script, &log).await }
         })
     }
 
@@ -123,7 +123,7 @@ impl Server {
     where
         F: Future<Output = ()> + 'static,
     {
-        let (tell, seen) = watch::channel(ServerLog::default());
+        let (log_sender, log) = watch::channel(ServerLog::default());
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -135,12 +135,12 @@ impl Server {
                 ready.send(listener.local_addr().expect("it has one")).expect("the test waits");
                 tokio::select! {
                     _ = stopped => {}
-                    () = accept(listener, tell, serve) => {}
+                    () = accept(listener, log_sender, serve) => {}
                 }
             });
         });
         let address = listening.recv().expect("the server starts");
-        Server { address, scheme, seen, stop: Some(stop), thread: Some(thread) }
+        Server { address, scheme, log, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -157,15 +157,15 @@ impl Server {
         format!("{}://{name}:{}{path}", self.scheme, self.address.port())
     }
 
-    pub(crate) fn seen(&self) -> ServerLog {
-        self.seen.borrow().clone()
+    pub(crate) fn log(&self) -> ServerLog {
+        self.log.borrow().clone()
     }
 
     /// Waits until the log of the server satisfies `condition`.
-    pub(crate) async fn until(&self, what: &str, enough: impl FnMut(&ServerLog) -> bool) -> ServerLog {
-        let mut seen = self.seen.clone();
-        let waited = tokio::time::timeout(TEST_TIMEOUT, seen.wait_for(enough)).await;
-        let Ok(Ok(found)) = waited else { panic!("{what}: never, {:?}", self.seen()) };
+    pub(crate) async fn until(&self, what: &str, condition: impl FnMut(&ServerLog) -> bool) -> ServerLog {
+        let mut log = self.log.clone();
+        let waited = tokio::time::timeout(TEST_TIMEOUT, log.wait_for(condition)).await;
+        let Ok(Ok(found)) = waited else { panic!("{what}: never, {:?}", self.log()) };
         found.clone()
     }
 }
@@ -183,48 +183,48 @@ impl Drop for Server {
 
 async fn accept<F>(
     listener: TcpListener,
-    tell: watch::Sender<ServerLog>,
+    log: watch::Sender<ServerLog>,
     serve: impl Fn(usize, TcpStream, watch::Sender<ServerLog>) -> F,
 ) where
     F: Future<Output = ()> + 'static,
 {
     loop {
         let (stream, _) = listener.accept().await.expect("loopback accepts");
-        stream.set_nodelay(true).expect("loopback has it");
-        let number = tell.borrow().accepted;
-        tell.send_modify(|seen| seen.accepted += 1);
-        let served = serve(number, stream, tell.clone());
-        let tell = tell.clone();
+        stream.set_nodelay(true).expect("the option is supported");
+        let number = log.borrow().accepted;
+        log.send_modify(|entry| entry.accepted += 1);
+        let served = serve(number, stream, log.clone());
+        let log = log.clone();
         tokio::task::spawn_local(async move {
             served.await;
-            tell.send_modify(|seen| seen.ended += 1);
+            log.send_modify(|entry| entry.ended += 1);
         });
     }
 }
 
 /// Runs a script on one connection. It ends early if the client closes the connection.
-async fn play(
+async fn run_script(
     number: usize,
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     script: Script,
-    tell: &watch::Sender<ServerLog>,
+    log: &watch::Sender<ServerLog>,
 ) {
     // A second handle of the same socket, to set its linger option before the last handle is closed.
-    let control = socket2::SockRef::from(&stream).try_clone().expect("handles are to be had");
+    let control = socket2::SockRef::from(&stream).try_clone().expect("a socket handle can be cloned");
     let resets = script.cut.is_some_and(|cut| cut.reset);
     let left = script.cut.map_or(usize::MAX, |cut| cut.after);
     let stream = TruncatedStream { stream, left };
     let ending = match tls {
-        None => run_actions(number, stream, script.actions, tell).await,
+        None => run_actions(number, stream, script.actions, log).await,
         Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => run_actions(number, stream, script.actions, tell).await,
+            Ok(stream) => run_actions(number, stream, script.actions, log).await,
             Err(_) if resets => Ending::Reset,
             Err(_) => Ending::Close,
         },
     };
     if resets || matches!(ending, Ending::Reset) {
-        control.set_linger(Some(Duration::ZERO)).expect("loopback has it");
+        control.set_linger(Some(Duration::ZERO)).expect("the option is supported");
     }
 }
 
@@ -237,13 +237,13 @@ async fn run_actions(
     number: usize,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     actions: Vec<Action>,
-    tell: &watch::Sender<ServerLog>,
+    log: &watch::Sender<ServerLog>,
 ) -> Ending {
     for act in actions {
         let done = match act {
             Action::Read => match read_request(&mut stream).await {
                 Some(head) => {
-                    tell.send_modify(|seen| seen.requests.push((number, head)));
+                    log.send_modify(|entry| entry.requests.push((number, head)));
                     true
                 }
                 None => false,
@@ -251,7 +251,7 @@ async fn run_actions(
             Action::ReadBytes(count) => stream.read_exact(&mut vec![0; count]).await.is_ok(),
             Action::ReadHeaders => match read_headers(&mut stream).await {
                 Some(()) => {
-                    tell.send_modify(|seen| seen.requests.push((number, "HEADERS".to_owned())));
+                    log.send_modify(|entry| entry.requests.push((number, "HEADERS".to_owned())));
                     true
                 }
                 None => false,

@@ -40,8 +40,8 @@ pub(super) async fn drive(
     let mut expired = pin!(keep_alive(connection.ping_pong(), shared, &io, keepalive));
     let mut yielded = false;
     poll_fn(|cx| {
-        // Write coalescing: with many streams, every second poll yields first. Requests that are ready to send get
-        // their turn, and all of them are written with one system call. Relaxed: the number is a guess anyway.
+        // Write coalescing: with many streams, every second poll yields first. Requests that are ready to send run
+        // first, and all of them are written with one system call. Relaxed: an old number only delays or repeats a yield.
         yielded = !yielded && shared.streams.load(Ordering::Relaxed) >= BUSY_STREAMS;
         if yielded {
             cx.waker().wake_by_ref();
@@ -50,7 +50,7 @@ pub(super) async fn drive(
         let driven = Pin::new(&mut connection).poll(cx);
         shared.set_streams_max(connection.max_concurrent_send_streams());
         match driven {
-            // h2 passes an error of the connection to each of its streams; nobody else needs it.
+            // h2 passes an error of the connection to each of its streams, which report it.
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => expired.as_mut().poll(cx),
         }

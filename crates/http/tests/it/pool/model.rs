@@ -10,7 +10,7 @@ const IDLE_SECONDS: u64 = 10;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Some seconds pass.
+    /// The clock advances by some seconds.
     Wait { seconds: u64 },
     /// A connection is checked out, or opened if none is idle.
     Take { host: usize },
