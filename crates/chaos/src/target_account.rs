@@ -1,4 +1,4 @@
-//! The account it happens to: one of its own, or one that runs already.
+//! The account of a run: a new emulator in this process, or an account that runs already.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,89 +11,92 @@ use perihelion::{
 };
 use serde_json::Value;
 
-use crate::control::{ControlError, ControlPort};
-use crate::inject::{Injector, Open};
-use crate::scenario::{Drawn, Writes};
+use control_client::{ControlClient, ControlError};
+
+use crate::duration::DurationRange;
+use crate::inject::{Injector, ActiveFaults};
+use crate::scenario::WriteRegions;
 use crate::schedule::Schedule;
 
 const CONTAINER: &str = "items";
 
-/// Why there is no account to try it on.
+/// Why a run has no account, or cannot use it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WorldError {
-    /// It does not start.
+pub enum TargetError {
+    /// The emulator does not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It does not do what is needed before it begins.
+    /// The database and container of the run cannot be created or deleted.
     #[error("the account is not ready: {0}")]
     Client(#[from] perihelion::Error),
-    /// Its control port does not do what it should.
+    /// A request to the control port of the account failed.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// It is not what the scenario is about.
+    /// The account does not have the regions or the configuration that the scenario needs.
     #[error("{0}")]
-    Unfit(String),
+    Mismatch(String),
 }
 
-/// An account, its control port, and a container for one run.
+/// An account with its control port, and a container for one run.
 #[derive(Debug)]
-pub struct World {
-    /// Held so that it runs as long as this.
+pub struct TargetAccount {
+    /// The emulator of this run, which stops when it is dropped.
     _running: Option<Running>,
     connection: String,
-    control: ControlPort,
+    control: ControlClient,
     database: String,
     regions: Vec<String>,
-    /// The faults in force.
-    open: Open,
+    /// The faults that are active now.
+    active_faults: ActiveFaults,
 }
 
-impl World {
-    /// An account of its own, as the schedule wants it, in this process and over real sockets.
-    pub async fn start(schedule: &Schedule) -> Result<World, WorldError> {
+impl TargetAccount {
+    /// Starts an emulator in this process, configured as the schedule needs it.
+    pub async fn start(schedule: &Schedule) -> Result<TargetAccount, TargetError> {
         let mut config = EmulatorConfig::default();
         config.regions.clone_from(&schedule.regions);
-        config.multi_write = schedule.writes == Writes::All;
+        config.multi_write = schedule.writes == WriteRegions::All;
         config.partitions = NonZeroU32::new(schedule.partitions);
         if let Some(lag) = schedule.lag {
             config.lag =
-                lag.to_string().parse().map_err(|error| WorldError::Unfit(format!("lag: {error}")))?;
+                lag.to_string().parse().map_err(|error| TargetError::Mismatch(format!("lag: {error}")))?;
         }
         let running = Emulator::start(config).await?;
         let (connection, control) = (running.connection_string(), running.control_endpoint());
-        World::prepare(Some(running), &connection, &control, schedule).await
+        TargetAccount::prepare(Some(running), &connection, &control, schedule).await
     }
 
-    /// An account that runs already. It gets a database for the run, which is deleted by [`finish`](World::finish).
-    pub async fn attach(connection: &str, control: &str, schedule: &Schedule) -> Result<World, WorldError> {
+    /// Uses an account that runs already. It gets a database for the run, which
+    /// [`clean_up`](TargetAccount::clean_up) deletes.
+    pub async fn attach(connection: &str, control: &str, schedule: &Schedule) -> Result<TargetAccount, TargetError> {
         let listed = regions(control).await?;
         let names: Vec<&str> = listed.iter().filter_map(|region| region["name"].as_str()).collect();
-        // The order of those that only read is of no matter.
-        let is_it = names.first().copied() == schedule.regions.first().map(String::as_str)
+        // The order of the read regions does not matter.
+        let is_match = names.first().copied() == schedule.regions.first().map(String::as_str)
             && names.len() == schedule.regions.len()
             && schedule.regions.iter().all(|name| names.contains(&name.as_str()));
-        if !is_it {
-            return Err(WorldError::Unfit(format!(
-                "the scenario is about an account in {}, and this one is in {}; start it with --regions, or change the scenario",
+        if !is_match {
+            return Err(TargetError::Mismatch(format!(
+                "the scenario needs an account in {}, and this one is in {}; start the account with --regions, or change the scenario",
                 schedule.regions.join(", "),
                 names.join(", ")
             )));
         }
-        let writes = writes_in(&listed);
+        let writes = write_regions_in(&listed);
         if writes != schedule.writes && names.len() > 1 {
             let text = format!(
-                "this is an account where {writes}, and the scenario is for one where {}",
+                "in this account {writes}, and the scenario needs one where {}; start it with or without --multi-write",
                 schedule.writes
             );
-            return Err(WorldError::Unfit(text));
+            return Err(TargetError::Mismatch(text));
         }
-        World::prepare(None, connection, control, schedule).await
+        TargetAccount::prepare(None, connection, control, schedule).await
     }
 
-    /// Where an account that runs already takes writes.
-    pub async fn writes_of(control: &str) -> Result<Writes, WorldError> {
-        Ok(writes_in(&regions(control).await?))
+    /// Which regions of an account that runs already accept writes.
+    pub async fn write_regions_of(control: &str) -> Result<WriteRegions, TargetError> {
+        Ok(write_regions_in(&regions(control).await?))
     }
 
     async fn prepare(
@@ -101,36 +104,36 @@ impl World {
         connection: &str,
         control: &str,
         schedule: &Schedule,
-    ) -> Result<World, WorldError> {
-        let world = World {
+    ) -> Result<TargetAccount, TargetError> {
+        let account = TargetAccount {
             _running: running,
             connection: connection.to_owned(),
-            control: ControlPort::new(control)?,
+            control: ControlClient::new(control)?,
             database: format!("chaos-{:016x}", schedule.digest()),
             regions: schedule.regions.clone(),
-            open: Open::default(),
+            active_faults: ActiveFaults::default(),
         };
-        world.control.post("/faults/seed", &serde_json::json!({"seed": schedule.seed >> 16})).await?;
-        let client = world.client(&schedule.regions, Duration::from_secs(30))?;
-        client.create_database(&world.database).await?;
-        let database = client.database(&world.database);
+        account.control.post("/faults/seed", &serde_json::json!({"seed": schedule.seed >> 16})).await?;
+        let client = account.client(&schedule.regions, Duration::from_secs(30))?;
+        client.create_database(&account.database).await?;
+        let database = client.database(&account.database);
         let key = PartitionKeyDefinition::hash("/pk")
-            .map_err(|error| WorldError::Unfit(format!("a partition key: {error}")))?;
+            .map_err(|error| TargetError::Mismatch(format!("a partition key: {error}")))?;
         database.create_container(&ContainerProperties::new(CONTAINER, key)).await?;
-        Ok(world)
+        Ok(account)
     }
 
     /// A client that prefers these regions.
-    pub(crate) fn client(&self, regions: &[String], deadline: Duration) -> Result<CosmosClient, WorldError> {
-        let account = Account::from_connection_string(&self.connection)?;
-        Ok(CosmosClient::builder(account).preferred_regions(regions).timeout(deadline).build()?)
+    pub(crate) fn client(&self, regions: &[String], deadline: Duration) -> Result<CosmosClient, TargetError> {
+        let connection = Account::from_connection_string(&self.connection)?;
+        Ok(CosmosClient::builder(connection).preferred_regions(regions).timeout(deadline).build()?)
     }
 
-    /// A client that knows nothing yet, asks one region first and never two at once.
-    pub(crate) fn reader_in(&self, region: &str) -> Result<ContainerClient, WorldError> {
-        let account = Account::from_connection_string(&self.connection)?;
+    /// A new client without caches that prefers one region and does not hedge.
+    pub(crate) fn reader_in(&self, region: &str) -> Result<ContainerClient, TargetError> {
+        let connection = Account::from_connection_string(&self.connection)?;
         let hedging = HedgingOptions::new().with_enabled(false);
-        let client = CosmosClient::builder(account)
+        let client = CosmosClient::builder(connection)
             .preferred_regions([region])
             .timeout(Duration::from_secs(30))
             .operations(OperationOptions::new().with_hedging(hedging))
@@ -149,44 +152,43 @@ impl World {
 
     pub(crate) fn injector(&self, schedule: &Schedule) -> Injector {
         Injector {
-            open: Arc::clone(&self.open),
+            active: Arc::clone(&self.active_faults),
             control: self.control.clone(),
             database: self.database.clone(),
             container: CONTAINER.to_owned(),
-            writer: schedule.regions[0].clone(),
-            lag: schedule.lag.unwrap_or(Drawn::always(Duration::ZERO)),
+            write_region: schedule.regions[0].clone(),
+            lag: schedule.lag.unwrap_or(DurationRange::always(Duration::ZERO)),
         }
     }
 
-    /// The database of the run.
+    /// The name of the database of the run.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// Leaves nothing of a run behind that was cut short: ends the faults in force, then does the same as
-    /// [`finish`](World::finish).
-    pub async fn abandon(self, schedule: &Schedule) -> Result<(), WorldError> {
-        // With a region down that nobody could bring back, the database may be deleted all the same.
-        let ended = self.injector(schedule).end_all(&schedule.faults).await;
-        self.finish().await?;
+    /// Cleans up after a run that was interrupted: ends the active faults, then deletes the database.
+    pub async fn abort(self, schedule: &Schedule) -> Result<(), TargetError> {
+        // The database is deleted even if a fault could not be ended.
+        let ended = self.injector(schedule).end_active(&schedule.faults).await;
+        self.clean_up().await?;
         Ok(ended?)
     }
 
-    /// Leaves nothing of the run behind.
-    pub async fn finish(self) -> Result<(), WorldError> {
+    /// Deletes the database of the run.
+    pub async fn clean_up(self) -> Result<(), TargetError> {
         let client = self.client(&self.regions, Duration::from_secs(30))?;
         client.database(&self.database).delete().await?;
         Ok(())
     }
 }
 
-/// The regions of an account, as its control port shows them.
-async fn regions(control: &str) -> Result<Vec<Value>, WorldError> {
-    let mut listed = ControlPort::new(control)?.get("/regions").await?;
+/// The regions of an account, as its control port lists them.
+async fn regions(control: &str) -> Result<Vec<Value>, TargetError> {
+    let mut listed = ControlClient::new(control)?.get("/regions").await?;
     Ok(listed["regions"].as_array_mut().map(std::mem::take).unwrap_or_default())
 }
 
-fn writes_in(regions: &[Value]) -> Writes {
+fn write_regions_in(regions: &[Value]) -> WriteRegions {
     let writers = regions.iter().filter(|region| region["writes"] == Value::Bool(true)).count();
-    if writers > 1 { Writes::All } else { Writes::One }
+    if writers > 1 { WriteRegions::All } else { WriteRegions::One }
 }

@@ -1,7 +1,7 @@
-//! Workers at work: each does what is due, one thing at a time, and writes down how it went.
+//! The workers that execute the workload: each runs one operation at a time and records its result.
 //!
-//! The load is steady: a turn that comes while the worker is still busy with an earlier one is left out and
-//! counted, so that a fault is not followed by a flood that nobody asked for.
+//! The load is steady: an operation that is scheduled while its worker is still busy is skipped and counted, so that a
+//! fault is not followed by a burst of delayed operations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,33 +12,33 @@ use perihelion::{ContainerClient, Error, Query};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::ledger::{Fate, Finding, Ledger};
-use crate::report::{Breach, Promise};
-use crate::sample::{Class, Sample};
+use crate::guarantee::{Guarantee, Violation, violated_by_failure};
+use crate::sample::{OperationClass, OperationSample};
 use crate::schedule::Schedule;
-use crate::workload::Due;
+use crate::workload::WorkloadOperation;
+use crate::write_history::{ReadCheck, WriteHistory, WriteOutcome};
 
-/// An item, as it is stored.
+/// An item of the workload.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct TestItem {
     pub(crate) id: String,
     pub(crate) pk: String,
-    /// Who owns it; nobody, if it was made and is never written again.
+    /// The worker that writes it; none for items that are created and never written again.
     pub(crate) owner: Option<usize>,
     pub(crate) version: u64,
 }
 
-impl Stored {
-    /// One of a worker's items.
-    pub(crate) fn owned(worker: usize, item: usize, version: u64) -> Stored {
+impl TestItem {
+    /// A version of an item that a worker owns.
+    pub(crate) fn owned(worker: usize, item: usize, version: u64) -> TestItem {
         let id = owned_id(worker, item);
-        Stored { pk: id.clone(), id, owner: Some(worker), version }
+        TestItem { pk: id.clone(), id, owner: Some(worker), version }
     }
 
-    /// One that a worker makes in a turn.
-    pub(crate) fn made(worker: usize, turn: u64) -> Stored {
-        let id = made_id(worker, turn);
-        Stored { pk: id.clone(), id, owner: None, version: 1 }
+    /// An item that a worker creates once.
+    pub(crate) fn created(worker: usize, sequence: u64) -> TestItem {
+        let id = created_id(worker, sequence);
+        TestItem { pk: id.clone(), id, owner: None, version: 1 }
     }
 }
 
@@ -46,188 +46,188 @@ pub(crate) fn owned_id(worker: usize, item: usize) -> String {
     format!("w{worker}-i{item}")
 }
 
-pub(crate) fn made_id(worker: usize, turn: u64) -> String {
-    format!("w{worker}-t{turn}")
+pub(crate) fn created_id(worker: usize, sequence: u64) -> String {
+    format!("w{worker}-t{sequence}")
 }
 
-/// How far all workers together are.
+/// The operations of all workers so far, for the progress display.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) done: AtomicU64,
     pub(crate) failed: AtomicU64,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct WorkerContext {
     pub(crate) schedule: Schedule,
     pub(crate) container: ContainerClient,
-    pub(crate) ledger: Ledger,
+    pub(crate) history: WriteHistory,
     pub(crate) start: Instant,
     pub(crate) counters: Counters,
 }
 
-/// What one worker wrote down.
+/// What one worker recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Diary {
-    pub(crate) samples: Vec<Sample>,
-    pub(crate) breaches: Vec<Breach>,
-    /// Turns that were left out.
+pub(crate) struct WorkerRecord {
+    pub(crate) samples: Vec<OperationSample>,
+    pub(crate) violations: Vec<Violation>,
+    /// The number of operations that were skipped.
     pub(crate) skipped: u64,
-    /// Undecided writes that were seen over later ones.
-    pub(crate) resurfaced: u64,
+    /// The number of reads that found an undecided write after a later one.
+    pub(crate) late_writes: u64,
 }
 
-/// Does everything that is due for one worker.
-pub(crate) async fn work(site: Arc<Site>, worker: usize) -> Diary {
-    let mut diary = Diary::default();
-    let Schedule { load, seed, end, .. } = &site.schedule;
-    for turn in 0..load.turns(worker, *end) {
-        if site.start.elapsed() >= load.due_at(worker, turn + 1) {
-            diary.skipped += 1;
+/// Runs all operations of one worker.
+pub(crate) async fn work(context: Arc<WorkerContext>, worker: usize) -> WorkerRecord {
+    let mut record = WorkerRecord::default();
+    let Schedule { workload, seed, end, .. } = &context.schedule;
+    for sequence in 0..workload.operation_count(worker, *end) {
+        if context.start.elapsed() >= workload.scheduled_at(worker, sequence + 1) {
+            record.skipped += 1;
             continue;
         }
-        sleep_until(site.start + load.due_at(worker, turn)).await;
-        match load.due(*seed, worker, turn) {
-            Due::Read { owner, item } => site.read(&mut diary, owner, item).await,
-            Due::Query { owner } => site.query(&mut diary, owner).await,
-            Due::Upsert { item } => site.upsert(&mut diary, worker, item).await,
-            Due::Create => site.create(&mut diary, worker, turn).await,
+        sleep_until(context.start + workload.scheduled_at(worker, sequence)).await;
+        match workload.operation(*seed, worker, sequence) {
+            WorkloadOperation::Read { owner, item } => context.read(&mut record, owner, item).await,
+            WorkloadOperation::Query { owner } => context.query(&mut record, owner).await,
+            WorkloadOperation::Upsert { item } => context.upsert(&mut record, worker, item).await,
+            WorkloadOperation::Create => context.create(&mut record, worker, sequence).await,
         }
     }
-    diary
+    record
 }
 
-impl Site {
-    async fn read(&self, diary: &mut Diary, owner: usize, item: usize) {
-        let floor = self.ledger.history(owner, item).acknowledged();
+impl WorkerContext {
+    async fn read(&self, record: &mut WorkerRecord, owner: usize, item: usize) {
+        let floor = self.history.item(owner, item).acknowledged();
         let id = owned_id(owner, item);
         let began = self.start.elapsed();
-        let read = self.container.read_item::<Stored>(id.as_str(), &id).await;
+        let read = self.container.read_item::<TestItem>(id.as_str(), &id).await;
         let took = self.start.elapsed() - began;
-        let sample = Sample::new(Class::Read, began, took, failure(&read));
+        let sample = OperationSample::new(OperationClass::Read, began, took, failure(&read));
         match read {
             Ok(response) => {
-                self.note(diary, sample.with(Some(response.diagnostics())), || {
+                self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
                     format!("read {id}: {}", response.diagnostics().summary())
                 });
-                self.judge(diary, owner, item, floor, response.value().version);
+                self.check_read(record, owner, item, floor, response.value().version);
             }
-            Err(error) => self.note_failure(diary, sample, &error, &format!("read {id}")),
+            Err(error) => self.record_failure(record, sample, &error, &format!("read {id}")),
         }
     }
 
-    /// All items of a worker, in order, from all partitions.
-    async fn query(&self, diary: &mut Diary, owner: usize) {
-        let load = &self.schedule.load;
+    /// Queries all items of a worker, in order, from all partitions.
+    async fn query(&self, record: &mut WorkerRecord, owner: usize) {
+        let workload = &self.schedule.workload;
         let floors: Vec<u64> =
-            (0..load.items).map(|item| self.ledger.history(owner, item).acknowledged()).collect();
+            (0..workload.items).map(|item| self.history.item(owner, item).acknowledged()).collect();
         let query = Query::new("SELECT * FROM c WHERE c.owner = @owner ORDER BY c.id");
-        let rows = self.container.query_items::<Stored>(query.with_parameter("@owner", owner)).stream();
+        let rows = self.container.query_items::<TestItem>(query.with_parameter("@owner", owner)).stream();
         let began = self.start.elapsed();
-        // Each request of a query has the deadline; whoever asks gives the whole query no more.
-        let found = timeout(load.deadline, rows.try_collect::<Vec<Stored>>()).await;
+        // The deadline of the client applies to each request; the workload applies it to the whole query.
+        let found = timeout(workload.deadline, rows.try_collect::<Vec<TestItem>>()).await;
         let took = self.start.elapsed() - began;
         let found = match found {
             Err(_) => {
-                let sample = Sample::new(Class::Read, began, took, Some("query_not_done_in_time"));
-                return self.note(diary, sample, || format!("query of w{owner} after {took:?}"));
+                let sample = OperationSample::new(OperationClass::Read, began, took, Some("query_not_done_in_time"));
+                return self.record(record, sample, || format!("query of w{owner} after {took:?}"));
             }
             Ok(Err(error)) => {
-                let sample = Sample::new(Class::Read, began, took, failure(&Err::<(), _>(error.clone())));
-                return self.note_failure(diary, sample, &error, &format!("query of w{owner}"));
+                let sample = OperationSample::new(OperationClass::Read, began, took, failure(&Err::<(), _>(error.clone())));
+                return self.record_failure(record, sample, &error, &format!("query of w{owner}"));
             }
             Ok(Ok(found)) => found,
         };
-        self.note(diary, Sample::new(Class::Read, began, took, None), || format!("query of w{owner}"));
+        self.record(record, OperationSample::new(OperationClass::Read, began, took, None), || format!("query of w{owner}"));
         let mut expected: Vec<(String, usize)> =
-            (0..load.items).map(|item| (owned_id(owner, item), item)).collect();
+            (0..workload.items).map(|item| (owned_id(owner, item), item)).collect();
         expected.sort();
         if !found.iter().map(|row| &row.id).eq(expected.iter().map(|(id, _)| id)) {
             let ids: Vec<&str> = found.iter().map(|row| row.id.as_str()).collect();
             let example = format!("query of w{owner} at {began:?} found {ids:?}");
-            return diary.breaches.push(Breach::new(Promise::QueriesAreExact, example));
+            return record.violations.push(Violation::new(Guarantee::QueriesAreExact, example));
         }
         for (row, (_, item)) in found.iter().zip(&expected) {
-            self.judge(diary, owner, *item, floors[*item], row.version);
+            self.check_read(record, owner, *item, floors[*item], row.version);
         }
     }
 
-    async fn upsert(&self, diary: &mut Diary, worker: usize, item: usize) {
-        let version = self.ledger.history(worker, item).begin();
-        let stored = Stored::owned(worker, item, version);
+    async fn upsert(&self, record: &mut WorkerRecord, worker: usize, item: usize) {
+        let version = self.history.item(worker, item).begin_write();
+        let stored = TestItem::owned(worker, item, version);
         let began = self.start.elapsed();
         let written = self.container.upsert_item(stored.pk.as_str(), &stored).await;
-        let fate = Fate::of(written.as_ref().err().map(Error::kind));
-        self.ledger.history(worker, item).end(version, fate);
-        self.wrote(diary, began, written, &format!("upsert {} version {version}", stored.id));
+        let outcome = WriteOutcome::of(written.as_ref().err().map(Error::kind));
+        self.history.item(worker, item).end_write(version, outcome);
+        self.record_write(record, began, written, &format!("upsert {} version {version}", stored.id));
     }
 
-    async fn create(&self, diary: &mut Diary, worker: usize, turn: u64) {
-        let stored = Stored::made(worker, turn);
+    async fn create(&self, record: &mut WorkerRecord, worker: usize, sequence: u64) {
+        let stored = TestItem::created(worker, sequence);
         let began = self.start.elapsed();
-        let made = self.container.create_item(stored.pk.as_str(), &stored).await;
-        self.ledger.made(worker, turn, Fate::of(made.as_ref().err().map(Error::kind)));
-        self.wrote(diary, began, made, &format!("create {}", stored.id));
+        let created = self.container.create_item(stored.pk.as_str(), &stored).await;
+        self.history.record_create(worker, sequence, WriteOutcome::of(created.as_ref().err().map(Error::kind)));
+        self.record_write(record, began, created, &format!("create {}", stored.id));
     }
 
-    fn wrote(
+    fn record_write(
         &self,
-        diary: &mut Diary,
+        record: &mut WorkerRecord,
         began: Duration,
         written: perihelion::Result<perihelion::ItemResponse<()>>,
         what: &str,
     ) {
         let took = self.start.elapsed() - began;
-        let sample = Sample::new(Class::Write, began, took, failure(&written));
+        let sample = OperationSample::new(OperationClass::Write, began, took, failure(&written));
         match written {
-            Ok(response) => self.note(diary, sample.with(Some(response.diagnostics())), || {
+            Ok(response) => self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
                 format!("{what}: {}", response.diagnostics().summary())
             }),
-            Err(error) => self.note_failure(diary, sample, &error, what),
+            Err(error) => self.record_failure(record, sample, &error, what),
         }
     }
 
-    fn note_failure(&self, diary: &mut Diary, sample: Sample, error: &Error, what: &str) {
-        self.note(diary, sample.with(error.diagnostics()), || format!("{what}: {error}"));
+    fn record_failure(&self, record: &mut WorkerRecord, sample: OperationSample, error: &Error, what: &str) {
+        self.record(record, sample.with_diagnostics(error.diagnostics()), || format!("{what}: {error}"));
     }
 
-    /// Writes an operation down; `told` describes it where it breaks a promise.
-    fn note(&self, diary: &mut Diary, sample: Sample, told: impl Fn() -> String) {
-        let Schedule { load, faults, .. } = &self.schedule;
+    /// Records an operation; `describe` describes it if it violates a guarantee.
+    fn record(&self, record: &mut WorkerRecord, sample: OperationSample, describe: impl Fn() -> String) {
+        let Schedule { workload, faults, .. } = &self.schedule;
         self.counters.done.fetch_add(1, Ordering::Relaxed);
         let at = Duration::from_millis(u64::try_from(sample.began.as_millis()).unwrap_or(u64::MAX));
-        if sample.took > load.deadline + load.tolerance {
-            diary.breaches.push(Breach::new(Promise::NothingIsLate, format!("at {at:?}: {}", told())));
+        if sample.took > workload.deadline + workload.tolerance {
+            record.violations.push(Violation::new(Guarantee::NothingIsLate, format!("at {at:?}: {}", describe())));
         }
         if sample.failure.is_some() {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
-            if let Some(promise) = crate::report::forbids_failure(faults, &sample) {
-                diary.breaches.push(Breach::new(promise, format!("at {at:?}: {}", told())));
+            if let Some(guarantee) = violated_by_failure(faults, &sample) {
+                record.violations.push(Violation::new(guarantee, format!("at {at:?}: {}", describe())));
             }
         }
-        diary.samples.push(sample);
+        record.samples.push(sample);
     }
 
-    /// Holds what was found against what was promised when the reader began.
-    fn judge(&self, diary: &mut Diary, owner: usize, item: usize, floor: u64, found: u64) {
-        let (finding, acknowledged) = {
-            let history = self.ledger.history(owner, item);
-            (history.judge(floor, found), history.acknowledged())
+    /// Checks a version that was read against the writes that were acknowledged when the read began.
+    fn check_read(&self, record: &mut WorkerRecord, owner: usize, item: usize, floor: u64, found: u64) {
+        let (check, acknowledged) = {
+            let history = self.history.item(owner, item);
+            (history.check_read(floor, found), history.acknowledged())
         };
         let id = owned_id(owner, item);
-        let promise = match finding {
-            Finding::Fine => return,
-            Finding::Resurfaced => return diary.resurfaced += 1,
-            Finding::Lost => Promise::ReadsSeeWrites,
-            Finding::Refused => Promise::RefusedMeansUnchanged,
-            Finding::Impossible => Promise::NothingIsLost,
+        let guarantee = match check {
+            ReadCheck::Consistent => return,
+            ReadCheck::LateWrite => return record.late_writes += 1,
+            ReadCheck::Lost => Guarantee::ReadsSeeWrites,
+            ReadCheck::Rejected => Guarantee::RefusedMeansUnchanged,
+            ReadCheck::Impossible => Guarantee::NothingIsLost,
         };
         let at = self.start.elapsed();
         let example = format!(
             "{id} at {at:?}: found version {found}, {floor} was acknowledged before the read began, {acknowledged} is now"
         );
-        diary.breaches.push(Breach::new(promise, example));
+        record.violations.push(Violation::new(guarantee, example));
     }
 }
 

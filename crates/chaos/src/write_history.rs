@@ -1,73 +1,73 @@
-//! What was promised about every item, and whether what is found keeps it.
+//! The history of all writes, and checks of what is read against it.
 //!
-//! An item's versions only grow, and one writer owns it. What is known of a write is its [`Fate`]: an
-//! acknowledged one must never be lost; one that was said to have changed nothing must never be seen; one
-//! whose answer was lost may show up at any time, also over later ones, because nobody knows when it arrives.
+//! Each item has one writer, whose versions grow. What is known of a write is its [`WriteOutcome`]: an acknowledged
+//! write must never be lost; a rejected one must never be visible; one whose response was lost may become visible at any
+//! time, also over later versions, because it is unknown when the account applies it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perihelion::ErrorKind;
 
-/// What is known of a write.
+/// What the client knows about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The account said it was done.
+pub enum WriteOutcome {
+    /// The account acknowledged the write.
     Acknowledged,
-    /// Nobody knows.
+    /// The response was lost: the write may have been applied or not.
     Undecided,
-    /// The client said that nothing was changed.
-    Refused,
+    /// The write failed and changed nothing.
+    Rejected,
 }
 
-impl Fate {
-    /// What an answer tells.
-    pub fn of(failure: Option<ErrorKind>) -> Fate {
+impl WriteOutcome {
+    /// The outcome of a write that succeeded, or failed with an error of this kind.
+    pub fn of(failure: Option<ErrorKind>) -> WriteOutcome {
         match failure {
-            None => Fate::Acknowledged,
-            Some(ErrorKind::Undecided) => Fate::Undecided,
-            Some(_) => Fate::Refused,
+            None => WriteOutcome::Acknowledged,
+            Some(ErrorKind::Undecided) => WriteOutcome::Undecided,
+            Some(_) => WriteOutcome::Rejected,
         }
     }
 }
 
-/// What an item that was found means.
+/// What the version of an item that was read says about the guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// As promised.
-    Fine,
-    /// An undecided write arrived over a later one. Allowed: it happened when it happened.
-    Resurfaced,
-    /// A version from before an acknowledged one: that one is lost.
+pub enum ReadCheck {
+    /// The version is allowed.
+    Consistent,
+    /// An undecided write was applied after a later one. This is allowed, because nothing bounds when it is applied.
+    LateWrite,
+    /// The version is older than an acknowledged one, which is lost.
     Lost,
-    /// A version of which the client said that it was not written.
-    Refused,
-    /// A version nobody ever wrote.
+    /// The version is that of a rejected write.
+    Rejected,
+    /// The version was never written.
     Impossible,
 }
 
-/// What is known of one item's versions.
+/// The writes of one item.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct ItemHistory {
     acknowledged: u64,
     newest: u64,
     undecided: BTreeSet<u64>,
-    refused: BTreeSet<u64>,
+    rejected: BTreeSet<u64>,
 }
 
-impl History {
-    /// A version to write.
-    pub fn begin(&mut self) -> u64 {
+impl ItemHistory {
+    /// Begins a write and returns its version.
+    pub fn begin_write(&mut self) -> u64 {
         self.newest += 1;
         self.newest
     }
 
-    /// What became of it.
-    pub fn end(&mut self, version: u64, fate: Fate) {
-        match fate {
-            Fate::Acknowledged => self.acknowledged = self.acknowledged.max(version),
-            Fate::Undecided => drop(self.undecided.insert(version)),
-            Fate::Refused => drop(self.refused.insert(version)),
+    /// Records the outcome of a write.
+    pub fn end_write(&mut self, version: u64, outcome: WriteOutcome) {
+        match outcome {
+            WriteOutcome::Acknowledged => self.acknowledged = self.acknowledged.max(version),
+            WriteOutcome::Undecided => drop(self.undecided.insert(version)),
+            WriteOutcome::Rejected => drop(self.rejected.insert(version)),
         }
     }
 
@@ -76,68 +76,68 @@ impl History {
         self.acknowledged
     }
 
-    /// What it means that `found` was found by a reader that began when `floor` was acknowledged.
-    pub fn judge(&self, floor: u64, found: u64) -> Finding {
+    /// Checks the version `found` by a read that began when `floor` was the newest acknowledged version.
+    pub fn check_read(&self, floor: u64, found: u64) -> ReadCheck {
         if found > self.newest {
-            Finding::Impossible
-        } else if self.refused.contains(&found) {
-            Finding::Refused
+            ReadCheck::Impossible
+        } else if self.rejected.contains(&found) {
+            ReadCheck::Rejected
         } else if found >= floor {
-            Finding::Fine
+            ReadCheck::Consistent
         } else if self.undecided.contains(&found) {
-            Finding::Resurfaced
+            ReadCheck::LateWrite
         } else {
-            Finding::Lost
+            ReadCheck::Lost
         }
     }
 
-    /// How many writes are undecided.
+    /// The number of undecided writes.
     pub fn undecided(&self) -> usize {
         self.undecided.len()
     }
 }
 
-/// What was promised about every item.
+/// The history of all writes of a run.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct WriteHistory {
     items: usize,
-    histories: Vec<Mutex<History>>,
-    /// By worker, then by the turn that made it.
-    made: Vec<Mutex<BTreeMap<u64, Fate>>>,
+    histories: Vec<Mutex<ItemHistory>>,
+    /// The creates of each worker, by the sequence number of the operation.
+    creates: Vec<Mutex<BTreeMap<u64, WriteOutcome>>>,
 }
 
-impl Ledger {
-    /// For so many workers with so many items each.
-    pub fn new(workers: usize, items: usize) -> Ledger {
-        Ledger {
+impl WriteHistory {
+    /// An empty history of this many workers with this many items each.
+    pub fn new(workers: usize, items: usize) -> WriteHistory {
+        WriteHistory {
             items,
             histories: (0..workers * items).map(|_| Mutex::default()).collect(),
-            made: (0..workers).map(|_| Mutex::default()).collect(),
+            creates: (0..workers).map(|_| Mutex::default()).collect(),
         }
     }
 
-    /// The history of a worker's item.
-    pub fn history(&self, worker: usize, item: usize) -> MutexGuard<'_, History> {
+    /// The history of one item of a worker, locked.
+    pub fn item(&self, worker: usize, item: usize) -> MutexGuard<'_, ItemHistory> {
         lock(&self.histories[worker * self.items + item])
     }
 
-    /// What became of an item that a worker made.
-    pub fn made(&self, worker: usize, turn: u64, fate: Fate) {
-        lock(&self.made[worker]).insert(turn, fate);
+    /// Records the outcome of a create.
+    pub fn record_create(&self, worker: usize, sequence: u64, outcome: WriteOutcome) {
+        lock(&self.creates[worker]).insert(sequence, outcome);
     }
 
-    /// Everything that workers made, or tried to.
-    pub fn all_made(&self) -> Vec<(usize, u64, Fate)> {
-        let of = |(worker, made): (usize, &Mutex<BTreeMap<u64, Fate>>)| -> Vec<_> {
-            lock(made).iter().map(|(turn, fate)| (worker, *turn, *fate)).collect()
+    /// All creates with their worker, sequence number and outcome.
+    pub fn creates(&self) -> Vec<(usize, u64, WriteOutcome)> {
+        let of = |(worker, creates): (usize, &Mutex<BTreeMap<u64, WriteOutcome>>)| -> Vec<_> {
+            lock(creates).iter().map(|(sequence, outcome)| (worker, *sequence, *outcome)).collect()
         };
-        self.made.iter().enumerate().flat_map(of).collect()
+        self.creates.iter().enumerate().flat_map(of).collect()
     }
 
-    /// How many writes are undecided.
+    /// The number of undecided writes and creates.
     pub fn undecided(&self) -> usize {
         let written: usize = self.histories.iter().map(|history| lock(history).undecided()).sum();
-        written + self.all_made().iter().filter(|(_, _, fate)| *fate == Fate::Undecided).count()
+        written + self.creates().iter().filter(|(_, _, outcome)| *outcome == WriteOutcome::Undecided).count()
     }
 }
 
@@ -150,38 +150,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_is_held_against_what_was_promised() {
-        let mut history = History::default();
-        let fates =
-            [Fate::Acknowledged, Fate::Undecided, Fate::Acknowledged, Fate::Refused, Fate::Acknowledged];
-        for fate in fates {
-            let version = history.begin();
-            history.end(version, fate);
+    fn versions_that_are_read_are_checked_against_the_writes() {
+        let mut history = ItemHistory::default();
+        let outcomes =
+            [WriteOutcome::Acknowledged, WriteOutcome::Undecided, WriteOutcome::Acknowledged, WriteOutcome::Rejected, WriteOutcome::Acknowledged];
+        for outcome in outcomes {
+            let version = history.begin_write();
+            history.end_write(version, outcome);
         }
-        let under_way = history.begin();
+        let in_flight = history.begin_write();
         assert_eq!(history.acknowledged(), 5);
-        for (floor, found, finding) in [
-            (5, 5, Finding::Fine),
-            (5, under_way, Finding::Fine),
-            (3, 3, Finding::Fine),
-            (5, 3, Finding::Lost),
-            (5, 0, Finding::Lost),
-            (0, 0, Finding::Fine),
-            (5, 2, Finding::Resurfaced),
-            (1, 2, Finding::Fine),
-            (3, 4, Finding::Refused),
-            (5, 7, Finding::Impossible),
+        for (floor, found, expected) in [
+            (5, 5, ReadCheck::Consistent),
+            (5, in_flight, ReadCheck::Consistent),
+            (3, 3, ReadCheck::Consistent),
+            (5, 3, ReadCheck::Lost),
+            (5, 0, ReadCheck::Lost),
+            (0, 0, ReadCheck::Consistent),
+            (5, 2, ReadCheck::LateWrite),
+            (1, 2, ReadCheck::Consistent),
+            (3, 4, ReadCheck::Rejected),
+            (5, 7, ReadCheck::Impossible),
         ] {
-            assert_eq!(history.judge(floor, found), finding, "{found} after {floor}");
+            assert_eq!(history.check_read(floor, found), expected, "{found} after {floor}");
         }
     }
 
     #[test]
-    fn an_error_says_what_became_of_a_write() {
-        assert_eq!(Fate::of(None), Fate::Acknowledged);
-        assert_eq!(Fate::of(Some(ErrorKind::Undecided)), Fate::Undecided);
+    fn the_kind_of_an_error_decides_the_outcome_of_a_write() {
+        assert_eq!(WriteOutcome::of(None), WriteOutcome::Acknowledged);
+        assert_eq!(WriteOutcome::of(Some(ErrorKind::Undecided)), WriteOutcome::Undecided);
         for kind in [ErrorKind::Unavailable, ErrorKind::DeadlineExceeded, ErrorKind::Throttled] {
-            assert_eq!(Fate::of(Some(kind)), Fate::Refused, "{kind}");
+            assert_eq!(WriteOutcome::of(Some(kind)), WriteOutcome::Rejected, "{kind}");
         }
     }
 }

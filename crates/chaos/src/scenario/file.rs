@@ -1,4 +1,4 @@
-//! The form of a scenario's file, and what it leaves out.
+//! The format of a scenario file, and its defaults.
 
 use std::time::Duration;
 
@@ -6,35 +6,37 @@ use emulator::clock::Span;
 use emulator::faults::Rule;
 use serde::Deserialize;
 
-use super::{BadScenario, Drawn, Expect, Fault, Place, Scenario, Trouble, Writes};
-use crate::workload::Load;
+use super::{Expectation, Fault, FaultKind, RegionSelector, Scenario, WriteRegions};
+use crate::duration::DurationRange;
+use crate::invalid_scenario::InvalidScenario;
+use crate::workload::Workload;
 
-/// A file as it is written: everything may be missing.
+/// A scenario file: every property may be missing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Written {
+struct ScenarioFile {
     name: Option<String>,
     #[serde(default)]
     about: String,
-    writes: Option<Vec<Writes>>,
+    writes: Option<Vec<WriteRegions>>,
     regions: Option<Vec<String>>,
     partitions: Option<u32>,
-    lag: Option<Drawn>,
+    lag: Option<DurationRange>,
     #[serde(default)]
-    load: Load,
+    load: Workload,
     calm: Option<Span>,
     #[serde(default)]
-    fault: Vec<WrittenFault>,
+    fault: Vec<FaultEntry>,
 }
 
-/// A fault as it is written: one form for all kinds, so that a word too much can be named.
+/// A fault in a file. One type for all kinds, so that an error can name a property that does not apply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct WrittenFault {
+struct FaultEntry {
     kind: String,
-    at: Drawn,
+    at: DurationRange,
     #[serde(rename = "for")]
-    lasting: Drawn,
+    lasting: DurationRange,
     region: Option<String>,
     #[serde(rename = "as")]
     how: Option<String>,
@@ -49,10 +51,10 @@ struct WrittenFault {
     sub_status: Option<u32>,
     rule: Option<Rule>,
     #[serde(default)]
-    expect: Expect,
+    expect: Expectation,
 }
 
-/// What a fault of each kind may say beside when, where and what is expected.
+/// The properties of each kind of fault, besides those that all kinds have.
 const KINDS: &[(&str, &[&str])] = &[
     ("down", &["as"]),
     ("slow", &["by"]),
@@ -70,49 +72,49 @@ const REGIONS_DEFAULT: [&str; 3] = ["West US", "East US", "North Europe"];
 const PARTITIONS_DEFAULT: u32 = 4;
 const CALM_DEFAULT: Duration = Duration::from_millis(1_500);
 
-/// Reads a file; what it says is understood and not yet weighed.
-pub(super) fn read(name: &str, text: &str) -> Result<Scenario, BadScenario> {
-    let written: Written =
-        toml::from_str(text).map_err(|error| BadScenario(error.to_string().trim_end().to_owned()))?;
+/// Reads a file. The limits of the values are checked later.
+pub(super) fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> {
+    let file: ScenarioFile =
+        toml::from_str(text).map_err(|error| InvalidScenario::new(error.to_string().trim_end()))?;
     let regions =
-        written.regions.unwrap_or_else(|| REGIONS_DEFAULT.iter().map(|&name| name.to_owned()).collect());
-    let faults = written.fault.into_iter().enumerate().map(|(at, fault)| {
-        fault.read(&regions).map_err(|error| BadScenario(format!("fault {}: {error}", at + 1)))
+        file.regions.unwrap_or_else(|| REGIONS_DEFAULT.iter().map(|&name| name.to_owned()).collect());
+    let faults = file.fault.into_iter().enumerate().map(|(at, fault)| {
+        fault.read(&regions).map_err(|error| InvalidScenario::new(format!("fault {}: {error}", at + 1)))
     });
     Ok(Scenario {
-        name: written.name.unwrap_or_else(|| name.to_owned()),
-        about: written.about,
-        writes: written.writes.unwrap_or_else(|| vec![Writes::One]),
-        partitions: written.partitions.unwrap_or(PARTITIONS_DEFAULT),
-        lag: written.lag,
-        load: written.load,
-        calm: written.calm.map_or(CALM_DEFAULT, |span| span.0),
+        name: file.name.unwrap_or_else(|| name.to_owned()),
+        about: file.about,
+        writes: file.writes.unwrap_or_else(|| vec![WriteRegions::One]),
+        partitions: file.partitions.unwrap_or(PARTITIONS_DEFAULT),
+        lag: file.lag,
+        workload: file.load,
+        calm: file.calm.map_or(CALM_DEFAULT, |span| span.0),
         faults: faults.collect::<Result<_, _>>()?,
         regions,
     })
 }
 
-impl WrittenFault {
-    fn read(self, regions: &[String]) -> Result<Fault, BadScenario> {
-        self.check_words()?;
+impl FaultEntry {
+    fn read(self, regions: &[String]) -> Result<Fault, InvalidScenario> {
+        self.check_properties()?;
         if self.lasting.from.is_zero() {
-            return Err(BadScenario::new("a fault that lasts no time does nothing; give 'for' some"));
+            return Err(InvalidScenario::new("a fault of zero duration does nothing; set a longer 'for'"));
         }
-        let region = place(self.region.as_deref(), regions)?;
-        let trouble = self.trouble()?;
-        if region == Place::Everywhere && matches!(trouble, Trouble::Failover { .. }) {
-            return Err(BadScenario::new("a failover goes to one region"));
+        let region = region_selector(self.region.as_deref(), regions)?;
+        let kind = self.fault_kind()?;
+        if region == RegionSelector::All && matches!(kind, FaultKind::Failover { .. }) {
+            return Err(InvalidScenario::new("a failover needs one region; name it, or use 'any'"));
         }
-        Ok(Fault { trouble, region, at: self.at, lasting: self.lasting, expect: self.expect })
+        Ok(Fault { kind, region, at: self.at, duration: self.lasting, expect: self.expect })
     }
 
-    /// Refuses words that a fault of another kind has.
-    fn check_words(&self) -> Result<(), BadScenario> {
-        let Some((_, words)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
+    /// Fails if there is a property that only faults of other kinds have.
+    fn check_properties(&self) -> Result<(), InvalidScenario> {
+        let Some((_, properties)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
             let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
-            return Err(BadScenario(format!("'{}' is no kind; there are {}", self.kind, known.join(", "))));
+            return Err(InvalidScenario::new(format!("'{}' is not a kind of fault; there are {}", self.kind, known.join(", "))));
         };
-        let said = [
+        let present = [
             ("as", self.how.is_some()),
             ("by", self.by.is_some()),
             ("share", self.share.is_some()),
@@ -125,58 +127,59 @@ impl WrittenFault {
             ("sub-status", self.sub_status.is_some()),
             ("rule", self.rule.is_some()),
         ];
-        match said.iter().find(|(word, is_said)| *is_said && !words.contains(word)) {
-            Some((word, _)) => {
-                Err(BadScenario(format!("'{word}' means nothing to a fault of kind '{}'", self.kind)))
+        match present.iter().find(|(property, is_present)| *is_present && !properties.contains(property)) {
+            Some((property, _)) => {
+                let message = format!("'{property}' does not apply to a fault of kind '{}'", self.kind);
+                Err(InvalidScenario::new(message))
             }
             None => Ok(()),
         }
     }
 
-    fn trouble(&self) -> Result<Trouble, BadScenario> {
-        let missing = |word: &str| BadScenario(format!("a fault of kind '{}' needs '{word}'", self.kind));
-        let bad = |error: String| BadScenario(error);
-        let share = |usual: f64| match self.share.unwrap_or(usual) {
+    fn fault_kind(&self) -> Result<FaultKind, InvalidScenario> {
+        let missing = |property: &str| InvalidScenario::new(format!("a fault of kind '{}' needs '{property}'", self.kind));
+        let bad = |error: String| InvalidScenario::new(error);
+        let share = |default: f64| match self.share.unwrap_or(default) {
             share if share > 0.0 && share <= 1.0 => Ok(share),
-            share => Err(BadScenario(format!("a share of {share} is impossible; more than 0, at most 1"))),
+            share => Err(InvalidScenario::new(format!("the share {share} is invalid; use more than 0 and at most 1"))),
         };
         let millis = Duration::from_millis;
         Ok(match self.kind.as_str() {
-            "down" => Trouble::Down(self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?),
-            "slow" => Trouble::Slow(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "lag" => Trouble::Lag(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "drain" => Trouble::Drain,
-            "failover" => Trouble::Failover { outage: self.outage.unwrap_or(false) },
-            "partition" => Trouble::Partition {
+            "down" => FaultKind::Down(self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?),
+            "slow" => FaultKind::Slow(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
+            "lag" => FaultKind::Lag(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
+            "drain" => FaultKind::Drain,
+            "failover" => FaultKind::Failover { outage: self.outage.unwrap_or(false) },
+            "partition" => FaultKind::Partition {
                 range: self.range,
                 status: self.status.unwrap_or(503),
                 sub_status: self.sub_status.unwrap_or(0),
             },
-            "storm" => Trouble::Storm {
+            "storm" => FaultKind::Storm {
                 share: share(1.0)?,
                 retry_after: self.retry_after.map_or(millis(20), |span| span.0),
             },
             "splits" => {
                 let every = self.every.map_or(millis(500), |span| span.0);
                 if every < millis(10) {
-                    return Err(BadScenario::new("'every' is at least 10ms"));
+                    return Err(InvalidScenario::new("'every' is at least 10ms"));
                 }
-                Trouble::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
+                FaultKind::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
             }
-            "reset" => Trouble::Reset { share: share(0.5)? },
-            _ => Trouble::Rule(Box::new(self.rule.clone().ok_or_else(|| missing("rule"))?)),
+            "reset" => FaultKind::Reset { share: share(0.5)? },
+            _ => FaultKind::Rule(Box::new(self.rule.clone().ok_or_else(|| missing("rule"))?)),
         })
     }
 }
 
-fn place(word: Option<&str>, regions: &[String]) -> Result<Place, BadScenario> {
-    let plain = |name: &str| name.to_lowercase().replace(' ', "");
-    match word {
-        None | Some("any") => Ok(Place::Any),
-        Some("all") => Ok(Place::Everywhere),
-        Some(name) => match regions.iter().find(|region| plain(region) == plain(name)) {
-            Some(region) => Ok(Place::Named(region.clone())),
-            None => Err(BadScenario(format!(
+fn region_selector(property: Option<&str>, regions: &[String]) -> Result<RegionSelector, InvalidScenario> {
+    let normalized = |name: &str| name.to_lowercase().replace(' ', "");
+    match property {
+        None | Some("any") => Ok(RegionSelector::Any),
+        Some("all") => Ok(RegionSelector::All),
+        Some(name) => match regions.iter().find(|region| normalized(region) == normalized(name)) {
+            Some(region) => Ok(RegionSelector::Named(region.clone())),
+            None => Err(InvalidScenario::new(format!(
                 "there is no region '{name}'; there are {}, 'any' and 'all'",
                 regions.join(", ")
             ))),
