@@ -1,8 +1,8 @@
-//! The scenarios that come with it, one file each under `scenarios/`.
+//! The built-in scenarios, one file each under `scenarios/`.
 
 use crate::scenario::Scenario;
 
-/// Their files, by name, in the order they are played.
+/// The files of the built-in scenarios by name, in the order in which they run.
 const FILES: &[(&str, &str)] = &[
     ("region-down", include_str!("../scenarios/region-down.toml")),
     ("brown-out", include_str!("../scenarios/brown-out.toml")),
@@ -16,20 +16,20 @@ const FILES: &[(&str, &str)] = &[
     ("anything", include_str!("../scenarios/anything.toml")),
 ];
 
-/// Their names.
+/// The names of the built-in scenarios.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// All of them.
+/// All built-in scenarios.
 pub fn all() -> Vec<Scenario> {
     FILES
         .iter()
-        .map(|(name, text)| Scenario::read(name, text).expect("the scenarios that come with it are valid"))
+        .map(|(name, text)| Scenario::read(name, text).expect("the built-in scenarios are valid"))
         .collect()
 }
 
-/// The one of this name.
+/// The built-in scenario with this name.
 pub fn find(name: &str) -> Option<Scenario> {
     all().into_iter().find(|scenario| scenario.name == name)
 }
@@ -37,35 +37,35 @@ pub fn find(name: &str) -> Option<Scenario> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Trouble, Writes};
+    use crate::scenario::{FaultKind, WriteRegions};
     use emulator::faults::DownMode;
 
     #[test]
-    fn every_way_to_fail_has_a_scenario_on_both_kinds_of_account() {
-        let is_covered = |what: &dyn Fn(&Trouble) -> bool, writes: Writes| {
+    fn every_kind_of_fault_has_a_scenario_on_both_kinds_of_account() {
+        let is_covered = |what: &dyn Fn(&FaultKind) -> bool, writes: WriteRegions| {
             all().iter().any(|scenario| {
-                scenario.writes.contains(&writes) && scenario.faults.iter().any(|fault| what(&fault.trouble))
+                scenario.writes.contains(&writes) && scenario.faults.iter().any(|fault| what(&fault.kind))
             })
         };
-        type Way<'w> = (&'w str, &'w dyn Fn(&Trouble) -> bool);
-        let ways: [Way<'_>; 8] = [
-            ("region down", &|trouble| matches!(trouble, Trouble::Down(DownMode::Refused))),
-            ("brown-out", &|trouble| matches!(trouble, Trouble::Slow(_))),
-            ("drain", &|trouble| matches!(trouble, Trouble::Drain)),
-            ("black hole", &|trouble| matches!(trouble, Trouble::Down(DownMode::BlackHole))),
-            ("bad partition", &|trouble| matches!(trouble, Trouble::Partition { .. })),
-            ("throttle storm", &|trouble| matches!(trouble, Trouble::Storm { .. })),
-            ("split storm", &|trouble| matches!(trouble, Trouble::Splits { .. })),
-            ("resets", &|trouble| matches!(trouble, Trouble::Reset { .. })),
+        type NamedPredicate<'p> = (&'p str, &'p dyn Fn(&FaultKind) -> bool);
+        let faults: [NamedPredicate<'_>; 8] = [
+            ("region down", &|kind| matches!(kind, FaultKind::DownMode(DownMode::Refused))),
+            ("brown-out", &|kind| matches!(kind, FaultKind::Slow(_))),
+            ("drain", &|kind| matches!(kind, FaultKind::Drain)),
+            ("black hole", &|kind| matches!(kind, FaultKind::DownMode(DownMode::BlackHole))),
+            ("bad partition", &|kind| matches!(kind, FaultKind::Partition { .. })),
+            ("throttle storm", &|kind| matches!(kind, FaultKind::Storm { .. })),
+            ("split storm", &|kind| matches!(kind, FaultKind::Splits { .. })),
+            ("resets", &|kind| matches!(kind, FaultKind::Reset { .. })),
         ];
-        for (name, what) in ways {
-            for writes in [Writes::One, Writes::All] {
+        for (name, what) in faults {
+            for writes in [WriteRegions::One, WriteRegions::All] {
                 assert!(is_covered(what, writes), "{name}, {writes}");
             }
         }
-        // Where all regions write there is nothing to fail over.
+        // An account with writes in all regions has nothing to fail over.
         for outage in [false, true] {
-            assert!(is_covered(&|trouble| *trouble == Trouble::Failover { outage }, Writes::One));
+            assert!(is_covered(&|kind| *kind == FaultKind::Failover { outage }, WriteRegions::One));
         }
         assert!(all().iter().all(|scenario| !scenario.about.is_empty()));
         assert_eq!(find("region-down").map(|scenario| scenario.name), Some("region-down".to_owned()));

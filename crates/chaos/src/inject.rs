@@ -1,7 +1,7 @@
-//! Making faults begin and end, through the control port.
+//! Begins and ends the faults of a schedule through the control port.
 //!
-//! Each fault is a rule of its own, so that faults may overlap. A rule also ends by itself some time after
-//! it should: a run that is cut short leaves no account broken for long.
+//! Each fault has rules of its own, so that faults may overlap. Every rule also expires some time after its end: a run
+//! that is interrupted does not leave faults in the account for long.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,57 +11,59 @@ use emulator::faults::{ConnectionEffect, DownMode, Rule};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use crate::control::{ControlError, ControlPort, escaped};
-use crate::dice::Dice;
-use crate::scenario::{Drawn, Trouble};
-use crate::schedule::Planned;
+use control_client::{ControlClient, ControlError, ControlErrorKind, escape};
 
-/// A rule ends by itself this long after it should have been ended.
-const MARGIN: Duration = Duration::from_secs(30);
-/// An outage is noticed by those who fail an account over after this share of it.
-const NOTICED_AFTER: f64 = 0.25;
+use crate::duration::DurationRange;
+use crate::scenario::FaultKind;
+use crate::schedule::ScheduledFault;
+use crate::seed::{derive_seed, rng_for};
 
-/// The faults in force, by their number in the schedule.
-pub(crate) type Open = Arc<Mutex<BTreeSet<usize>>>;
+/// How long after its scheduled end a rule expires.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(30);
+/// After which share of an outage the account fails over, as an operator would after some time.
+const FAILOVER_AFTER: f64 = 0.25;
 
-/// What faults strike.
+/// The faults that are active now, by their number in the schedule.
+pub(crate) type ActiveFaults = Arc<Mutex<BTreeSet<usize>>>;
+
+/// Injects faults into one account.
 #[derive(Clone, Debug)]
 pub(crate) struct Injector {
-    /// What is yet to be ended, also if the run is cut short.
-    pub(crate) open: Open,
-    pub(crate) control: ControlPort,
+    /// The faults that must still be ended, also if the run is interrupted.
+    pub(crate) active: ActiveFaults,
+    pub(crate) control: ControlClient,
     pub(crate) database: String,
     pub(crate) container: String,
-    /// The region that writes when nothing is wrong.
-    pub(crate) writer: String,
-    /// The lag when nothing is wrong.
-    pub(crate) lag: Drawn,
+    /// The write region while there is no fault.
+    pub(crate) write_region: String,
+    /// The replication lag while there is no fault.
+    pub(crate) lag: DurationRange,
 }
 
-/// When a fault was in force, after the start of the run.
+/// When a fault was active, counted from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InForce {
+pub(crate) struct ActiveInterval {
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
 }
 
 impl Injector {
-    /// Lets one fault happen, at its time.
-    pub(crate) async fn play(
+    /// Begins one fault at its time and ends it at its time.
+    pub(crate) async fn run_fault(
         &self,
         number: usize,
-        fault: &Planned,
+        fault: &ScheduledFault,
         start: Instant,
-    ) -> Result<InForce, ControlError> {
+    ) -> Result<ActiveInterval, ControlError> {
         sleep_until(start + fault.begins).await;
         let began = start.elapsed();
         self.lock().insert(number);
         self.begin(number, fault).await?;
-        match &fault.trouble {
-            Trouble::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
-            Trouble::Failover { outage: true } => {
+        match &fault.kind {
+            FaultKind::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
+            FaultKind::Failover { outage: true } => {
                 let lasting = fault.ends - fault.begins;
-                sleep_until(start + fault.begins + lasting.mul_f64(NOTICED_AFTER)).await;
+                sleep_until(start + fault.begins + lasting.mul_f64(FAILOVER_AFTER)).await;
                 self.fail_over(&fault.regions[0]).await?;
             }
             _ => {}
@@ -70,18 +72,18 @@ impl Injector {
         let ended = start.elapsed();
         self.end(number, fault).await?;
         self.lock().remove(&number);
-        Ok(InForce { began, ended })
+        Ok(ActiveInterval { began, ended })
     }
 
-    /// Ends what is in force; all of it is tried, and the first that could not be ended is told.
-    pub(crate) async fn end_all(&self, faults: &[Planned]) -> Result<(), ControlError> {
+    /// Ends all active faults. All are tried, also after one failed; the first error is returned.
+    pub(crate) async fn end_active(&self, faults: &[ScheduledFault]) -> Result<(), ControlError> {
         let open = std::mem::take(&mut *self.lock());
         let mut result = Ok(());
         for number in open {
             let Some(fault) = faults.get(number) else { continue };
             match self.end(number, fault).await {
-                // A rule that is not there had not begun.
-                Err(error) if !error.was_answered() => result = result.and(Err(error)),
+                // A rejected request means that the rule does not exist: the fault had not begun.
+                Err(error) if error.kind() != ControlErrorKind::Rejected => result = result.and(Err(error)),
                 _ => {}
             }
         }
@@ -89,38 +91,38 @@ impl Injector {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn begin(&self, number: usize, fault: &Planned) -> Result<(), ControlError> {
-        for (at, rule) in rules(fault, &self.writer, &self.database).into_iter().enumerate() {
-            let rule = rule.lasting(fault.ends - fault.begins + MARGIN).named(&id(number, at));
+    async fn begin(&self, number: usize, fault: &ScheduledFault) -> Result<(), ControlError> {
+        for (at, rule) in rules(fault, &self.write_region, &self.database).into_iter().enumerate() {
+            let rule = rule.lasting(fault.ends - fault.begins + EXPIRY_MARGIN).named(&id(number, at));
             let rule = serde_json::to_value(&rule).expect("a rule has a JSON form");
             self.control.post("/faults", &rule).await?;
         }
-        match &fault.trouble {
-            Trouble::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
-            Trouble::Lag(lag) => self.set_lag(fault, *lag).await,
+        match &fault.kind {
+            FaultKind::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
+            FaultKind::Lag(lag) => self.set_lag(fault, *lag).await,
             _ => Ok(()),
         }
     }
 
-    async fn end(&self, number: usize, fault: &Planned) -> Result<(), ControlError> {
-        for at in 0..rules(fault, &self.writer, &self.database).len() {
-            self.control.delete(&format!("/faults/{}", escaped(&id(number, at)))).await?;
+    async fn end(&self, number: usize, fault: &ScheduledFault) -> Result<(), ControlError> {
+        for at in 0..rules(fault, &self.write_region, &self.database).len() {
+            self.control.delete(&format!("/faults/{}", escape(&id(number, at)))).await?;
         }
-        match &fault.trouble {
-            Trouble::Failover { .. } => self.fail_over(&self.writer).await,
-            Trouble::Lag(_) => self.set_lag(fault, self.lag).await,
+        match &fault.kind {
+            FaultKind::Failover { .. } => self.fail_over(&self.write_region).await,
+            FaultKind::Lag(_) => self.set_lag(fault, self.lag).await,
             _ => Ok(()),
         }
     }
 
     async fn fail_over(&self, region: &str) -> Result<(), ControlError> {
-        self.control.post(&format!("/regions/{}/failover", escaped(region)), &json!({})).await.map(drop)
+        self.control.post(&format!("/regions/{}/failover", escape(region)), &json!({})).await.map(drop)
     }
 
-    async fn set_lag(&self, fault: &Planned, lag: Drawn) -> Result<(), ControlError> {
+    async fn set_lag(&self, fault: &ScheduledFault, lag: DurationRange) -> Result<(), ControlError> {
         for region in &fault.regions {
             let body = json!({"lag": lag.to_string(), "to": region});
             self.control.post("/regions/lag", &body).await?;
@@ -131,12 +133,11 @@ impl Injector {
     /// Splits one partition after the other, until the fault ends.
     async fn split(
         &self,
-        fault: &Planned,
+        fault: &ScheduledFault,
         every: Duration,
         hold: Duration,
         start: Instant,
     ) -> Result<(), ControlError> {
-        let dice = Dice::new(fault.seed);
         for (number, at) in (0..).map(|number| (u64::from(number), start + fault.begins + every * number)) {
             if at >= start + fault.ends {
                 break;
@@ -146,25 +147,23 @@ impl Injector {
             if ranges.is_empty() {
                 continue;
             }
-            let range = ranges[dice.of("split", number).below(ranges.len())];
+            let range =
+                ranges[rng_for(derive_seed(fault.seed, "split", number), "range").usize(0..ranges.len())];
             let path = format!(
                 "/databases/{}/containers/{}/partitions/{range}/split",
-                escaped(&self.database),
-                escaped(&self.container)
+                escape(&self.database),
+                escape(&self.container)
             );
             let hold = u64::try_from(hold.as_millis()).unwrap_or(u64::MAX);
-            // One that is being split already, or holds too little to be, is left alone.
-            let _ = self.control.post(&path, &json!({"lockDurationMs": hold})).await;
+            // The account rejects a split of a range that is being split, or that has too few items; both are fine.
+            let _rejected = self.control.post(&path, &json!({"lockDurationMs": hold})).await;
         }
         Ok(())
     }
 
     async fn ranges(&self) -> Result<Vec<u64>, ControlError> {
-        let path = format!(
-            "/partitions?database={}&container={}",
-            escaped(&self.database),
-            escaped(&self.container)
-        );
+        let path =
+            format!("/partitions?database={}&container={}", escape(&self.database), escape(&self.container));
         let listed = self.control.get(&path).await?;
         let ranges = listed["partitions"].as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(ranges.iter().filter_map(|range| number(&range["id"])).collect())
@@ -179,28 +178,28 @@ fn id(fault: usize, rule: usize) -> String {
     format!("chaos-{fault}-{rule}")
 }
 
-/// The rules that make a fault.
-fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<Rule> {
-    let mut rules = match &fault.trouble {
-        Trouble::Down(DownMode::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
-        Trouble::Down(DownMode::Unavailable) => vec![Rule::answer(503, 0)],
-        Trouble::Down(_) => vec![Rule::connection(ConnectionEffect::Refuse)],
-        Trouble::Slow(delay) => vec![Rule::delay(*delay)],
-        Trouble::Drain => vec![Rule::answer(403, 1008)],
-        Trouble::Failover { outage: true } => {
-            return vec![Rule::connection(ConnectionEffect::Refuse).in_region(writer)];
+/// The fault rules that a scheduled fault consists of.
+fn rules(fault: &ScheduledFault, write_region: &str, database: &str) -> Vec<Rule> {
+    let mut rules = match &fault.kind {
+        FaultKind::DownMode(DownMode::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
+        FaultKind::DownMode(DownMode::Unavailable) => vec![Rule::answer(503, 0)],
+        FaultKind::DownMode(_) => vec![Rule::connection(ConnectionEffect::Refuse)],
+        FaultKind::Slow(delay) => vec![Rule::delay(*delay)],
+        FaultKind::Drain => vec![Rule::answer(403, 1008)],
+        FaultKind::Failover { outage: true } => {
+            return vec![Rule::connection(ConnectionEffect::Refuse).in_region(write_region)];
         }
-        Trouble::Partition { range, status, sub_status } => {
+        FaultKind::Partition { range, status, sub_status } => {
             let mut rule = Rule::answer(*status, *sub_status);
             rule.filter.database = Some(database.to_owned());
             rule.filter.partition_key_range = *range;
             vec![rule]
         }
-        Trouble::Storm { share, retry_after } => {
+        FaultKind::Storm { share, retry_after } => {
             vec![Rule::answer(429, 3200).retry_after(*retry_after).share(*share)]
         }
-        Trouble::Reset { share } => {
-            // Half of those that are meant before, and of the others as many after.
+        FaultKind::Reset { share } => {
+            // Half of the resets come before the request is executed; of the other requests as many come after.
             let before = share / 2.0;
             let after = before / (1.0 - before);
             vec![
@@ -208,8 +207,10 @@ fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<Rule> {
                 Rule::connection(ConnectionEffect::CloseAfter).share(after),
             ]
         }
-        Trouble::Rule(rule) => vec![Rule::clone(rule)],
-        Trouble::Failover { outage: false } | Trouble::Splits { .. } | Trouble::Lag(_) => return Vec::new(),
+        FaultKind::Rule(rule) => vec![Rule::clone(rule)],
+        FaultKind::Failover { outage: false } | FaultKind::Splits { .. } | FaultKind::Lag(_) => {
+            return Vec::new();
+        }
     };
     for rule in &mut rules {
         if rule.filter.regions.is_empty() {

@@ -1,33 +1,36 @@
-//! Steady work on an account in several regions while faults come and go: what was lost, what was late, how
-//! long it took to recover.
+//! Chaos tests of an account in several regions: a steady workload while faults begin and end. The result says which
+//! guarantees were violated, and how long operations took to recover.
 //!
-//! A [`Scenario`] (a file) and a seed become a [`Schedule`]: every fault, every operation and when. A
-//! [`World`] is the account it happens to, [`run`](run::run) makes it happen, and the [`Report`] says
-//! whether the promises held. Everything that decides is pure; `run`, `load`, `inject` and `world` act.
+//! A [`Scenario`] (a file) and a seed become a [`Schedule`]: every fault and every operation with its time. A
+//! [`TargetAccount`] is the account of the run, [`run`](run::run) executes the schedule, and the [`Report`] says whether
+//! all guarantees held. All decisions are pure functions; `run`, `workers`, `inject` and `target_account` act.
 //!
-//! Operations go through the product's client (`perihelion`), faults through the account's control port.
+//! Operations go through the product's client (`perihelion`), faults through the account's control port
+//! (`perihelion-control-client`).
 
-pub mod built_in; // the scenarios that come with it
-pub mod scenario; // what is to happen, as a file says it
+pub mod built_in; // the scenarios that come with the crate
+pub mod scenario; // a scenario file
 
-mod dice; // chance, from a seed
-pub mod schedule; // what is to happen, and when exactly
-pub mod workload; // which operation is due, for every worker and turn
+pub mod duration; // durations and ranges of durations in scenario files
+mod invalid_scenario; // the error of a scenario file
+pub mod schedule; // faults with their times
+mod seed; // seeds of random sources
+pub mod workload; // operations with their times
 
-mod control; // asking the control port
-mod inject; // making faults begin and end
-pub mod world; // the account it happens to
+mod inject; // begins and ends faults
+pub mod target_account; // the account of a run
 
-pub mod ledger; // what was promised about every item
-mod load; // workers at work
-pub mod run; // all of it together
+pub mod guarantee; // what must hold during a run
+pub mod run; // executes a schedule
+mod workers; // execute the workload
+pub mod write_history; // what is known about every write
 
-pub mod report; // what came of it
-pub mod sample; // one operation, as it went
+pub mod report; // the result of a run
+pub mod sample; // one operation with its latency
 
-pub use control::ControlError;
+pub use invalid_scenario::InvalidScenario;
 pub use report::Report;
 pub use run::{Progress, RunError, run};
-pub use scenario::{BadScenario, Scenario};
+pub use scenario::Scenario;
 pub use schedule::Schedule;
-pub use world::{World, WorldError};
+pub use target_account::{TargetAccount, TargetError};

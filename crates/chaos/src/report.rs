@@ -1,212 +1,136 @@
-//! What came of it: each fault with what operations felt of it, and whether the promises held. Pure.
+//! The report of a run: the impact of each fault on operations, and whether the guarantees held. Pure.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::inject::InForce;
-use crate::load::Diary;
-use crate::sample::{Class, Sample, Sum, recovery};
-use crate::scenario::{Allowed, Writes};
-use crate::schedule::{Planned, Schedule};
+use crate::guarantee::{Guarantee, Violation};
+use crate::inject::ActiveInterval;
+use crate::sample::{OperationClass, OperationSample, OperationSummary, recovery};
+use crate::scenario::WriteRegions;
+use crate::schedule::{Schedule, ScheduledFault};
+use crate::workers::WorkerRecord;
 
-/// What is promised whatever goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Promise {
-    /// No acknowledged write is lost.
-    NothingIsLost,
-    /// A write that was said to have changed nothing changed nothing.
-    RefusedMeansUnchanged,
-    /// No operation ends after its deadline.
-    NothingIsLate,
-    /// Reads succeed throughout.
-    ReadsSucceed,
-    /// A read sees every write that was acknowledged before it began.
-    ReadsSeeWrites,
-    /// A query finds every item once.
-    QueriesAreExact,
-    /// Writes succeed, where the scenario says so and whenever nothing is wrong.
-    WritesSucceed,
-    /// Operations are well again as soon as the scenario says.
-    Recovers,
-}
-
-impl Promise {
-    /// All of them, the most important first.
-    pub const ALL: [Promise; 8] = [
-        Promise::NothingIsLost,
-        Promise::RefusedMeansUnchanged,
-        Promise::NothingIsLate,
-        Promise::ReadsSucceed,
-        Promise::ReadsSeeWrites,
-        Promise::QueriesAreExact,
-        Promise::WritesSucceed,
-        Promise::Recovers,
-    ];
-
-    /// In two or three words, for a line of all of them.
-    pub fn short(self) -> &'static str {
-        match self {
-            Promise::NothingIsLost => "nothing lost",
-            Promise::RefusedMeansUnchanged => "refused is unchanged",
-            Promise::NothingIsLate => "nothing late",
-            Promise::ReadsSucceed => "reads succeed",
-            Promise::ReadsSeeWrites => "reads see writes",
-            Promise::QueriesAreExact => "queries exact",
-            Promise::WritesSucceed => "writes succeed",
-            Promise::Recovers => "recovers in time",
-        }
-    }
-
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Promise::NothingIsLost => "no acknowledged write is lost",
-            Promise::RefusedMeansUnchanged => "a write that failed for certain changed nothing",
-            Promise::NothingIsLate => "no operation ends after its deadline",
-            Promise::ReadsSucceed => "reads succeed throughout",
-            Promise::ReadsSeeWrites => "reads see what was acknowledged before them",
-            Promise::QueriesAreExact => "queries find every item once",
-            Promise::WritesSucceed => "writes succeed where they must",
-            Promise::Recovers => "operations recover in the expected time",
-        }
-    }
-}
-
-/// A promise that was broken once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Breach {
-    pub(crate) promise: Promise,
-    pub(crate) example: String,
-}
-
-impl Breach {
-    pub(crate) fn new(promise: Promise, example: String) -> Breach {
-        Breach { promise, example }
-    }
-}
-
-/// Everything that was written down.
+/// Everything that was recorded during a run.
 #[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) diaries: Vec<Diary>,
-    pub(crate) in_force: Vec<InForce>,
-    /// Of the reading back.
-    pub(crate) breaches: Vec<Breach>,
+pub(crate) struct RunData {
+    pub(crate) records: Vec<WorkerRecord>,
+    pub(crate) active_intervals: Vec<ActiveInterval>,
+    /// The violations that were found when all items were read at the end.
+    pub(crate) violations: Vec<Violation>,
     pub(crate) undecided: usize,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Report {
-    /// The scenario.
+    /// The name of the scenario.
     pub scenario: String,
-    /// Where the account takes writes.
-    pub writes: Writes,
-    /// What every draw came from.
+    /// Which regions of the account accept writes.
+    pub writes: WriteRegions,
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The schedule's number, in hexadecimal: the same schedule has the same.
+    /// The hash of the schedule, in hexadecimal: equal for equal schedules.
     pub digest: String,
-    /// How long the load lasted.
+    /// How long the workload lasted.
     #[serde(rename = "lastedMs", serialize_with = "whole_milliseconds")]
     pub lasted: Duration,
-    /// All reads.
-    pub all_reads: Sum,
-    /// All writes.
-    pub all_writes: Sum,
-    /// Turns that were left out, because the worker was busy.
+    /// The summary of all reads.
+    pub all_reads: OperationSummary,
+    /// The summary of all writes.
+    pub all_writes: OperationSummary,
+    /// The number of operations that were skipped because their worker was busy.
     pub skipped: u64,
-    /// Writes of which nobody knows whether they happened.
+    /// The number of writes whose response was lost.
     pub undecided: usize,
-    /// How often such a write was seen over a later one.
-    pub resurfaced: u64,
-    /// What was felt of each fault.
-    pub faults: Vec<Felt>,
-    /// Whether the promises held.
-    pub promises: Vec<Verdict>,
+    /// How often a write whose response was lost was visible after a later write.
+    #[serde(rename = "resurfaced")]
+    pub late_writes: u64,
+    /// The impact of each fault.
+    pub faults: Vec<FaultImpact>,
+    /// Whether each guarantee held.
+    #[serde(rename = "promises")]
+    pub guarantees: Vec<GuaranteeResult>,
 }
 
-/// What operations felt of one fault.
+/// The impact of one fault on operations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Felt {
-    /// What and where.
+pub struct FaultImpact {
+    /// The kind and the regions of the fault.
     pub fault: String,
-    /// When it began, after the start.
+    /// When the fault began, counted from the start.
     #[serde(rename = "beganMs", serialize_with = "whole_milliseconds")]
     pub began: Duration,
-    /// When it ended.
+    /// When the fault ended, counted from the start.
     #[serde(rename = "endedMs", serialize_with = "whole_milliseconds")]
     pub ended: Duration,
-    /// By reads.
+    /// The reads before, during and after the fault.
     pub reads: Phases,
-    /// By writes.
+    /// The writes before, during and after the fault.
     pub writes: Phases,
 }
 
-/// Operations of one class around a fault.
+/// The operations of one class before, during and after a fault.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Phases {
-    /// Those that ended before it, since the fault before.
-    pub before: Sum,
-    /// Those that were under way while it lasted.
-    pub during: Sum,
-    /// Those that began after it, until the next fault.
-    pub after: Sum,
-    /// How long after its beginning operations were well again; nothing if they never were.
+    /// The operations between the fault before and the beginning of this one.
+    pub before: OperationSummary,
+    /// The operations that overlap the fault.
+    pub during: OperationSummary,
+    /// The operations that began between the end of the fault and the next fault.
+    pub after: OperationSummary,
+    /// How long after the beginning of the fault operations recovered; none if they did not.
     #[serde(rename = "recoveryMs", serialize_with = "crate::sample::milliseconds")]
     pub recovery: Option<Duration>,
 }
 
-/// Whether one promise held.
+/// Whether one guarantee held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Verdict {
-    /// Which.
-    pub promise: Promise,
-    /// How often it was broken.
-    pub broken: usize,
-    /// A few of these, for whoever looks into it.
+pub struct GuaranteeResult {
+    /// The guarantee that was checked.
+    #[serde(rename = "promise")]
+    pub guarantee: Guarantee,
+    /// The number of violations.
+    #[serde(rename = "broken")]
+    pub violations: usize,
+    /// Descriptions of the first violations.
     pub examples: Vec<String>,
 }
 
-/// Examples of one promise that are kept.
+/// How many violations of one guarantee a report describes.
 const EXAMPLES_MAX: usize = 5;
-/// Faster than this is well, however fast operations were before.
-const WELL: Duration = Duration::from_millis(100);
-/// And so is this many times what all but one in a hundred took before.
-const WELL_FACTOR: u32 = 3;
-/// A fault is felt a little longer than it lasts: by what was begun during it and is tried again.
-const AFTERMATH: Duration = Duration::from_secs(1);
+/// A latency that counts as healthy, even if operations were faster before the fault.
+const HEALTHY_LATENCY: Duration = Duration::from_millis(100);
+/// How many times the 99th percentile before the fault counts as healthy.
+const HEALTHY_FACTOR: u32 = 3;
 
 impl Report {
-    pub(crate) fn new(schedule: &Schedule, facts: Facts) -> Report {
-        let Facts { diaries, in_force, mut breaches, undecided } = facts;
-        let (mut samples, mut skipped, mut resurfaced) = (Vec::new(), 0, 0);
-        for diary in diaries {
-            samples.extend(diary.samples);
-            breaches.extend(diary.breaches);
-            skipped += diary.skipped;
-            resurfaced += diary.resurfaced;
+    pub(crate) fn new(schedule: &Schedule, data: RunData) -> Report {
+        let RunData { records, active_intervals, mut violations, undecided } = data;
+        let (mut samples, mut skipped, mut late_writes) = (Vec::new(), 0, 0);
+        for record in records {
+            samples.extend(record.samples);
+            violations.extend(record.violations);
+            skipped += record.skipped;
+            late_writes += record.late_writes;
         }
         samples.sort_by_key(|sample| sample.began);
-        let of = |class: Class| -> Vec<Sample> {
+        let of = |class: OperationClass| -> Vec<OperationSample> {
             samples.iter().filter(|sample| sample.class == class).copied().collect()
         };
-        let (reads, writes) = (of(Class::Read), of(Class::Write));
-        let faults: Vec<Felt> = (0..in_force.len())
+        let (reads, writes) = (of(OperationClass::Read), of(OperationClass::Write));
+        let faults: Vec<FaultImpact> = (0..active_intervals.len())
             .map(|number| {
-                let window = Window::of(&in_force, number, schedule.end);
-                Felt {
+                let window = FaultWindow::of(&active_intervals, number, schedule.end);
+                FaultImpact {
                     fault: schedule.faults[number].to_string(),
                     began: window.began,
                     ended: window.ended,
@@ -215,90 +139,77 @@ impl Report {
                 }
             })
             .collect();
-        breaches.extend(
-            schedule.faults.iter().zip(&faults).flat_map(|(planned, felt)| slow_recoveries(planned, felt)),
-        );
+        let recoveries = schedule.faults.iter().zip(&faults);
+        violations.extend(recoveries.flat_map(|(scheduled, impact)| slow_recoveries(scheduled, impact)));
+        let result = |guarantee: &Guarantee| GuaranteeResult::of(*guarantee, &violations);
         Report {
             scenario: schedule.name.clone(),
             writes: schedule.writes,
             seed: schedule.seed,
             digest: format!("{:016x}", schedule.digest()),
             lasted: schedule.end,
-            all_reads: Sum::of(reads.iter()),
-            all_writes: Sum::of(writes.iter()),
+            all_reads: OperationSummary::of(reads.iter()),
+            all_writes: OperationSummary::of(writes.iter()),
             skipped,
             undecided,
-            resurfaced,
+            late_writes,
             faults,
-            promises: Promise::ALL.iter().map(|promise| Verdict::of(*promise, &breaches)).collect(),
+            guarantees: Guarantee::ALL.iter().map(result).collect(),
         }
     }
 
-    /// Whether every promise held.
-    pub fn holds(&self) -> bool {
-        self.promises.iter().all(|verdict| verdict.broken == 0)
+    /// Whether every guarantee held.
+    pub fn all_hold(&self) -> bool {
+        self.guarantees.iter().all(|result| result.violations == 0)
     }
 }
 
-impl Verdict {
-    fn of(promise: Promise, breaches: &[Breach]) -> Verdict {
-        let broken: Vec<&Breach> = breaches.iter().filter(|breach| breach.promise == promise).collect();
-        let examples = broken.iter().take(EXAMPLES_MAX).map(|breach| breach.example.clone()).collect();
-        Verdict { promise, broken: broken.len(), examples }
+impl GuaranteeResult {
+    fn of(guarantee: Guarantee, violations: &[Violation]) -> GuaranteeResult {
+        let of_this = || violations.iter().filter(|violation| violation.guarantee == guarantee);
+        let examples = of_this().take(EXAMPLES_MAX).map(|violation| violation.example.clone()).collect();
+        GuaranteeResult { guarantee, violations: of_this().count(), examples }
     }
 }
 
-/// The time around one fault.
+/// The time of one fault, from the end of the fault before to the beginning of the next one.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct FaultWindow {
     since: Duration,
     began: Duration,
     ended: Duration,
     until: Duration,
 }
 
-impl Window {
-    fn of(in_force: &[InForce], number: usize, end: Duration) -> Window {
-        let InForce { began, ended } = in_force[number];
-        let others =
-            || in_force.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other);
+impl FaultWindow {
+    fn of(active_intervals: &[ActiveInterval], number: usize, end: Duration) -> FaultWindow {
+        let ActiveInterval { began, ended } = active_intervals[number];
+        let others = || {
+            active_intervals.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other)
+        };
         let since = others().filter(|other| other.ended <= began).map(|other| other.ended).max();
         let until = others().filter(|other| other.began >= ended).map(|other| other.began).min();
-        Window { since: since.unwrap_or_default(), began, ended, until: until.unwrap_or(end) }
+        FaultWindow { since: since.unwrap_or_default(), began, ended, until: until.unwrap_or(end) }
     }
 
-    fn phases(&self, samples: &[Sample]) -> Phases {
-        let sum = |is_in: &dyn Fn(&Sample) -> bool| Sum::of(samples.iter().filter(|sample| is_in(sample)));
-        let before = sum(&|sample| sample.began >= self.since && sample.ended() <= self.began);
-        let during = sum(&|sample| sample.ended() > self.began && sample.began < self.ended);
-        let after = sum(&|sample| sample.began >= self.ended && sample.began < self.until);
-        let limit = before.p99.map_or(WELL, |p99| (p99 * WELL_FACTOR).max(WELL));
+    fn phases(&self, samples: &[OperationSample]) -> Phases {
+        let summary = |is_in: &dyn Fn(&OperationSample) -> bool| {
+            OperationSummary::of(samples.iter().filter(|sample| is_in(sample)))
+        };
+        let before = summary(&|sample| sample.began >= self.since && sample.ended() <= self.began);
+        let during = summary(&|sample| sample.ended() > self.began && sample.began < self.ended);
+        let after = summary(&|sample| sample.began >= self.ended && sample.began < self.until);
+        let limit = before.p99.map_or(HEALTHY_LATENCY, |p99| (p99 * HEALTHY_FACTOR).max(HEALTHY_LATENCY));
         let recovery = recovery(samples, self.began, self.until, limit);
         Phases { before, during, after, recovery }
     }
 }
 
-/// Which promise a failed operation breaks, if any: one that touches a fault may be allowed to fail.
-pub(crate) fn forbids_failure(faults: &[Planned], sample: &Sample) -> Option<Promise> {
-    let touched = || {
-        faults.iter().filter(|fault| sample.ended() > fault.begins && sample.began < fault.ends + AFTERMATH)
-    };
-    let allowed = match sample.class {
-        Class::Read => touched().any(|fault| fault.expect.reads == Allowed::MayFail),
-        Class::Write => touched().any(|fault| fault.expect.writes != Some(Allowed::Succeed)),
-    };
-    let promise = match sample.class {
-        Class::Read => Promise::ReadsSucceed,
-        Class::Write => Promise::WritesSucceed,
-    };
-    (!allowed).then_some(promise)
-}
-
-/// Recoveries that took longer than the scenario says.
-fn slow_recoveries(planned: &Planned, felt: &Felt) -> Vec<Breach> {
+/// The recoveries from a fault that took longer than the scenario expects.
+fn slow_recoveries(scheduled: &ScheduledFault, impact: &FaultImpact) -> Vec<Violation> {
     let expected = [
-        ("reads", &felt.reads, planned.expect.reads_within),
-        ("writes", &felt.writes, planned.expect.writes_within),
+        ("reads", &impact.reads, scheduled.expect.reads_within),
+        ("writes", &impact.writes, scheduled.expect.writes_within),
     ];
     let late = |(what, phases, within): (&str, &Phases, Option<emulator::clock::HumanDuration>)| {
         let within = within?;
@@ -307,21 +218,10 @@ fn slow_recoveries(planned: &Planned, felt: &Felt) -> Vec<Breach> {
             Some(took) => format!("{took:?}"),
             None => "longer than the run".to_owned(),
         };
-        let example = format!("{}: {what} took {took} to recover, expected {within}", felt.fault);
-        Some(Breach::new(Promise::Recovers, example))
+        let example = format!("{}: {what} took {took} to recover, expected {within}", impact.fault);
+        Some(Violation::new(Guarantee::Recovers, example))
     };
     expected.into_iter().filter_map(late).collect()
-}
-
-impl fmt::Display for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.trouble.name())?;
-        match &self.trouble {
-            crate::scenario::Trouble::Splits { .. } => Ok(()),
-            _ if self.regions.len() > 1 => f.write_str(" everywhere"),
-            _ => write!(f, " {}", self.regions.join(", ")),
-        }
-    }
 }
 
 fn whole_milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -332,7 +232,7 @@ fn whole_milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> R
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
-    use crate::schedule::Pace;
+    use crate::schedule::RunOptions;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -340,63 +240,51 @@ mod tests {
         let text = format!(
             "[[fault]]\nkind = 'drain'\nregion = 'East US'\nat = '1s'\nfor = '1s'\nexpect = {{ {expect} }}"
         );
-        Schedule::new(&Scenario::read("x", &text).expect("valid"), Writes::One, 1, Pace::default())
+        Schedule::new(
+            &Scenario::read("x", &text).expect("valid"),
+            WriteRegions::One,
+            1,
+            RunOptions::default(),
+        )
     }
 
-    fn sample(class: Class, began: u32, failure: Option<&'static str>) -> Sample {
-        Sample::new(class, MS * began, MS * 10, failure)
-    }
-
-    #[test]
-    fn an_operation_may_fail_only_where_a_fault_allows_it() {
-        let (read, write) = (Promise::ReadsSucceed, Promise::WritesSucceed);
-        for (expect, class, began, broken) in [
-            ("", Class::Read, 500, Some(read)),
-            ("", Class::Read, 1_500, Some(read)),
-            ("reads = 'may-fail'", Class::Read, 1_500, None),
-            ("reads = 'may-fail'", Class::Read, 500, Some(read)),
-            ("", Class::Write, 1_500, None),
-            ("", Class::Write, 995, None),
-            ("", Class::Write, 2_900, None),
-            ("", Class::Write, 3_100, Some(write)),
-            ("", Class::Write, 900, Some(write)),
-            ("writes = 'succeed'", Class::Write, 1_500, Some(write)),
-        ] {
-            let found = forbids_failure(&schedule(expect).faults, &sample(class, began, Some("x")));
-            assert_eq!(found, broken, "{expect} {class:?} at {began}");
-        }
+    fn sample(class: OperationClass, began: u32, failure: Option<&'static str>) -> OperationSample {
+        OperationSample::new(class, MS * began, MS * 10, failure)
     }
 
     #[test]
-    fn operations_are_told_by_when_they_touch_a_fault() {
+    fn operations_are_assigned_to_phases_by_their_overlap_with_a_fault() {
         let schedule = schedule("reads-within = '100ms', writes-within = '2s'");
         let samples = vec![
-            sample(Class::Read, 100, None),
-            sample(Class::Read, 995, None),
-            sample(Class::Read, 1_400, Some("unavailable")),
-            sample(Class::Read, 2_000, None),
-            sample(Class::Write, 1_100, Some("undecided")),
+            sample(OperationClass::Read, 100, None),
+            sample(OperationClass::Read, 995, None),
+            sample(OperationClass::Read, 1_400, Some("unavailable")),
+            sample(OperationClass::Read, 2_000, None),
+            sample(OperationClass::Write, 1_100, Some("undecided")),
         ];
-        let diary = Diary { samples, skipped: 2, resurfaced: 1, ..Diary::default() };
-        let in_force = vec![InForce { began: MS * 1_000, ended: MS * 2_000 }];
-        let breaches = vec![Breach::new(Promise::NothingIsLost, "gone".to_owned()); 9];
-        let report = Report::new(&schedule, Facts { diaries: vec![diary], in_force, breaches, undecided: 1 });
-        let felt = &report.faults[0];
-        assert_eq!(felt.fault, "drain East US");
-        let counts =
-            |phases: &Phases| [&phases.before, &phases.during, &phases.after].map(|sum| sum.operations);
-        assert_eq!((counts(&felt.reads), counts(&felt.writes)), ([1, 2, 1], [0, 1, 0]));
-        assert_eq!((felt.reads.recovery, felt.writes.recovery), (Some(MS * 410), Some(MS * 110)));
-        assert_eq!((report.skipped, report.resurfaced, report.undecided), (2, 1, 1));
-        assert!(!report.holds());
-        let verdict =
-            |promise| report.promises.iter().find(|verdict| verdict.promise == promise).expect("told");
-        assert_eq!(verdict(Promise::NothingIsLost).broken, 9);
-        assert_eq!(verdict(Promise::NothingIsLost).examples.len(), EXAMPLES_MAX);
-        assert_eq!(verdict(Promise::Recovers).broken, 1, "reads took longer than expected");
-        assert_eq!(verdict(Promise::NothingIsLate).broken, 0);
+        let record = WorkerRecord { samples, skipped: 2, late_writes: 1, ..WorkerRecord::default() };
+        let active_intervals = vec![ActiveInterval { began: MS * 1_000, ended: MS * 2_000 }];
+        let violations = vec![Violation::new(Guarantee::NothingIsLost, "gone".to_owned()); 9];
+        let data = RunData { records: vec![record], active_intervals, violations, undecided: 1 };
+        let report = Report::new(&schedule, data);
+        let impact = &report.faults[0];
+        assert_eq!(impact.fault, "drain East US");
+        let counts = |phases: &Phases| {
+            [&phases.before, &phases.during, &phases.after].map(|summary| summary.operations)
+        };
+        assert_eq!((counts(&impact.reads), counts(&impact.writes)), ([1, 2, 1], [0, 1, 0]));
+        assert_eq!((impact.reads.recovery, impact.writes.recovery), (Some(MS * 410), Some(MS * 110)));
+        assert_eq!((report.skipped, report.late_writes, report.undecided), (2, 1, 1));
+        assert!(!report.all_hold());
+        let result =
+            |guarantee| report.guarantees.iter().find(|result| result.guarantee == guarantee).expect("one");
+        assert_eq!(result(Guarantee::NothingIsLost).violations, 9);
+        assert_eq!(result(Guarantee::NothingIsLost).examples.len(), EXAMPLES_MAX);
+        assert_eq!(result(Guarantee::Recovers).violations, 1, "reads took longer than expected");
+        assert_eq!(result(Guarantee::NothingIsLate).violations, 0);
         let json = serde_json::to_value(&report).expect("JSON");
         assert_eq!(json["faults"][0]["reads"]["recoveryMs"], 410.0);
         assert_eq!(json["promises"][0]["promise"], "nothing-is-lost");
+        assert_eq!((&json["promises"][0]["broken"], &json["resurfaced"]), (&9.into(), &1.into()));
     }
 }

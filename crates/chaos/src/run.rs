@@ -1,4 +1,4 @@
-//! All of it together: the load begins, faults come and go, the load ends, and everything is read back.
+//! Executes a schedule: runs the workload while faults begin and end, then reads all items back and checks them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,188 +10,208 @@ use perihelion::{ContainerClient, ErrorKind};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::control::ControlError;
-use crate::inject::InForce;
-use crate::ledger::{Fate, Finding, Ledger};
-use crate::load::{Diary, Site, Stored, made_id, owned_id, work};
-use crate::report::{Breach, Facts, Promise, Report};
+use control_client::ControlError;
+
+use crate::guarantee::{Guarantee, Violation};
+use crate::inject::ActiveInterval;
+use crate::report::{Report, RunData};
 use crate::schedule::Schedule;
-use crate::world::{World, WorldError};
+use crate::target_account::{TargetAccount, TargetError};
+use crate::workers::{TestItem, WorkerContext, WorkerRecord, created_id, owned_id, work};
+use crate::write_history::{ReadCheck, WriteHistory, WriteOutcome};
 
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-/// Requests at once before and after the load.
-const AT_ONCE: usize = 16;
+/// How many requests are sent at a time before and after the workload.
+const PARALLEL_MAX: usize = 16;
 
-/// Why a run did not come to its end.
+/// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The account did not take part.
+    /// The account could not be used.
     #[error(transparent)]
-    World(#[from] WorldError),
-    /// A fault could not be made or ended.
+    Target(#[from] TargetError),
+    /// A fault could not be begun or ended.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// An item that everything starts from could not be written.
-    #[error("the items that everything starts from could not be written: {0}")]
+    /// The first versions of the items could not be written.
+    #[error("the first versions of the items could not be written: {0}")]
     Prepare(#[from] perihelion::Error),
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Since the load began.
+    /// The time since the workload began.
     pub elapsed: Duration,
-    /// How long the load lasts.
+    /// How long the workload lasts.
     pub lasts: Duration,
-    /// Operations that ended.
+    /// The number of operations that ended.
     pub done: u64,
-    /// Those that failed.
+    /// The number of operations that failed.
     pub failed: u64,
-    /// What is wrong at the moment.
+    /// The faults that are active now.
     pub faults: Vec<String>,
 }
 
-/// Plays a schedule on an account and says what came of it.
+/// Executes a schedule on an account and reports the result.
 pub async fn run(
-    world: &World,
+    account: &TargetAccount,
     schedule: &Schedule,
     progress: &mut (dyn FnMut(&Progress) + Send),
 ) -> Result<Report, RunError> {
-    let load = &schedule.load;
-    let client = world.client(world.regions(), load.deadline)?;
-    let container = world.container(&client);
-    let ledger = Ledger::new(load.workers, load.items);
-    write_first_versions(&container, schedule, &ledger).await?;
+    let workload = &schedule.workload;
+    let client = account.client(account.regions(), workload.deadline)?;
+    let container = account.container(&client);
+    let history = WriteHistory::new(workload.workers, workload.items);
+    write_first_versions(&container, schedule, &history).await?;
     #[expect(clippy::disallowed_methods, reason = "a run begins now; its schedule counts from here")]
-    let site = Arc::new(Site {
+    let context = Arc::new(WorkerContext {
         schedule: schedule.clone(),
         container,
-        ledger,
+        history,
         start: Instant::now(),
-        counters: crate::load::Counters::default(),
+        counters: crate::workers::Counters::default(),
     });
-    let (diaries, in_force) = play(world, &site, progress).await?;
-    // What was on its way to other regions arrives.
+    let (records, active_intervals) = run_workload_and_faults(account, &context, progress).await?;
+    // Replication to all regions completes within twice the lag.
     let lag = schedule.lag.map_or(Duration::ZERO, |lag| lag.to);
     tokio::time::sleep(lag * 2).await;
-    let mut breaches = Vec::new();
-    for region in world.regions() {
-        breaches.extend(read_back(&world.reader_in(region)?, &site, region).await);
+    let mut violations = Vec::new();
+    for region in account.regions() {
+        violations.extend(read_back(&account.reader_in(region)?, &context, region).await);
     }
-    Ok(Report::new(schedule, Facts { diaries, in_force, breaches, undecided: site.ledger.undecided() }))
+    let undecided = context.history.undecided();
+    Ok(Report::new(schedule, RunData { records, active_intervals, violations, undecided }))
 }
 
-/// Every worker's items exist before anything is asked of them.
+/// Writes the first version of all items, so that they exist before the workload begins.
 async fn write_first_versions(
     container: &ContainerClient,
     schedule: &Schedule,
-    ledger: &Ledger,
+    history: &WriteHistory,
 ) -> Result<(), RunError> {
-    let load = &schedule.load;
-    let all = (0..load.workers).flat_map(|worker| (0..load.items).map(move |item| (worker, item)));
+    let workload = &schedule.workload;
+    let all = (0..workload.workers).flat_map(|worker| (0..workload.items).map(move |item| (worker, item)));
     let writes = stream::iter(all).map(|(worker, item)| async move {
-        let version = ledger.history(worker, item).begin();
-        let stored = Stored::owned(worker, item, version);
+        let version = history.item(worker, item).begin_write();
+        let stored = TestItem::owned(worker, item, version);
         container.upsert_item(stored.pk.as_str(), &stored).await?;
-        ledger.history(worker, item).end(version, Fate::Acknowledged);
+        history.item(worker, item).end_write(version, WriteOutcome::Acknowledged);
         Ok::<(), perihelion::Error>(())
     });
-    let results: Vec<_> = writes.buffer_unordered(AT_ONCE).collect().await;
+    let results: Vec<_> = writes.buffer_unordered(PARALLEL_MAX).collect().await;
     results.into_iter().collect::<Result<(), _>>()?;
     Ok(())
 }
 
-/// The load and the faults, until both have ended.
-async fn play(
-    world: &World,
-    site: &Arc<Site>,
+/// Runs the workload and the faults, until both have ended.
+async fn run_workload_and_faults(
+    account: &TargetAccount,
+    context: &Arc<WorkerContext>,
     progress: &mut (dyn FnMut(&Progress) + Send),
-) -> Result<(Vec<Diary>, Vec<InForce>), RunError> {
-    let schedule = &site.schedule;
+) -> Result<(Vec<WorkerRecord>, Vec<ActiveInterval>), RunError> {
+    let schedule = &context.schedule;
     let mut workers = JoinSet::new();
-    for worker in 0..schedule.load.workers {
-        workers.spawn(work(Arc::clone(site), worker));
+    for worker in 0..schedule.workload.workers {
+        workers.spawn(work(Arc::clone(context), worker));
     }
-    let injector = world.injector(schedule);
+    let injector = account.injector(schedule);
     let faults = futures::future::try_join_all(
-        schedule.faults.iter().enumerate().map(|(number, fault)| injector.play(number, fault, site.start)),
+        schedule
+            .faults
+            .iter()
+            .enumerate()
+            .map(|(number, fault)| injector.run_fault(number, fault, context.start)),
     );
     tokio::pin!(faults);
     let mut tick = interval(PROGRESS_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut diaries, mut in_force) = (Vec::new(), None);
+    let (mut records, mut active_intervals) = (Vec::new(), None);
     loop {
         tokio::select! {
-            played = &mut faults, if in_force.is_none() => in_force = Some(played?),
-            Some(diary) = workers.join_next() => match diary {
-                Ok(diary) => diaries.push(diary),
+            ended = &mut faults, if active_intervals.is_none() => active_intervals = Some(ended?),
+            Some(record) = workers.join_next() => match record {
+                Ok(record) => records.push(record),
                 Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
             },
-            _ = tick.tick() => progress(&told(site)),
+            _ = tick.tick() => progress(&progress_of(context)),
             else => break,
         }
-        if workers.is_empty() && in_force.is_some() {
+        if workers.is_empty() && active_intervals.is_some() {
             break;
         }
     }
-    Ok((diaries, in_force.unwrap_or_default()))
+    Ok((records, active_intervals.unwrap_or_default()))
 }
 
-fn told(site: &Site) -> Progress {
-    let elapsed = site.start.elapsed();
-    let faults = site.schedule.faults.iter().filter(|fault| (fault.begins..fault.ends).contains(&elapsed));
+fn progress_of(context: &WorkerContext) -> Progress {
+    let elapsed = context.start.elapsed();
+    let faults = context.schedule.faults.iter().filter(|fault| (fault.begins..fault.ends).contains(&elapsed));
     Progress {
         elapsed,
-        lasts: site.schedule.end,
-        done: site.counters.done.load(Ordering::Relaxed),
-        failed: site.counters.failed.load(Ordering::Relaxed),
+        lasts: context.schedule.end,
+        done: context.counters.done.load(Ordering::Relaxed),
+        failed: context.counters.failed.load(Ordering::Relaxed),
         faults: faults.map(|fault| fault.to_string()).collect(),
     }
 }
 
-/// Reads everything that was ever written, in one region, and holds it against what was promised.
-async fn read_back(container: &ContainerClient, site: &Site, region: &str) -> Vec<Breach> {
-    let load = &site.schedule.load;
-    let owned = (0..load.workers).flat_map(|worker| (0..load.items).map(move |item| (worker, item)));
+/// Reads all items in one region and checks them against the history of writes.
+async fn read_back(container: &ContainerClient, context: &WorkerContext, region: &str) -> Vec<Violation> {
+    let workload = &context.schedule.workload;
+    let owned = (0..workload.workers).flat_map(|worker| (0..workload.items).map(move |item| (worker, item)));
     let owned = stream::iter(owned).map(|(worker, item)| async move {
         let id = owned_id(worker, item);
-        let read = container.read_item::<Stored>(id.as_str(), &id).await;
-        let history = site.ledger.history(worker, item);
+        let read = container.read_item::<TestItem>(id.as_str(), &id).await;
+        let history = context.history.item(worker, item);
         let floor = history.acknowledged();
         match read {
             Ok(response) => {
                 let found = response.value().version;
                 let example = format!("{id} in {region}: acknowledged {floor}, found {found}");
-                match history.judge(floor, found) {
-                    Finding::Fine | Finding::Resurfaced => None,
-                    Finding::Refused => Some(Breach::new(Promise::RefusedMeansUnchanged, example)),
-                    Finding::Lost | Finding::Impossible => Some(Breach::new(Promise::NothingIsLost, example)),
+                match history.check_read(floor, found) {
+                    ReadCheck::Consistent | ReadCheck::LateWrite => None,
+                    ReadCheck::Rejected => Some(Violation::new(Guarantee::RefusedMeansUnchanged, example)),
+                    ReadCheck::Lost | ReadCheck::Impossible => {
+                        Some(Violation::new(Guarantee::NothingIsLost, example))
+                    }
                 }
             }
-            Err(error) => Some(Breach::new(Promise::NothingIsLost, format!("{id} in {region}: {error}"))),
-        }
-    });
-    let made = stream::iter(site.ledger.all_made()).map(|(worker, turn, fate)| async move {
-        let id = made_id(worker, turn);
-        let read = container.read_item::<Stored>(id.as_str(), &id).await;
-        match (fate, read) {
-            (Fate::Acknowledged | Fate::Undecided, Ok(_)) => None,
-            (Fate::Undecided | Fate::Refused, Err(error)) if error.kind() == ErrorKind::NotFound => None,
-            (Fate::Refused, Ok(_)) => Some(Breach::new(
-                Promise::RefusedMeansUnchanged,
-                format!("{id} in {region} is there, and its create was said to have changed nothing"),
-            )),
-            (_, Err(error)) => {
-                Some(Breach::new(Promise::NothingIsLost, format!("{id} in {region}: {error}")))
+            Err(error) => {
+                Some(Violation::new(Guarantee::NothingIsLost, format!("{id} in {region}: {error}")))
             }
         }
     });
-    let mut breaches: Vec<Breach> =
-        owned.buffer_unordered(AT_ONCE).filter_map(async |breach| breach).collect().await;
-    breaches
-        .extend(made.buffer_unordered(AT_ONCE).filter_map(async |breach| breach).collect::<Vec<_>>().await);
-    breaches
+    let created = stream::iter(context.history.creates()).map(|(worker, sequence, outcome)| async move {
+        let id = created_id(worker, sequence);
+        let read = container.read_item::<TestItem>(id.as_str(), &id).await;
+        match (outcome, read) {
+            (WriteOutcome::Acknowledged | WriteOutcome::Undecided, Ok(_)) => None,
+            (WriteOutcome::Undecided | WriteOutcome::Rejected, Err(error))
+                if error.kind() == ErrorKind::NotFound =>
+            {
+                None
+            }
+            (WriteOutcome::Rejected, Ok(_)) => Some(Violation::new(
+                Guarantee::RefusedMeansUnchanged,
+                format!("{id} in {region} exists, although its create was rejected"),
+            )),
+            (_, Err(error)) => {
+                Some(Violation::new(Guarantee::NothingIsLost, format!("{id} in {region}: {error}")))
+            }
+        }
+    });
+    let mut violations: Vec<Violation> =
+        owned.buffer_unordered(PARALLEL_MAX).filter_map(async |violation| violation).collect().await;
+    violations.extend(
+        created
+            .buffer_unordered(PARALLEL_MAX)
+            .filter_map(async |violation| violation)
+            .collect::<Vec<_>>()
+            .await,
+    );
+    violations
 }

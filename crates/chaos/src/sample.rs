@@ -1,48 +1,54 @@
-//! One operation, as it went, and what many of them add up to. Pure.
+//! Samples of operations, their summary with latency percentiles, and the recovery after a fault. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use perihelion::Diagnostics;
 use serde::Serialize;
 
-/// Reads and writes are looked at apart: a region that only writes may fail without harm to reads.
+/// Whether an operation reads or writes. The two are reported separately, because a fault may affect only one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Class {
+pub enum OperationClass {
     /// Reads and queries.
     Read,
     /// Creates and upserts.
     Write,
 }
 
-/// One operation, as it went.
+/// One operation with its latency and outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Sample {
-    /// What it was.
-    pub class: Class,
-    /// When it began, after the start of the run.
+pub struct OperationSample {
+    /// Whether it read or wrote.
+    pub class: OperationClass,
+    /// When it began, counted from the start of the run.
     pub began: Duration,
     /// How long it took.
     pub took: Duration,
-    /// What it failed with, if it did.
+    /// The kind of its error, if it failed.
     pub failure: Option<&'static str>,
-    /// Second attempts beside a slow one.
+    /// The number of hedged attempts.
     pub hedges: u32,
-    /// Attempts after the first one that were no hedges.
+    /// The number of attempts after the first one, without hedges.
     pub retries: u32,
 }
 
-impl Sample {
-    /// An operation of which nothing is known but how it went.
-    pub fn new(class: Class, began: Duration, took: Duration, failure: Option<&'static str>) -> Sample {
-        Sample { class, began, took, failure, hedges: 0, retries: 0 }
+impl OperationSample {
+    /// A sample without diagnostics.
+    pub fn new(
+        class: OperationClass,
+        began: Duration,
+        took: Duration,
+        failure: Option<&'static str>,
+    ) -> OperationSample {
+        OperationSample { class, began, took, failure, hedges: 0, retries: 0 }
     }
 
-    /// With what its diagnostics tell.
+    /// This sample with the hedges and retries of its diagnostics.
     #[must_use]
-    pub fn with(mut self, diagnostics: Option<&Diagnostics>) -> Sample {
+    pub fn with_diagnostics(mut self, diagnostics: Option<&Diagnostics>) -> OperationSample {
         if let Some(diagnostics) = diagnostics {
             let totals = diagnostics.totals();
             self.hedges = totals.hedges;
@@ -51,88 +57,95 @@ impl Sample {
         self
     }
 
-    /// When it ended.
+    /// When it ended, counted from the start of the run.
     pub fn ended(&self) -> Duration {
         self.began + self.took
     }
 
-    /// Whether it succeeded, and within `limit`.
-    pub fn is_well(&self, limit: Duration) -> bool {
+    /// Whether it succeeded within `limit`.
+    pub fn is_healthy(&self, limit: Duration) -> bool {
         self.failure.is_none() && self.took <= limit
     }
 }
 
-/// What many operations add up to.
+/// The number, latency percentiles and failures of many operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Sum {
-    /// How many.
+pub struct OperationSummary {
+    /// The number of operations.
     pub operations: u64,
-    /// Half of them took no longer; nothing without operations.
+    /// The median latency, to three digits; none without operations.
     #[serde(rename = "p50Ms", serialize_with = "milliseconds")]
     pub p50: Option<Duration>,
-    /// All but one in a hundred took no longer.
+    /// The 99th percentile of the latency, to three digits.
     #[serde(rename = "p99Ms", serialize_with = "milliseconds")]
     pub p99: Option<Duration>,
-    /// None took longer.
+    /// The longest latency, exactly.
     #[serde(rename = "maxMs", serialize_with = "milliseconds")]
     pub max: Option<Duration>,
-    /// Those that failed, by kind.
+    /// The number of failed operations by the kind of their error.
     pub failures: BTreeMap<&'static str, u64>,
-    /// Second attempts.
+    /// The number of hedged attempts.
     pub hedges: u64,
-    /// Further attempts.
+    /// The number of attempts after the first one, without hedges.
     pub retries: u64,
 }
 
-impl Sum {
-    /// Adds these up.
-    pub fn of<'s>(samples: impl Iterator<Item = &'s Sample>) -> Sum {
-        let mut sum = Sum::default();
-        let mut times: Vec<Duration> = Vec::new();
+/// Significant digits of the percentiles.
+const PERCENTILE_DIGITS: u8 = 3;
+
+impl OperationSummary {
+    /// The summary of these samples.
+    pub fn of<'s>(samples: impl Iterator<Item = &'s OperationSample>) -> OperationSummary {
+        let mut summary = OperationSummary::default();
+        let mut latencies = Histogram::<u64>::new(PERCENTILE_DIGITS).expect("a valid number of digits");
         for sample in samples {
-            sum.operations += 1;
-            sum.hedges += u64::from(sample.hedges);
-            sum.retries += u64::from(sample.retries);
-            times.push(sample.took);
+            summary.operations += 1;
+            summary.hedges += u64::from(sample.hedges);
+            summary.retries += u64::from(sample.retries);
+            summary.max = summary.max.max(Some(sample.took));
+            latencies += u64::try_from(sample.took.as_micros()).unwrap_or(u64::MAX);
             if let Some(kind) = sample.failure {
-                *sum.failures.entry(kind).or_default() += 1;
+                *summary.failures.entry(kind).or_default() += 1;
             }
         }
-        times.sort_unstable();
-        sum.p50 = quantile(&times, 0.5);
-        sum.p99 = quantile(&times, 0.99);
-        sum.max = times.last().copied();
-        sum
+        let percentile = |quantile: f64| {
+            let latency = Duration::from_micros(latencies.value_at_quantile(quantile));
+            // The histogram rounds up to the end of a bucket, which may lie behind the longest latency.
+            summary.max.map(|max| latency.min(max))
+        };
+        (summary.p50, summary.p99) = (percentile(0.5), percentile(0.99));
+        summary
     }
 
-    /// How many failed.
+    /// The number of operations that failed.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
 }
 
-/// The time that a share of them did not exceed.
-fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
+/// How long all operations must be healthy before they count as recovered.
+const RECOVERED_FOR: Duration = Duration::from_millis(500);
 
-/// Operations are well again when none that begins or goes on within this time is unwell.
-const QUIET: Duration = Duration::from_millis(500);
-
-/// How long after `began` operations were well again: the earliest moment from which on, for a while, each
-/// succeeds within `limit`. Nothing if that does not come before `until`.
-pub fn recovery(samples: &[Sample], began: Duration, until: Duration, limit: Duration) -> Option<Duration> {
-    let mut well_at = began;
+/// How long after `began` operations recovered: the earliest time from which each operation of the next while succeeds
+/// within `limit`. None if that is not before `until`.
+pub fn recovery(
+    samples: &[OperationSample],
+    began: Duration,
+    until: Duration,
+    limit: Duration,
+) -> Option<Duration> {
+    let mut recovered_at = began;
     loop {
-        let unwell = |sample: &&Sample| {
-            sample.ended() > well_at && sample.began < well_at + QUIET && !sample.is_well(limit)
+        let is_unhealthy = |sample: &&OperationSample| {
+            sample.ended() > recovered_at
+                && sample.began < recovered_at + RECOVERED_FOR
+                && !sample.is_healthy(limit)
         };
-        match samples.iter().filter(unwell).map(Sample::ended).max() {
-            None => return (well_at < until).then(|| well_at - began),
-            Some(ended) => well_at = ended,
+        match samples.iter().filter(is_unhealthy).map(OperationSample::ended).max() {
+            None => return (recovered_at < until).then(|| recovered_at - began),
+            Some(ended) => recovered_at = ended,
         }
     }
 }
@@ -153,36 +166,40 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn took(began: u32, took: u32, failure: Option<&'static str>) -> Sample {
-        Sample::new(Class::Read, MS * began, MS * took, failure)
+    fn took(began: u32, took: u32, failure: Option<&'static str>) -> OperationSample {
+        OperationSample::new(OperationClass::Read, MS * began, MS * took, failure)
     }
 
     #[test]
-    fn many_operations_add_up() {
-        let samples: Vec<Sample> =
+    fn a_summary_has_counts_and_percentiles() {
+        let samples: Vec<OperationSample> =
             (1..=200).map(|at| took(at, at, (at % 100 == 0).then_some("unavailable"))).collect();
-        let sum = Sum::of(samples.iter());
-        assert_eq!((sum.operations, sum.failed(), sum.failures["unavailable"]), (200, 2, 2));
-        assert_eq!((sum.p50, sum.p99, sum.max), (Some(MS * 100), Some(MS * 198), Some(MS * 200)));
-        assert_eq!(Sum::of([].iter()), Sum::default());
-        assert_eq!(Sum::of([took(0, 7, None)].iter()).p99, Some(MS * 7));
+        let summary = OperationSummary::of(samples.iter());
+        assert_eq!((summary.operations, summary.failed(), summary.failures["unavailable"]), (200, 2, 2));
+        let is_near = |found: Option<Duration>, expected: Duration| {
+            found.is_some_and(|found| found >= expected && found <= expected.mul_f64(1.001))
+        };
+        assert!(is_near(summary.p50, MS * 100) && is_near(summary.p99, MS * 198), "{summary:?}");
+        assert_eq!(summary.max, Some(MS * 200));
+        assert_eq!(OperationSummary::of([].iter()), OperationSummary::default());
+        assert_eq!(OperationSummary::of([took(0, 7, None)].iter()).p99, Some(MS * 7));
     }
 
     #[test]
-    fn recovery_is_when_operations_are_well_again_and_stay_so() {
+    fn recovery_is_when_operations_are_healthy_and_stay_so() {
         let limit = MS * 100;
-        let table: &[(&str, Vec<Sample>, Option<u32>)] = &[
-            ("not felt", vec![took(900, 50, None), took(1_100, 50, None)], Some(0)),
-            ("one that was under way fails", vec![took(950, 100, Some("x"))], Some(50)),
-            ("one before is another matter", vec![took(500, 400, Some("x"))], Some(0)),
-            ("slow is unwell", vec![took(1_000, 101, None)], Some(101)),
+        let table: &[(&str, Vec<OperationSample>, Option<u32>)] = &[
+            ("no effect", vec![took(900, 50, None), took(1_100, 50, None)], Some(0)),
+            ("one in flight fails", vec![took(950, 100, Some("x"))], Some(50)),
+            ("one before the fault is ignored", vec![took(500, 400, Some("x"))], Some(0)),
+            ("slow is unhealthy", vec![took(1_000, 101, None)], Some(101)),
             (
                 "twice, and close together",
                 vec![took(1_000, 10, Some("x")), took(1_400, 10, Some("x"))],
                 Some(410),
             ),
             (
-                "a stray one much later is none of it",
+                "a single one much later is ignored",
                 vec![took(1_000, 10, Some("x")), took(2_000, 900, None)],
                 Some(10),
             ),

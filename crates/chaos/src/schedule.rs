@@ -1,99 +1,114 @@
-//! What is to happen, and when exactly: a scenario after the seed decided what it leaves open. Pure.
+//! The schedule of a run: a scenario whose open times and regions were chosen by a seed. Pure.
 
+use std::fmt;
 use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::dice::Dice;
-use crate::scenario::{Drawn, Expect, Place, Scenario, Trouble, Writes};
-use crate::workload::Load;
+use crate::duration::DurationRange;
+use crate::scenario::{Expectation, FaultKind, RegionSelector, Scenario, WriteRegions};
+use crate::seed::{derive_seed, rng_for};
+use crate::workload::Workload;
 
-/// What is to happen, and when exactly.
+/// All faults and operations of a run, with their times.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Schedule {
-    /// The scenario's name.
+    /// The name of the scenario.
     pub name: String,
-    /// Where the account takes writes.
-    pub writes: Writes,
-    /// What every draw came from.
+    /// Which regions of the account accept writes.
+    pub writes: WriteRegions,
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The account's regions.
+    /// The regions of the account.
     pub regions: Vec<String>,
-    /// Physical partitions at the start.
+    /// The number of physical partitions at the start.
     pub partitions: u32,
-    /// How long commits take from one region to another.
-    pub lag: Option<Drawn>,
-    /// What is done all the time.
-    pub load: Load,
-    /// What goes wrong, in the order it begins.
-    pub faults: Vec<Planned>,
-    /// When the load ends.
+    /// How long a commit takes to be replicated to another region.
+    pub lag: Option<DurationRange>,
+    /// The operations that run all the time.
+    pub workload: Workload,
+    /// The faults, in the order in which they begin.
+    pub faults: Vec<ScheduledFault>,
+    /// When the workload ends, counted from the start.
     pub end: Duration,
 }
 
-/// A fault that knows where and when.
+/// A fault with its regions and times.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Planned {
-    /// What.
-    pub trouble: Trouble,
-    /// Where.
+pub struct ScheduledFault {
+    /// What the fault does.
+    pub kind: FaultKind,
+    /// The regions that the fault affects.
     pub regions: Vec<String>,
-    /// When it begins, after the start.
+    /// When the fault begins, counted from the start.
     pub begins: Duration,
-    /// When it ends, after the start.
+    /// When the fault ends, counted from the start.
     pub ends: Duration,
-    /// What must hold.
-    pub expect: Expect,
-    /// For the draws of what it does.
+    /// What must hold during the fault.
+    pub expect: Expectation,
+    /// The seed of random choices during the fault.
     pub seed: u64,
 }
 
-/// How a scenario is played.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
-    /// All times of faults are multiplied by this.
-    pub scale: f64,
-    /// The scenario is repeated for this long, each time with draws of its own; once when absent.
-    pub lasting: Option<Duration>,
+/// The kind and the regions: `down East US`.
+impl fmt::Display for ScheduledFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        match &self.kind {
+            FaultKind::Splits { .. } => Ok(()),
+            _ if self.regions.len() > 1 => f.write_str(" everywhere"),
+            _ => write!(f, " {}", self.regions.join(", ")),
+        }
+    }
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { scale: 1.0, lasting: None }
+/// How fast and how long a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunOptions {
+    /// The factor by which all times of faults are multiplied.
+    pub time_scale: f64,
+    /// How long the scenario is repeated, each time with other random choices; it runs once if this is missing.
+    pub duration: Option<Duration>,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { time_scale: 1.0, duration: None }
     }
 }
 
 impl Schedule {
-    /// Decides what the scenario leaves open.
-    pub fn new(scenario: &Scenario, writes: Writes, seed: u64, pace: Pace) -> Schedule {
+    /// Makes the schedule of a scenario: the seed chooses everything that the scenario leaves open.
+    pub fn new(scenario: &Scenario, writes: WriteRegions, seed: u64, options: RunOptions) -> Schedule {
         let mut faults = Vec::new();
         let mut round_begins = Duration::ZERO;
         let mut round = 0;
         loop {
-            let dice = Dice::new(seed).of("round", round);
-            let drawn: Vec<Planned> = (0..)
+            let round_seed = derive_seed(seed, "round", round);
+            let scheduled: Vec<ScheduledFault> = (0..)
                 .zip(&scenario.faults)
                 .map(|(number, fault)| {
-                    let dice = dice.of("fault", number);
-                    let begins = round_begins + fault.at.at(dice.of("at", 0).uniform()).mul_f64(pace.scale);
-                    let lasting = fault.lasting.at(dice.of("for", 0).uniform()).mul_f64(pace.scale);
-                    Planned {
-                        trouble: settled(&fault.trouble, scenario, dice),
-                        regions: regions(&fault.region, &fault.trouble, scenario, dice),
+                    let seed = derive_seed(round_seed, "fault", number);
+                    let at = fault.at.at(rng_for(seed, "at").f64()).mul_f64(options.time_scale);
+                    let lasting = fault.duration.at(rng_for(seed, "for").f64()).mul_f64(options.time_scale);
+                    let begins = round_begins + at;
+                    ScheduledFault {
+                        kind: resolve_kind(&fault.kind, scenario, seed),
+                        regions: resolve_regions(&fault.region, &fault.kind, scenario, seed),
                         begins,
                         ends: begins + lasting,
                         expect: fault.expect.clone(),
-                        seed: dice.seed(),
+                        seed,
                     }
                 })
                 .collect();
-            let ends = drawn.iter().map(|fault| fault.ends).max().unwrap_or(round_begins);
-            faults.extend(drawn);
-            round_begins = ends + scenario.calm.mul_f64(pace.scale);
+            let ends = scheduled.iter().map(|fault| fault.ends).max().unwrap_or(round_begins);
+            faults.extend(scheduled);
+            round_begins = ends + scenario.calm.mul_f64(options.time_scale);
             round += 1;
-            if pace.lasting.is_none_or(|lasting| round_begins >= lasting) {
+            if options.duration.is_none_or(|lasting| round_begins >= lasting) {
                 break;
             }
         }
@@ -105,47 +120,53 @@ impl Schedule {
             regions: scenario.regions.clone(),
             partitions: scenario.partitions,
             lag: scenario.lag,
-            load: scenario.load.clone(),
+            workload: scenario.workload.clone(),
             faults,
             end: round_begins,
         }
     }
 
-    /// A number for all of it: the same for the same faults and the same operations at the same times.
+    /// A hash of the schedule: equal for the same faults and the same operations at the same times.
     pub fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();
-        let Schedule { writes, regions, partitions, lag, load, faults, end, .. } = self;
+        let Schedule { writes, regions, partitions, lag, workload, faults, end, .. } = self;
         hash.update(
-            format!("{writes:?} {regions:?} {partitions} {lag:?} {load:?} {faults:?} {end:?}").as_bytes(),
+            format!("{writes:?} {regions:?} {partitions} {lag:?} {workload:?} {faults:?} {end:?}").as_bytes(),
         );
-        for worker in 0..load.workers {
-            for turn in 0..load.turns(worker, *end) {
-                hash.update(format!("{:?}", load.due(self.seed, worker, turn)).as_bytes());
+        for worker in 0..workload.workers {
+            for sequence in 0..workload.operation_count(worker, *end) {
+                hash.update(format!("{:?}", workload.operation(self.seed, worker, sequence)).as_bytes());
             }
         }
         hash.digest()
     }
 }
 
-/// Where a fault strikes.
-fn regions(place: &Place, trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Vec<String> {
-    // A failover to the region that writes already changes nothing.
-    let first = usize::from(matches!(trouble, Trouble::Failover { .. }) && scenario.regions.len() > 1);
-    let choice = &scenario.regions[first..];
-    match place {
-        Place::Named(name) => vec![name.clone()],
-        Place::Everywhere => scenario.regions.clone(),
-        Place::Any => vec![choice[dice.of("region", 0).below(choice.len())].clone()],
+/// The regions that a fault affects.
+fn resolve_regions(
+    selector: &RegionSelector,
+    kind: &FaultKind,
+    scenario: &Scenario,
+    seed: u64,
+) -> Vec<String> {
+    // A failover to the region that is the write region already would change nothing.
+    let first = usize::from(matches!(kind, FaultKind::Failover { .. }) && scenario.regions.len() > 1);
+    let candidates = &scenario.regions[first..];
+    match selector {
+        RegionSelector::Named(name) => vec![name.clone()],
+        RegionSelector::All => scenario.regions.clone(),
+        RegionSelector::Any => {
+            vec![candidates[rng_for(seed, "region").usize(0..candidates.len())].clone()]
+        }
     }
 }
 
-/// The trouble, with nothing left open.
-fn settled(trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Trouble {
-    match trouble {
-        Trouble::Partition { range: None, status, sub_status } => {
-            let range = dice.of("range", 0).below(scenario.partitions as usize);
-            let range = u32::try_from(range).unwrap_or_default();
-            Trouble::Partition { range: Some(range), status: *status, sub_status: *sub_status }
+/// The kind of a fault, with a partition chosen if the scenario leaves it open.
+fn resolve_kind(kind: &FaultKind, scenario: &Scenario, seed: u64) -> FaultKind {
+    match kind {
+        FaultKind::Partition { range: None, status, sub_status } => {
+            let range = rng_for(seed, "range").u32(0..scenario.partitions);
+            FaultKind::Partition { range: Some(range), status: *status, sub_status: *sub_status }
         }
         other => other.clone(),
     }
@@ -155,7 +176,7 @@ fn settled(trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Trouble {
 mod tests {
     use super::*;
 
-    const ONCE: Pace = Pace { scale: 1.0, lasting: None };
+    const ONCE: RunOptions = RunOptions { time_scale: 1.0, duration: None };
 
     fn scenario() -> Scenario {
         let text = "[[fault]]\nkind = 'partition'\nat = '1s..2s'\nfor = '1s..3s'\n\
@@ -164,40 +185,40 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_everything_that_is_left_open_and_nothing_else_does() {
+    fn the_seed_alone_decides_everything_that_a_scenario_leaves_open() {
         let scenario = scenario();
-        let of = |seed| Schedule::new(&scenario, Writes::One, seed, ONCE);
+        let of = |seed| Schedule::new(&scenario, WriteRegions::One, seed, ONCE);
         assert_eq!(of(7), of(7));
         assert_eq!(of(7).digest(), of(7).digest());
         let (mut digests, mut ranges, mut regions) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..50 {
             let schedule = of(seed);
-            let bad = schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Partition { .. }));
+            let bad = schedule.faults.iter().find(|fault| matches!(fault.kind, FaultKind::Partition { .. }));
             let bad = bad.expect("it is there");
             assert!(bad.begins >= Duration::from_secs(1) && bad.begins <= Duration::from_secs(2));
             assert!(schedule.faults.is_sorted_by_key(|fault| fault.begins));
             assert!(schedule.faults.iter().all(|fault| fault.ends < schedule.end));
             digests.push(schedule.digest());
-            ranges.push(format!("{:?}", bad.trouble));
+            ranges.push(format!("{:?}", bad.kind));
             regions.extend(bad.regions.clone());
             let failover =
-                schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
-            assert_ne!(failover.expect("it is there").regions, ["West US"], "it writes already");
+                schedule.faults.iter().find(|fault| matches!(fault.kind, FaultKind::Failover { .. }));
+            assert_ne!(failover.expect("it is there").regions, ["West US"], "it is the write region already");
         }
-        for drawn in [&mut ranges, &mut regions] {
-            drawn.sort();
-            drawn.dedup();
+        for values in [&mut ranges, &mut regions] {
+            values.sort();
+            values.dedup();
         }
-        assert_eq!((ranges.len(), regions.len()), (4, 3), "every partition and every region has its turn");
+        assert_eq!((ranges.len(), regions.len()), (4, 3), "every partition and every region is chosen");
         digests.sort_unstable();
         digests.dedup();
         assert_eq!(digests.len(), 50);
     }
 
     #[test]
-    fn a_longer_run_repeats_it_with_other_draws() {
-        let pace = Pace { scale: 0.5, lasting: Some(Duration::from_secs(60)) };
-        let schedule = Schedule::new(&scenario(), Writes::One, 1, pace);
+    fn a_longer_run_repeats_the_scenario_with_other_random_choices() {
+        let options = RunOptions { time_scale: 0.5, duration: Some(Duration::from_secs(60)) };
+        let schedule = Schedule::new(&scenario(), WriteRegions::One, 1, options);
         assert!(schedule.end >= Duration::from_secs(60) && schedule.end < Duration::from_secs(64));
         assert!(schedule.faults.len() >= 30, "{}", schedule.faults.len());
         let mut lasting: Vec<Duration> =

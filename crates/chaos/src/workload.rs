@@ -1,41 +1,42 @@
-//! Which operation is due, for every worker and turn. Pure: the same seed gives the same operations.
+//! The workload of a scenario: which operation each worker runs when. Pure: the same seed gives the same operations.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
-use crate::scenario::{BadScenario, span};
+use crate::duration::human_readable;
+use crate::invalid_scenario::InvalidScenario;
+use crate::seed::{derive_seed, rng_for};
 
-/// The steady load of a scenario.
+/// A steady load of operations by several workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Load {
-    /// Workers; each does one thing at a time.
+pub struct Workload {
+    /// The number of workers; each runs one operation at a time.
     pub workers: usize,
-    /// Operations due each second, of all workers together.
+    /// The operations per second of all workers together.
     pub rate: u32,
-    /// Items that every worker owns, writes and lets others read.
+    /// The number of items that each worker owns: it writes them, and all workers read them.
     pub items: usize,
-    /// How often an item is read, beside the other three.
+    /// The weight of point reads among the operations.
     pub read: u32,
-    /// How often all items of a worker are asked for by a query over all partitions.
+    /// The weight of cross-partition queries for all items of a worker.
     pub query: u32,
-    /// How often an item is written over.
+    /// The weight of upserts of an own item.
     pub upsert: u32,
-    /// How often an item is made.
+    /// The weight of creates of a new item.
     pub create: u32,
-    /// What every operation is given.
-    #[serde(with = "span")]
+    /// The deadline of every operation.
+    #[serde(with = "human_readable")]
     pub deadline: Duration,
-    /// How much later it may end: what the machine takes, not the client.
-    #[serde(with = "span")]
+    /// How much later than its deadline an operation may end on a busy machine.
+    #[serde(with = "human_readable")]
     pub tolerance: Duration,
 }
 
-impl Default for Load {
-    fn default() -> Load {
-        Load {
+impl Default for Workload {
+    fn default() -> Workload {
+        Workload {
             workers: 16,
             rate: 250,
             items: 4,
@@ -49,27 +50,27 @@ impl Default for Load {
     }
 }
 
-/// What a worker does in a turn.
+/// One operation of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Due {
-    /// Reads an item of a worker.
+pub enum WorkloadOperation {
+    /// Reads an item of some worker.
     Read {
-        /// Whose.
+        /// The worker that owns the item.
         owner: usize,
-        /// Which of them.
+        /// The number of the item among those of its owner.
         item: usize,
     },
-    /// Asks for all items of a worker.
+    /// Queries all items of some worker.
     Query {
-        /// Whose.
+        /// The worker that owns the items.
         owner: usize,
     },
-    /// Writes an item of its own over.
+    /// Upserts an item of the worker itself.
     Upsert {
-        /// Which of them.
+        /// The number of the item among those of the worker.
         item: usize,
     },
-    /// Makes an item, named after the turn.
+    /// Creates an item whose id contains the sequence number of the operation.
     Create,
 }
 
@@ -77,10 +78,10 @@ const WORKERS_MAX: usize = 1_024;
 const RATE_MAX: u32 = 100_000;
 const ITEMS_MAX: usize = 1_000;
 
-impl Load {
-    /// Refuses what cannot be.
-    pub(crate) fn check(&self) -> Result<(), BadScenario> {
-        let bad = |text: String| Err(BadScenario::new(text));
+impl Workload {
+    /// Returns an error that names the first property that is invalid.
+    pub(crate) fn check(&self) -> Result<(), InvalidScenario> {
+        let bad = |text: String| Err(InvalidScenario::new(text));
         if !(1..=WORKERS_MAX).contains(&self.workers) {
             return bad(format!("load.workers is {}; expected 1 to {WORKERS_MAX}", self.workers));
         }
@@ -91,10 +92,10 @@ impl Load {
             return bad(format!("load.items is {}; expected 1 to {ITEMS_MAX}", self.items));
         }
         if self.deadline.is_zero() {
-            return bad("load.deadline is no time at all; give operations some".to_owned());
+            return bad("load.deadline is zero; set a longer one".to_owned());
         }
         match self.weights().iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>() {
-            0 => bad("load.read, query, upsert and create are all 0; let something happen".to_owned()),
+            0 => bad("load.read, query, upsert and create are all 0; set at least one of them".to_owned()),
             _ => Ok(()),
         }
     }
@@ -103,36 +104,36 @@ impl Load {
         [("read", self.read), ("query", self.query), ("upsert", self.upsert), ("create", self.create)]
     }
 
-    /// What a worker does in a turn.
-    pub fn due(&self, seed: u64, worker: usize, turn: u64) -> Due {
-        let dice = Dice::new(seed).of("worker", worker as u64).of("turn", turn);
+    /// The operation of a worker with this sequence number.
+    pub fn operation(&self, seed: u64, worker: usize, sequence: u64) -> WorkloadOperation {
+        let seed = derive_seed(derive_seed(seed, "worker", worker as u64), "operation", sequence);
         let total = self.weights().iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>();
-        let mut left = (dice.of("what", 0).uniform() * total as f64) as u64;
-        let owner = dice.of("owner", 0).below(self.workers);
-        let item = dice.of("item", 0).below(self.items);
+        let mut left = rng_for(seed, "kind").u64(0..total.max(1));
+        let owner = rng_for(seed, "owner").usize(0..self.workers);
+        let item = rng_for(seed, "item").usize(0..self.items);
         for (name, weight) in self.weights() {
             if left < u64::from(weight) {
                 return match name {
-                    "read" => Due::Read { owner, item },
-                    "query" => Due::Query { owner },
-                    "upsert" => Due::Upsert { item },
-                    _ => Due::Create,
+                    "read" => WorkloadOperation::Read { owner, item },
+                    "query" => WorkloadOperation::Query { owner },
+                    "upsert" => WorkloadOperation::Upsert { item },
+                    _ => WorkloadOperation::Create,
                 };
             }
             left -= u64::from(weight);
         }
-        Due::Create
+        WorkloadOperation::Create
     }
 
-    /// When a worker's turn comes, after the start. Workers take turns evenly.
-    pub fn due_at(&self, worker: usize, turn: u64) -> Duration {
-        let number = turn as f64 * self.workers as f64 + worker as f64;
+    /// When an operation is scheduled, counted from the start of the run. Operations are evenly spread over time.
+    pub fn scheduled_at(&self, worker: usize, sequence: u64) -> Duration {
+        let number = sequence as f64 * self.workers as f64 + worker as f64;
         Duration::from_secs_f64(number / f64::from(self.rate))
     }
 
-    /// How many turns a worker has in this time.
-    pub fn turns(&self, worker: usize, time: Duration) -> u64 {
-        let numbers = time.as_secs_f64() * f64::from(self.rate) - worker as f64;
+    /// How many operations of a worker are scheduled in this time.
+    pub fn operation_count(&self, worker: usize, duration: Duration) -> u64 {
+        let numbers = duration.as_secs_f64() * f64::from(self.rate) - worker as f64;
         (numbers / self.workers as f64).ceil().max(0.0) as u64
     }
 }
@@ -142,52 +143,59 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_operations_in_the_shares_that_were_asked_for() {
-        let load = Load::default();
-        let all = |seed| -> Vec<Due> { (0..2_000).map(|turn| load.due(seed, 3, turn)).collect() };
+    fn the_same_seed_gives_the_same_operations_with_the_given_weights() {
+        let workload = Workload::default();
+        let all = |seed| -> Vec<WorkloadOperation> {
+            (0..2_000).map(|sequence| workload.operation(seed, 3, sequence)).collect()
+        };
         assert_eq!(all(1), all(1));
         assert_ne!(all(1), all(2));
-        let reads = all(1).iter().filter(|due| matches!(due, Due::Read { .. })).count();
-        let creates = all(1).iter().filter(|due| matches!(due, Due::Create)).count();
+        let reads =
+            all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Read { .. })).count();
+        let creates =
+            all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Create)).count();
         assert!((1_100..1_300).contains(&reads), "{reads}");
         assert!((150..250).contains(&creates), "{creates}");
         let owners: std::collections::HashSet<_> = all(1)
             .iter()
-            .filter_map(|due| match due {
-                Due::Read { owner, item } => Some((*owner, *item)),
+            .filter_map(|operation| match operation {
+                WorkloadOperation::Read { owner, item } => Some((*owner, *item)),
                 _ => None,
             })
             .collect();
-        assert_eq!(owners.len(), load.workers * load.items, "everybody's items are read");
+        assert_eq!(owners.len(), workload.workers * workload.items, "the items of all workers are read");
     }
 
     #[test]
-    fn turns_are_spread_evenly_over_workers_and_time() {
-        let load = Load { workers: 4, rate: 8, ..Load::default() };
-        assert_eq!(load.due_at(0, 0), Duration::ZERO);
-        assert_eq!(load.due_at(3, 0), Duration::from_millis(375));
-        assert_eq!(load.due_at(1, 2), Duration::from_millis(1_125));
+    fn operations_are_spread_evenly_over_workers_and_time() {
+        let workload = Workload { workers: 4, rate: 8, ..Workload::default() };
+        assert_eq!(workload.scheduled_at(0, 0), Duration::ZERO);
+        assert_eq!(workload.scheduled_at(3, 0), Duration::from_millis(375));
+        assert_eq!(workload.scheduled_at(1, 2), Duration::from_millis(1_125));
         let second = Duration::from_secs(1);
-        assert_eq!((0..4).map(|worker| load.turns(worker, second)).sum::<u64>(), 8);
+        assert_eq!((0..4).map(|worker| workload.operation_count(worker, second)).sum::<u64>(), 8);
         for worker in 0..4 {
-            let turns = load.turns(worker, second);
-            assert!(load.due_at(worker, turns - 1) < second && load.due_at(worker, turns) >= second);
+            let count = workload.operation_count(worker, second);
+            assert!(
+                workload.scheduled_at(worker, count - 1) < second
+                    && workload.scheduled_at(worker, count) >= second
+            );
         }
     }
 
     #[test]
-    fn loads_that_cannot_be_are_refused() {
-        let usual = Load::default;
-        for (load, part) in [
-            (Load { workers: 0, ..usual() }, "workers"),
-            (Load { rate: 0, ..usual() }, "rate"),
-            (Load { items: 0, ..usual() }, "items"),
-            (Load { deadline: Duration::ZERO, ..usual() }, "deadline"),
-            (Load { read: 0, query: 0, upsert: 0, create: 0, ..usual() }, "happen"),
+    fn invalid_workloads_are_errors() {
+        let default = Workload::default;
+        for (workload, part) in [
+            (Workload { workers: 0, ..default() }, "workers"),
+            (Workload { rate: 0, ..default() }, "rate"),
+            (Workload { items: 0, ..default() }, "items"),
+            (Workload { deadline: Duration::ZERO, ..default() }, "deadline"),
+            (Workload { read: 0, query: 0, upsert: 0, create: 0, ..default() }, "at least one"),
         ] {
-            let error = load.check().expect_err(part).to_string();
+            let error = workload.check().expect_err(part).to_string();
             assert!(error.contains(part), "{error}");
         }
-        assert_eq!(usual().check(), Ok(()));
+        assert_eq!(default().check(), Ok(()));
     }
 }

@@ -5,7 +5,7 @@
 //! cargo run -p perihelion --example aad
 //! ```
 //!
-//! A program for a real account takes a credential of the crate `azure_identity`, and none of its own:
+//! A program for a real account uses a credential of the crate `azure_identity` instead of its own:
 //! `CosmosClient::from_credential(endpoint, DeveloperToolsCredential::new(None)?)`.
 
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use shop::{Order, order};
 
 mod shop;
 
-/// Gives tokens that only an emulator takes: well-formed, and signed by nobody.
+/// Returns a token that only an emulator accepts: it is well-formed and has no valid signature.
 #[derive(Debug)]
-struct AnybodyAtHome;
+struct UnsignedCredential;
 
 #[async_trait::async_trait]
-impl TokenCredential for AnybodyAtHome {
+impl TokenCredential for UnsignedCredential {
     async fn get_token(
         &self,
         _scopes: &[&str],
@@ -39,13 +39,13 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(owner: &CosmosClient) -> Result<()> {
-    // Principals may work with items; containers are made by whoever owns the account.
+    // A principal may read and write items; creating containers takes the account key.
     shop::orders(owner).await?;
 
-    // Tokens are asked for when they are needed, kept, and replaced before they expire.
-    let client = CosmosClient::from_credential(&owner.endpoint(), Arc::new(AnybodyAtHome))?;
+    // The client requests a token when it needs one, caches it, and replaces it before it expires.
+    let client = CosmosClient::from_credential(&owner.endpoint(), Arc::new(UnsignedCredential))?;
     let orders = client.database("shop").container("orders");
     orders.upsert_item("ada", &order("o-9", "ada", 1.0)).await?;
     println!("{:?}", orders.read_item::<Order>("ada", "o-9").await?.value());

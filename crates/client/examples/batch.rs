@@ -1,4 +1,4 @@
-//! Several operations on one customer: all happen or none does.
+//! A transaction: several operations on the items of one customer, all or none.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -15,7 +15,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     let batch = Batch::new("bob")
@@ -23,11 +23,11 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
         .upsert(&order("o-6", "bob", 2.0))
         .patch("o-5", Patch::new().increment("/total", 10))
         .read("o-5");
-    let done = orders.execute_batch(batch).await?;
-    println!("{} operations for {} RU", done.value().len(), done.charge());
-    println!("o-5 is now {:?}", done.value()[3].value::<Order>()?);
+    let response = orders.execute_batch(batch).await?;
+    println!("{} operations for {} RU", response.value().len(), response.charge());
+    println!("o-5 is now {:?}", response.value()[3].value::<Order>()?);
 
-    // There is an o-5, so o-6 stays, too. The error names the operation that failed.
+    // The create fails because o-5 exists, so o-6 is not deleted either. The error names the operation that failed.
     let batch = Batch::new("bob").delete("o-6").create(&order("o-5", "bob", 3.0));
     match orders.execute_batch(batch).await {
         Err(error) if error.kind() == ErrorKind::Conflict => println!("{}", error.message()),

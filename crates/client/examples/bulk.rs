@@ -1,26 +1,26 @@
-//! Ten thousand items, as fast as the container takes them.
+//! Stores ten thousand items, as fast as the throughput of the container allows.
 //!
 //! ```text
 //! COSMOS_CONNECTION_STRING="AccountEndpoint=…;AccountKey=…" cargo run -p perihelion --example bulk
 //! ```
 //!
-//! The connection string is what `peri up` prints, or that of a real account. `peri up --ru enforce` shows how
-//! the bulk keeps to the container's throughput.
+//! The connection string is the one that `peri up` prints, or that of a real account. `peri up --ru enforce` shows how
+//! the bulk adapts to the throughput of the container.
 
 use std::error::Error;
 
 use futures::StreamExt as _;
-use perihelion::{BulkOperation, ContainerProperties, CosmosClient, ErrorKind, PartitionKeyDefinition};
+use perihelion::{BulkOperation, ContainerProperties, CosmosClient, PartitionKeyDefinition};
 use serde_json::json;
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = CosmosClient::from_connection_string(&std::env::var("COSMOS_CONNECTION_STRING")?)?;
-    unless_there(client.create_database("shop").await)?;
+    client.create_database_if_missing("shop").await?;
     let shop = client.database("shop");
     let by_sensor = PartitionKeyDefinition::hash("/sensor")?;
-    unless_there(shop.create_container(&ContainerProperties::new("readings", by_sensor)).await)?;
+    shop.create_container_if_missing(&ContainerProperties::new("readings", by_sensor)).await?;
     let readings = shop.container("readings");
 
     let operations = (0..10_000).map(|number| {
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let reading = json!({"id": number.to_string(), "sensor": sensor, "celsius": number % 40});
         BulkOperation::upsert(sensor.as_str(), &reading)
     });
-    // Storing the same reading twice does no harm, so one whose answer was lost is sent again.
+    // An upsert is idempotent here, so one whose response is lost is sent again.
     let mut results = readings.bulk().repeatable().execute(operations);
     while let Some(item) = results.next().await {
         if let Err(error) = item.outcome {
@@ -46,21 +46,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         summary.throttled,
     );
 
-    // A few at once, with their answers in the order of the operations.
-    let done = readings.bulk().read("sensor-1", "1").delete("sensor-2", "2").await;
-    for item in &done.items {
+    // A few operations, with their results in the order of the operations.
+    let response = readings.bulk().read("sensor-1", "1").delete("sensor-2", "2").await;
+    for item in &response.items {
         match &item.outcome {
-            Ok(answer) => println!("{}: {:?}", answer.status, answer.value::<serde_json::Value>()?),
+            Ok(response) => println!("{}: {:?}", response.status, response.value::<serde_json::Value>()?),
             Err(error) => println!("operation {}: {error}", item.index),
         }
     }
     Ok(())
-}
-
-/// What is there already need not be made.
-fn unless_there<T>(made: perihelion::Result<T>) -> perihelion::Result<()> {
-    match made {
-        Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
-        _ => Ok(()),
-    }
 }

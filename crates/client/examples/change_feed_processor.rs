@@ -1,13 +1,13 @@
-//! An instance of a change feed processor. Start several; kill some.
+//! An instance of a change feed processor. Start several of them, and stop or kill some.
 //!
 //! ```text
 //! export COSMOS_CONNECTION_STRING="AccountEndpoint=…;AccountKey=…"     # what `peri up` prints
 //! cargo run -p perihelion --example change_feed_processor -- work      # in as many terminals as you like;
 //!                                                                      # `work 20` takes 20 ms per order
-//! cargo run -p perihelion --example change_feed_processor -- write 500 # orders, and says which
-//! cargo run -p perihelion --example change_feed_processor -- watch     # who has what, and how far behind
-//! cargo run -p perihelion --example change_feed_processor -- rewind    # everything once more
-//! cargo run -p perihelion --example change_feed_processor -- retire    # no longer wanted: its leases are removed
+//! cargo run -p perihelion --example change_feed_processor -- write 500 # writes 500 orders and prints them
+//! cargo run -p perihelion --example change_feed_processor -- watch     # shows the leases, their owners and the lag
+//! cargo run -p perihelion --example change_feed_processor -- rewind    # processes everything again
+//! cargo run -p perihelion --example change_feed_processor -- delete    # deletes the leases
 //! ```
 //!
 //! `work` prints a line per change, `id number`, when it has been handled; Ctrl+C stops it gracefully.
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use perihelion::{
     BatchContext, ChangeFeedProcessor, ChangeFeedStart, ContainerProperties, CosmosClient, DatabaseClient,
-    ErrorKind, HandlerError, PartitionKeyDefinition, ProcessorStart,
+    HandlerError, PartitionKeyDefinition, ProcessorStart,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ struct Order {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints its results")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = CosmosClient::from_connection_string(&std::env::var("COSMOS_CONNECTION_STRING")?)?;
     let shop = prepare(&client).await?;
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     Ok::<_, HandlerError>(())
                 })
                 .await?;
-            eprintln!("{} is at work; Ctrl+C stops it", running.instance());
+            eprintln!("{} is running; Ctrl+C stops it", running.instance());
             tokio::signal::ctrl_c().await?;
             running.stop().await?;
         }
@@ -69,13 +69,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{} changes behind", processor.lag().await?.total());
         }
         ["rewind"] => println!("generation {}", billing(&shop).rewind(ChangeFeedStart::Beginning).await?),
-        ["retire"] => println!("{} leases removed", billing(&shop).retire().await?),
-        _ => return Err("say one of: work [MILLISECONDS], write COUNT, watch, rewind, retire".into()),
+        ["delete"] => println!("{} leases deleted", billing(&shop).delete_leases().await?),
+        _ => return Err("expected one of: work [MILLISECONDS], write COUNT, watch, rewind, delete".into()),
     }
     Ok(())
 }
 
-/// The processor, as every instance and everybody who asks about it names it.
+/// The processor with its name and settings, which all commands use.
 fn billing(shop: &DatabaseClient) -> ChangeFeedProcessor {
     shop.container("orders")
         .change_feed_processor("billing")
@@ -88,19 +88,11 @@ fn billing(shop: &DatabaseClient) -> ChangeFeedProcessor {
 }
 
 async fn prepare(client: &CosmosClient) -> perihelion::Result<DatabaseClient> {
-    unless_there(client.create_database("shop").await)?;
+    client.create_database_if_missing("shop").await?;
     let shop = client.database("shop");
     for (id, path) in [("orders", "/customer"), ("leases", "/id")] {
         let key = PartitionKeyDefinition::hash(path).expect("a path");
-        unless_there(shop.create_container(&ContainerProperties::new(id, key)).await)?;
+        shop.create_container_if_missing(&ContainerProperties::new(id, key)).await?;
     }
     Ok(shop)
-}
-
-/// What is there already need not be made.
-fn unless_there<T>(made: perihelion::Result<T>) -> perihelion::Result<()> {
-    match made {
-        Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -1,4 +1,4 @@
-//! What a read may miss, and for how long it may take: said for one operation.
+//! Sets the consistency, the regions and the deadline of one operation.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -20,17 +20,17 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     let written = orders.upsert_item("frank", &order("o-8", "frank", 1.0)).await?;
 
-    // A client sees its own writes, in every region. Another process does, with the token of the write.
+    // A client sees its own writes in every region. Another process sees them with the session token of the write.
     let token = written.session_token().unwrap_or_default().to_owned();
     let read = orders.read_item::<Order>("frank", "o-8").session_token(&token).await?;
     println!("as of the session {token}: {:?}", read.value());
 
-    // Whatever the nearest region has: the cheapest read.
+    // Eventual consistency is the cheapest: it returns what the nearest region has.
     let eventual = ConsistencyOptions::new().with_read_strategy(ReadConsistencyStrategy::Eventual);
     let quick = OperationOptions::new()
         .with_consistency(eventual)
@@ -39,7 +39,7 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
         .with_timeouts(TimeoutOptions::new().with_end_to_end(Duration::from_secs(2)));
     match orders.read_item::<Order>("frank", "o-8").options(quick).optional().await? {
         Some(read) => println!("eventually: {}", read.diagnostics().summary()),
-        None => println!("not there yet"),
+        None => println!("not replicated yet"),
     }
     Ok(())
 }

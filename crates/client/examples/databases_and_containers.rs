@@ -1,4 +1,4 @@
-//! Makes, lists, changes and deletes databases and containers.
+//! Creates, lists, changes and deletes databases and containers.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -16,7 +16,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     client.create_database_if_missing("library").await?;
     let library = client.database("library");
@@ -30,12 +30,12 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
         UniqueKeyPolicy { unique_keys: vec![UniqueKey { paths: vec!["/isbn".parse()?] }] };
     library.create_container_if_missing(&books).await?;
 
-    // What is there is read, changed and written back.
+    // To change a container, read its properties, change them and replace them.
     let container = library.container("books");
     let mut properties = container.read().await?.into_value();
     properties.default_ttl = Some(3600);
-    let answer = container.replace(&properties).await?;
-    println!("items live for {:?} seconds; {} RU", answer.value().default_ttl, answer.charge());
+    let response = container.replace(&properties).await?;
+    println!("items live for {:?} seconds; {} RU", response.value().default_ttl, response.charge());
 
     let containers: Vec<ContainerProperties> = library.list_containers().stream().try_collect().await?;
     for container in &containers {

@@ -1,4 +1,4 @@
-//! Follows what is written, and goes on from a bookmark.
+//! Reads the change feed, and continues from a continuation.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -15,7 +15,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     orders.upsert_item("erin", &order("o-7", "erin", 1.0)).await?;
@@ -24,7 +24,7 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let mut seen = 0;
     loop {
         let page = feed.next_page().await?;
-        // A follower would wait a little here, and ask again.
+        // A program that reads forever would wait here and read again.
         if page.caught_up {
             break;
         }
@@ -32,10 +32,10 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     }
     println!("{seen} orders so far");
 
-    // Kept with what was done about the changes, it is where the next process begins.
-    let bookmark = feed.continuation();
+    // Another process can continue here: store the continuation together with the result of your work.
+    let continuation = feed.continuation();
     orders.upsert_item("erin", &order("o-7", "erin", 2.0)).await?;
-    let mut feed = orders.change_feed::<Order>().continuation(bookmark).start().await?;
+    let mut feed = orders.change_feed::<Order>().continuation(continuation).start().await?;
     println!("since then: {:?}", feed.next_page().await?.items);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A partition key of three levels: whole for one item, its beginning for all that share it.
+//! A partition key of three levels: the whole key for one item, a prefix of it for all items that share the prefix.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -16,7 +16,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     client.create_database_if_missing("tenants").await?;
     let tenants = client.database("tenants");
@@ -29,11 +29,11 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
         events.upsert_item(("acme", user, n as f64), &event).await?;
     }
 
-    // The whole key for a point read…
+    // A point read needs the whole key.
     let event = events.read_item::<Value>(("acme", "bob", 2.0), "2").await?;
     println!("{} for {} RU", event.value()["user"], event.charge());
 
-    // …and its beginning for everything below it.
+    // A query with a prefix of the key finds all items below it.
     let query = events.query_items::<Value>("SELECT * FROM c").partition_key(("acme", "ada"));
     let rows: Vec<Value> = query.stream().try_collect().await?;
     println!("{} events of ada", rows.len());

@@ -1,4 +1,4 @@
-//! Reads, changes and writes back, and starts over when somebody else wrote in between.
+//! Reads an item, changes it and replaces it; starts again if another client has changed it in between.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -8,7 +8,7 @@
 use perihelion::{CosmosClient, Error, ErrorKind, Item, Result};
 use shop::{Order, order};
 
-/// How often another writer may get in between.
+/// How often the update is tried when other clients change the item.
 const TRIES_MAX: usize = 10;
 
 mod shop;
@@ -18,7 +18,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     orders.upsert_item("ada", &order("o-3", "ada", 10.0)).await?;
@@ -32,7 +32,7 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
                 println!("o-3 is at {}", order.total);
                 return Ok(());
             }
-            // Somebody else was faster: read what they wrote, and add to that.
+            // Another client was faster: read its version and add to that.
             Err(error) if error.kind() == ErrorKind::PreconditionFailed => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Changes parts of an item where it is, without reading it first.
+//! Changes properties of an item without reading it first.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -16,17 +16,17 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     orders.upsert_item("ada", &order("o-4", "ada", 10.0)).await?;
 
-    // All of it happens, or none.
+    // All operations of a patch are applied, or none.
     let patch = Patch::new().increment("/total", 5).set("/paid", true).add("/tags", ["gift"]);
     let patched = orders.patch_item("ada", "o-4", patch).returning::<Value>().await?;
     println!("{}", patched.value());
 
-    // Only under a condition.
+    // A patch can have a condition.
     let refund = Patch::new().set("/total", 0).only_if("FROM c WHERE c.paid = false");
     match orders.patch_item("ada", "o-4", refund).await {
         Err(error) if error.kind() == ErrorKind::PreconditionFailed => println!("paid, so not refunded"),

@@ -1,10 +1,10 @@
-//! A database, a container, an item and a query: the program of the README, word for word.
+//! A database, a container, an item and a query: the program of the README.
 //!
 //! ```text
 //! COSMOS_CONNECTION_STRING="AccountEndpoint=…;AccountKey=…" cargo run -p perihelion --example quickstart
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example is there to be read")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use futures::TryStreamExt as _;
 use perihelion::{ContainerProperties, CosmosClient, PartitionKeyDefinition, Query};
@@ -31,7 +31,7 @@ async fn main() -> perihelion::Result<()> {
     Ok(())
 }
 
-/// The same, for the test that runs it.
+/// Runs the program from a test.
 #[allow(dead_code, clippy::main_recursion, reason = "the example itself has no use for it")]
 pub(crate) fn run() -> perihelion::Result<()> {
     main()

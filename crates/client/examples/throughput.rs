@@ -1,4 +1,4 @@
-//! How many request units a container may spend each second: a fixed number, or as many as are needed.
+//! Sets the throughput of a container: manual or autoscale.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -14,7 +14,7 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     client.create_database_if_missing("metered").await?;
     let metered = client.database("metered");
@@ -27,11 +27,11 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     readings.set_throughput(&Throughput::manual(800)).await?;
     println!("{:?}", readings.throughput().await?.value());
 
-    // From a tenth of it up to 4000, as it is needed.
+    // Autoscale: between a tenth of 4000 RU/s and 4000 RU/s, depending on the load.
     readings.set_throughput(&Throughput::autoscale(4000)).await?;
     println!("{:?}", readings.throughput().await?.value());
 
-    // A container of a database with a throughput of its own has none.
+    // The container has its own throughput, so the database has none.
     println!("the database: {:?}", metered.throughput().await?.value());
     metered.delete().await?;
     Ok(())

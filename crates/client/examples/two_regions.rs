@@ -1,11 +1,11 @@
-//! Reads and writes go on while a region is switched off.
+//! Reads and writes succeed while a region is down.
 //!
 //! ```text
 //! cargo run -p perihelion --example two_regions
 //! ```
 //!
-//! Starts an account in three regions, works on it steadily, takes the nearest region away for a while, and
-//! says who answered.
+//! Starts an account in three regions, reads and writes steadily, takes the preferred region down for a while, and
+//! shows which regions served the reads.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,7 +25,7 @@ struct Reading {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = EmulatorConfig::default();
     config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
@@ -48,22 +48,22 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         }
         #[expect(clippy::disallowed_methods, reason = "the example measures")]
         let (started, mut done, mut slowest) = (Instant::now(), 0, Duration::ZERO);
-        let mut answered = BTreeMap::<String, u32>::new();
+        let mut served = BTreeMap::<String, u32>::new();
         while started.elapsed() < Duration::from_secs(1) {
             let id = format!("r-{done}");
             let reading = Reading { id: id.clone(), sensor: "boiler".to_owned(), value: f64::from(done) };
             #[expect(clippy::disallowed_methods, reason = "the example measures")]
-            let begun = Instant::now();
+            let started_at = Instant::now();
             readings.upsert_item("boiler", &reading).await?;
             let read = readings.read_item::<Reading>("boiler", &id).await?;
-            slowest = slowest.max(begun.elapsed());
+            slowest = slowest.max(started_at.elapsed());
             if let Some(last) = read.diagnostics().attempts().last() {
-                *answered.entry(last.endpoint.region().to_string()).or_default() += 1;
+                *served.entry(last.endpoint.region().to_string()).or_default() += 1;
             }
             done += 1;
         }
         println!(
-            "{title:<15} {done:>5} writes and reads, none failed; slowest pair {slowest:?}; reads by {answered:?}"
+            "{title:<15} {done:>5} writes and reads, none failed; slowest pair {slowest:?}; reads by {served:?}"
         );
     }
     Ok(())

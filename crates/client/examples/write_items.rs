@@ -1,4 +1,4 @@
-//! Stores, overwrites and removes an item.
+//! Creates, upserts, replaces and deletes an item.
 //!
 //! ```text
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
@@ -15,23 +15,23 @@ async fn main() -> Result<()> {
     run(&shop::connect()?).await
 }
 
-#[expect(clippy::print_stdout, reason = "an example is there to be read")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let orders = shop::orders(client).await?;
     let mut cake = order("o-2", "ada", 20.0);
 
-    // A new item. If there is one with its id, the error says so.
+    // Create fails with a conflict if an item with this id exists.
     match orders.create_item("ada", &cake).await {
-        Ok(created) => println!("created for {} RU, version {:?}", created.charge(), created.etag()),
-        Err(error) if error.kind() == ErrorKind::Conflict => println!("was there already: {error}"),
+        Ok(created) => println!("created for {} RU, ETag {:?}", created.charge(), created.etag()),
+        Err(error) if error.kind() == ErrorKind::Conflict => println!("it exists already: {error}"),
         Err(error) => return Err(error),
     }
 
-    // Whether it is there or not.
+    // Upsert creates the item or replaces it.
     cake.total = 21.0;
     orders.upsert_item("ada", &cake).await?;
 
-    // Only if it is there, and with the stored item in the answer.
+    // Replace fails if the item does not exist. `returning` adds the stored item to the response.
     cake.total = 22.0;
     let stored = orders.replace_item("ada", "o-2", &cake).returning::<Order>().await?;
     println!("now {}", stored.value().total);

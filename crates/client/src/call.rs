@@ -1,4 +1,4 @@
-//! An operation until it is awaited.
+//! An operation that is sent when it is awaited.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -10,16 +10,16 @@ use futures::future::BoxFuture;
 
 use crate::Result;
 
-/// An operation that begins when it is awaited and gives an `R`.
+/// An operation that is sent when it is awaited, and returns an `R`.
 #[must_use = "nothing is sent before it is awaited"]
 pub struct Call<R> {
     driver: CosmosDriver,
-    /// Or why it cannot be sent.
+    /// The operation, or the error that awaiting the call returns.
     operation: Result<Operation>,
     options: OperationOptions,
     read: fn(Response) -> Result<R>,
-    /// What becomes of an error.
-    rescue: fn(Error) -> Result<R>,
+    /// Turns an error of the driver into the result of the call.
+    on_error: fn(Error) -> Result<R>,
 }
 
 impl<R> Call<R> {
@@ -28,48 +28,48 @@ impl<R> Call<R> {
         operation: Result<Operation>,
         read: fn(Response) -> Result<R>,
     ) -> Call<R> {
-        Call { driver: driver.clone(), operation, options: OperationOptions::new(), read, rescue: Err }
+        Call { driver: driver.clone(), operation, options: OperationOptions::new(), read, on_error: Err }
     }
 
-    /// Options of this call alone: deadline, regions, retries, hedging, consistency.
+    /// Sets the options of this call alone: deadline, regions, retries, hedging, consistency.
     pub fn options(mut self, options: OperationOptions) -> Call<R> {
         self.options = options;
         self
     }
 
-    /// Writes only if what is there still has this version; otherwise the error is
-    /// [`PreconditionFailed`](crate::ErrorKind::PreconditionFailed). For containers and databases; items have a
-    /// call of their own.
+    /// Writes only if the resource still has this ETag; otherwise the error is
+    /// [`PreconditionFailed`](crate::ErrorKind::PreconditionFailed). This is for containers and databases; for items see
+    /// [`WriteItem::if_match`](crate::WriteItem::if_match).
     pub fn if_match(self, etag: impl Into<String>) -> Call<R> {
         let etag = etag.into();
-        self.change(|operation| operation.with_precondition(Precondition::IfMatch(etag)))
+        self.map_operation(|operation| operation.with_precondition(Precondition::IfMatch(etag)))
     }
 
-    /// Sees at least what this session token has seen, instead of what this client has.
+    /// Uses this session token instead of the client's own: the operation sees at least what the token has seen.
     pub fn session_token(self, token: &str) -> Call<R> {
-        self.change(|operation| operation.with_session_token(token))
+        self.map_operation(|operation| operation.with_session_token(token))
     }
 
-    pub(crate) fn change(mut self, change: impl FnOnce(Operation) -> Operation) -> Call<R> {
+    pub(crate) fn map_operation(mut self, change: impl FnOnce(Operation) -> Operation) -> Call<R> {
         self.operation = self.operation.map(change);
         self
     }
 
-    /// The same, read in another way.
-    pub(crate) fn reading<S>(self, read: fn(Response) -> Result<S>) -> Call<S> {
-        Call { driver: self.driver, operation: self.operation, options: self.options, read, rescue: Err }
+    /// This call with another function that reads the response.
+    pub(crate) fn with_reader<S>(self, read: fn(Response) -> Result<S>) -> Call<S> {
+        Call { driver: self.driver, operation: self.operation, options: self.options, read, on_error: Err }
     }
 
-    /// The same, with an error of the driver taken for something else.
+    /// This call with another function that handles errors of the driver.
     pub(crate) fn or_else(mut self, rescue: fn(Error) -> Result<R>) -> Call<R> {
-        self.rescue = rescue;
+        self.on_error = rescue;
         self
     }
 
     async fn send(self) -> Result<R> {
         match self.driver.execute_operation(&self.operation?, &self.options).await {
             Ok(response) => (self.read)(response),
-            Err(error) => (self.rescue)(error),
+            Err(error) => (self.on_error)(error),
         }
     }
 }
@@ -89,16 +89,16 @@ impl<R> fmt::Debug for Call<R> {
     }
 }
 
-/// Reads what is there, or makes it. When somebody else makes it in between, it is read again.
-pub(crate) async fn if_missing<R: Send + 'static>(
+/// Reads a resource and creates it if it is missing. If another client creates it in between, it is read again.
+pub(crate) async fn read_or_create<R: Send + 'static>(
     read: impl Fn() -> Call<R>,
     create: impl FnOnce() -> Call<R>,
 ) -> Result<R> {
     match read().await {
         Err(error) if error.kind() == ErrorKind::NotFound => match create().await {
             Err(error) if error.kind() == ErrorKind::Conflict => read().await,
-            made => made,
+            created => created,
         },
-        found => found,
+        read => read,
     }
 }

@@ -1,95 +1,58 @@
-//! The account, as a Rust program sees it.
+//! The client of an account: creates and lists databases, and hands out their clients.
 
-use std::sync::Arc;
-
-use azure_core::credentials::TokenCredential;
+use driver::CosmosDriver;
 use driver::operation::{Operation, OperationKind, Target};
-use driver::{Account, CosmosDriver};
 use protocol::database::DatabaseProperties;
 use serde::Serialize;
 
-use crate::call::{Call, if_missing};
-use crate::client_builder::CosmosClientBuilder;
+use crate::call::{Call, read_or_create};
+
 use crate::container::ContainerClient;
 use crate::database::DatabaseClient;
 use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
-use crate::{Result, Throughput, throughput};
+use crate::throughput::with_throughput;
+use crate::{Result, Throughput};
 
-/// A Cosmos DB account. Cheap to clone; clones share connections, caches and what is known of the regions.
+/// The client of a Cosmos DB account. Cheap to clone; clones share connections, caches and the state of the regions.
 #[derive(Clone, Debug)]
 pub struct CosmosClient {
     pub(crate) driver: CosmosDriver,
 }
 
 impl CosmosClient {
-    /// The account of a connection string, `AccountEndpoint=…;AccountKey=…`, with defaults for the rest.
-    /// Nothing is sent before the first operation.
-    pub fn from_connection_string(text: &str) -> Result<CosmosClient> {
-        CosmosClient::builder(Account::from_connection_string(text)?).build()
-    }
-
-    /// The account at `endpoint`, with an account key as the portal shows it.
-    pub fn with_key(endpoint: &str, key: &str) -> Result<CosmosClient> {
-        CosmosClient::builder(Account::with_key(endpoint, key)?).build()
-    }
-
-    /// The account at `endpoint`, as a principal of Microsoft Entra ID: whatever a credential of
-    /// `azure_identity`, or one of your own, signs in as. Tokens are kept, and replaced before they expire.
-    ///
-    /// They are asked for in the account's own scope, `https://{host}/.default`, which is right in every cloud;
-    /// [`Account::with_scope`] names another.
-    ///
-    /// ```no_run
-    /// use std::sync::Arc;
-    /// use perihelion::CosmosClient;
-    /// use perihelion::credentials::TokenCredential;
-    ///
-    /// # fn connect(credential: Arc<dyn TokenCredential>) -> perihelion::Result<CosmosClient> {
-    /// CosmosClient::from_credential("https://shop.documents.azure.com", credential)
-    /// # }
-    /// ```
-    pub fn from_credential(endpoint: &str, credential: Arc<dyn TokenCredential>) -> Result<CosmosClient> {
-        CosmosClient::builder(Account::with_credential(endpoint, credential)?).build()
-    }
-
-    /// A client with options of its own.
-    pub fn builder(account: Account) -> CosmosClientBuilder {
-        CosmosClientBuilder::new(account)
-    }
-
-    /// One of its databases. Asks nobody: whether it exists shows when it is used.
+    /// The client of one of its databases. Sends nothing; a database that does not exist fails when it is used.
     pub fn database(&self, id: &str) -> DatabaseClient {
-        DatabaseClient::new(self.clone(), id)
+        DatabaseClient::new(self.driver.clone(), id)
     }
 
-    /// Makes a database.
+    /// Creates a database without a shared throughput.
     pub fn create_database(&self, id: &str) -> Call<Response<DatabaseProperties>> {
-        self.create_database_of(id, None)
+        self.create_database_inner(id, None)
     }
 
-    /// Makes a database whose containers share a throughput.
+    /// Creates a database whose containers share a throughput.
     pub fn create_database_with(
         &self,
         id: &str,
         throughput: &Throughput,
     ) -> Call<Response<DatabaseProperties>> {
-        self.create_database_of(id, Some(throughput))
+        self.create_database_inner(id, Some(throughput))
     }
 
-    /// The database of this id; made if it is not there.
+    /// Reads the database with this id, and creates it if it does not exist.
     pub async fn create_database_if_missing(&self, id: &str) -> Result<Response<DatabaseProperties>> {
         let database = self.database(id);
-        if_missing(|| database.read(), || self.create_database(id)).await
+        read_or_create(|| database.read(), || self.create_database(id)).await
     }
 
-    /// Its databases.
+    /// Lists the databases of the account.
     pub fn list_databases(&self) -> List<DatabaseProperties> {
         List::new(&self.driver, Target::databases(), "Databases")
     }
 
-    fn create_database_of(
+    fn create_database_inner(
         &self,
         id: &str,
         throughput: Option<&Throughput>,
@@ -100,23 +63,24 @@ impl CosmosClient {
         }
         let operation = to_body(&NewDatabase { id }).map(|body| {
             let operation = Operation::new(OperationKind::Create, Target::databases()).with_body(body);
-            throughput::of_new(operation, throughput)
+            with_throughput(operation, throughput)
         });
         Call::new(&self.driver, operation, Response::read)
     }
 
-    /// Where the account is, as it was said.
+    /// The endpoint of the account, as it was configured.
     pub fn endpoint(&self) -> String {
         self.driver.account().global().url().to_string()
     }
 
-    /// Learns the account and these containers, so that the first operations on them need not.
+    /// Reads the metadata of the account and of these containers, so that the first operations on them need not wait for
+    /// it.
     pub async fn warm_up(&self, containers: &[&ContainerClient]) -> Result<()> {
         let names: Vec<_> = containers.iter().map(|container| container.name().clone()).collect();
         self.driver.warm_up(&names).await
     }
 
-    /// The driver below, for what has no typed form.
+    /// The driver of this client, for operations that the client has no typed method for.
     pub fn driver(&self) -> &CosmosDriver {
         &self.driver
     }

@@ -1,9 +1,10 @@
-//! A client's options, chosen once.
+//! Creates clients: from a connection string, a key or a credential, with options or without.
 
 use driver::transport::HttpClientConfig;
 use std::sync::Arc;
 use std::time::Duration;
 
+use azure_core::credentials::TokenCredential;
 use driver::options::{DriverOptions, EnvironmentOptions, OperationOptions, RegionOptions, TimeoutOptions};
 use driver::sharding::ShardingConfig;
 use driver::{Account, CosmosRuntime, Error, ErrorKind};
@@ -12,9 +13,46 @@ use perihelion_http::{BuildError, ClientBuilder};
 
 use crate::Result;
 use crate::client::CosmosClient;
-use crate::transport::Clients;
+use crate::transport::HttpClients;
 
-/// Options of a [`CosmosClient`].
+impl CosmosClient {
+    /// A client of the account of a connection string, `AccountEndpoint=…;AccountKey=…`, with default options.
+    /// Nothing is sent before the first operation.
+    pub fn from_connection_string(text: &str) -> Result<CosmosClient> {
+        CosmosClient::builder(Account::from_connection_string(text)?).build()
+    }
+
+    /// A client of the account at `endpoint`, with an account key as the portal shows it.
+    pub fn with_key(endpoint: &str, key: &str) -> Result<CosmosClient> {
+        CosmosClient::builder(Account::with_key(endpoint, key)?).build()
+    }
+
+    /// A client of the account at `endpoint` that signs in with Microsoft Entra ID: with a credential of
+    /// `azure_identity` or one of your own. Tokens are cached, and replaced before they expire.
+    ///
+    /// Tokens are requested for the account's own scope, `https://{host}/.default`, which is valid in every cloud;
+    /// [`Account::with_scope`] sets another.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    /// use perihelion::CosmosClient;
+    /// use perihelion::credentials::TokenCredential;
+    ///
+    /// # fn connect(credential: Arc<dyn TokenCredential>) -> perihelion::Result<CosmosClient> {
+    /// CosmosClient::from_credential("https://shop.documents.azure.com", credential)
+    /// # }
+    /// ```
+    pub fn from_credential(endpoint: &str, credential: Arc<dyn TokenCredential>) -> Result<CosmosClient> {
+        CosmosClient::builder(Account::with_credential(endpoint, credential)?).build()
+    }
+
+    /// A builder of a client with options.
+    pub fn builder(account: Account) -> CosmosClientBuilder {
+        CosmosClientBuilder::new(account)
+    }
+}
+
+/// Builds a [`CosmosClient`] with options.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,7 +78,7 @@ pub struct CosmosClientBuilder {
 impl CosmosClientBuilder {
     pub(crate) fn new(account: Account) -> CosmosClientBuilder {
         let config = HttpClientConfig::default();
-        // As many as there are requests in flight: the driver decides how many that may be.
+        // The pool allows as many connections as there are requests in flight, which the driver limits.
         let pool = PoolConfig::builder()
             .max_per_host(config.pool_max_idle_per_host)
             .max_idle_time(config.pool_idle_timeout)
@@ -59,66 +97,67 @@ impl CosmosClientBuilder {
         }
     }
 
-    /// Prefers these regions, first one first; otherwise the account's own order.
+    /// Sets the preferred regions, most preferred first. Default: the order of the account.
     pub fn preferred_regions<R: AsRef<str>>(self, regions: impl IntoIterator<Item = R>) -> Self {
         let names: Vec<R> = regions.into_iter().collect();
         let regions = RegionOptions::new().with_preferred(names.iter().map(AsRef::as_ref));
         self.operations(OperationOptions::new().with_regions(regions))
     }
 
-    /// How long an operation may take in all, retries and other regions included.
+    /// Sets how long an operation may take in total, including retries and attempts in other regions.
     pub fn timeout(self, time: Duration) -> Self {
         let timeouts = TimeoutOptions::new().with_end_to_end(time);
         self.operations(OperationOptions::new().with_timeouts(timeouts))
     }
 
-    /// What operations get that say nothing of their own; what was said before remains where this is silent.
+    /// Sets default options of all operations. Fields that are not set here keep the value of earlier calls.
     pub fn operations(mut self, options: OperationOptions) -> Self {
         self.options.operation = options.or(&self.options.operation);
         self
     }
 
-    /// Everything the driver can be told; replaces what was said before.
+    /// Sets all options of the driver, and replaces those of earlier calls.
     pub fn options(mut self, options: DriverOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// How HTTP/2 connections are spread.
+    /// Sets how requests are spread over HTTP/2 connections.
     pub fn sharding(mut self, sharding: ShardingConfig) -> Self {
         self.sharding = Some(sharding);
         self
     }
 
-    /// Trusts these certificates too, as PEM: what `peri cert` prints.
+    /// Trusts these certificates in addition to those of the system: PEM, as `peri cert` prints it.
     pub fn trust_pem(mut self, pem: &[u8]) -> Self {
         self.http = self.http.and_then(|http| http.trust_pem(pem));
         self
     }
 
-    /// Takes any certificate. **For emulators only**: whoever is on the way can read and change everything.
+    /// Accepts any certificate. **For emulators only**: anyone on the network path can read and change all
+    /// traffic.
     pub fn danger_accept_invalid_certificates(mut self) -> Self {
         self.http = self.http.map(ClientBuilder::danger_accept_invalid_certificates);
         self
     }
 
-    /// Speaks HTTP through a client of these settings; replaces what was said about certificates.
+    /// Sends requests with an HTTP client of these settings, and replaces the certificate settings of earlier calls.
     pub fn http(mut self, http: ClientBuilder) -> Self {
         self.http = Ok(http);
         self
     }
 
-    /// The application's name, added to the user agent of every request.
+    /// Sets the name of the application, which is added to the user agent of every request.
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.application = Some(name.into());
         self
     }
 
-    /// The client. Nothing is sent yet; an option that cannot be obeyed is an error that names it.
+    /// Builds the client. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
         let clients = self
             .http
-            .and_then(Clients::new)
+            .and_then(HttpClients::new)
             .map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()).with_source(error))?;
         let environment = EnvironmentOptions::of_process()?;
         let mut runtime = CosmosRuntime::builder(Arc::new(clients)).with_environment(environment);

@@ -1,4 +1,4 @@
-//! One container of a database: its own operations; those on its items are in `items`.
+//! The client of one container: operations on the container itself. Operations on its items are in `items`.
 
 use driver::CosmosDriver;
 use driver::operation::{ContainerName, Operation, OperationKind, Target};
@@ -6,24 +6,24 @@ use driver::session::SessionScope;
 use protocol::container::ContainerProperties;
 
 use crate::call::Call;
-use crate::client::CosmosClient;
 use crate::response::Response;
 use crate::serialize::to_body;
-use crate::{FeedRange, Result};
+use crate::throughput::{read_throughput, replace_throughput};
+use crate::{FeedRange, Result, Throughput};
 
-/// One container of a database. Cheap to clone; keep one per container.
+/// The client of one container. Cheap to clone; keep one per container.
 #[derive(Clone, Debug)]
 pub struct ContainerClient {
-    client: CosmosClient,
+    driver: CosmosDriver,
     name: ContainerName,
 }
 
 impl ContainerClient {
-    pub(crate) fn new(client: CosmosClient, database: &str, id: &str) -> ContainerClient {
-        ContainerClient { client, name: ContainerName::new(database, id) }
+    pub(crate) fn new(driver: CosmosDriver, database: &str, id: &str) -> ContainerClient {
+        ContainerClient { driver, name: ContainerName::new(database, id) }
     }
 
-    /// Its id.
+    /// The id of the container.
     pub fn id(&self) -> &str {
         self.name.container()
     }
@@ -32,21 +32,17 @@ impl ContainerClient {
         &self.name
     }
 
-    pub(crate) fn client(&self) -> &CosmosClient {
-        &self.client
-    }
-
     pub(crate) fn driver(&self) -> &CosmosDriver {
-        &self.client.driver
+        &self.driver
     }
 
-    /// Reads its properties.
+    /// Reads the properties of the container.
     pub fn read(&self) -> Call<Response<ContainerProperties>> {
         let operation = Operation::new(OperationKind::Read, Target::container(&self.name));
         Call::new(self.driver(), Ok(operation), Response::read)
     }
 
-    /// Writes its properties over: indexing policy, time to live and the like.
+    /// Replaces the properties of the container: indexing policy, time to live and others.
     pub fn replace(&self, properties: &ContainerProperties) -> Call<Response<ContainerProperties>> {
         let target = Target::container(&self.name);
         let operation =
@@ -54,22 +50,32 @@ impl ContainerClient {
         Call::new(self.driver(), operation, Response::read)
     }
 
-    /// The parts it has now, one for each physical partition: for readers that share the work. A part stays
-    /// valid when its partition splits.
+    /// The feed ranges of the container, one for each physical partition, for readers that share the work. A feed range
+    /// stays valid when its partition splits.
     pub async fn feed_ranges(&self) -> Result<Vec<FeedRange>> {
         let container = self.driver().container(&self.name).await?;
         let partitions = self.driver().partitions(&container).await?;
         Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
     }
 
-    /// What this client has seen of it, of all its partitions: a reader elsewhere that is given this sees at
-    /// least as much. None while nothing was read or written.
+    /// The session token of this client for all partitions of the container: a reader in another process that uses it
+    /// sees at least what this client has seen. None until something was read or written.
     pub async fn session_token(&self) -> Result<Option<String>> {
         let container = self.driver().container(&self.name).await?;
         Ok(container.session().token(SessionScope::Unknown))
     }
 
-    /// Deletes it with everything in it.
+    /// Reads the container's own throughput; none if it shares the throughput of its database.
+    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
+        read_throughput(&self.driver, Target::container(&self.name)).await
+    }
+
+    /// Replaces the container's own throughput.
+    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
+        replace_throughput(&self.driver, Target::container(&self.name), throughput).await
+    }
+
+    /// Deletes the container and all its items.
     pub fn delete(&self) -> Call<Response<()>> {
         let operation = Operation::new(OperationKind::Delete, Target::container(&self.name));
         Call::new(self.driver(), Ok(operation), Response::without_body)

@@ -1,89 +1,101 @@
-//! One database of an account.
+//! The client of one database: operations on the database itself, and on the list of its containers.
 
+use driver::CosmosDriver;
 use driver::operation::{Operation, OperationKind, Target};
 use protocol::container::ContainerProperties;
 use protocol::database::DatabaseProperties;
 
-use crate::call::{Call, if_missing};
-use crate::client::CosmosClient;
+use crate::call::{Call, read_or_create};
+
 use crate::container::ContainerClient;
 use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
-use crate::{Result, Throughput, throughput};
+use crate::throughput::{read_throughput, replace_throughput, with_throughput};
+use crate::{Result, Throughput};
 
-/// One database of an account. Cheap to clone.
+/// The client of one database. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct DatabaseClient {
-    pub(crate) client: CosmosClient,
+    driver: CosmosDriver,
     id: String,
 }
 
 impl DatabaseClient {
-    pub(crate) fn new(client: CosmosClient, id: &str) -> DatabaseClient {
-        DatabaseClient { client, id: id.to_owned() }
+    pub(crate) fn new(driver: CosmosDriver, id: &str) -> DatabaseClient {
+        DatabaseClient { driver, id: id.to_owned() }
     }
 
-    /// Its id.
+    /// The id of the database.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// One of its containers. Asks nobody: whether it exists shows when it is used.
+    /// The client of one of its containers. Sends nothing; a container that does not exist fails when it is used.
     pub fn container(&self, id: &str) -> ContainerClient {
-        ContainerClient::new(self.client.clone(), &self.id, id)
+        ContainerClient::new(self.driver.clone(), &self.id, id)
     }
 
-    /// Reads its properties.
+    /// Reads the properties of the database.
     pub fn read(&self) -> Call<Response<DatabaseProperties>> {
         let operation = Operation::new(OperationKind::Read, Target::database(&self.id));
-        Call::new(&self.client.driver, Ok(operation), Response::read)
+        Call::new(&self.driver, Ok(operation), Response::read)
     }
 
-    /// Deletes it with everything in it.
+    /// Deletes the database and all its containers.
     pub fn delete(&self) -> Call<Response<()>> {
         let operation = Operation::new(OperationKind::Delete, Target::database(&self.id));
-        Call::new(&self.client.driver, Ok(operation), Response::without_body)
+        Call::new(&self.driver, Ok(operation), Response::without_body)
     }
 
-    /// Makes a container.
+    /// Creates a container without a throughput of its own.
     pub fn create_container(&self, properties: &ContainerProperties) -> Call<Response<ContainerProperties>> {
-        self.create_container_of(properties, None)
+        self.create_container_inner(properties, None)
     }
 
-    /// Makes a container with a throughput of its own.
+    /// Creates a container with a throughput of its own.
     pub fn create_container_with(
         &self,
         properties: &ContainerProperties,
         throughput: &Throughput,
     ) -> Call<Response<ContainerProperties>> {
-        self.create_container_of(properties, Some(throughput))
+        self.create_container_inner(properties, Some(throughput))
     }
 
-    /// The container of this id; made if it is not there. One that is there stays as it is, whatever the
-    /// properties say: look at the answer.
+    /// Reads the container with this id, and creates it if it does not exist. A container that exists stays unchanged,
+    /// even if its properties differ: compare the response.
     pub async fn create_container_if_missing(
         &self,
         properties: &ContainerProperties,
     ) -> Result<Response<ContainerProperties>> {
         let container = self.container(&properties.id);
-        if_missing(|| container.read(), || self.create_container(properties)).await
+        read_or_create(|| container.read(), || self.create_container(properties)).await
     }
 
-    /// Its containers.
+    /// Lists the containers of the database.
     pub fn list_containers(&self) -> List<ContainerProperties> {
-        List::new(&self.client.driver, Target::containers(&self.id), "DocumentCollections")
+        List::new(&self.driver, Target::containers(&self.id), "DocumentCollections")
     }
 
-    fn create_container_of(
+    fn create_container_inner(
         &self,
         properties: &ContainerProperties,
         throughput: Option<&Throughput>,
     ) -> Call<Response<ContainerProperties>> {
         let operation = to_body(properties).map(|body| {
             let target = Target::containers(&self.id);
-            throughput::of_new(Operation::new(OperationKind::Create, target).with_body(body), throughput)
+            with_throughput(Operation::new(OperationKind::Create, target).with_body(body), throughput)
         });
-        Call::new(&self.client.driver, operation, Response::read)
+        Call::new(&self.driver, operation, Response::read)
+    }
+
+    /// Reads the throughput that the containers of the database share; none if it has none.
+    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
+        read_throughput(&self.driver, Target::database(&self.id)).await
+    }
+
+    /// Replaces the throughput that the containers of the database share.
+    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
+        replace_throughput(&self.driver, Target::database(&self.id), throughput).await
     }
 }

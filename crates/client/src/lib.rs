@@ -12,7 +12,7 @@
 //! }
 //!
 //! # async fn run() -> Result<()> {
-//! // What `peri up` prints, or the connection string of a real account.
+//! // The connection string that `peri up` prints, or that of a real account.
 //! let client = CosmosClient::from_connection_string("AccountEndpoint=http://localhost:8081/;AccountKey=…")?;
 //! let orders = client.database("shop").container("orders");
 //!
@@ -27,20 +27,20 @@
 //!
 //! # A tour
 //!
-//! | to | begin with |
+//! | to | start with |
 //! |---|---|
 //! | connect | [`CosmosClient::from_connection_string`], [`with_key`](CosmosClient::with_key), [`from_credential`](CosmosClient::from_credential), or [`builder`](CosmosClient::builder) for options |
-//! | make and list | [`create_database_if_missing`](CosmosClient::create_database_if_missing), [`create_container_if_missing`](DatabaseClient::create_container_if_missing), [`list_databases`](CosmosClient::list_databases), [`list_containers`](DatabaseClient::list_containers) |
-//! | store | [`create_item`](ContainerClient::create_item), [`upsert_item`](ContainerClient::upsert_item), [`replace_item`](ContainerClient::replace_item), [`delete_item`](ContainerClient::delete_item) |
-//! | change a part | [`patch_item`](ContainerClient::patch_item) with a [`Patch`] |
-//! | change several at once | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
+//! | create and list | [`create_database_if_missing`](CosmosClient::create_database_if_missing), [`create_container_if_missing`](DatabaseClient::create_container_if_missing), [`list_databases`](CosmosClient::list_databases), [`list_containers`](DatabaseClient::list_containers) |
+//! | write | [`create_item`](ContainerClient::create_item), [`upsert_item`](ContainerClient::upsert_item), [`replace_item`](ContainerClient::replace_item), [`delete_item`](ContainerClient::delete_item) |
+//! | patch | [`patch_item`](ContainerClient::patch_item) with a [`Patch`] |
+//! | write a transaction | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
 //! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing |
-//! | ask | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
-//! | store very many | [`bulk`](ContainerClient::bulk) |
-//! | follow | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
-//! | pay | [`throughput`](ContainerClient::throughput), [`set_throughput`](ContainerClient::set_throughput) |
+//! | query | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
+//! | write very many items | [`bulk`](ContainerClient::bulk) |
+//! | read changes | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
+//! | scale | [`throughput`](ContainerClient::throughput), [`set_throughput`](ContainerClient::set_throughput) |
 //!
-//! **A call is a value until it is awaited**, so options go in between:
+//! **A call is a value until it is awaited**, so its options can be set before:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -59,13 +59,13 @@
 //! # }
 //! ```
 //!
-//! **Clients are cheap to clone** and share their connections, caches and what they know of the account's regions.
-//! Make one for each account and keep it. Dropping a call cancels it and leaves nothing behind.
+//! **Clients are cheap to clone** and share their connections, caches and the state of the account's regions. Create
+//! one for each account and keep it. Dropping a call cancels it.
 //!
-//! **Answers say what they cost.** A [`Response`] has the value, its etag, the charge, the session token and the
-//! [`Diagnostics`]: every attempt, where it went, how long it took and what was done about it.
+//! **Responses contain their cost.** A [`Response`] has the value, its ETag, the request charge, the session token and
+//! the [`Diagnostics`]: every attempt with its region, its duration and its outcome.
 //!
-//! **Errors say what to do next**: their [`ErrorKind`] to the program, their text to whoever reads it.
+//! **Errors say what to do next**: to the program with their [`ErrorKind`], to a person with their message.
 //!
 //! ```no_run
 //! # use perihelion::{ContainerClient, ErrorKind, Result};
@@ -73,7 +73,7 @@
 //! match orders.create_item("ada", &order).await {
 //!     Ok(_) => {}
 //!     Err(error) if error.kind() == ErrorKind::Conflict => println!("ordered before"),
-//!     // No answer came: a create that is sent again would not know its own item. Read, then decide.
+//!     // The response was lost, and a repeated create could not tell its own item from another's. Read it to decide.
 //!     Err(error) if error.kind() == ErrorKind::Undecided => println!("ordered, perhaps: {error}"),
 //!     Err(error) => return Err(error),
 //! }
@@ -81,26 +81,26 @@
 //! # }
 //! ```
 //!
-//! What the client does on its own about regions that are down, slow or behind, partitions that move and requests that
-//! are throttled is a table in the repository, `docs/retries.md`; the settings for it are [`OperationOptions`] and
-//! [`DriverOptions`], or environment variables (`docs/configuration.md`).
+//! `docs/retries.md` in the repository has a table of what the client does on its own when a region is down, slow or
+//! lagging, when a partition moves, and when requests are throttled. The settings for it are [`OperationOptions`],
+//! [`DriverOptions`] and environment variables (`docs/configuration.md`).
 
 #![warn(missing_docs)]
 
-mod client;
-mod client_builder;
-mod transport; // gives the driver its HTTP clients
+mod client_builder; // creates clients
+mod transport; // the HTTP clients of the driver
 
+mod client; // the account
 mod container;
 mod database;
-mod items; // one file per operation on items
-mod processor; // every change through a handler, shared among instances
-mod throughput;
+mod items; // operations on the items of a container
+mod processor; // the change feed processor
 
-mod call; // an operation until it is awaited
-mod list; // what an account or a database has
+mod call; // an operation that is sent when it is awaited
+mod list; // lists of databases and containers
 mod response;
-mod serialize; // the only place that knows serde
+mod serialize; // JSON bodies
+mod throughput; // RU/s of databases and containers
 
 pub use call::Call;
 pub use client::CosmosClient;
@@ -108,33 +108,33 @@ pub use client_builder::CosmosClientBuilder;
 pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
-    Batch, BatchItem, BatchResponse, Bulk, BulkAnswer, BulkItem, BulkOperation, BulkResponse, BulkResults,
-    Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem, WriteItem,
+    Batch, BatchItem, BatchResponse, Bulk, BulkItem, BulkItemResponse, BulkOperation, BulkResponse,
+    BulkResults, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem,
+    WriteItem,
 };
 pub use list::{List, ListPages};
 pub use processor::{
-    BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, KeptProcessor, Lag, LeaseStatus,
-    ProcessorStart, ProcessorStatus, RangeLag, RunningProcessor,
+    BatchContext, ChangeFeedProcessor, DeadLetter, HandlerError, Lag, LeaseStatus, ProcessorStart,
+    ProcessorStatus, RangeLag, RunningProcessor, StoredProcessor,
 };
 pub use response::{Item, ItemResponse, Response};
 
 pub use driver::bulk::{BulkOptions, BulkSummary};
 
-/// Signing in with Microsoft Entra ID, as every Azure crate does it.
+/// Credentials of Microsoft Entra ID: the types of `azure_core` that [`CosmosClient::from_credential`] needs.
 pub mod credentials {
     pub use azure_core::credentials::{AccessToken, Secret, TokenCredential, TokenRequestOptions};
     pub use azure_core::error::{Error, ErrorKind};
     pub use azure_core::time::OffsetDateTime;
 }
 
-/// What connections are made with and how requests are spread over them: for [`CosmosClientBuilder::http`] and
-/// [`CosmosClientBuilder::sharding`].
+/// Settings of HTTP connections, for [`CosmosClientBuilder::http`] and [`CosmosClientBuilder::sharding`].
 pub mod connections {
     pub use driver::sharding::{LoadSpread, ShardingConfig};
     pub use perihelion_http::{Client, ClientBuilder};
 }
 
-/// What [`ContainerProperties`] are made of.
+/// The parts of [`ContainerProperties`]: indexing, unique keys, conflict resolution and other policies.
 pub mod policies {
     pub use protocol::container::{
         ChangeFeedPolicy, CompositeOrder, CompositePath, ComputedProperty, ConflictResolutionMode,
@@ -145,13 +145,22 @@ pub mod policies {
     };
 }
 
+// Types of other crates in the signatures of this one. The derive macros of serde need a dependency on serde itself.
+pub use bytes::Bytes;
+pub use futures::Stream;
+pub use serde::Serialize;
+pub use serde::de::DeserializeOwned;
+
+/// The driver below this client: for [`CosmosClient::driver`], and for the types of [`Diagnostics`] and [`RawResponse`].
+pub use driver;
+
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
     CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
     OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
 };
-pub use driver::{Account, Error, ErrorKind, Result};
+pub use driver::{Account, CosmosDriver, Error, ErrorKind, Response as RawResponse, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};

@@ -1,4 +1,4 @@
-//! What an account or a database has, page by page or one by one.
+//! Lists of databases and containers, as pages or as a stream.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::response::Response;
 use crate::serialize::from_body;
 use crate::{OperationOptions, Result};
 
-/// A list until it is read: by [`pages`](List::pages) or as a [`stream`](List::stream).
+/// A list of databases or containers, to be read as [`pages`](List::pages) or as a [`stream`](List::stream).
 #[must_use = "nothing is sent before it is read"]
 pub struct List<T> {
     driver: CosmosDriver,
     target: Target,
-    /// The property of the answer that has the resources.
+    /// The property of the response that contains the resources.
     member: &'static str,
     options: OperationOptions,
     continuation: Option<String>,
@@ -34,24 +34,24 @@ impl<T: DeserializeOwned> List<T> {
         List { driver, target, member, options, continuation: None, entry: PhantomData }
     }
 
-    /// Options of each request.
+    /// Sets the options of each request.
     pub fn options(mut self, options: OperationOptions) -> List<T> {
         self.options = options;
         self
     }
 
-    /// Goes on where an earlier page stopped, be it in another process.
+    /// Continues after an earlier page, which may have been read in another process.
     pub fn continuation(mut self, continuation: impl Into<String>) -> List<T> {
         self.continuation = Some(continuation.into());
         self
     }
 
-    /// Page by page.
+    /// Reads the list page by page.
     pub fn pages(self) -> ListPages<T> {
         ListPages { list: self, ended: false }
     }
 
-    /// One by one, asking for pages as they are needed. Ends with the first error.
+    /// The entries as a stream that requests pages as they are needed. It ends with the first error.
     pub fn stream(self) -> impl Stream<Item = Result<T>> + Send
     where
         T: Send,
@@ -76,7 +76,7 @@ impl<T> fmt::Debug for List<T> {
     }
 }
 
-/// A list that is read.
+/// A list that is being read page by page.
 #[derive(Debug)]
 pub struct ListPages<T> {
     list: List<T>,
@@ -84,7 +84,7 @@ pub struct ListPages<T> {
 }
 
 impl<T: DeserializeOwned> ListPages<T> {
-    /// The next page; none after the last. After an error the same page can be asked for again.
+    /// Reads the next page; none after the last. After an error, a further call requests the same page again.
     pub async fn next_page(&mut self) -> Result<Option<Response<Vec<T>>>> {
         if self.ended {
             return Ok(None);
@@ -94,24 +94,24 @@ impl<T: DeserializeOwned> ListPages<T> {
         if let Some(continuation) = continuation {
             operation = operation.with_header(names::CONTINUATION, continuation.clone());
         }
-        let answer = driver.execute_operation(&operation, options).await?;
-        let entries = entries(answer.body(), member)?;
-        *continuation = answer.continuation().map(str::to_owned);
+        let response = driver.execute_operation(&operation, options).await?;
+        let entries = entries(response.body(), member)?;
+        *continuation = response.continuation().map(str::to_owned);
         self.ended = continuation.is_none();
-        Ok(Some(Response::with_value(entries, answer)))
+        Ok(Some(Response::with_value(entries, response)))
     }
 
-    /// Where to go on after the pages so far; none after the last. Give it to [`List::continuation`].
+    /// The continuation after the pages so far, for [`List::continuation`]; none after the last page.
     pub fn continuation(&self) -> Option<&str> {
         self.list.continuation.as_deref()
     }
 }
 
-/// `{"Databases": […], …}`
+/// The entries of a response body such as `{"Databases": […], …}`.
 fn entries<T: DeserializeOwned>(body: &[u8], member: &str) -> Result<Vec<T>> {
     let members: HashMap<String, Box<RawValue>> = from_body(body)?;
     match members.get(member) {
         Some(entries) => from_body(entries.get().as_bytes()),
-        None => Err(Error::new(ErrorKind::BadResponse, format!("the answer has no `{member}`"))),
+        None => Err(Error::new(ErrorKind::BadResponse, format!("the response has no `{member}`"))),
     }
 }

@@ -1,4 +1,4 @@
-//! What came of a call: the value, and what it cost.
+//! The response to an operation: its value, charge, ETag, session token and diagnostics.
 
 use driver::diagnostics::Diagnostics;
 use protocol::status::Status;
@@ -8,100 +8,100 @@ use serde::de::DeserializeOwned;
 use crate::Result;
 use crate::serialize::from_body;
 
-/// A value and what is to be known about how it came.
+/// The response to an operation: a value with its charge, ETag, session token and diagnostics.
 #[derive(Clone, Debug)]
 pub struct Response<T> {
     value: T,
-    answer: driver::Response,
+    raw: driver::Response,
 }
 
-/// The answer to an operation on one item.
+/// The response to an operation on one item.
 pub type ItemResponse<T> = Response<T>;
 
-/// An item with what the service keeps beside it.
+/// An item with its system properties.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Item<T> {
-    /// The item.
+    /// The item without its system properties, unless `T` has them too.
     #[serde(flatten)]
     pub value: T,
-    /// Its version.
+    /// The ETag, which changes with every write of the item.
     #[serde(rename = "_etag")]
     pub etag: String,
-    /// When it was written, in seconds since 1970.
+    /// When the item was last written, in seconds since 1970.
     #[serde(rename = "_ts")]
     pub timestamp: u64,
-    /// Its id inside the service.
+    /// The resource id that the service gave the item.
     #[serde(rename = "_rid")]
     pub rid: String,
 }
 
 impl<T> Response<T> {
-    /// What was asked for.
+    /// The value that was read; `()` for operations that return none.
     pub fn value(&self) -> &T {
         &self.value
     }
 
-    /// The same, without the rest.
+    /// The value alone, by value.
     pub fn into_value(self) -> T {
         self.value
     }
 
-    /// Both.
+    /// The value and the driver's response.
     pub(crate) fn into_parts(self) -> (T, driver::Response) {
-        (self.value, self.answer)
+        (self.value, self.raw)
     }
 
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub fn status(&self) -> Status {
-        self.answer.status()
+        self.raw.status()
     }
 
-    /// The version of what was read or written.
+    /// The ETag of what was read or written.
     pub fn etag(&self) -> Option<&str> {
-        self.answer.etag()
+        self.raw.etag()
     }
 
-    /// Request units of the answer; what retries cost is in the diagnostics.
+    /// The request charge of the last attempt; the charge of retries is in the diagnostics.
     pub fn charge(&self) -> f64 {
-        self.answer.charge()
+        self.raw.charge()
     }
 
-    /// What a later reader has to have seen to see this. Only needed to hand a session to another process.
+    /// The session token: a read with it sees at least this operation. Only needed to pass a session to another process.
     pub fn session_token(&self) -> Option<&str> {
-        self.answer.session_token()
+        self.raw.session_token()
     }
 
-    /// The id of the request, for whoever reads the service's logs.
+    /// The activity id of the request, under which the service logs it.
     pub fn activity_id(&self) -> Option<&str> {
-        self.answer.activity_id()
+        self.raw.activity_id()
     }
 
-    /// Every attempt: where, why, how long, and what it came to.
+    /// The diagnostics: every attempt with its region, reason, duration and outcome.
     pub fn diagnostics(&self) -> &Diagnostics {
-        self.answer.diagnostics()
+        self.raw.diagnostics()
     }
 
-    /// The bytes and headers of the answer.
+    /// The driver's response with the body as bytes and all headers.
     pub fn raw(&self) -> &driver::Response {
-        &self.answer
+        &self.raw
     }
 
-    pub(crate) fn with_value(value: T, answer: driver::Response) -> Response<T> {
-        Response { value, answer }
+    pub(crate) fn with_value(value: T, raw: driver::Response) -> Response<T> {
+        Response { value, raw }
     }
 }
 
 impl<T: DeserializeOwned> Response<T> {
-    pub(crate) fn read(answer: driver::Response) -> Result<Response<T>> {
-        let value = from_body(answer.body())?;
-        Ok(Response { value, answer })
+    pub(crate) fn read(raw: driver::Response) -> Result<Response<T>> {
+        let value = from_body(raw.body())?;
+        Ok(Response { value, raw })
     }
 }
 
 impl Response<()> {
-    /// An answer whose body, if it has one, nobody wants.
-    pub(crate) fn without_body(answer: driver::Response) -> Result<Response<()>> {
-        Ok(Response { value: (), answer })
+    /// A response whose body is ignored.
+    pub(crate) fn without_body(raw: driver::Response) -> Result<Response<()>> {
+        Ok(Response { value: (), raw })
     }
 }

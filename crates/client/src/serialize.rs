@@ -1,4 +1,4 @@
-//! The only place that knows serde.
+//! JSON serialization of request bodies and deserialization of response bodies with serde.
 
 use bytes::Bytes;
 use driver::{Error, ErrorKind};
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Result;
 
-/// What is sent.
+/// Serializes a request body.
 pub(crate) fn to_body(value: &(impl Serialize + ?Sized)) -> Result<Bytes> {
     match serde_json::to_vec(value) {
         Ok(body) => Ok(Bytes::from(body)),
@@ -16,22 +16,22 @@ pub(crate) fn to_body(value: &(impl Serialize + ?Sized)) -> Result<Bytes> {
     }
 }
 
-/// What came back, as a `T`.
+/// Deserializes a response body into a `T`.
 pub(crate) fn from_body<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| misfit::<T>(body, error))
+    serde_json::from_slice(body).map_err(|error| deserialize_error::<T>(body, error))
 }
 
-/// Why a body is not a `T`: which property, and what is there.
+/// The error for a body that is no `T`: names the type, the property and its value.
 #[cold]
-fn misfit<T: DeserializeOwned>(body: &[u8], error: serde_json::Error) -> Error {
+fn deserialize_error<T: DeserializeOwned>(body: &[u8], error: serde_json::Error) -> Error {
     let name = short_name(std::any::type_name::<T>());
     let kind = if error.is_data() { ErrorKind::Mismatch } else { ErrorKind::BadResponse };
-    // Where it is costs a second reading, which nobody pays for who has no error.
+    // Finding the path of the property takes a second pass over the body, which only an error pays for.
     let at = match serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(body)) {
         Err(error) if error.path().iter().next().is_some() => format!(" at `{}`", error.path()),
         _ => String::new(),
     };
-    Error::new(kind, format!("the answer does not fit into {name}{at}: {error}")).with_source(error)
+    Error::new(kind, format!("the response does not fit into {name}{at}: {error}")).with_source(error)
 }
 
 /// A type's name without the paths before it: `Option<Order>` for `core::option::Option<shop::Order>`.
@@ -70,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_place() {
-        for (body, kind, words) in [
+    fn a_value_that_does_not_fit_is_named_with_its_path() {
+        for (body, kind, message) in [
             (
                 r#"{"lines":[{"price":1},{"price":"2"}],"state":"open"}"#,
                 ErrorKind::Mismatch,
@@ -85,12 +85,12 @@ mod tests {
         ] {
             let error = from_body::<Order>(body.as_bytes()).expect_err(body);
             assert_eq!(error.kind(), kind, "{error}");
-            assert!(error.message().contains(words), "{error}");
+            assert!(error.message().contains(message), "{error}");
         }
     }
 
     #[test]
-    fn names_are_told_without_their_paths() {
+    fn type_names_are_shown_without_their_paths() {
         for (long, short) in [
             ("shop::orders::Order", "Order"),
             ("core::option::Option<shop::Order>", "Option<Order>"),

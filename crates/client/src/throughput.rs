@@ -1,20 +1,18 @@
-//! How many request units a database or container may spend each second.
+//! Reads and replaces the throughput (RU/s) of a database or container, which the service stores as an offer.
 
 use driver::operation::{Operation, OperationKind, Target};
-use driver::{Error, ErrorKind};
+use driver::{CosmosDriver, Error, ErrorKind};
 use protocol::headers as names;
 use protocol::throughput::{Offer, OfferContent, Throughput};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::container::ContainerClient;
-use crate::database::DatabaseClient;
 use crate::response::Response;
 use crate::serialize::{from_body, to_body};
-use crate::{CosmosClient, OperationOptions, Result};
+use crate::{OperationOptions, Result};
 
-/// Adds what a new database or container is to have.
-pub(crate) fn of_new(operation: Operation, throughput: Option<&Throughput>) -> Operation {
+/// Adds the throughput of a new database or container to the operation that creates it.
+pub(crate) fn with_throughput(operation: Operation, throughput: Option<&Throughput>) -> Operation {
     match throughput {
         None => operation,
         Some(Throughput::Manual(units)) => operation.with_header(names::OFFER_THROUGHPUT, units.to_string()),
@@ -26,7 +24,7 @@ pub(crate) fn of_new(operation: Operation, throughput: Option<&Throughput>) -> O
     }
 }
 
-/// The `_rid` of a resource, which is how its offer is found.
+/// The `_rid` of a resource, by which its offer is found.
 #[derive(Deserialize)]
 struct Identity {
     #[serde(rename = "_rid")]
@@ -39,52 +37,37 @@ struct Offers {
     offers: Vec<Offer>,
 }
 
-impl DatabaseClient {
-    /// The throughput its containers share; none if they do not.
-    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
-        read(&self.client, Target::database(self.id())).await
-    }
-
-    /// Gives its containers another throughput to share.
-    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
-        replace(&self.client, Target::database(self.id()), throughput).await
-    }
-}
-
-impl ContainerClient {
-    /// Its own throughput; none if it shares the database's.
-    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
-        read(self.client(), Target::container(self.name())).await
-    }
-
-    /// Gives it another throughput.
-    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
-        replace(self.client(), Target::container(self.name()), throughput).await
-    }
-}
-
-async fn read(client: &CosmosClient, target: Target) -> Result<Response<Option<Throughput>>> {
-    let (offer, answer) = offer(client, target).await?.into_parts();
+/// Reads the throughput of a database or container; none if it has no throughput of its own.
+pub(crate) async fn read_throughput(
+    driver: &CosmosDriver,
+    target: Target,
+) -> Result<Response<Option<Throughput>>> {
+    let (offer, response) = read_offer(driver, target).await?.into_parts();
     let throughput = offer.as_ref().map(Offer::throughput).transpose();
     let throughput = throughput.map_err(|error| Error::new(ErrorKind::BadResponse, error.message))?;
-    Ok(Response::with_value(throughput, answer))
+    Ok(Response::with_value(throughput, response))
 }
 
-async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput) -> Result<Response<()>> {
-    let mut answer = None;
-    // From manual to autoscale, or back, the service chooses the amount; the one that is wanted is set after.
+/// Replaces the throughput of a database or container, also from manual to autoscale or back.
+pub(crate) async fn replace_throughput(
+    driver: &CosmosDriver,
+    target: Target,
+    throughput: &Throughput,
+) -> Result<Response<()>> {
+    let mut response = None;
+    // A change between manual and autoscale lets the service choose the amount; a second request then sets it.
     for _ in 0..2 {
-        let Some(mut offer) = offer(client, target.clone()).await?.into_value() else {
+        let Some(mut offer) = read_offer(driver, target.clone()).await?.into_value() else {
             let message =
-                "it has no throughput of its own; it shares another's, or the account is serverless";
+                "it has no throughput of its own: it shares its database's, or the account is serverless";
             return Err(Error::new(ErrorKind::NotFound, message));
         };
-        if let Some(answer) = answer.take()
+        if let Some(response) = response.take()
             && offer.throughput().as_ref() == Ok(throughput)
         {
-            return Response::without_body(answer);
+            return Response::without_body(response);
         }
-        let migration = migration(&offer, throughput);
+        let migration = migration_header(&offer, throughput);
         offer.content = OfferContent::new(throughput);
         let operation = Operation::new(OperationKind::Replace, Target::offer(&offer.system.rid));
         let operation = operation.with_body(to_body(&offer)?);
@@ -92,17 +75,18 @@ async fn replace(client: &CosmosClient, target: Target, throughput: &Throughput)
             Some(header) => operation.with_header(header, "true"),
             None => operation,
         };
-        let done = Box::pin(client.driver.execute_operation(&operation, &OperationOptions::new())).await?;
+        let replaced = Box::pin(driver.execute_operation(&operation, &OperationOptions::new())).await?;
         if migration.is_none() {
-            return Response::without_body(done);
+            return Response::without_body(replaced);
         }
-        answer = Some(done);
+        response = Some(replaced);
     }
-    Err(Error::new(ErrorKind::BadResponse, "the service took the change of throughput and did not make it"))
+    let message = "the service accepted the new throughput and did not apply it";
+    Err(Error::new(ErrorKind::BadResponse, message))
 }
 
-/// The header that asks for another kind of throughput.
-fn migration(offer: &Offer, throughput: &Throughput) -> Option<&'static str> {
+/// The header that changes an offer between manual and autoscale throughput, if that is needed.
+fn migration_header(offer: &Offer, throughput: &Throughput) -> Option<&'static str> {
     match (&offer.content.offer_autopilot_settings, throughput) {
         (Some(_), Throughput::Manual(_)) => Some(names::MIGRATE_OFFER_TO_MANUAL),
         (None, Throughput::Autoscale { .. }) => Some(names::MIGRATE_OFFER_TO_AUTOPILOT),
@@ -110,18 +94,18 @@ fn migration(offer: &Offer, throughput: &Throughput) -> Option<&'static str> {
     }
 }
 
-/// The offer of a resource, if it has one of its own.
-async fn offer(client: &CosmosClient, target: Target) -> Result<Response<Option<Offer>>> {
+/// Reads the offer of a database or container; none if it has no offer of its own.
+async fn read_offer(driver: &CosmosDriver, target: Target) -> Result<Response<Option<Offer>>> {
     let options = OperationOptions::new();
     let resource = Operation::new(OperationKind::Read, target);
-    let resource = Box::pin(client.driver.execute_operation(&resource, &options)).await?;
+    let resource = Box::pin(driver.execute_operation(&resource, &options)).await?;
     let Identity { rid } = from_body(resource.body())?;
     let query = json!({
         "query": "SELECT * FROM o WHERE o.offerResourceId = @rid",
         "parameters": [{"name": "@rid", "value": rid}],
     });
     let query = Operation::new(OperationKind::Query, Target::offers()).with_body(to_body(&query)?);
-    let answer = Box::pin(client.driver.execute_operation(&query, &options)).await?;
-    let offer = from_body::<Offers>(answer.body())?.offers.into_iter().next();
-    Ok(Response::with_value(offer, answer))
+    let response = Box::pin(driver.execute_operation(&query, &options)).await?;
+    let offer = from_body::<Offers>(response.body())?.offers.into_iter().next();
+    Ok(Response::with_value(offer, response))
 }

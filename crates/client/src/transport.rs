@@ -1,22 +1,22 @@
-//! Gives the driver its HTTP clients: this crate's connections below the driver's rules.
+//! The factory of HTTP clients that the driver sends its requests with.
 
 use driver::transport::{HttpClientConfig, Transport, TransportFactory};
 use std::sync::Arc;
 
 use perihelion_http::{BuildError, Client, ClientBuilder};
 
-/// Makes clients that share one TLS configuration and have connections of their own.
+/// Creates HTTP clients that share one TLS configuration; each has its own connections.
 #[derive(Debug)]
-pub(crate) struct Clients(Client);
+pub(crate) struct HttpClients(Client);
 
-impl Clients {
-    /// Clients with these settings. What the driver says about them was said to `builder` already.
-    pub(crate) fn new(builder: ClientBuilder) -> Result<Clients, BuildError> {
-        Ok(Clients(builder.build()?))
+impl HttpClients {
+    /// A factory of clients with these settings, which already include the limits of the driver.
+    pub(crate) fn new(builder: ClientBuilder) -> Result<HttpClients, BuildError> {
+        Ok(HttpClients(builder.build()?))
     }
 }
 
-impl TransportFactory for Clients {
+impl TransportFactory for HttpClients {
     fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
         Arc::new(self.0.with_separate_pool())
     }

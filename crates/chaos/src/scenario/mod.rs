@@ -1,183 +1,173 @@
-//! What is to happen, as a file says it.
+//! A scenario: the account, the workload and the faults of a chaos run, read from a TOML file. Pure.
 //!
-//! In: TOML. Out: a [`Scenario`] that was checked, or what is wrong with it and where. What a fault does is
-//! a [`Trouble`]; which region and which moment "any" is, the seed decides later (`schedule`). Pure.
+//! Input: TOML. Output: a [`Scenario`] that was checked, or an error that says what is wrong and where. What a fault does
+//! is its [`FaultKind`]. Times and regions that the file leaves open are chosen later, by the seed (`schedule`).
 
-mod written;
+mod file;
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use emulator::clock::HumanDuration;
 use emulator::faults::{Delay, DownMode, Rule};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use crate::workload::Load;
+use crate::duration::DurationRange;
+use crate::invalid_scenario::InvalidScenario;
+use crate::workload::Workload;
 
-/// Why a scenario cannot be played.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadScenario(String);
-
-impl BadScenario {
-    pub(crate) fn new(text: impl Into<String>) -> BadScenario {
-        BadScenario(text.into())
-    }
-}
-
-/// What is to happen.
+/// The account, the workload and the faults of a chaos run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Scenario {
-    /// What it is called.
+    /// The name of the scenario.
     pub name: String,
-    /// What it shows, in a line.
+    /// What the scenario shows, in one line.
     pub about: String,
-    /// The kinds of account it is played on, one after the other.
-    pub writes: Vec<Writes>,
-    /// The regions of the account; the first one writes, and the client prefers them in this order.
+    /// The kinds of account that the scenario runs on, one after the other.
+    pub writes: Vec<WriteRegions>,
+    /// The regions of the account; the first one accepts writes, and the client prefers them in this order.
     pub regions: Vec<String>,
-    /// Physical partitions at the start.
+    /// The number of physical partitions at the start.
     pub partitions: u32,
-    /// How long commits take from one region to another.
-    pub lag: Option<Drawn>,
-    /// What is done all the time.
-    pub load: Load,
-    /// How long the load goes on after the last fault.
+    /// How long a commit takes to be replicated to another region.
+    pub lag: Option<DurationRange>,
+    /// The operations that run all the time.
+    pub workload: Workload,
+    /// How long the workload continues after the last fault.
     pub calm: Duration,
-    /// What goes wrong.
+    /// The faults, in the order of the file.
     pub faults: Vec<Fault>,
 }
 
-/// Where an account takes writes.
+/// Which regions of an account accept writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Writes {
-    /// In its first region.
+pub enum WriteRegions {
+    /// Only the first region does.
     One,
-    /// In every region.
+    /// Every region does.
     All,
 }
 
-impl fmt::Display for Writes {
+impl fmt::Display for WriteRegions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Writes::One => "one region writes",
-            Writes::All => "all regions write",
+            WriteRegions::One => "one region writes",
+            WriteRegions::All => "all regions write",
         })
     }
 }
 
-/// One thing that goes wrong, and ends again.
+/// A fault that begins and ends.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What.
-    pub trouble: Trouble,
-    /// Where.
-    pub region: Place,
-    /// When, after the start.
-    pub at: Drawn,
-    /// How long.
-    pub lasting: Drawn,
-    /// What must hold meanwhile, beside what always must.
-    pub expect: Expect,
+    /// What the fault does.
+    pub kind: FaultKind,
+    /// The region that the fault affects.
+    pub region: RegionSelector,
+    /// When the fault begins, counted from the start of the run.
+    pub at: DurationRange,
+    /// How long the fault lasts.
+    pub duration: DurationRange,
+    /// What must hold during the fault, in addition to the guarantees that always hold.
+    pub expect: Expectation,
 }
 
-/// What goes wrong.
+/// What a fault does.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum FaultKind {
     /// The region cannot be reached.
-    Down(DownMode),
-    /// The region is slow.
+    DownMode(DownMode),
+    /// Every request to the region is delayed.
     Slow(Delay),
-    /// The account leaves the region.
+    /// The region is being removed from the account.
     Drain,
-    /// The region becomes the one that writes; afterwards the one before does again.
+    /// The region becomes the write region; at the end the former write region becomes it again.
     Failover {
-        /// Whether the region before is down meanwhile.
+        /// Whether the former write region is down during the fault.
         outage: bool,
     },
     /// One physical partition is unavailable in the region.
     Partition {
-        /// Which; drawn if it is not said.
+        /// The id of the partition key range; chosen by the seed if it is missing.
         range: Option<u32>,
-        /// What it answers.
+        /// The status of its responses.
         status: u16,
-        /// With this sub-status.
+        /// The sub-status of its responses.
         sub_status: u32,
     },
     /// Requests are throttled.
     Storm {
-        /// Which share of them.
+        /// The share of requests that are throttled, more than 0 and at most 1.
         share: f64,
-        /// What they are told to wait.
+        /// The wait that the responses ask for.
         retry_after: Duration,
     },
     /// Partitions split, one after the other.
     Splits {
-        /// How often.
+        /// The interval between two splits.
         every: Duration,
-        /// How long requests for a range wait before it is split.
+        /// How long requests for a range are held before it is split.
         hold: Duration,
     },
-    /// Connections are reset: half of those that are meant before the request was read, half after it was done.
+    /// Connections are reset: half of them before the request is executed, half after.
     Reset {
-        /// The share of requests whose connection is.
+        /// The share of requests whose connection is reset.
         share: f64,
     },
-    /// Commits take this long to arrive in the region.
-    Lag(Drawn),
-    /// Any rule of the account; `regions` is added when the fault names one.
+    /// Replication to the region takes this long.
+    Lag(DurationRange),
+    /// Any fault rule of the account; the region of the fault is added if the rule has none.
     Rule(Box<Rule>),
 }
 
-impl Trouble {
-    /// Its name in a file.
+impl FaultKind {
+    /// A short name for reports.
     pub fn name(&self) -> &'static str {
         match self {
-            Trouble::Down(DownMode::BlackHole) => "black hole",
-            Trouble::Down(DownMode::Unavailable) => "503",
-            Trouble::Down(_) => "down",
-            Trouble::Slow(_) => "slow",
-            Trouble::Drain => "drain",
-            Trouble::Failover { outage: false } => "failover",
-            Trouble::Failover { outage: true } => "outage and failover",
-            Trouble::Partition { .. } => "bad partition",
-            Trouble::Storm { .. } => "throttle storm",
-            Trouble::Splits { .. } => "splits",
-            Trouble::Reset { .. } => "resets",
-            Trouble::Lag(_) => "lag",
-            Trouble::Rule(_) => "rule",
+            FaultKind::DownMode(DownMode::BlackHole) => "black hole",
+            FaultKind::DownMode(DownMode::Unavailable) => "503",
+            FaultKind::DownMode(_) => "down",
+            FaultKind::Slow(_) => "slow",
+            FaultKind::Drain => "drain",
+            FaultKind::Failover { outage: false } => "failover",
+            FaultKind::Failover { outage: true } => "outage and failover",
+            FaultKind::Partition { .. } => "bad partition",
+            FaultKind::Storm { .. } => "throttle storm",
+            FaultKind::Splits { .. } => "splits",
+            FaultKind::Reset { .. } => "resets",
+            FaultKind::Lag(_) => "lag",
+            FaultKind::Rule(_) => "rule",
         }
     }
 }
 
-/// Which region.
+/// Which region a fault affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The one of this name.
+pub enum RegionSelector {
+    /// The region with this name.
     Named(String),
-    /// Whichever the seed says.
+    /// One region, chosen by the seed.
     Any,
-    /// Every one of them.
-    Everywhere,
+    /// Every region of the account.
+    All,
 }
 
 /// What must hold during a fault.
 #[derive(Clone, Debug, PartialEq, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Expect {
-    /// Whether reads may fail; they may not, unless this says so.
-    pub reads: Allowed,
-    /// Whether writes may fail; they may, unless this says otherwise.
-    pub writes: Option<Allowed>,
-    /// Reads are well again within this time after the beginning.
+pub struct Expectation {
+    /// Whether reads may fail. Default: they may not.
+    pub reads: FailureExpectation,
+    /// Whether writes may fail. Default: they may.
+    pub writes: Option<FailureExpectation>,
+    /// Reads recover within this time after the beginning of the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_within: Option<HumanDuration>,
-    /// Writes are well again within this time after the beginning.
+    /// Writes recover within this time after the beginning of the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_within: Option<HumanDuration>,
 }
@@ -185,61 +175,12 @@ pub struct Expect {
 /// Whether operations may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Allowed {
-    /// None may.
+pub enum FailureExpectation {
+    /// All operations must succeed.
     #[default]
     Succeed,
-    /// Some may.
+    /// Operations may fail.
     MayFail,
-}
-
-/// A time, or two to draw one between: `2s`, `1s..3s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawn {
-    /// The shortest.
-    pub from: Duration,
-    /// The longest.
-    pub to: Duration,
-}
-
-impl Drawn {
-    /// Always this.
-    pub fn always(time: Duration) -> Drawn {
-        Drawn { from: time, to: time }
-    }
-
-    /// The time of a draw, 0 to 1.
-    pub(crate) fn at(self, share: f64) -> Duration {
-        self.from + (self.to - self.from).mul_f64(share)
-    }
-}
-
-impl FromStr for Drawn {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Drawn, String> {
-        let span =
-            |text: &str| text.parse::<HumanDuration>().map(|span| span.0).map_err(|error| error.to_string());
-        let (from, to) = text.split_once("..").unwrap_or((text, text));
-        let drawn = Drawn { from: span(from)?, to: span(to)? };
-        if drawn.from > drawn.to { Err(format!("'{text}' is empty; swap the two")) } else { Ok(drawn) }
-    }
-}
-
-impl fmt::Display for Drawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.from == self.to {
-            HumanDuration(self.from).fmt(f)
-        } else {
-            write!(f, "{}..{}", HumanDuration(self.from), HumanDuration(self.to))
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Drawn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Drawn, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
 }
 
 const PARTITIONS_MAX: u32 = 100;
@@ -247,23 +188,23 @@ const FAULTS_MAX: usize = 64;
 const BYTES_MAX: usize = 1024 * 1024;
 
 impl Scenario {
-    /// Reads a scenario; `name` is what it is called unless it says so itself.
-    pub fn read(name: &str, text: &str) -> Result<Scenario, BadScenario> {
+    /// Reads a scenario from TOML; `name` is its name unless the file has one.
+    pub fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> {
         if text.len() > BYTES_MAX {
-            return Err(BadScenario(format!("a scenario has at most {BYTES_MAX} bytes")));
+            return Err(InvalidScenario::new(format!("a scenario has at most {BYTES_MAX} bytes")));
         }
-        let scenario = written::read(name, text)?;
+        let scenario = file::read(name, text)?;
         scenario.check()?;
         Ok(scenario)
     }
 
-    fn check(&self) -> Result<(), BadScenario> {
-        let bad = |text: &str| Err(BadScenario::new(text));
+    fn check(&self) -> Result<(), InvalidScenario> {
+        let bad = |text: &str| Err(InvalidScenario::new(text));
         if self.faults.is_empty() {
-            return bad("nothing goes wrong in it; add a [[fault]]");
+            return bad("the scenario has no fault; add a [[fault]]");
         }
         if self.faults.len() > FAULTS_MAX {
-            return Err(BadScenario(format!("a scenario has at most {FAULTS_MAX} faults")));
+            return Err(InvalidScenario::new(format!("a scenario has at most {FAULTS_MAX} faults")));
         }
         if self.regions.is_empty() {
             return bad("an account has at least one region");
@@ -272,33 +213,21 @@ impl Scenario {
             return bad("writes is a list of 'one', 'all' or both");
         }
         if !(1..=PARTITIONS_MAX).contains(&self.partitions) {
-            return Err(BadScenario(format!(
+            return Err(InvalidScenario::new(format!(
                 "partitions is {}; expected 1 to {PARTITIONS_MAX}",
                 self.partitions
             )));
         }
-        let fails_over = self.faults.iter().any(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
-        if fails_over && self.writes.contains(&Writes::All) {
-            return bad("where all regions write there is nothing to fail over; leave 'all' out of writes");
+        let fails_over = self.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Failover { .. }));
+        if fails_over && self.writes.contains(&WriteRegions::All) {
+            return bad(
+                "an account with writes in all regions has nothing to fail over; remove 'all' from writes",
+            );
         }
         if fails_over && self.regions.len() < 2 {
             return bad("a failover needs a second region");
         }
-        self.load.check()
-    }
-}
-
-/// Durations in files, as people write them.
-pub(crate) mod span {
-    use super::{Deserialize, Deserializer, Duration, HumanDuration};
-    use serde::{Serialize as _, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        HumanDuration(*time).serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        HumanDuration::deserialize(deserializer).map(|span| span.0)
+        self.workload.check()
     }
 }
 
@@ -309,49 +238,49 @@ mod tests {
     const FAULT: &str = "[[fault]]\nkind = \"drain\"\nat = \"1s\"\nfor = \"1s..3s\"\n";
 
     #[test]
-    fn what_a_file_leaves_out_is_as_usual() {
+    fn missing_properties_have_defaults() {
         let scenario = Scenario::read("mine", FAULT).expect("valid");
         assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
-        assert_eq!((scenario.writes, scenario.load), (vec![Writes::One], Load::default()));
+        assert_eq!((scenario.writes, scenario.workload), (vec![WriteRegions::One], Workload::default()));
         let fault = &scenario.faults[0];
-        assert_eq!((&fault.trouble, &fault.region), (&Trouble::Drain, &Place::Any));
-        assert_eq!(fault.lasting.to_string(), "1s..3s");
-        assert_eq!(fault.expect, Expect::default());
+        assert_eq!((&fault.kind, &fault.region), (&FaultKind::Drain, &RegionSelector::Any));
+        assert_eq!(fault.duration.to_string(), "1s..3s");
+        assert_eq!(fault.expect, Expectation::default());
     }
 
     #[test]
-    fn every_kind_of_fault_is_read_with_what_it_takes() {
+    fn every_kind_of_fault_is_read_with_its_properties() {
         let second = Duration::from_secs(1);
-        for (text, trouble) in [
-            ("kind = 'down'", Trouble::Down(DownMode::Refused)),
-            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(DownMode::BlackHole)),
-            ("kind = 'slow'\nby = '1s'", Trouble::Slow(second.into())),
-            ("kind = 'failover'\noutage = true", Trouble::Failover { outage: true }),
+        for (text, kind) in [
+            ("kind = 'down'", FaultKind::DownMode(DownMode::Refused)),
+            ("kind = 'down'\nas = 'black-hole'", FaultKind::DownMode(DownMode::BlackHole)),
+            ("kind = 'slow'\nby = '1s'", FaultKind::Slow(second.into())),
+            ("kind = 'failover'\noutage = true", FaultKind::Failover { outage: true }),
             (
                 "kind = 'partition'\nrange = 2\nstatus = 410\nsub-status = 1002",
-                Trouble::Partition { range: Some(2), status: 410, sub_status: 1002 },
+                FaultKind::Partition { range: Some(2), status: 410, sub_status: 1002 },
             ),
             (
                 "kind = 'storm'\nshare = 0.5\nretry-after = '1s'",
-                Trouble::Storm { share: 0.5, retry_after: second },
+                FaultKind::Storm { share: 0.5, retry_after: second },
             ),
-            ("kind = 'splits'\nevery = '1s'", Trouble::Splits { every: second, hold: Duration::ZERO }),
-            ("kind = 'reset'", Trouble::Reset { share: 0.5 }),
-            ("kind = 'lag'\nby = '1s'", Trouble::Lag(Drawn::always(second))),
+            ("kind = 'splits'\nevery = '1s'", FaultKind::Splits { every: second, hold: Duration::ZERO }),
+            ("kind = 'reset'", FaultKind::Reset { share: 0.5 }),
+            ("kind = 'lag'\nby = '1s'", FaultKind::Lag(DurationRange::always(second))),
             (
                 "kind = 'rule'\nrule = { effect = { status = 503 } }",
-                Trouble::Rule(Box::new(Rule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"))),
+                FaultKind::Rule(Box::new(Rule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"))),
             ),
         ] {
             let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{text}");
             let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(scenario.faults[0].trouble, trouble);
-            assert_eq!(scenario.faults[0].region, Place::Named("East US".to_owned()));
+            assert_eq!(scenario.faults[0].kind, kind);
+            assert_eq!(scenario.faults[0].region, RegionSelector::Named("East US".to_owned()));
         }
     }
 
     #[test]
-    fn scenarios_that_cannot_be_played_are_refused_with_what_is_wrong() {
+    fn invalid_scenarios_are_errors_that_say_what_is_wrong() {
         let fault = |words: &str| format!("[[fault]]\nat = '1s'\nfor = '1s'\n{words}");
         for (text, part) in [
             (String::new(), "add a [[fault]]"),
@@ -363,7 +292,7 @@ mod tests {
             (format!("[load]\nworkers = 0\n{FAULT}"), "workers"),
             (format!("[load]\ndeadline = 'soon'\n{FAULT}"), "soon"),
             (fault("kind = 'flood'"), "there are down"),
-            (fault("kind = 'drain'\nshare = 0.5"), "'share' means nothing"),
+            (fault("kind = 'drain'\nshare = 0.5"), "'share' does not apply"),
             (fault("kind = 'slow'"), "needs 'by'"),
             (fault("kind = 'slow'\nby = 'late'"), "late"),
             (fault("kind = 'down'\nas = 'tired'"), "tired"),
@@ -375,7 +304,7 @@ mod tests {
             (format!("writes = ['all']\n{}", fault("kind = 'failover'")), "nothing to fail over"),
             (format!("regions = ['One']\n{}", fault("kind = 'failover'")), "second region"),
             ("[[fault]]\nkind = 'down'\nat = '3s..1s'\nfor = '1s'".to_owned(), "swap"),
-            ("[[fault]]\nkind = 'down'\nat = '1s'\nfor = '0s'".to_owned(), "no time"),
+            ("[[fault]]\nkind = 'down'\nat = '1s'\nfor = '0s'".to_owned(), "zero duration"),
             ("[[fault]]\nkind = 'down'\nat = '1s'".to_owned(), "for"),
             (" ".repeat(BYTES_MAX + 1), "bytes"),
         ] {

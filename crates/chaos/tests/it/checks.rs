@@ -1,27 +1,32 @@
-//! The proof can fail: an account that breaks a promise is found out.
+//! Violations are detected: an account that violates a guarantee makes the run fail.
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
-use perihelion_chaos::report::Promise;
-use perihelion_chaos::scenario::Writes;
-use perihelion_chaos::schedule::Pace;
-use perihelion_chaos::{Report, Scenario, Schedule, World, WorldError, run};
+use perihelion_chaos::guarantee::Guarantee;
+use perihelion_chaos::scenario::WriteRegions;
+use perihelion_chaos::schedule::RunOptions;
+use perihelion_chaos::{Report, Scenario, Schedule, TargetAccount, TargetError, run};
 
-use crate::scenarios::play;
+use crate::scenarios::execute;
 
-/// A scenario of one rule.
+/// The schedule of a scenario with one fault rule.
 fn schedule(rule: &str) -> Schedule {
     let text = format!(
         "calm = '100ms'\n[load]\nworkers = 4\nrate = 40\ncreate = 40\ndeadline = '10s'\ntolerance = '5s'\n\
          [[fault]]\nkind = 'rule'\nregion = 'all'\nat = '100ms'\nfor = '900ms'\nrule = {rule}"
     );
-    Schedule::new(&Scenario::read("liar", &text).expect("valid"), Writes::One, 1, Pace::default())
+    Schedule::new(
+        &Scenario::read("violations", &text).expect("valid"),
+        WriteRegions::One,
+        1,
+        RunOptions::default(),
+    )
 }
 
-fn broken(report: &Report) -> Vec<Promise> {
-    report.promises.iter().filter(|verdict| verdict.broken > 0).map(|verdict| verdict.promise).collect()
+fn violated(report: &Report) -> Vec<Guarantee> {
+    report.guarantees.iter().filter(|result| result.violations > 0).map(|result| result.guarantee).collect()
 }
 
-/// An account in the regions of the scenarios, outside of them.
+/// An account that runs already, in the regions of the scenarios.
 async fn account() -> RunningEmulator {
     let mut config = EmulatorConfig::default();
     config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
@@ -29,62 +34,63 @@ async fn account() -> RunningEmulator {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_forgets_what_it_acknowledged_is_found_out() {
+async fn an_account_that_loses_acknowledged_writes_is_detected() {
     let running = account().await;
     let schedule = schedule("{ effect = { delay = '1ms' } }");
     let control = running.control_endpoint();
-    let world = World::attach(&running.connection_string(), &control, &schedule).await.expect("it fits");
-    // Soon after the start everything is saved, and at the end it is as it was then.
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    let forgetting = tokio::spawn(async move {
-        let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
-        let mut paths = ["snapshots/then", "snapshots/then/restore"].into_iter();
-        while told.recv().await.is_some() {
+    let account = TargetAccount::attach(&running.connection_string(), &control, &schedule)
+        .await
+        .expect("the regions match");
+    // Soon after the start a snapshot is saved, and later it is restored: writes in between are lost.
+    let (next_step, mut steps) = tokio::sync::mpsc::unbounded_channel();
+    let losing_writes = tokio::spawn(async move {
+        let client = control_client::ControlClient::new(&control).expect("a valid URL");
+        let mut paths = ["/snapshots/early", "/snapshots/early/restore"].into_iter();
+        while steps.recv().await.is_some() {
             let Some(path) = paths.next() else { continue };
-            let request = http::Request::post(format!("{control}{path}")).body(bytes::Bytes::new());
-            let response = client.send(request.expect("a request")).await.expect("an answer");
-            assert!(response.status().is_success(), "{path}: {}", response.status());
+            client.post(path, &serde_json::json!({})).await.expect("a snapshot");
         }
     });
     let mut goals = [5, 25].into_iter().peekable();
     let mut watch = |progress: &perihelion_chaos::Progress| {
         if goals.next_if(|goal| progress.done >= *goal).is_some() {
-            tell.send(()).expect("somebody listens");
+            next_step.send(()).expect("the task runs");
         }
     };
-    let report = run(&world, &schedule, &mut watch).await.expect("played");
-    drop(tell);
-    forgetting.await.expect("it forgot");
-    assert!(broken(&report).contains(&Promise::NothingIsLost), "{report:#?}");
-    world.finish().await.expect("nothing is left");
+    let report = run(&account, &schedule, &mut watch).await.expect("a report");
+    drop(next_step);
+    losing_writes.await.expect("no panic");
+    assert!(violated(&report).contains(&Guarantee::NothingIsLost), "{report:#?}");
+    account.clean_up().await.expect("cleaned up");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_fails_is_found_out() {
-    let liar = schedule("{ match = { operations = ['read'] }, effect = { status = 404 } }");
-    let report = play(&liar).await;
-    assert_eq!(broken(&report), [Promise::ReadsSucceed], "{report:#?}");
+async fn a_read_that_fails_is_detected() {
+    let schedule = schedule("{ match = { operations = ['read'] }, effect = { status = 404 } }");
+    let report = execute(&schedule).await;
+    assert_eq!(violated(&report), [Guarantee::ReadsSucceed], "{report:#?}");
     assert_eq!(report.all_reads.failures.keys().copied().collect::<Vec<_>>(), ["not_found"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_is_already_there_gets_back_what_it_had() {
+async fn a_run_on_an_existing_account_leaves_no_database_and_no_fault() {
     let running = account().await;
     let schedule = schedule("{ match = { operations = ['read'] }, effect = { status = 503 }, share = 0.1 }");
     let (connection, control) = (running.connection_string(), running.control_endpoint());
-    let world = World::attach(&connection, &control, &schedule).await.expect("it fits");
-    let report = run(&world, &schedule, &mut |_| {}).await.expect("played");
-    assert!(report.holds(), "{report:#?}");
-    world.finish().await.expect("nothing is left");
+    let account = TargetAccount::attach(&connection, &control, &schedule).await.expect("the regions match");
+    let report = run(&account, &schedule, &mut |_| {}).await.expect("a report");
+    assert!(report.all_hold(), "{report:#?}");
+    account.clean_up().await.expect("cleaned up");
     assert!(running.faults().list().iter().all(|rule| rule.state == emulator::faults::RuleState::Ended));
     assert!(running.usage().is_empty(), "{:?}", running.usage());
 }
 
 #[tokio::test]
-async fn an_account_that_the_scenario_is_not_about_is_refused() {
+async fn an_account_without_the_regions_of_the_scenario_is_an_error() {
     let running = Emulator::start(EmulatorConfig::default()).await.expect("the emulator starts");
     let schedule = schedule("{ effect = { delay = '1ms' } }");
-    let world = World::attach(&running.connection_string(), &running.control_endpoint(), &schedule).await;
-    let Err(WorldError::Unfit(reason)) = world else { panic!("one region instead of three") };
+    let account =
+        TargetAccount::attach(&running.connection_string(), &running.control_endpoint(), &schedule).await;
+    let Err(TargetError::Mismatch(reason)) = account else { panic!("one region instead of three") };
     assert!(reason.contains("North Europe"), "{reason}");
 }

@@ -1,4 +1,4 @@
-//! The short form of the proof: every scenario, over real sockets, in a few seconds each.
+//! Runs every scenario over real sockets, in a few seconds each.
 
 mod checks;
 mod scenarios;

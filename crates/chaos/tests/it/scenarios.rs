@@ -1,55 +1,60 @@
-//! Each scenario that comes with it, faster and with less load, on every kind of account it is for.
+//! Each built-in scenario, faster and with less load, on every kind of account that it supports.
 
 use std::time::Duration;
 
-use perihelion_chaos::report::Felt;
-use perihelion_chaos::schedule::Pace;
-use perihelion_chaos::{Report, Schedule, World, built_in, run};
+use perihelion_chaos::report::FaultImpact;
+use perihelion_chaos::schedule::RunOptions;
+use perihelion_chaos::{Report, Schedule, TargetAccount, built_in, run};
 
-/// Everything takes this share of its time.
+/// The factor of all times.
 const SCALE: f64 = 0.4;
 const SEED: u64 = 1;
 
-/// Plays a schedule on an account of its own.
-pub(crate) async fn play(schedule: &Schedule) -> Report {
-    let world = World::start(schedule).await.expect("the account starts");
-    let report = run(&world, schedule, &mut |_| {}).await.expect("it is played to the end");
-    world.finish().await.expect("nothing is left");
+/// Executes a schedule on a new account.
+pub(crate) async fn execute(schedule: &Schedule) -> Report {
+    let account = TargetAccount::start(schedule).await.expect("the account starts");
+    let report = run(&account, schedule, &mut |_| {}).await.expect("a report");
+    account.clean_up().await.expect("cleaned up");
     report
 }
 
-/// Plays a scenario on all its accounts at once; every promise must hold on each.
+/// Runs a scenario on all its kinds of account at once; every guarantee must hold on each.
 async fn survives(name: &str) -> Vec<Report> {
-    let mut scenario = built_in::find(name).expect("it comes with it");
-    // What a machine with two busy cores and a build without optimisation can carry.
-    scenario.load.workers = 8;
-    scenario.load.rate = 50;
-    scenario.load.deadline = Duration::from_secs(15);
-    scenario.load.tolerance = Duration::from_secs(2);
+    let mut scenario = built_in::find(name).expect("a built-in scenario");
+    // A load for a machine with two busy cores and a build without optimisation.
+    scenario.workload.workers = 8;
+    scenario.workload.rate = 50;
+    scenario.workload.deadline = Duration::from_secs(15);
+    scenario.workload.tolerance = Duration::from_secs(2);
     for fault in &mut scenario.faults {
-        // How fast it recovers is for a quiet machine to say.
+        // Recovery times are only meaningful on an idle machine.
         (fault.expect.reads_within, fault.expect.writes_within) = (None, None);
     }
-    let pace = Pace { scale: SCALE, lasting: None };
-    let schedules = scenario.writes.iter().map(|writes| Schedule::new(&scenario, *writes, SEED, pace));
+    let options = RunOptions { time_scale: SCALE, duration: None };
+    let schedules = scenario.writes.iter().map(|writes| Schedule::new(&scenario, *writes, SEED, options));
     let schedules: Vec<Schedule> = schedules.collect();
-    let reports = futures::future::join_all(schedules.iter().map(play)).await;
+    let reports = futures::future::join_all(schedules.iter().map(execute)).await;
     for report in &reports {
-        let broken: Vec<_> = report.promises.iter().filter(|verdict| verdict.broken > 0).collect();
-        assert!(broken.is_empty(), "{name}, {}: {broken:#?}", report.writes);
+        let violated: Vec<_> = report.guarantees.iter().filter(|result| result.violations > 0).collect();
+        assert!(violated.is_empty(), "{name}, {}: {violated:#?}", report.writes);
         assert!(report.all_reads.operations > 0 && report.all_writes.operations > 0);
     }
     reports
 }
 
-/// What was felt of all faults.
-fn felt(reports: &[Report]) -> impl Iterator<Item = &Felt> {
+/// The impact of all faults.
+fn impacts(reports: &[Report]) -> impl Iterator<Item = &FaultImpact> {
     reports.iter().flat_map(|report| &report.faults)
 }
 
-/// A second region was asked, or the first one was waited for.
-fn was_slow(felt: &Felt) -> bool {
-    felt.reads.during.hedges > 0 || felt.reads.during.max > Some(Duration::from_millis(200))
+/// Whether an operation was retried. In an account with writes in all regions a write may find the fault before any read.
+fn was_retried(impact: &FaultImpact) -> bool {
+    impact.reads.during.retries + impact.writes.during.retries > 0
+}
+
+/// Whether reads were hedged or slow.
+fn was_slow(impact: &FaultImpact) -> bool {
+    impact.reads.during.hedges > 0 || impact.reads.during.max > Some(Duration::from_millis(200))
 }
 
 macro_rules! survived {
@@ -58,30 +63,30 @@ macro_rules! survived {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
                 let reports = survives($scenario).await;
-                let noticed: fn(&Felt) -> bool = $noticed;
-                assert!(felt(&reports).all(noticed), "the fault did nothing: {reports:#?}");
+                let noticed: fn(&FaultImpact) -> bool = $noticed;
+                assert!(impacts(&reports).all(noticed), "the fault had no effect: {reports:#?}");
             }
         )*
     };
 }
 
 survived! {
-    a_region_that_is_down_is_survived: "region-down", |felt| felt.reads.during.retries > 0;
+    a_region_that_is_down_is_survived: "region-down", was_retried;
     a_region_that_is_slow_is_survived: "brown-out", was_slow;
-    a_region_that_drains_is_survived: "drain", |felt| felt.reads.during.retries > 0;
+    a_region_that_drains_is_survived: "drain", was_retried;
     another_region_that_takes_the_writes_is_survived: "failover",
-        |felt| felt.writes.during.retries + felt.writes.during.failed() > 0;
+        |impact| impact.writes.during.retries + impact.writes.during.failed() > 0;
     a_region_that_never_answers_is_survived: "black-hole", was_slow;
     a_partition_that_is_bad_in_one_region_is_survived: "bad-partition",
-        |felt| felt.reads.during.retries + felt.writes.during.retries + felt.writes.during.failed() > 0;
-    a_throttle_storm_is_survived: "throttle-storm", |felt| felt.reads.during.retries > 0;
-    a_split_storm_is_survived: "split-storm", |felt| felt.reads.during.operations > 0;
-    connections_that_are_reset_are_survived: "resets", |felt| felt.reads.during.retries > 0;
-    one_fault_after_the_other_is_survived: "anything", |felt| felt.reads.during.operations > 0;
+        |impact| impact.reads.during.retries + impact.writes.during.retries + impact.writes.during.failed() > 0;
+    a_throttle_storm_is_survived: "throttle-storm", |impact| impact.reads.during.retries > 0;
+    a_split_storm_is_survived: "split-storm", |impact| impact.reads.during.operations > 0;
+    connections_that_are_reset_are_survived: "resets", |impact| impact.reads.during.retries > 0;
+    one_fault_after_the_other_is_survived: "anything", |impact| impact.reads.during.operations > 0;
 }
 
 #[test]
-fn every_scenario_that_comes_with_it_is_played_here() {
+fn every_built_in_scenario_has_a_test_here() {
     let here = include_str!("scenarios.rs");
     for name in built_in::names() {
         assert!(here.contains(&format!(": \"{name}\",")), "{name}");

@@ -1,15 +1,15 @@
-//! What the examples share: a shop, with its orders by customer.
+//! Shared code of the examples: a shop with a container of orders.
 
-#![allow(dead_code, reason = "each example takes what it needs")]
+#![allow(dead_code, reason = "each example uses a part of it")]
 
 use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Result};
 use serde::{Deserialize, Serialize};
 
-/// What `peri up` starts. The key is that of every emulator of Cosmos DB.
+/// The connection string of the account that `peri up` starts, with the well-known emulator key.
 const LOCAL: &str = "AccountEndpoint=http://localhost:8081/;AccountKey=\
     C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// The account of `PERI_CONNECTION_STRING`, a real one if you like, or the one of `peri up`.
+/// A client of the account in `PERI_CONNECTION_STRING`, or of the local account of `peri up`.
 pub(crate) fn connect() -> Result<CosmosClient> {
     match std::env::var("PERI_CONNECTION_STRING") {
         Ok(text) => CosmosClient::from_connection_string(&text),
@@ -29,7 +29,7 @@ pub(crate) fn order(id: &str, customer: &str, total: f64) -> Order {
     Order { id: id.to_owned(), customer: customer.to_owned(), total }
 }
 
-/// A container of orders, made if it is not there.
+/// The container of orders, which is created if it does not exist.
 pub(crate) async fn orders(client: &CosmosClient) -> Result<ContainerClient> {
     client.create_database_if_missing("shop").await?;
     let shop = client.database("shop");

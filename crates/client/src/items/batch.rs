@@ -1,4 +1,4 @@
-//! `execute_batch`: several operations on one logical partition, all or none.
+//! `execute_batch`: a transaction of several operations on one logical partition.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::response::Response;
 use crate::serialize::{from_body, to_body};
 use crate::{PartitionKey, Result};
 
-/// Operations on items of one logical partition: all happen or none does. At most a hundred.
+/// A transaction of up to 100 operations on items of one logical partition: all are applied or none.
 ///
 /// ```
 /// use perihelion::{Batch, Patch};
@@ -32,13 +32,13 @@ use crate::{PartitionKey, Result};
 #[must_use = "a batch does nothing until it is executed"]
 pub struct Batch {
     key: PartitionKey,
-    entries: Vec<Entry>,
-    /// The first value that has no JSON form.
-    problem: Option<Error>,
+    entries: Vec<BatchOperationEntry>,
+    /// The error of the first value that cannot be serialized.
+    error: Option<Error>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct BatchOperationEntry {
     kind: BatchOperationType,
     id: Option<String>,
     body: Option<Box<RawValue>>,
@@ -46,45 +46,45 @@ struct Entry {
 }
 
 impl Batch {
-    /// A batch on the items of this key.
+    /// An empty batch on the items of this partition key.
     pub fn new(key: impl Into<PartitionKey>) -> Batch {
-        Batch { key: key.into(), entries: Vec::new(), problem: None }
+        Batch { key: key.into(), entries: Vec::new(), error: None }
     }
 
-    /// Stores a new item.
+    /// Adds the creation of an item.
     pub fn create(self, item: &(impl Serialize + ?Sized)) -> Batch {
         self.with_item(BatchOperationType::Create, None, item)
     }
 
-    /// Stores an item, whether it is there or not.
+    /// Adds an operation that creates an item, or replaces the one with its id.
     pub fn upsert(self, item: &(impl Serialize + ?Sized)) -> Batch {
         self.with_item(BatchOperationType::Upsert, None, item)
     }
 
-    /// Writes over an item that is there.
+    /// Adds the replacement of an item that exists.
     pub fn replace(self, id: &str, item: &(impl Serialize + ?Sized)) -> Batch {
         self.with_item(BatchOperationType::Replace, Some(id), item)
     }
 
-    /// Changes parts of an item.
+    /// Adds a patch of an item.
     pub fn patch(self, id: &str, patch: Patch) -> Batch {
         let body = patch.body();
         self.with_body(BatchOperationType::Patch, Some(id), body)
     }
 
-    /// Reads an item as the operations before it leave it.
+    /// Adds a read of an item as it is after the operations before this one.
     pub fn read(mut self, id: &str) -> Batch {
-        self.entries.push(Entry::on(BatchOperationType::Read, id));
+        self.entries.push(BatchOperationEntry::new(BatchOperationType::Read, id));
         self
     }
 
-    /// Removes an item.
+    /// Adds the deletion of an item.
     pub fn delete(mut self, id: &str) -> Batch {
-        self.entries.push(Entry::on(BatchOperationType::Delete, id));
+        self.entries.push(BatchOperationEntry::new(BatchOperationType::Delete, id));
         self
     }
 
-    /// Lets the operation added last happen only if its item still has this version.
+    /// Makes the operation added last conditional: its item must still have this ETag.
     pub fn if_match(mut self, etag: impl Into<String>) -> Batch {
         if let Some(last) = self.entries.last_mut() {
             last.if_match = Some(etag.into());
@@ -109,22 +109,22 @@ impl Batch {
         match body {
             Ok(body) => {
                 let id = id.map(str::to_owned);
-                self.entries.push(Entry { kind, id, body: Some(body), if_match: None });
+                self.entries.push(BatchOperationEntry { kind, id, body: Some(body), if_match: None });
             }
-            Err(problem) => {
-                self.problem.get_or_insert(problem);
+            Err(error) => {
+                self.error.get_or_insert(error);
             }
         }
         self
     }
 }
 
-impl Entry {
-    fn on(kind: BatchOperationType, id: &str) -> Entry {
-        Entry { kind, id: Some(id.to_owned()), body: None, if_match: None }
+impl BatchOperationEntry {
+    fn new(kind: BatchOperationType, id: &str) -> BatchOperationEntry {
+        BatchOperationEntry { kind, id: Some(id.to_owned()), body: None, if_match: None }
     }
 
-    fn on_the_wire(&self) -> BatchOperation<'_> {
+    fn to_wire(&self) -> BatchOperation<'_> {
         let mut operation = BatchOperation::new(self.kind);
         operation.id = self.id.as_deref().map(Cow::Borrowed);
         operation.resource_body = self.body.as_deref();
@@ -133,32 +133,31 @@ impl Entry {
     }
 }
 
-/// What became of each operation of a batch, in order.
+/// The response to a batch: the result of each operation, in order.
 pub type BatchResponse = Response<Vec<BatchItem>>;
 
-/// What became of one operation of a batch.
+/// The result of one operation of a batch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// Its own status.
+    /// The status of this operation.
     pub status: Status,
-    /// Its own sub-status.
+    /// The sub-status of this operation.
     pub sub_status: SubStatus,
-    /// The version it left or read.
+    /// The ETag of the item after this operation.
     pub etag: Option<String>,
     body: Vec<u8>,
 }
 
 impl BatchItem {
-    /// The item, of an operation that answers with one.
+    /// The item, if the operation returned one.
     pub fn value<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         if self.body.is_empty() { Ok(None) } else { from_body(&self.body).map(Some) }
     }
 }
 
 impl ContainerClient {
-    /// Carries out a batch. If one operation fails, none happens, and the error names it: its kind is that of
-    /// the operation that failed.
+    /// Executes a batch. If one operation fails, none is applied; the error has the kind of that operation and names it.
     pub fn execute_batch(&self, batch: Batch) -> Call<BatchResponse> {
         let target = Target::items(self.name());
         let operation = operation(batch, target);
@@ -167,11 +166,11 @@ impl ContainerClient {
 }
 
 fn operation(batch: Batch, target: Target) -> Result<Operation> {
-    let Batch { key, entries, problem } = batch;
-    if let Some(problem) = problem {
-        return Err(problem);
+    let Batch { key, entries, error } = batch;
+    if let Some(error) = error {
+        return Err(error);
     }
-    let entries: Vec<_> = entries.iter().map(Entry::on_the_wire).collect();
+    let entries: Vec<_> = entries.iter().map(BatchOperationEntry::to_wire).collect();
     let operation = Operation::new(OperationKind::Batch, target)
         .with_scope(Scope::Key(key))
         .with_body(to_body(&entries)?)
@@ -179,24 +178,24 @@ fn operation(batch: Batch, target: Target) -> Result<Operation> {
     Ok(operation)
 }
 
-fn read(answer: driver::Response) -> Result<BatchResponse> {
-    let results = parse_results(answer.body()).map_err(|error| {
-        Error::new(ErrorKind::BadResponse, format!("the answer is not that of a batch: {error}"))
+fn read(response: driver::Response) -> Result<BatchResponse> {
+    let results = parse_results(response.body()).map_err(|error| {
+        Error::new(ErrorKind::BadResponse, format!("the response is not that of a batch: {error}"))
             .with_source(error)
     })?;
-    // The one that failed; the others say that they depend on it.
+    // All other operations have the status of a failed dependency.
     let failed = results
         .iter()
         .enumerate()
         .find(|(_, result)| result.status.0 >= 400 && result.status != Status::FAILED_DEPENDENCY);
     if let Some((index, result)) = failed {
         let what =
-            result.message.clone().unwrap_or_else(|| format!("the service answered {}", result.status));
+            result.message.clone().unwrap_or_else(|| format!("the service returned {}", result.status));
         let kind = ErrorKind::of_status(result.status, result.sub_status);
-        let message = format!("operation {index} of the batch failed, so none happened: {what}");
+        let message = format!("operation {index} of the batch failed, so none was applied: {what}");
         return Err(Error::new(kind, message)
             .with_status(result.status, result.sub_status)
-            .with_diagnostics(answer.diagnostics().clone()));
+            .with_diagnostics(response.diagnostics().clone()));
     }
     let items = results
         .into_iter()
@@ -207,5 +206,5 @@ fn read(answer: driver::Response) -> Result<BatchResponse> {
             body: result.resource_body.map(<[u8]>::to_vec).unwrap_or_default(),
         })
         .collect();
-    Ok(Response::with_value(items, answer))
+    Ok(Response::with_value(items, response))
 }

@@ -1,4 +1,4 @@
-//! `bulk`: many operations, each by itself, as fast as the container takes them.
+//! `bulk`: many independent operations, as fast as the throughput of the container allows.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use driver::Error;
-use driver::bulk::{self as below, BulkOptions, BulkResult, BulkStream, BulkSummary};
+use driver::bulk::{self as driver_bulk, BulkOptions, BulkResult, BulkStream, BulkSummary};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, stream};
 use protocol::status::Status;
@@ -23,90 +23,89 @@ use crate::{PartitionKey, Result};
 #[derive(Clone, Debug)]
 #[must_use = "an operation does nothing until it is executed"]
 pub struct BulkOperation(
-    /// Or why it cannot be sent.
-    Result<below::BulkOperation>,
+    /// The driver's operation, or the error that becomes its result.
+    Result<driver_bulk::BulkOperation>,
 );
 
 impl BulkOperation {
-    /// Stores a new item.
+    /// An operation that creates an item.
     pub fn create(key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> BulkOperation {
-        BulkOperation(to_body(item).map(|body| below::BulkOperation::create(key.into(), body)))
+        BulkOperation(to_body(item).map(|body| driver_bulk::BulkOperation::create(key.into(), body)))
     }
 
-    /// Stores an item, whether it is there or not.
+    /// Creates an item, or replaces the one with its id.
     pub fn upsert(key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> BulkOperation {
-        BulkOperation(to_body(item).map(|body| below::BulkOperation::upsert(key.into(), body)))
+        BulkOperation(to_body(item).map(|body| driver_bulk::BulkOperation::upsert(key.into(), body)))
     }
 
-    /// Stores an item that is JSON text already, whether it is there or not. The text must be one JSON object.
+    /// Creates or replaces an item that is JSON text already. The text must be one JSON object.
     pub fn upsert_json(key: impl Into<PartitionKey>, json: impl Into<Bytes>) -> BulkOperation {
-        BulkOperation(Ok(below::BulkOperation::upsert(key.into(), json)))
+        BulkOperation(Ok(driver_bulk::BulkOperation::upsert(key.into(), json)))
     }
 
-    /// Writes over an item that is there.
+    /// Replaces an item that exists.
     pub fn replace(
         key: impl Into<PartitionKey>,
         id: &str,
         item: &(impl Serialize + ?Sized),
     ) -> BulkOperation {
-        BulkOperation(to_body(item).map(|body| below::BulkOperation::replace(key.into(), id, body)))
+        BulkOperation(to_body(item).map(|body| driver_bulk::BulkOperation::replace(key.into(), id, body)))
     }
 
-    /// Changes parts of an item where it is.
+    /// Changes properties of an item.
     pub fn patch(key: impl Into<PartitionKey>, id: &str, patch: Patch) -> BulkOperation {
         let body = patch.body().and_then(|body| to_body(&body));
-        BulkOperation(body.map(|body| below::BulkOperation::patch(key.into(), id, body)))
+        BulkOperation(body.map(|body| driver_bulk::BulkOperation::patch(key.into(), id, body)))
     }
 
-    /// Reads an item.
+    /// Reads an item by its id.
     pub fn read(key: impl Into<PartitionKey>, id: &str) -> BulkOperation {
-        BulkOperation(Ok(below::BulkOperation::read(key.into(), id)))
+        BulkOperation(Ok(driver_bulk::BulkOperation::read(key.into(), id)))
     }
 
-    /// Removes an item.
+    /// Deletes an item by its id.
     pub fn delete(key: impl Into<PartitionKey>, id: &str) -> BulkOperation {
-        BulkOperation(Ok(below::BulkOperation::delete(key.into(), id)))
+        BulkOperation(Ok(driver_bulk::BulkOperation::delete(key.into(), id)))
     }
 
-    /// An operation that fails with this error when its turn comes, so that what could not be made into one
-    /// keeps its place in the input.
+    /// An operation whose result is this error. It stands for an input that could not be made into an operation, so
+    /// that results keep the index of their input.
     pub fn failed(error: Error) -> BulkOperation {
         BulkOperation(Err(error))
     }
 
-    /// Does it only if the item still has this version.
+    /// Makes the operation conditional: the item must still have this ETag.
     pub fn if_match(self, etag: impl Into<String>) -> BulkOperation {
         BulkOperation(self.0.map(|operation| operation.with_if_match(etag)))
     }
 
-    /// Says that doing it twice does no harm, so that it is sent again when its answer is lost instead of
-    /// ending in [`Undecided`](crate::ErrorKind::Undecided).
+    /// Declares the operation idempotent: it is sent again when its response is lost, instead of failing with
+    /// [`Undecided`](crate::ErrorKind::Undecided).
     ///
-    /// A create that is then told of a conflict still ends so: what is there may be of its own making or of somebody
-    /// else's, and looks the same. Who has to know gives each item a mark that nobody else writes (an id of the run,
-    /// say), and reads it; who only wants the item to be there as it is sent writes it with
-    /// [`upsert`](BulkOperation::upsert).
+    /// A create that is sent again and then meets a conflict still fails with `Undecided`, because the existing item
+    /// may be its own or that of another writer. To find out, give each item a property that only this run writes, and
+    /// read it. If the item only has to exist as it is sent, use [`upsert`](BulkOperation::upsert).
     pub fn repeatable(self) -> BulkOperation {
-        BulkOperation(self.0.map(below::BulkOperation::repeatable))
+        BulkOperation(self.0.map(driver_bulk::BulkOperation::repeatable))
     }
 }
 
-/// Many operations on the items of a container, each by itself: no transaction, no order, one result each.
+/// Many independent operations on the items of a container: no transaction, no order, one result each.
 ///
-/// Operations travel in requests of up to a hundred per physical partition. Each partition gets as many at a
-/// time as it takes without throttling; what it refuses is sent again after the wait it asks for. Splits are
-/// followed, and one operation that is too large or makes no sense fails alone.
+/// The client sends requests of up to 100 operations for each physical partition, as many at a time as the partition
+/// accepts without throttling. A throttled operation is sent again after the wait that the service asks for. Splits are
+/// followed, and an operation that is too large or invalid fails alone.
 ///
 /// ```no_run
 /// # use perihelion::{ContainerClient, Result};
 /// # use serde_json::json;
 /// # async fn run(orders: ContainerClient) -> Result<()> {
-/// let done = orders
+/// let response = orders
 ///     .bulk()
 ///     .upsert("ada", &json!({"id": "o-1", "customer": "ada"}))
 ///     .delete("bob", "o-7")
 ///     .await;
-/// for item in done.failed() {
+/// for item in response.failed() {
 ///     println!("operation {}: {}", item.index, item.outcome.as_ref().unwrap_err());
 /// }
 /// # Ok(())
@@ -122,7 +121,7 @@ pub struct Bulk {
 }
 
 impl ContainerClient {
-    /// Many operations on its items, each by itself.
+    /// An empty bulk on the items of this container.
     pub fn bulk(&self) -> Bulk {
         Bulk {
             container: self.clone(),
@@ -134,61 +133,61 @@ impl ContainerClient {
 }
 
 impl Bulk {
-    /// Adds an operation.
+    /// Adds an operation of any kind.
     pub fn operation(mut self, operation: BulkOperation) -> Bulk {
         self.operations.push(operation);
         self
     }
 
-    /// Stores a new item.
+    /// Adds the creation of an item.
     pub fn create(self, key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> Bulk {
         self.operation(BulkOperation::create(key, item))
     }
 
-    /// Stores an item, whether it is there or not.
+    /// Adds an operation that creates an item, or replaces the one with its id.
     pub fn upsert(self, key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> Bulk {
         self.operation(BulkOperation::upsert(key, item))
     }
 
-    /// Writes over an item that is there.
+    /// Adds the replacement of an item that exists.
     pub fn replace(self, key: impl Into<PartitionKey>, id: &str, item: &(impl Serialize + ?Sized)) -> Bulk {
         self.operation(BulkOperation::replace(key, id, item))
     }
 
-    /// Changes parts of an item where it is.
+    /// Adds a patch of an item.
     pub fn patch(self, key: impl Into<PartitionKey>, id: &str, patch: Patch) -> Bulk {
         self.operation(BulkOperation::patch(key, id, patch))
     }
 
-    /// Reads an item.
+    /// Adds the read of an item.
     pub fn read(self, key: impl Into<PartitionKey>, id: &str) -> Bulk {
         self.operation(BulkOperation::read(key, id))
     }
 
-    /// Removes an item.
+    /// Adds the deletion of an item.
     pub fn delete(self, key: impl Into<PartitionKey>, id: &str) -> Bulk {
         self.operation(BulkOperation::delete(key, id))
     }
 
-    /// Says how much is sent at a time and how long it is tried.
+    /// Sets how many requests are sent at a time and how long operations are retried.
     pub fn options(mut self, options: BulkOptions) -> Bulk {
         self.options = options;
         self
     }
 
-    /// Says that doing any of them twice does no harm; see [`BulkOperation::repeatable`].
+    /// Declares all operations idempotent; see [`BulkOperation::repeatable`].
     pub fn repeatable(mut self) -> Bulk {
         self.repeatable = true;
         self
     }
 
-    /// Lets writes answer with the item as it was stored.
+    /// Lets writes return the item as it was stored.
     pub fn returning_content(mut self) -> Bulk {
         self.options = self.options.returning_content();
         self
     }
 
-    /// Carries out those added so far and then these. Results come in the order in which they are done.
+    /// Executes the operations added so far and then these. Results come in the order in which operations finish.
     pub fn execute<I>(self, operations: I) -> BulkResults
     where
         I: IntoIterator<Item = BulkOperation>,
@@ -197,8 +196,8 @@ impl Bulk {
         self.execute_stream(stream::iter(operations))
     }
 
-    /// The same for operations that come one after the other: the stream is read as fast as the container
-    /// takes them, and no faster.
+    /// Executes the operations added so far and then those of a stream. The stream is polled only as fast as the
+    /// container accepts operations.
     pub fn execute_stream(
         self,
         operations: impl Stream<Item = BulkOperation> + Send + 'static,
@@ -211,7 +210,7 @@ impl Bulk {
     }
 }
 
-/// Waits for all results.
+/// Executes all operations and waits for their results.
 impl IntoFuture for Bulk {
     type Output = BulkResponse;
     type IntoFuture = BoxFuture<'static, BulkResponse>;
@@ -226,12 +225,12 @@ impl IntoFuture for Bulk {
     }
 }
 
-/// The results of a bulk, one for each operation, as they come. Dropping it cancels what is under way.
+/// The results of a bulk as a stream, one for each operation. Dropping it cancels the requests in flight.
 #[must_use = "nothing is sent before it is polled"]
 pub struct BulkResults(BulkStream);
 
 impl BulkResults {
-    /// What was done so far: requests, request units, refusals, and how much each partition takes at a time.
+    /// A summary so far: requests, request units, throttled operations, and the concurrency of each partition.
     pub fn summary(&self) -> BulkSummary {
         self.0.summary()
     }
@@ -252,61 +251,61 @@ impl fmt::Debug for BulkResults {
     }
 }
 
-/// What became of all operations, in the order in which they were added.
+/// The results of all operations of a bulk, in the order in which they were added.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BulkResponse {
-    /// One for each operation.
+    /// The results, one for each operation.
     pub items: Vec<BulkItem>,
-    /// What it took.
+    /// The number of requests, their charge and other totals.
     pub summary: BulkSummary,
 }
 
 impl BulkResponse {
-    /// Those that did not do what they asked.
+    /// The results of the operations that failed.
     pub fn failed(&self) -> impl Iterator<Item = &BulkItem> {
         self.items.iter().filter(|item| item.outcome.is_err())
     }
 }
 
-/// What became of one operation.
+/// The result of one operation of a bulk.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BulkItem {
-    /// Which one it was, in the order in which they were handed in, counted from 0.
+    /// The index of the operation in the order in which operations were added, from 0.
     pub index: u64,
-    /// Request units it cost, refusals included.
+    /// The request units it cost, including attempts that were throttled.
     pub charge: f64,
     /// How often it was sent.
     pub attempts: u32,
-    /// What it came to; the error's kind says what to do next.
-    pub outcome: Result<BulkAnswer>,
+    /// The response, or the error; the kind of the error says what to do next.
+    pub outcome: Result<BulkItemResponse>,
 }
 
 impl BulkItem {
     fn of(result: BulkResult) -> BulkItem {
-        let outcome = result.outcome.map(|answer| BulkAnswer {
-            status: answer.status,
-            etag: answer.etag,
-            body: answer.body,
+        let outcome = result.outcome.map(|response| BulkItemResponse {
+            status: response.status,
+            etag: response.etag,
+            body: response.body,
         });
         BulkItem { index: result.index, charge: result.charge, attempts: result.attempts, outcome }
     }
 }
 
-/// The answer to an operation that did what it asked.
+/// The response to an operation of a bulk that succeeded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct BulkAnswer {
-    /// Its status.
+pub struct BulkItemResponse {
+    /// The status of the operation.
     pub status: Status,
-    /// The version it read or left.
+    /// The ETag of the item after the operation.
     pub etag: Option<String>,
     body: Bytes,
 }
 
-impl BulkAnswer {
-    /// The item: of a read, and of a write if the bulk [returns content](Bulk::returning_content).
+impl BulkItemResponse {
+    /// The item that was read; of a write only if the bulk [returns content](Bulk::returning_content).
     pub fn value<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         if self.body.is_empty() { Ok(None) } else { from_body(&self.body).map(Some) }
     }

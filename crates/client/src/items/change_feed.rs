@@ -1,4 +1,4 @@
-//! `change_feed`: what was written, in order.
+//! `change_feed`: reads the changes of a container, page by page.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,13 +8,13 @@ use driver::change_feed::{ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeF
 use driver::diagnostics::Diagnostics;
 use serde::de::DeserializeOwned;
 
-use super::query::{is_another_container, range_of};
+use super::query::{is_container_recreated, key_range};
 use crate::container::ContainerClient;
 use crate::serialize::from_body;
 use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 
 impl ContainerClient {
-    /// Follows what is written to the container, from now on unless it is told otherwise.
+    /// Reads the changes of the container; from now on unless [`from`](FollowChanges::from) sets another start.
     pub fn change_feed<T: DeserializeOwned>(&self) -> FollowChanges<T> {
         FollowChanges {
             container: self.clone(),
@@ -26,7 +26,7 @@ impl ContainerClient {
     }
 }
 
-/// A change feed until it is started.
+/// A change feed with its options, before it is [started](FollowChanges::start).
 #[must_use = "nothing is sent before it is started"]
 pub struct FollowChanges<T> {
     container: ContainerClient,
@@ -37,72 +37,72 @@ pub struct FollowChanges<T> {
 }
 
 impl<T: DeserializeOwned> FollowChanges<T> {
-    /// Where to begin.
+    /// Sets where the feed starts. Default: now.
     pub fn from(mut self, start: ChangeFeedStart) -> FollowChanges<T> {
         self.feed = self.feed.with_start(start);
         self
     }
 
-    /// Which changes are told.
+    /// Sets the mode of the feed. Default: the latest version of each item.
     pub fn mode(mut self, mode: ChangeFeedMode) -> FollowChanges<T> {
         self.feed = self.feed.with_mode(mode);
         self
     }
 
-    /// Follows the items of this key only, or of all keys that begin like it.
+    /// Limits the feed to items of this partition key, or of all keys with this prefix.
     pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> FollowChanges<T> {
         self.key = Some(key.into());
         self
     }
 
-    /// Follows this part of the container only: one of its [ranges](ContainerClient::feed_ranges). Readers that
-    /// take one each see every change once.
+    /// Limits the feed to one of the container's [feed ranges](ContainerClient::feed_ranges). Readers of different
+    /// ranges together get every change once.
     pub fn range(mut self, range: FeedRange) -> FollowChanges<T> {
         self.feed = self.feed.with_range(range);
         self
     }
 
-    /// The most changes of a page.
+    /// Sets the largest number of changes in a page.
     pub fn page_size(mut self, changes: NonZeroU32) -> FollowChanges<T> {
         self.feed = self.feed.with_page_items(changes);
         self
     }
 
-    /// Goes on where an earlier reader of the same feed stopped, be it in another process.
+    /// Continues where an earlier reader of the same feed stopped, which may have run in another process.
     pub fn continuation(mut self, continuation: impl Into<String>) -> FollowChanges<T> {
         self.feed = self.feed.with_continuation(continuation);
         self
     }
 
-    /// Sees at least what this session token has seen, instead of what this client has: one of an answer, or of
+    /// Uses this session token instead of the client's own: that of a response, or of
     /// [`ContainerClient::session_token`].
     pub fn session_token(mut self, token: &str) -> FollowChanges<T> {
         self.feed = self.feed.with_session_token(token);
         self
     }
 
-    /// Options of each request of this feed.
+    /// Sets the options of each request of this feed.
     pub fn options(mut self, options: OperationOptions) -> FollowChanges<T> {
         self.options = options;
         self
     }
 
-    /// Starts it. What is written after this call is in one of its pages.
+    /// Starts the feed. Everything that is written after this call is in one of its pages.
     pub async fn start(self) -> Result<Changes<T>> {
-        // A continuation belongs to the container it came from, and to no other of its name.
+        // A continuation is not valid for a container that was created again under the same name.
         let is_new = self.feed.continuation.is_none();
-        let feed = match Box::pin(self.begin()).await {
-            Err(error) if is_new && is_another_container(&error) => Box::pin(self.begin()).await?,
+        let feed = match Box::pin(self.open()).await {
+            Err(error) if is_new && is_container_recreated(&error) => Box::pin(self.open()).await?,
             feed => feed?,
         };
-        Ok(Changes { feed, again: is_new.then(|| Box::new(self)), change: PhantomData })
+        Ok(Changes { feed, restart: is_new.then(|| Box::new(self)), change: PhantomData })
     }
 
-    async fn begin(&self) -> Result<ChangeFeed<ServiceChanges>> {
+    async fn open(&self) -> Result<ChangeFeed<ServiceChanges>> {
         let (driver, name) = (self.container.driver(), self.container.name());
         let mut feed = self.feed.clone();
         if let Some(key) = &self.key {
-            feed = feed.with_range(range_of(key, &self.container).await?);
+            feed = feed.with_range(key_range(key, &self.container).await?);
         }
         driver.change_feed(name, feed, &self.options).await
     }
@@ -114,45 +114,45 @@ impl<T> fmt::Debug for FollowChanges<T> {
     }
 }
 
-/// A change feed that is read.
+/// A change feed that is being read.
 #[derive(Debug)]
 pub struct Changes<T> {
     feed: ChangeFeed<ServiceChanges>,
-    /// What to start again if the container turns out to be another one: until the first page.
-    again: Option<Box<FollowChanges<T>>>,
+    /// The feed to start again if the container was deleted and created again; none after the first page.
+    restart: Option<Box<FollowChanges<T>>>,
     change: PhantomData<fn() -> T>,
 }
 
-/// Some changes, those of one logical partition in the order in which they were made.
+/// A page of changes. The changes of one logical partition are in the order in which they were made.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChangesPage<T> {
-    /// The changes.
+    /// The changes of this page.
     pub items: Vec<T>,
-    /// Whether there was nothing new anywhere: wait a while before the next page.
+    /// Whether no partition had new changes: wait a while before the next page.
     pub caught_up: bool,
-    /// Request units since the page before.
+    /// The request units since the page before.
     pub charge: f64,
-    /// Requests since the page before: those that found nothing new are among them.
+    /// The number of requests since the page before, including those that found no changes.
     pub requests: u32,
-    /// What happened to the last of them, newest first.
+    /// The diagnostics of the last requests, newest first.
     pub diagnostics: Vec<Diagnostics>,
 }
 
 impl<T: DeserializeOwned> Changes<T> {
-    /// The next changes, or word that there are none anywhere. Dropping the call loses nothing.
+    /// Reads the next page; it is empty if there are no new changes. Dropping the future loses no changes.
     ///
-    /// Changes that do not fit into `T` are an error ([`Mismatch`](crate::ErrorKind::Mismatch)) and are not told again;
-    /// where items of several shapes are stored, follow them as [`serde_json::Value`].
+    /// Changes that do not fit into `T` are an error ([`Mismatch`](crate::ErrorKind::Mismatch)) and are not returned
+    /// again; if the container has items of several types, read them as [`serde_json::Value`].
     pub async fn next_page(&mut self) -> Result<ChangesPage<T>> {
-        let page = match (Box::pin(self.feed.next_page()).await, self.again.take()) {
-            (Err(error), Some(follow)) if is_another_container(&error) => {
-                self.feed = Box::pin(follow.begin()).await?;
+        let page = match (Box::pin(self.feed.next_page()).await, self.restart.take()) {
+            (Err(error), Some(follow)) if is_container_recreated(&error) => {
+                self.feed = Box::pin(follow.open()).await?;
                 Box::pin(self.feed.next_page()).await?
             }
-            // Another try of the same page is still the first one.
+            // After any other error the next call reads the first page again.
             (Err(error), again) => {
-                self.again = again;
+                self.restart = again;
                 return Err(error);
             }
             (page, _) => page?,
@@ -163,7 +163,7 @@ impl<T: DeserializeOwned> Changes<T> {
         Ok(ChangesPage { items, caught_up, charge, requests, diagnostics })
     }
 
-    /// Where to go on after the pages so far. Give it to [`FollowChanges::continuation`].
+    /// The continuation after the pages so far, for [`FollowChanges::continuation`].
     pub fn continuation(&self) -> String {
         self.feed.continuation()
     }

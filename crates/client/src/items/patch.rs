@@ -1,4 +1,4 @@
-//! `patch_item`: change parts of an item where it is.
+//! `patch_item`: changes properties of an item without sending the whole item.
 
 use driver::operation::{Operation, OperationKind, Scope, Target};
 use driver::{Error, ErrorKind};
@@ -11,7 +11,7 @@ use crate::container::ContainerClient;
 use crate::serialize::to_body;
 use crate::{PartitionKey, Result};
 
-/// Instructions to change an item: all or none, in order, at most ten.
+/// Up to ten patch operations on one item, applied in order, all or none.
 ///
 /// ```
 /// use perihelion::Patch;
@@ -23,17 +23,17 @@ use crate::{PartitionKey, Result};
 pub struct Patch {
     operations: Vec<Value>,
     condition: Option<String>,
-    /// The first value that has no JSON form.
-    problem: Option<Error>,
+    /// The error of the first value that cannot be serialized.
+    error: Option<Error>,
 }
 
 impl Patch {
-    /// No instructions yet.
+    /// A patch without operations.
     pub fn new() -> Patch {
         Patch::default()
     }
 
-    /// Sets a property, whether it is there or not.
+    /// Sets a property, whether it exists or not.
     pub fn set(self, path: &str, value: impl Serialize) -> Patch {
         self.with_value("set", path, value)
     }
@@ -43,29 +43,29 @@ impl Patch {
         self.with_value("add", path, value)
     }
 
-    /// Overwrites a property that is there.
+    /// Replaces a property that exists.
     pub fn replace(self, path: &str, value: impl Serialize) -> Patch {
         self.with_value("replace", path, value)
     }
 
-    /// Adds to a number, or makes it.
+    /// Adds to a number, or creates it with this value.
     pub fn increment(self, path: &str, by: impl Serialize) -> Patch {
         self.with_value("incr", path, by)
     }
 
-    /// Takes a property or an element away.
+    /// Removes a property or an array element.
     pub fn remove(mut self, path: &str) -> Patch {
         self.operations.push(json!({"op": "remove", "path": path}));
         self
     }
 
-    /// Takes a property from one place to another.
+    /// Moves a property from one path to another.
     pub fn move_from(mut self, from: &str, path: &str) -> Patch {
         self.operations.push(json!({"op": "move", "from": from, "path": path}));
         self
     }
 
-    /// Does nothing unless this holds: `FROM c WHERE c.total > 0`. Otherwise the error is
+    /// Applies the patch only if this condition holds: `FROM c WHERE c.total > 0`. Otherwise the error is
     /// [`PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
     pub fn only_if(mut self, condition: impl Into<String>) -> Patch {
         self.condition = Some(condition.into());
@@ -77,17 +77,16 @@ impl Patch {
             Ok(value) => self.operations.push(json!({"op": operation, "path": path, "value": value})),
             Err(error) => {
                 let message = format!("the value for {path} has no JSON form: {error}");
-                let problem = Error::new(ErrorKind::BadRequest, message).with_source(error);
-                self.problem.get_or_insert(problem);
+                self.error.get_or_insert(Error::new(ErrorKind::BadRequest, message).with_source(error));
             }
         }
         self
     }
 
-    /// What is sent.
+    /// The request body, or the error of a value that cannot be serialized.
     pub(super) fn body(self) -> Result<Box<RawValue>> {
-        if let Some(problem) = self.problem {
-            return Err(problem);
+        if let Some(error) = self.error {
+            return Err(error);
         }
         let mut body = json!({"operations": self.operations});
         if let Some(condition) = self.condition {
@@ -98,7 +97,7 @@ impl Patch {
 }
 
 impl ContainerClient {
-    /// Changes parts of an item where it is.
+    /// Changes properties of an item without sending the whole item.
     pub fn patch_item(&self, key: impl Into<PartitionKey>, id: &str, patch: Patch) -> WriteItem {
         let target = Target::item(self.name(), id);
         let operation = patch.body().and_then(|body| to_body(&body)).map(|body| {

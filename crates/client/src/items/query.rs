@@ -1,4 +1,4 @@
-//! `query_items`: SQL over a container, as pages or as a stream of rows.
+//! `query_items`: SQL queries over a container, as pages or as a stream of rows.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use crate::container::ContainerClient;
 use crate::serialize::{from_body, to_body};
 use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 
-/// A query and its parameters.
+/// A SQL query and its parameters.
 ///
 /// ```
 /// use perihelion::Query;
@@ -31,32 +31,32 @@ use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 pub struct Query {
     text: String,
     parameters: Vec<Value>,
-    /// The first value that has no JSON form.
-    problem: Option<Error>,
+    /// The error of the first value that cannot be serialized.
+    error: Option<Error>,
 }
 
 impl Query {
     /// A query without parameters.
     pub fn new(text: impl Into<String>) -> Query {
-        Query { text: text.into(), parameters: Vec::new(), problem: None }
+        Query { text: text.into(), parameters: Vec::new(), error: None }
     }
 
-    /// Gives a parameter its value. Values never become a part of the text, so nothing has to be escaped.
+    /// Sets the value of a parameter. Values do not become part of the query text, so nothing has to be escaped.
     #[must_use]
     pub fn with_parameter(mut self, name: &str, value: impl Serialize) -> Query {
         match serde_json::to_value(value) {
             Ok(value) => self.parameters.push(json!({"name": name, "value": value})),
             Err(error) => {
                 let message = format!("the value of {name} has no JSON form: {error}");
-                self.problem.get_or_insert(Error::new(ErrorKind::BadRequest, message).with_source(error));
+                self.error.get_or_insert(Error::new(ErrorKind::BadRequest, message).with_source(error));
             }
         }
         self
     }
 
     fn body(self) -> Result<bytes::Bytes> {
-        match self.problem {
-            Some(problem) => Err(problem),
+        match self.error {
+            Some(error) => Err(error),
             None => to_body(&json!({"query": self.text, "parameters": self.parameters})),
         }
     }
@@ -83,7 +83,7 @@ impl ContainerClient {
     }
 }
 
-/// A query until it is run: by [`pages`](QueryItems::pages) or as a [`stream`](QueryItems::stream) of rows.
+/// A query with its options, to be run as [`pages`](QueryItems::pages) or as a [`stream`](QueryItems::stream) of rows.
 #[must_use = "nothing is sent before it is run"]
 pub struct QueryItems<T> {
     container: ContainerClient,
@@ -95,60 +95,60 @@ pub struct QueryItems<T> {
 }
 
 impl<T: DeserializeOwned> QueryItems<T> {
-    /// Looks at the items of this key only, or of all keys that begin like it.
+    /// Limits the query to items of this partition key, or of all keys with this prefix.
     pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> QueryItems<T> {
         self.key = Some(key.into());
         self
     }
 
-    /// Looks at this part of the container only: one of its [ranges](ContainerClient::feed_ranges).
+    /// Limits the query to one of the container's [feed ranges](ContainerClient::feed_ranges).
     pub fn range(mut self, range: FeedRange) -> QueryItems<T> {
         self.paging = self.paging.with_range(range);
         self
     }
 
-    /// How many partitions are asked at a time; eight unless it is said.
+    /// Sets how many partitions are queried at a time. Default: 8.
     pub fn parallel_max(mut self, requests: NonZeroUsize) -> QueryItems<T> {
         self.paging = self.paging.with_parallel_max(requests);
         self
     }
 
-    /// The most rows of a page.
+    /// Sets the largest number of rows in a page.
     pub fn page_size(mut self, rows: NonZeroU32) -> QueryItems<T> {
         self.paging = self.paging.with_page_items(rows);
         self
     }
 
-    /// Goes on where an earlier page of the same query stopped, be it in another process.
+    /// Continues after an earlier page of the same query, which may have been read in another process.
     pub fn continuation(mut self, continuation: impl Into<String>) -> QueryItems<T> {
         self.paging = self.paging.with_continuation(continuation);
         self
     }
 
-    /// Sees at least what this session token has seen, instead of what this client has: one of an answer, or of
+    /// Uses this session token instead of the client's own: that of a response, or of
     /// [`ContainerClient::session_token`].
     pub fn session_token(mut self, token: &str) -> QueryItems<T> {
         self.paging = self.paging.with_session_token(token);
         self
     }
 
-    /// Options of each request of this query.
+    /// Sets the options of each request of this query.
     pub fn options(mut self, options: OperationOptions) -> QueryItems<T> {
         self.options = options;
         self
     }
 
-    /// Plans it; pages are asked for one by one, and [can be gone on from](Pages::continuation) elsewhere.
+    /// Plans the query. Pages are then read one by one; [`Pages::continuation`] lets another process continue.
     pub async fn pages(self) -> Result<Pages<T>> {
         let QueryItems { container, query, key, paging, options, .. } = self;
-        let question = Question { container, body: query.body()?, key, paging, options };
-        let pages = Box::pin(question.plan()).await?;
-        // A continuation belongs to the container it came from, and to no other of its name.
-        let again = question.paging.continuation.is_none().then(|| Box::new(question));
-        Ok(Pages { pages, again, row: PhantomData })
+        let request = QueryRequest { container, body: query.body()?, key, paging, options };
+        let pages = Box::pin(request.plan()).await?;
+        // A continuation is not valid for a container that was created again under the same name.
+        let again = request.paging.continuation.is_none().then(|| Box::new(request));
+        Ok(Pages { pages, restart: again, row: PhantomData })
     }
 
-    /// Its rows, one by one, asking for pages as they are needed. Ends with the first error.
+    /// The rows as a stream that requests pages as they are needed. It ends with the first error.
     pub fn stream(self) -> impl Stream<Item = Result<T>> + Send
     where
         T: Send,
@@ -181,9 +181,9 @@ impl<T> fmt::Debug for QueryItems<T> {
     }
 }
 
-/// What is asked, whatever its rows are read as.
+/// A query with its options, without the type of its rows.
 #[derive(Debug)]
-struct Question {
+struct QueryRequest {
     container: ContainerClient,
     body: bytes::Bytes,
     key: Option<PartitionKey>,
@@ -191,35 +191,35 @@ struct Question {
     options: OperationOptions,
 }
 
-impl Question {
+impl QueryRequest {
     async fn plan(&self) -> Result<QueryPages<ServicePages>> {
         let mut paging = self.paging.clone();
         if let Some(key) = &self.key {
-            paging = paging.with_range(range_of(key, &self.container).await?);
+            paging = paging.with_range(key_range(key, &self.container).await?);
         }
         let (driver, name) = (self.container.driver(), self.container.name());
         driver.query(name, self.body.clone(), &paging, &self.options).await
     }
 }
 
-/// The stretch of the ring that a key stands for.
-pub(super) async fn range_of(key: &PartitionKey, container: &ContainerClient) -> Result<EpkRange> {
+/// The EPK range of a partition key or of a key prefix.
+pub(super) async fn key_range(key: &PartitionKey, container: &ContainerClient) -> Result<EpkRange> {
     let driver = container.driver();
     let known = driver.container(container.name()).await?;
-    if let Some(range) = stretch(key, known.partition_key()) {
+    if let Some(range) = range_by_definition(key, known.partition_key()) {
         return Ok(range);
     }
-    // It may have been made again, with another key.
+    // The container may have been deleted and created again with another partition key.
     let newest = driver.refresh_container(&known).await?;
-    stretch(key, newest.partition_key()).ok_or_else(|| {
+    range_by_definition(key, newest.partition_key()).ok_or_else(|| {
         let (given, wanted) = (key.components().len(), newest.partition_key().paths.len());
         let message = format!("the partition key has {given} components and the container's {wanted}");
         Error::new(ErrorKind::BadRequest, message).about(container.name().link())
     })
 }
 
-/// The same, by a definition; none if the key is too long for it.
-fn stretch(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
+/// The EPK range of a key under a partition key definition; none if the key has more components than the definition.
+fn range_by_definition(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
     match definition.completeness(key) {
         KeyCompleteness::Complete => Some(EpkRange::point(effective_key(definition, key))),
         KeyCompleteness::Prefix => Some(prefix_range(definition, key)),
@@ -227,46 +227,46 @@ fn stretch(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<Ep
     }
 }
 
-/// Whether the container was made again under its name since it was looked up.
-pub(super) fn is_another_container(error: &Error) -> bool {
+/// Whether the error says that the container was deleted and created again since its metadata was read.
+pub(super) fn is_container_recreated(error: &Error) -> bool {
     error.is_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH)
 }
 
-/// A query under way.
+/// A query that is being read page by page.
 #[derive(Debug)]
 pub struct Pages<T> {
     pages: QueryPages<ServicePages>,
-    /// What to ask again if the container turns out to be another one: until the first page.
-    again: Option<Box<Question>>,
+    /// The query to plan again if the container was deleted and created again; none after the first page.
+    restart: Option<Box<QueryRequest>>,
     row: PhantomData<fn() -> T>,
 }
 
-/// A page of rows.
+/// One page of the rows of a query.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// The rows.
+    /// The rows of this page.
     pub items: Vec<T>,
-    /// Request units since the page before.
+    /// The request units since the page before.
     pub charge: f64,
-    /// Requests since the page before; none if its rows had come with earlier ones.
+    /// The number of requests since the page before; 0 if earlier responses contained all rows of this page.
     pub requests: u32,
-    /// What happened to the last of them, newest first.
+    /// The diagnostics of the last requests, newest first.
     pub diagnostics: Vec<Diagnostics>,
 }
 
 impl<T: DeserializeOwned> Pages<T> {
-    /// The next page; none after the last. After an error the same page can be asked for again, unless its rows
-    /// do not fit into `T` ([`Mismatch`](crate::ErrorKind::Mismatch)).
+    /// Reads the next page; none after the last. After an error, a further call requests the same page again, unless its
+    /// rows do not fit into `T` ([`Mismatch`](crate::ErrorKind::Mismatch)).
     pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
-        let page = match (Box::pin(self.pages.next_page()).await, self.again.take()) {
-            (Err(error), Some(question)) if is_another_container(&error) => {
-                self.pages = Box::pin(question.plan()).await?;
+        let page = match (Box::pin(self.pages.next_page()).await, self.restart.take()) {
+            (Err(error), Some(request)) if is_container_recreated(&error) => {
+                self.pages = Box::pin(request.plan()).await?;
                 Box::pin(self.pages.next_page()).await?
             }
-            // Another try of the same page is still the first one.
+            // After any other error the next call reads the first page again.
             (Err(error), again) => {
-                self.again = again;
+                self.restart = again;
                 return Err(error);
             }
             (page, _) => page?,
@@ -277,8 +277,8 @@ impl<T: DeserializeOwned> Pages<T> {
         Ok(Some(Page { items, charge, requests, diagnostics }))
     }
 
-    /// Where to go on after the pages so far; none after the last. Give it to
-    /// [`QueryItems::continuation`] of the same query.
+    /// The continuation after the pages so far, for [`QueryItems::continuation`] of the same query; none after the last
+    /// page.
     pub fn continuation(&self) -> Option<String> {
         self.pages.continuation()
     }

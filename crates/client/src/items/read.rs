@@ -1,4 +1,4 @@
-//! `read_item`.
+//! `read_item`: the point read of one item.
 
 use std::future::IntoFuture;
 
@@ -13,16 +13,16 @@ use crate::container::ContainerClient;
 use crate::response::ItemResponse;
 use crate::{OperationOptions, PartitionKey, Result};
 
-/// A read of one item, until it is awaited.
+/// A point read that is sent when it is awaited.
 #[derive(Debug)]
 #[must_use = "nothing is sent before it is awaited"]
 pub struct ReadItem<T>(Call<ItemResponse<T>>);
 
 impl ContainerClient {
-    /// Reads one item; [`NotFound`](crate::ErrorKind::NotFound) if there is none, or with
-    /// [`optional`](ReadItem::optional), `None`.
+    /// Reads one item. If it does not exist, the error is [`NotFound`](crate::ErrorKind::NotFound), or the result is
+    /// `None` with [`optional`](ReadItem::optional).
     ///
-    /// Read it as an [`Item<T>`](crate::Item) to have the service's own properties as well.
+    /// Read it as an [`Item<T>`](crate::Item) to get its system properties as well.
     pub fn read_item<T: DeserializeOwned>(&self, key: impl Into<PartitionKey>, id: &str) -> ReadItem<T> {
         let operation = Operation::read_item(self.name(), key.into(), id);
         ReadItem(Call::new(self.driver(), Ok(operation), ItemResponse::read))
@@ -30,24 +30,24 @@ impl ContainerClient {
 }
 
 impl<T: DeserializeOwned> ReadItem<T> {
-    /// No item is not an error: gives `None` in its place. A container that is not there still is one.
+    /// Returns `None` instead of an error if the item does not exist. A missing container is still an error.
     pub fn optional(self) -> Call<Option<ItemResponse<T>>> {
-        let read = self.0.reading(|answer| ItemResponse::read(answer).map(Some));
+        let read = self.0.with_reader(|response| ItemResponse::read(response).map(Some));
         read.or_else(|error| if is_missing_item(&error) { Ok(None) } else { Err(error) })
     }
 
-    /// Reads only what has another version than this one: gives `None` while it is unchanged, which costs less.
+    /// Returns `None` if the item still has this ETag, which costs less than reading it.
     pub fn if_none_match(self, etag: impl Into<String>) -> Call<Option<ItemResponse<T>>> {
         let etag = etag.into();
-        let read = self.0.reading(|answer| match answer.status() {
+        let read = self.0.with_reader(|response| match response.status() {
             Status::NOT_MODIFIED => Ok(None),
-            _ => ItemResponse::read(answer).map(Some),
+            _ => ItemResponse::read(response).map(Some),
         });
-        read.change(|operation| operation.with_precondition(Precondition::IfNoneMatch(etag)))
+        read.map_operation(|operation| operation.with_precondition(Precondition::IfNoneMatch(etag)))
     }
 }
 
-/// Whether it was the item that was not found, and not the container: then the read itself was answered so.
+/// Whether the item was not found, rather than the container: only then the last attempt itself has that status.
 fn is_missing_item(error: &Error) -> bool {
     let last = error.diagnostics().and_then(|diagnostics| diagnostics.attempts().last());
     let status = last.and_then(|attempt| attempt.outcome.sent()).and_then(|sent| sent.status);
@@ -55,12 +55,12 @@ fn is_missing_item(error: &Error) -> bool {
 }
 
 impl<T> ReadItem<T> {
-    /// Sees at least what this session token has seen, instead of what this client has.
+    /// Uses this session token instead of the client's own: the read sees at least what the token has seen.
     pub fn session_token(self, token: &str) -> ReadItem<T> {
         ReadItem(self.0.session_token(token))
     }
 
-    /// Options of this read alone.
+    /// Sets the options of this read alone.
     pub fn options(self, options: OperationOptions) -> ReadItem<T> {
         ReadItem(self.0.options(options))
     }

@@ -1,4 +1,4 @@
-//! What all writes of one item have in common.
+//! `create_item`, `upsert_item`, `replace_item` and `delete_item`, and the options that all writes of one item have.
 
 use std::future::IntoFuture;
 
@@ -6,16 +6,51 @@ use driver::CosmosDriver;
 use driver::operation::{Operation, Precondition};
 use futures::future::BoxFuture;
 use protocol::headers as names;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
+use crate::container::ContainerClient;
 use crate::response::ItemResponse;
-use crate::{OperationOptions, Result};
+use crate::serialize::to_body;
+use crate::{OperationOptions, PartitionKey, Result};
 
-/// A write of one item, until it is awaited.
+impl ContainerClient {
+    /// Creates an item; the error is [`Conflict`](crate::ErrorKind::Conflict) if one with its id exists.
+    ///
+    /// An item has an `id` and, at the container's partition key path, the value that `key` has.
+    pub fn create_item(&self, key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> WriteItem {
+        let operation = to_body(item).map(|body| Operation::create_item(self.name(), key.into(), body));
+        WriteItem::new(self.driver(), operation)
+    }
+
+    /// Creates an item, or replaces the one with its id.
+    pub fn upsert_item(&self, key: impl Into<PartitionKey>, item: &(impl Serialize + ?Sized)) -> WriteItem {
+        let operation = to_body(item).map(|body| Operation::upsert_item(self.name(), key.into(), body));
+        WriteItem::new(self.driver(), operation)
+    }
+
+    /// Replaces an item; the error is [`NotFound`](crate::ErrorKind::NotFound) if it does not exist.
+    pub fn replace_item(
+        &self,
+        key: impl Into<PartitionKey>,
+        id: &str,
+        item: &(impl Serialize + ?Sized),
+    ) -> WriteItem {
+        let operation = to_body(item).map(|body| Operation::replace_item(self.name(), key.into(), id, body));
+        WriteItem::new(self.driver(), operation)
+    }
+
+    /// Deletes an item; the error is [`NotFound`](crate::ErrorKind::NotFound) if it does not exist.
+    pub fn delete_item(&self, key: impl Into<PartitionKey>, id: &str) -> WriteItem {
+        WriteItem::new(self.driver(), Ok(Operation::delete_item(self.name(), key.into(), id)))
+    }
+}
+
+/// A write of one item that is sent when it is awaited.
 ///
-/// The answer has no item unless it is asked for ([`returning`](WriteItem::returning)): it was just sent, and
-/// sending it back costs time.
+/// The response contains no item unless [`returning`](WriteItem::returning) asks for it: the caller has just sent the
+/// item, and sending it back takes time.
 #[derive(Debug)]
 #[must_use = "nothing is sent before it is awaited"]
 pub struct WriteItem<R = ()>(Call<ItemResponse<R>>);
@@ -26,34 +61,34 @@ impl WriteItem {
         WriteItem(Call::new(driver, operation.map(minimal), ItemResponse::without_body))
     }
 
-    /// Answers with the item as it was stored, which for a patch is the only way to know it.
+    /// Returns the item as it was stored; for a patch there is no other way to know it.
     pub fn returning<T: DeserializeOwned>(self) -> WriteItem<T> {
         let whole = |operation: Operation| operation.with_header(names::PREFER, "return=representation");
-        WriteItem(self.0.change(whole).reading(ItemResponse::read))
+        WriteItem(self.0.map_operation(whole).with_reader(ItemResponse::read))
     }
 }
 
 impl<R> WriteItem<R> {
-    /// Writes only if the item still has this version; otherwise the error is
+    /// Writes only if the item still has this ETag; otherwise the error is
     /// [`PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
     pub fn if_match(self, etag: impl Into<String>) -> WriteItem<R> {
         let etag = etag.into();
-        WriteItem(self.0.change(|operation| operation.with_precondition(Precondition::IfMatch(etag))))
+        WriteItem(self.0.map_operation(|operation| operation.with_precondition(Precondition::IfMatch(etag))))
     }
 
-    /// Says that writing it twice does no harm, also later, so that a write whose answer was lost is sent again
-    /// instead of ending in [`Undecided`](crate::ErrorKind::Undecided), and one that is slow may be sent to a second
-    /// region where several take writes.
+    /// Declares the write idempotent: it may be applied twice, also some time later. A write whose response is lost is
+    /// then sent again instead of failing with [`Undecided`](crate::ErrorKind::Undecided), and a slow write may be
+    /// hedged in a second region if several regions accept writes.
     pub fn repeatable(self) -> WriteItem<R> {
-        WriteItem(self.0.change(Operation::repeatable))
+        WriteItem(self.0.map_operation(Operation::repeatable))
     }
 
-    /// Follows what this session token has seen, instead of what this client has.
+    /// Uses this session token instead of the client's own.
     pub fn session_token(self, token: &str) -> WriteItem<R> {
         WriteItem(self.0.session_token(token))
     }
 
-    /// Options of this write alone.
+    /// Sets the options of this write alone.
     pub fn options(self, options: OperationOptions) -> WriteItem<R> {
         WriteItem(self.0.options(options))
     }

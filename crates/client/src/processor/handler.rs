@@ -1,4 +1,4 @@
-//! What the caller brings: a handler of batches, and somebody for what the handler cannot handle.
+//! The functions of the caller: the handler of batches and the dead-letter hook.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,43 +13,43 @@ use super::delivery::Failure;
 use crate::serialize::from_body;
 use crate::{FeedRange, Result};
 
-/// Whatever a handler fails with.
+/// The error type of handlers and dead-letter hooks.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where a batch comes from.
+/// Describes the batch that a handler is called with.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BatchContext {
     /// The feed range that the changes are of.
     pub range: FeedRange,
-    /// The lease over it.
+    /// The id of the lease of that range.
     pub lease: String,
-    /// The instance that has the lease.
+    /// The instance that owns the lease.
     pub instance: String,
-    /// Where the feed goes on after these changes.
+    /// The position of the feed after these changes.
     pub continuation: String,
-    /// How many changes are waiting behind them, about; none where the service does not say.
+    /// An estimate of how many changes follow; none if the service does not report it.
     pub lag: Option<u64>,
-    /// How often these changes were handed out before, as far as this instance knows.
+    /// How often this instance called the handler with these changes before.
     pub attempts: u32,
-    pub(super) held: Held,
+    pub(super) lease_check: LeaseCheck,
 }
 
-/// Asks whether a lease is still held.
+/// A function that checks whether a lease is still owned and unexpired.
 #[derive(Clone)]
-pub(super) struct Held(pub(super) Arc<dyn Fn() -> bool + Send + Sync>);
+pub(super) struct LeaseCheck(pub(super) Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for LeaseCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Held")
+        f.write_str("LeaseCheck")
     }
 }
 
 impl BatchContext {
-    /// Whether this instance still has the lease, as far as it knows. A handler that takes long can ask in
-    /// between: once the lease is lost, another instance handles the same changes.
+    /// Whether this instance still owns the lease, as far as it knows. A handler that takes long can check this
+    /// repeatedly: once the lease is lost, another instance handles the same changes.
     pub fn is_lease_held(&self) -> bool {
-        (self.held.0)()
+        (self.lease_check.0)()
     }
 }
 
@@ -57,33 +57,33 @@ impl BatchContext {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The change as JSON, whether or not it can be read as what the handler takes.
+    /// The change as JSON, also if it cannot be deserialized into the handler's type.
     pub change: Bytes,
-    /// What the handler failed with.
+    /// The message of the handler's last error.
     pub error: String,
-    /// How often it was handed to the handler on its own.
+    /// How often the handler was called with this change alone.
     pub attempts: u32,
-    /// Where it comes from.
+    /// The context of the batch that contained the change.
     pub context: BatchContext,
 }
 
 impl DeadLetter {
-    /// The change as a `T`.
+    /// Deserializes the change into a `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         from_body(&self.change)
     }
 }
 
-/// Why a batch was not handled.
-pub(super) struct Refusal {
+/// The error of a handler, and whether a retry may help.
+pub(super) struct HandlerFailure {
     pub(super) failure: Failure,
     pub(super) error: HandlerError,
 }
 
-type Handle = dyn Fn(&[Bytes], BatchContext) -> BoxFuture<'static, Result<(), Refusal>> + Send + Sync;
+type Handle = dyn Fn(&[Bytes], BatchContext) -> BoxFuture<'static, Result<(), HandlerFailure>> + Send + Sync;
 type Hook = dyn Fn(DeadLetter) -> BoxFuture<'static, Result<(), HandlerError>> + Send + Sync;
 
-/// A handler, whatever it takes.
+/// A handler with its item type erased.
 #[derive(Clone)]
 pub(super) struct Handler(Arc<Handle>);
 
@@ -99,8 +99,8 @@ impl Handler {
             let changes = match changes.iter().map(|change| from_body(change)).collect::<Result<Vec<T>>>() {
                 Ok(changes) => changes,
                 Err(error) => {
-                    let refusal = Refusal { failure: Failure::Unreadable, error: error.into() };
-                    return futures::future::ready(Err(refusal)).boxed();
+                    let failure = HandlerFailure { failure: Failure::Unreadable, error: error.into() };
+                    return futures::future::ready(Err(failure)).boxed();
                 }
             };
             let handling = handle(changes, context);
@@ -108,9 +108,9 @@ impl Handler {
                 let error = match AssertUnwindSafe(handling).catch_unwind().await {
                     Ok(Ok(())) => return Ok(()),
                     Ok(Err(error)) => error.into(),
-                    Err(panic) => format!("the handler panicked: {}", words_of(&*panic)).into(),
+                    Err(panic) => format!("the handler panicked: {}", panic_message(&*panic)).into(),
                 };
-                Err(Refusal { failure: Failure::Handler, error })
+                Err(HandlerFailure { failure: Failure::Handler, error })
             }
             .boxed()
         }))
@@ -120,12 +120,12 @@ impl Handler {
         &self,
         changes: &[Bytes],
         context: BatchContext,
-    ) -> BoxFuture<'static, Result<(), Refusal>> {
+    ) -> BoxFuture<'static, Result<(), HandlerFailure>> {
         (self.0)(changes, context)
     }
 }
 
-/// Somebody who takes what was given up.
+/// The hook that receives changes which the handler could not handle.
 #[derive(Clone)]
 pub(super) struct DeadLetterHook(Arc<Hook>);
 
@@ -137,11 +137,13 @@ impl DeadLetterHook {
         E: Into<HandlerError>,
     {
         DeadLetterHook(Arc::new(move |letter| {
-            let taking = hook(letter);
+            let call = hook(letter);
             async move {
-                match AssertUnwindSafe(taking).catch_unwind().await {
-                    Ok(taken) => taken.map_err(Into::into),
-                    Err(panic) => Err(format!("the dead-letter hook panicked: {}", words_of(&*panic)).into()),
+                match AssertUnwindSafe(call).catch_unwind().await {
+                    Ok(result) => result.map_err(Into::into),
+                    Err(panic) => {
+                        Err(format!("the dead-letter hook panicked: {}", panic_message(&*panic)).into())
+                    }
                 }
             }
             .boxed()
@@ -153,7 +155,7 @@ impl DeadLetterHook {
     }
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -1,4 +1,4 @@
-//! How far a processor is behind: asked of the feed itself, without owning a lease.
+//! Estimates how many changes a processor has not handled yet, by reading the feed without owning a lease.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,83 +7,83 @@ use driver::query::PageError;
 use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 
-use super::lease::{Lease, Stretch, is_waiting};
-use super::worker::stamp_of;
+use super::change_metadata::lsn_and_time;
+use super::lease::{Lease, RangePosition, is_blocked_by_split};
 use crate::{FeedRange, Result};
 
-/// How many changes are yet to be handled, about.
+/// An estimate of how many changes a processor has not handled yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lag {
-    /// By feed range, in the order of the ring.
+    /// The lag of each feed range, in the order of their EPK ranges.
     pub ranges: Vec<RangeLag>,
 }
 
-/// How many changes of a feed range are yet to be handled, about.
+/// An estimate of how many changes of a feed range are not handled yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RangeLag {
-    /// The range.
+    /// The feed range that was estimated.
     pub range: FeedRange,
-    /// Who handles it.
+    /// The instance that owns the lease of the range.
     pub owner: Option<String>,
-    /// Writes to its partition since the first change that was not handled. Several writes of one item are one
-    /// change unless all versions are told, and writes next to the range count as well: there may be fewer
-    /// changes, never more.
+    /// The number of writes to its partition since the first change that was not handled. This is an upper bound of
+    /// the number of changes: in the latest version mode several writes of one item are one change, and writes to the
+    /// same partition outside of the range count as well.
     pub changes: u64,
-    /// When the first of them was made, to the second.
+    /// When the first change that was not handled was made, to the second.
     pub oldest: Option<SystemTime>,
 }
 
 impl Lag {
-    /// Of all ranges.
+    /// The sum of the changes of all ranges.
     pub fn total(&self) -> u64 {
         self.ranges.iter().map(|range| range.changes).sum()
     }
 
-    /// When the oldest change was made that is yet to be handled.
+    /// When the oldest change that was not handled was made.
     pub fn oldest(&self) -> Option<SystemTime> {
         self.ranges.iter().filter_map(|range| range.oldest).min()
     }
 }
 
-/// Partitions asked at a time.
+/// How many partitions are read at a time.
 const PARALLEL_MAX: usize = 8;
 
-/// Asks for the first change behind each lease.
+/// Reads the first change after the position of each lease.
 pub(super) async fn estimate(source: &ServiceChanges, mode: ChangeFeedMode, leases: &[Lease]) -> Result<Lag> {
-    let asked = leases.iter().filter(|lease| !is_waiting(lease, leases)).flat_map(|lease| {
-        let whole = || vec![Stretch::new(lease.range(), lease.position.clone())];
-        let parts = if lease.is_divided() { lease.parts.clone() } else { whole() };
+    let positions = leases.iter().filter(|lease| !is_blocked_by_split(lease, leases)).flat_map(|lease| {
+        let whole = || vec![RangePosition::new(lease.range(), lease.position.clone())];
+        let parts = if lease.is_splitting() { lease.parts.clone() } else { whole() };
         parts.into_iter().map(|part| (part, lease.owner.clone()))
     });
-    let asked: Vec<_> = asked.collect();
-    let ranges: Vec<Vec<RangeLag>> = stream::iter(asked)
-        .map(|(stretch, owner)| behind(source, mode, stretch, owner))
+    let positions: Vec<_> = positions.collect();
+    let ranges: Vec<Vec<RangeLag>> = stream::iter(positions)
+        .map(|(position, owner)| range_lag(source, mode, position, owner))
         .buffered(PARALLEL_MAX)
         .try_collect()
         .await?;
     Ok(Lag { ranges: ranges.into_iter().flatten().collect() })
 }
 
-async fn behind(
+async fn range_lag(
     source: &ServiceChanges,
     mode: ChangeFeedMode,
-    stretch: Stretch,
+    position: RangePosition,
     owner: Option<String>,
 ) -> Result<Vec<RangeLag>> {
-    let since = stretch.position.since();
-    let mut waiting = vec![stretch.range()];
+    let since = position.position.since();
+    let mut waiting = vec![position.range()];
     let mut lags = Vec::new();
     while let Some(range) = waiting.pop() {
         let one = std::num::NonZeroU32::new(1);
         let request = ChangeRequest { range: range.clone(), mode, since: since.clone(), items_max: one };
         match source.changes(request).await {
             Ok(page) => {
-                let first = page.items()?.first().map(|change| stamp_of(change));
+                let first = page.items()?.first().map(|change| lsn_and_time(change));
                 let (changes, oldest) = match first {
                     None => (0, None),
-                    Some((lsn, time)) => (outstanding(page.lsn, lsn), time),
+                    Some((lsn, time)) => (pending_changes(page.lsn, lsn), time),
                 };
                 let oldest = oldest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_secs(time));
                 lags.push(RangeLag { range, owner: owner.clone(), changes, oldest });
@@ -92,7 +92,7 @@ async fn behind(
             Err(PageError::Gone) => {
                 let parts = source.divide(range.clone(), true).await?;
                 if parts == [range] {
-                    let message = "a partition says that it is gone and nothing has taken its place";
+                    let message = "a partition is gone and no other partition has its range yet: try again";
                     return Err(crate::Error::new(crate::ErrorKind::Unavailable, message));
                 }
                 waiting.extend(parts.into_iter().rev());
@@ -102,8 +102,8 @@ async fn behind(
     Ok(lags)
 }
 
-/// The writes from `first` to `last`; one where nobody says which they are.
-fn outstanding(last: Option<u64>, first: Option<u64>) -> u64 {
+/// The number of writes from `first` to `last`; one if either is unknown.
+fn pending_changes(last: Option<u64>, first: Option<u64>) -> u64 {
     last.zip(first).map_or(1, |(last, first)| (last + 1).saturating_sub(first).max(1))
 }
 
@@ -112,28 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_outstanding_is_counted_from_the_first_change_to_the_last_write() {
+    fn pending_changes_are_counted_from_the_first_change_to_the_last_write() {
         for (last, first, expected) in [
             (Some(10), Some(10), 1),
             (Some(10), Some(8), 3),
-            // A region that is behind the one that answered before, or that does not say.
+            // A region that lags behind the one that was read before, or a response without an LSN.
             (Some(7), Some(8), 1),
             (None, Some(8), 1),
             (Some(10), None, 1),
         ] {
-            assert_eq!(outstanding(last, first), expected);
-        }
-    }
-
-    #[test]
-    fn changes_tell_their_number_and_time_in_both_modes() {
-        for (change, expected) in [
-            (r#"{"id":"1","_lsn":7,"_ts":3}"#, (Some(7), Some(3))),
-            (r#"{"current":{},"metadata":{"lsn":8,"crts":4}}"#, (Some(8), Some(4))),
-            (r#"{"id":"1","metadata":"of its own"}"#, (None, None)),
-            ("[]", (None, None)),
-        ] {
-            assert_eq!(stamp_of(change.as_bytes()), expected, "{change}");
+            assert_eq!(pending_changes(last, first), expected);
         }
     }
 }

@@ -1,57 +1,59 @@
-//! What is kept in the lease container, and what may happen to it. Pure.
+//! The items that a processor stores in its lease container, and the changes that may happen to them. Pure.
 //!
-//! A processor keeps one [`Plan`] (its mode, and where each stretch of the ring began) and one [`Lease`] per
-//! feed range. All of them are items whose id is their partition key, and every write of one names the entity
-//! tag it read. Reading and writing them is left to `store`; who takes which lease to `balance`.
+//! A processor stores one [`ProcessorRecord`] (its mode, and the start position of each EPK range) and one [`Lease`]
+//! per feed range. All are items whose id is their partition key, and every write of one has the ETag that was read as
+//! its precondition. `store` reads and writes them; `balance` decides which instance acquires which lease.
+//!
+//! The JSON names are a storage format: where a field has been renamed, serde keeps the stored name.
 
 use driver::change_feed::ChangeFeedMode;
 use driver::change_feed::cursor::FeedPosition;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use serde::{Deserialize, Serialize};
 
-/// How far a stretch has been handled.
+/// The position in the change feed up to which an EPK range has been handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Position {
-    /// Nothing yet.
+pub(super) enum LeasePosition {
+    /// No change has been handled; the first one of all comes next.
     Beginning,
-    /// Nothing yet, and nothing up to this time is wanted.
+    /// No change has been handled; the first one after this time comes next.
     Time(String),
-    /// Up to this answer of the feed.
+    /// All changes up to the page of the feed that had this ETag have been handled.
     Etag(String),
 }
 
-impl Position {
-    /// What is asked of the feed to go on.
+impl LeasePosition {
+    /// The start of the next request to the feed.
     pub(super) fn since(&self) -> FeedPosition {
         match self {
-            Position::Beginning => FeedPosition::Beginning,
-            Position::Time(time) => FeedPosition::Time(time.clone()),
-            Position::Etag(etag) => FeedPosition::Etag(etag.clone()),
+            LeasePosition::Beginning => FeedPosition::Beginning,
+            LeasePosition::Time(time) => FeedPosition::Time(time.clone()),
+            LeasePosition::Etag(etag) => FeedPosition::Etag(etag.clone()),
         }
     }
 
-    /// As people read it.
-    pub(super) fn text(&self) -> String {
+    /// The position as a person reads it.
+    pub(super) fn display_text(&self) -> String {
         match self {
-            Position::Beginning => "beginning".to_owned(),
-            Position::Time(time) => format!("after {time}"),
-            Position::Etag(etag) => etag.clone(),
+            LeasePosition::Beginning => "beginning".to_owned(),
+            LeasePosition::Time(time) => format!("after {time}"),
+            LeasePosition::Etag(etag) => etag.clone(),
         }
     }
 }
 
-/// A stretch of the ring, and how far it has been handled.
+/// An EPK range and its position in the change feed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stretch {
+pub(super) struct RangePosition {
     min: EffectivePartitionKey,
     max: EffectivePartitionKey,
-    pub(super) position: Position,
+    pub(super) position: LeasePosition,
 }
 
-impl Stretch {
-    pub(super) fn new(range: EpkRange, position: Position) -> Stretch {
-        Stretch { min: range.min, max: range.max, position }
+impl RangePosition {
+    pub(super) fn new(range: EpkRange, position: LeasePosition) -> RangePosition {
+        RangePosition { min: range.min, max: range.max, position }
     }
 
     pub(super) fn range(&self) -> EpkRange {
@@ -59,103 +61,104 @@ impl Stretch {
     }
 }
 
-/// What all instances of a processor agree on.
+/// The item that all instances of a processor share: mode, generation and start positions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct ProcessorRecord {
     pub(super) id: String,
-    /// Whose it is: the id of the plan itself.
+    /// The id of the processor, which is the id of this item itself.
     pub(super) processor: String,
-    pub(super) mode: Mode,
-    /// Grows with each rewind. A lease of an older one is yet to be rewound.
+    pub(super) mode: StoredMode,
+    /// Grows with each rewind. A lease of an older generation still has to be rewound.
     pub(super) generation: u64,
-    /// Where the ring begins in this generation; all of it.
-    pub(super) stretches: Vec<Stretch>,
-    /// Whether there is a lease for all of the ring. Until then no lease is taken.
+    /// Where each EPK range starts in this generation; together the ranges are the whole EPK space.
+    #[serde(rename = "stretches")]
+    pub(super) start_positions: Vec<RangePosition>,
+    /// Whether the whole EPK space has leases. Until then no lease is acquired.
     pub(super) ready: bool,
 }
 
-/// A mode, as it is kept.
+/// A change feed mode as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Mode {
+pub(super) enum StoredMode {
     LatestVersion,
     AllVersionsAndDeletes,
 }
 
-impl Mode {
-    pub(super) fn feed(self) -> ChangeFeedMode {
+impl StoredMode {
+    pub(super) fn to_feed_mode(self) -> ChangeFeedMode {
         match self {
-            Mode::LatestVersion => ChangeFeedMode::LatestVersion,
-            Mode::AllVersionsAndDeletes => ChangeFeedMode::AllVersionsAndDeletes,
+            StoredMode::LatestVersion => ChangeFeedMode::LatestVersion,
+            StoredMode::AllVersionsAndDeletes => ChangeFeedMode::AllVersionsAndDeletes,
         }
     }
 
-    pub(super) fn of(mode: ChangeFeedMode) -> Mode {
+    pub(super) fn from_feed_mode(mode: ChangeFeedMode) -> StoredMode {
         match mode {
-            ChangeFeedMode::AllVersionsAndDeletes => Mode::AllVersionsAndDeletes,
-            _ => Mode::LatestVersion,
+            ChangeFeedMode::AllVersionsAndDeletes => StoredMode::AllVersionsAndDeletes,
+            _ => StoredMode::LatestVersion,
         }
     }
 }
 
-/// The right to handle the changes of a feed range, and how far they have been.
+/// The right to handle the changes of a feed range, and the position up to which they have been handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lease {
     pub(super) id: String,
     pub(super) processor: String,
     min: EffectivePartitionKey,
     max: EffectivePartitionKey,
-    pub(super) position: Position,
+    pub(super) position: LeasePosition,
     pub(super) generation: u64,
-    /// Who handles it now.
+    /// The instance that owns the lease now.
     #[serde(default)]
     pub(super) owner: Option<String>,
-    /// Grows each time it changes hands.
+    /// Grows each time the lease gets a new owner.
     #[serde(default)]
     pub(super) term: u64,
-    /// Grows with each sign of life of the owner.
+    /// Grows with each write of the owner.
+    #[serde(rename = "beat", default)]
+    pub(super) heartbeat: u64,
+    /// The instance that asks the owner to release the lease.
+    #[serde(rename = "wanted", default)]
+    pub(super) requested_by: Option<String>,
+    /// The ranges whose leases replace this one; empty unless its range is being split.
     #[serde(default)]
-    pub(super) beat: u64,
-    /// Who asks the owner for it.
+    pub(super) parts: Vec<RangePosition>,
+    /// The last report of the owner.
     #[serde(default)]
-    pub(super) wanted: Option<String>,
-    /// The leases that take its place; empty unless it is being divided.
-    #[serde(default)]
-    pub(super) parts: Vec<Stretch>,
-    /// What the owner last said about it.
-    #[serde(default)]
-    pub(super) report: Report,
+    pub(super) report: LeaseReport,
 }
 
-/// What an owner says about its lease, for whoever looks on from outside.
+/// What an owner reports about its lease, for status queries of other processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Report {
-    /// Changes that are yet to be handled, about.
+pub(super) struct LeaseReport {
+    /// An estimate of how many changes are not handled yet.
     pub(super) lag: Option<u64>,
-    /// Failures in a row.
+    /// The number of consecutive failures.
     pub(super) failures: u64,
-    /// The last of them.
+    /// The message of the last failure.
     pub(super) last_error: Option<String>,
 }
 
 impl Lease {
-    /// A lease nobody has yet.
-    pub(super) fn new(processor: &str, stretch: &Stretch, generation: u64) -> Lease {
-        let (min, max) = (stretch.min.clone(), stretch.max.clone());
+    /// A lease without an owner.
+    pub(super) fn new(processor: &str, start: &RangePosition, generation: u64) -> Lease {
+        let (min, max) = (start.min.clone(), start.max.clone());
         Lease {
             id: format!("{processor}.{}-{}", min.to_hex(), max.to_hex()),
             processor: processor.to_owned(),
             min,
             max,
-            position: stretch.position.clone(),
+            position: start.position.clone(),
             generation,
             owner: None,
             term: 0,
-            beat: 0,
-            wanted: None,
+            heartbeat: 0,
+            requested_by: None,
             parts: Vec::new(),
-            report: Report::default(),
+            report: LeaseReport::default(),
         }
     }
 
@@ -163,33 +166,33 @@ impl Lease {
         EpkRange::new(self.min.clone(), self.max.clone())
     }
 
-    pub(super) fn is_divided(&self) -> bool {
+    pub(super) fn is_splitting(&self) -> bool {
         !self.parts.is_empty()
     }
 
-    /// The same in new hands, rewound if the plan says so.
-    pub(super) fn taken_by(&self, instance: &str, plan: &Plan) -> Lease {
-        let mut lease = self.rewound(plan);
+    /// This lease with `instance` as its owner, rewound if the record has a newer generation.
+    pub(super) fn acquired_by(&self, instance: &str, record: &ProcessorRecord) -> Lease {
+        let mut lease = self.rewound(record);
         lease.owner = Some(instance.to_owned());
         lease.term += 1;
-        lease.beat += 1;
-        lease.wanted = None;
-        lease.report = Report { lag: lease.report.lag, ..Report::default() };
+        lease.heartbeat += 1;
+        lease.requested_by = None;
+        lease.report = LeaseReport { lag: lease.report.lag, ..LeaseReport::default() };
         lease
     }
 
-    /// The same where the newest generation begins; as it is when it is of that generation already.
+    /// This lease at the start of the newest generation; unchanged if it is of that generation already.
     ///
-    /// One that is being divided stays as it is: some of its parts may be there already, and are rewound
-    /// when they are taken.
-    pub(super) fn rewound(&self, plan: &Plan) -> Lease {
+    /// A lease that is being split stays unchanged: leases of its parts may exist already, and are rewound when they
+    /// are acquired.
+    pub(super) fn rewound(&self, record: &ProcessorRecord) -> Lease {
         let mut lease = self.clone();
-        if lease.generation >= plan.generation || lease.is_divided() {
+        if lease.generation >= record.generation || lease.is_splitting() {
             return lease;
         }
-        lease.generation = plan.generation;
-        lease.report = Report::default();
-        let mut parts = parts_within(&plan.stretches, &lease.range());
+        lease.generation = record.generation;
+        lease.report = LeaseReport::default();
+        let mut parts = parts_within(&record.start_positions, &lease.range());
         if parts.len() == 1 {
             lease.position = parts.remove(0).position;
         } else {
@@ -199,58 +202,61 @@ impl Lease {
     }
 }
 
-/// What is left of `stretches` inside `range`.
-fn parts_within(stretches: &[Stretch], range: &EpkRange) -> Vec<Stretch> {
-    let inside = |stretch: &Stretch| Some((stretch.range().intersect(range)?, stretch.position.clone()));
-    stretches.iter().filter_map(inside).map(|(part, position)| Stretch::new(part, position)).collect()
+/// The parts of `positions` that lie inside `range`.
+fn parts_within(positions: &[RangePosition], range: &EpkRange) -> Vec<RangePosition> {
+    let inside = |part: &RangePosition| {
+        Some(RangePosition::new(part.range().intersect(range)?, part.position.clone()))
+    };
+    positions.iter().filter_map(inside).collect()
 }
 
-/// What has become of a lease that was held, when its entity tag has changed.
+/// What other instances did to a lease that this instance owned, when its ETag has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Still held; somebody asked for it.
-    Held,
-    /// Still held, and to be read from another place.
+pub(super) enum LeaseChange {
+    /// The lease is still owned; another instance requested it.
+    StillOwned,
+    /// The lease is still owned, and a rewind has moved its position.
     Rewound,
-    /// In other hands.
+    /// Another instance owns the lease.
     Taken,
 }
 
-/// Compares a lease as it was written last with how it is found.
-pub(super) fn standing(held: &Lease, found: &Lease) -> Standing {
-    if (&found.owner, found.term) != (&held.owner, held.term) {
-        Standing::Taken
-    } else if found.generation != held.generation {
-        Standing::Rewound
+/// Compares an owned lease as this instance wrote it last with the lease as it is found now.
+pub(super) fn compare_leases(owned: &Lease, found: &Lease) -> LeaseChange {
+    if (&found.owner, found.term) != (&owned.owner, owned.term) {
+        LeaseChange::Taken
+    } else if found.generation != owned.generation {
+        LeaseChange::Rewound
     } else {
-        Standing::Held
+        LeaseChange::StillOwned
     }
 }
 
-/// Whether a lease has to wait: it is a part of one whose division is not finished, and taking it before
-/// could hand out its changes twice.
-pub(super) fn is_waiting<'a>(lease: &Lease, all: impl IntoIterator<Item = &'a Lease>) -> bool {
+/// Whether a lease must not be acquired yet: it is a part of a lease whose split is not finished, and acquiring it
+/// before could deliver its changes twice.
+pub(super) fn is_blocked_by_split<'a>(lease: &Lease, all: impl IntoIterator<Item = &'a Lease>) -> bool {
     let range = lease.range();
-    all.into_iter().any(|other| other.is_divided() && other.id != lease.id && other.range().covers(&range))
+    all.into_iter().any(|other| other.is_splitting() && other.id != lease.id && other.range().covers(&range))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stretch(min: &str, max: &str, etag: &str) -> Stretch {
+    fn range_position(min: &str, max: &str, etag: &str) -> RangePosition {
         let key = |hex| EffectivePartitionKey::from_hex(hex).expect("hex");
-        Stretch::new(EpkRange::new(key(min), key(max)), Position::Etag(etag.to_owned()))
+        RangePosition::new(EpkRange::new(key(min), key(max)), LeasePosition::Etag(etag.to_owned()))
     }
 
-    fn plan(generation: u64, stretches: Vec<Stretch>) -> Plan {
-        let (id, mode) = ("p".to_owned(), Mode::LatestVersion);
-        Plan { processor: id.clone(), id, mode, generation, stretches, ready: true }
+    fn record(generation: u64, start_positions: Vec<RangePosition>) -> ProcessorRecord {
+        let (id, mode) = ("p".to_owned(), StoredMode::LatestVersion);
+        ProcessorRecord { processor: id.clone(), id, mode, generation, start_positions, ready: true }
     }
 
     #[test]
-    fn a_lease_survives_its_json_and_leaves_room_for_what_later_versions_add() {
-        let lease = Lease::new("p", &stretch("10", "20", "7"), 3).taken_by("i", &plan(3, Vec::new()));
+    fn a_lease_survives_its_json_and_ignores_properties_of_later_versions() {
+        let lease =
+            Lease::new("p", &range_position("10", "20", "7"), 3).acquired_by("i", &record(3, Vec::new()));
         let mut json = serde_json::to_value(&lease).expect("JSON");
         json["_etag"] = "x".into();
         json["later"] = 1.into();
@@ -259,51 +265,82 @@ mod tests {
     }
 
     #[test]
-    fn a_rewind_moves_a_lease_once_and_divides_it_where_the_new_places_differ() {
-        let lease = Lease::new("p", &stretch("10", "30", "old"), 1);
-        let whole = plan(2, vec![stretch("", "FF", "new")]);
-        let moved = lease.rewound(&whole);
-        assert_eq!((moved.generation, &moved.position), (2, &Position::Etag("new".into())));
-        let mut ahead = moved.clone();
-        ahead.position = Position::Etag("newer".into());
-        assert_eq!(ahead.rewound(&whole), ahead, "of this generation already");
-
-        let finer = plan(2, vec![stretch("", "20", "a"), stretch("20", "FF", "b")]);
-        let divided = lease.rewound(&finer);
-        assert_eq!(divided.parts, [stretch("10", "20", "a"), stretch("20", "30", "b")]);
-        assert_eq!(divided.rewound(&plan(3, vec![stretch("", "FF", "c")])), divided, "its parts are rewound");
+    fn the_stored_names_do_not_change() {
+        let lease = Lease::new("p", &range_position("10", "20", "7"), 3);
+        let lease = serde_json::to_value(&lease).expect("JSON");
+        let names: Vec<&str> = lease.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "beat",
+                "generation",
+                "id",
+                "max",
+                "min",
+                "owner",
+                "parts",
+                "position",
+                "processor",
+                "report",
+                "term",
+                "wanted"
+            ]
+        );
+        let record = serde_json::to_value(record(1, Vec::new())).expect("JSON");
+        let names: Vec<&str> = record.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(names, ["generation", "id", "mode", "processor", "ready", "stretches"]);
     }
 
     #[test]
-    fn a_lease_that_changed_is_held_rewound_or_taken() {
-        let free = Lease::new("p", &stretch("", "FF", "0"), 1);
-        let held = free.taken_by("me", &plan(1, Vec::new()));
+    fn a_rewind_moves_a_lease_once_and_splits_it_where_start_positions_differ() {
+        let lease = Lease::new("p", &range_position("10", "30", "old"), 1);
+        let whole = record(2, vec![range_position("", "FF", "new")]);
+        let moved = lease.rewound(&whole);
+        assert_eq!((moved.generation, &moved.position), (2, &LeasePosition::Etag("new".into())));
+        let mut ahead = moved.clone();
+        ahead.position = LeasePosition::Etag("newer".into());
+        assert_eq!(ahead.rewound(&whole), ahead, "of this generation already");
+
+        let finer = record(2, vec![range_position("", "20", "a"), range_position("20", "FF", "b")]);
+        let divided = lease.rewound(&finer);
+        assert_eq!(divided.parts, [range_position("10", "20", "a"), range_position("20", "30", "b")]);
+        assert_eq!(
+            divided.rewound(&record(3, vec![range_position("", "FF", "c")])),
+            divided,
+            "its parts are rewound"
+        );
+    }
+
+    #[test]
+    fn a_lease_that_changed_is_still_owned_rewound_or_taken() {
+        let free = Lease::new("p", &range_position("", "FF", "0"), 1);
+        let owned = free.acquired_by("me", &record(1, Vec::new()));
         let changed = |change: fn(&mut Lease)| {
-            let mut found = held.clone();
+            let mut found = owned.clone();
             change(&mut found);
-            standing(&held, &found)
+            compare_leases(&owned, &found)
         };
         for (change, expected) in [
-            ((|found| found.wanted = Some("you".into())) as fn(&mut Lease), Standing::Held),
-            (|found| found.beat += 1, Standing::Held),
-            (|found| found.generation += 1, Standing::Rewound),
-            (|found| found.owner = Some("you".into()), Standing::Taken),
-            (|found| found.owner = None, Standing::Taken),
-            (|found| found.term += 2, Standing::Taken),
+            ((|found| found.requested_by = Some("you".into())) as fn(&mut Lease), LeaseChange::StillOwned),
+            (|found| found.heartbeat += 1, LeaseChange::StillOwned),
+            (|found| found.generation += 1, LeaseChange::Rewound),
+            (|found| found.owner = Some("you".into()), LeaseChange::Taken),
+            (|found| found.owner = None, LeaseChange::Taken),
+            (|found| found.term += 2, LeaseChange::Taken),
         ] {
             assert_eq!(changed(change), expected);
         }
     }
 
     #[test]
-    fn a_part_waits_until_the_whole_is_gone() {
-        let mut whole = Lease::new("p", &stretch("10", "30", "0"), 1);
-        let part = Lease::new("p", &stretch("10", "20", "0"), 1);
-        let beside = Lease::new("p", &stretch("30", "40", "0"), 1);
-        assert!(!is_waiting(&part, [&whole, &part, &beside]), "nothing says that it is divided");
-        whole.parts = vec![stretch("10", "20", "0"), stretch("20", "30", "0")];
+    fn a_part_is_blocked_until_the_whole_lease_is_deleted() {
+        let mut whole = Lease::new("p", &range_position("10", "30", "0"), 1);
+        let part = Lease::new("p", &range_position("10", "20", "0"), 1);
+        let beside = Lease::new("p", &range_position("30", "40", "0"), 1);
+        assert!(!is_blocked_by_split(&part, [&whole, &part, &beside]), "nothing says that it is divided");
+        whole.parts = vec![range_position("10", "20", "0"), range_position("20", "30", "0")];
         let all = [&whole, &part, &beside];
-        assert!(is_waiting(&part, all));
-        assert!(!is_waiting(&whole, all) && !is_waiting(&beside, all));
+        assert!(is_blocked_by_split(&part, all));
+        assert!(!is_blocked_by_split(&whole, all) && !is_blocked_by_split(&beside, all));
     }
 }

@@ -1,62 +1,63 @@
-//! An instance that runs.
+//! The handle of a processor instance that runs.
 
 use std::fmt;
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 
-use super::crew::Crew;
 use super::lag::Lag;
 use super::status::{LeaseStatus, ProcessorStatus};
-use super::{ChangeFeedProcessor, sharing};
+use super::worker_context::WorkerContext;
+use super::{ChangeFeedProcessor, lease_manager};
 use crate::Result;
 
-/// An instance of a processor that runs. Dropping it ends its tasks at once, and its leases run out.
-#[must_use = "a processor that is dropped ends at once"]
+/// A processor instance that runs. Dropping it cancels its tasks at once; its leases then expire.
+#[must_use = "a processor that is dropped stops at once"]
 pub struct RunningProcessor {
     processor: ChangeFeedProcessor,
-    crew: Arc<Crew>,
+    context: Arc<WorkerContext>,
 }
 
 impl RunningProcessor {
-    pub(super) fn start(processor: ChangeFeedProcessor, crew: Arc<Crew>) -> RunningProcessor {
-        crew.spawn(sharing::share(Arc::clone(&crew)));
-        crew.spawn_beside(sharing::renew(Arc::clone(&crew)));
-        RunningProcessor { processor, crew }
+    pub(super) fn start(processor: ChangeFeedProcessor, context: Arc<WorkerContext>) -> RunningProcessor {
+        context.spawn(lease_manager::acquire_until_stopped(Arc::clone(&context)));
+        context.spawn_unawaited(lease_manager::renew_periodically(Arc::clone(&context)));
+        RunningProcessor { processor, context: context }
     }
 
-    /// What this instance is called in leases.
+    /// The unique name of this instance, as leases show it.
     pub fn instance(&self) -> &str {
-        &self.crew.instance
+        &self.context.instance
     }
 
-    /// The processor this is an instance of.
+    /// The processor that this is an instance of.
     pub fn processor(&self) -> &ChangeFeedProcessor {
         &self.processor
     }
 
-    /// How this instance is doing: its leases, and what it has done with them.
+    /// The status of this instance: its leases and its counters.
     pub fn status(&self) -> ProcessorStatus {
-        let leases = self.crew.held().iter().map(|held| LeaseStatus::of_held(held)).collect();
-        ProcessorStatus::new(self.crew.instance.clone(), leases, self.crew.counts())
+        let leases = self.context.owned_leases().iter().map(|lease| LeaseStatus::of_owned(lease)).collect();
+        ProcessorStatus::new(self.context.instance.clone(), leases, self.context.counters())
     }
 
-    /// How many changes are yet to be handled, about, by this instance and all others.
+    /// An estimate of how many changes this instance and all others have not handled yet.
     pub async fn lag(&self) -> Result<Lag> {
         self.processor.lag().await
     }
 
-    /// Stops: batches in the hands of the handler are finished, their place is kept, and leases are free for
-    /// others at once. What is not finished in time is dropped and will be handed out again.
+    /// Stops the instance: batches that are being handled are finished, their checkpoints are written, and the leases
+    /// are released. Batches that are not finished within the [stop timeout](ChangeFeedProcessor::stop_timeout) are
+    /// cancelled and will be delivered again.
     pub async fn stop(self) -> Result<()> {
-        self.crew.begin_to_stop();
-        let within = self.crew.settings.stop_timeout;
-        let deadline = self.crew.clock.now() + within;
-        if self.crew.clock.within(Some(deadline), self.crew.has_ended()).await.is_some() {
+        self.context.request_stop();
+        let within = self.context.settings.stop_timeout;
+        let deadline = self.context.clock.now() + within;
+        if self.context.clock.within(Some(deadline), self.context.wait_stopped()).await.is_some() {
             return Ok(());
         }
         let message = format!(
-            "handlers were still at work {within:?} after the processor was told to stop: their batches will be handed out again once the leases have run out"
+            "handlers were still running {within:?} after the stop of the processor: their batches will be delivered again once the leases have expired"
         );
         Err(Error::new(ErrorKind::DeadlineExceeded, message))
     }
@@ -64,7 +65,7 @@ impl RunningProcessor {
 
 impl Drop for RunningProcessor {
     fn drop(&mut self) {
-        self.crew.abort();
+        self.context.abort();
     }
 }
 

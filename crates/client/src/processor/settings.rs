@@ -1,4 +1,4 @@
-//! How a processor works, and what of it cannot work. Pure.
+//! The settings of a processor instance and their validation. Pure.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
@@ -9,24 +9,25 @@ use driver::{Error, ErrorKind};
 use super::delivery::FailurePolicy;
 use crate::Result;
 
-/// Where a processor begins that has never run before. One that has goes on where it was.
+/// Where a processor starts that has never run before. A processor that has run continues at its stored position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessorStart {
-    /// With the first change there ever was. Not for all versions and deletes.
+    /// With the first change of the container. Not available in the all versions and deletes mode.
     Beginning,
-    /// With what is changed from now on.
+    /// With the changes that are made from now on.
     #[default]
     Now,
-    /// With what was changed after this time, to the second. Not for all versions and deletes.
+    /// With the changes after this time, to the second. Not available in the all versions and deletes mode.
     After(SystemTime),
-    /// Where it was. That it never ran before is an error: a name with a mistake in it does not start anew.
+    /// At its stored position. Starting fails if there is none, so that a mistyped name does not create a new
+    /// processor.
     Stored,
 }
 
 impl ProcessorStart {
-    /// The start of the feed; none when there has to be a stored one.
-    pub(super) fn of_feed(self) -> Option<ChangeFeedStart> {
+    /// The start of the feed; none if a stored position is required.
+    pub(super) fn to_feed_start(self) -> Option<ChangeFeedStart> {
         match self {
             ProcessorStart::Beginning => Some(ChangeFeedStart::Beginning),
             ProcessorStart::Now => Some(ChangeFeedStart::Now),
@@ -36,9 +37,9 @@ impl ProcessorStart {
     }
 }
 
-/// What an instance obeys.
+/// The settings of a processor instance.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct ProcessorSettings {
     pub(super) instance: String,
     pub(super) start: ProcessorStart,
     pub(super) mode: ChangeFeedMode,
@@ -54,9 +55,9 @@ pub(super) struct Settings {
     pub(super) failures: FailurePolicy,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for ProcessorSettings {
+    fn default() -> ProcessorSettings {
+        ProcessorSettings {
             instance: "instance".to_owned(),
             start: ProcessorStart::default(),
             mode: ChangeFeedMode::default(),
@@ -79,19 +80,19 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// How long one request to the lease container may take: several fit before a lease runs out.
+impl ProcessorSettings {
+    /// The timeout of a request to the lease container, short enough for several attempts before a lease expires.
     pub(super) fn lease_request_timeout(&self) -> Duration {
         (self.lease_expiry / 3).clamp(Duration::from_millis(100), Duration::from_secs(10))
     }
 
-    /// Says what cannot be obeyed.
+    /// Returns an error that names the first setting that is invalid.
     pub(super) fn check(&self, name: &str) -> Result<()> {
-        let refuse = |message: String| Err(Error::new(ErrorKind::Configuration, message));
+        let invalid = |message: String| Err(Error::new(ErrorKind::Configuration, message));
         for (what, text) in [("name", name), ("instance", &self.instance)] {
             if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains(['/', '\\', '?', '#']) {
-                return refuse(format!(
-                    "the {what} '{text}' of the processor has to have 1 to {NAME_BYTES_MAX} bytes and none of / \\ ? #"
+                return invalid(format!(
+                    "the {what} '{text}' of the processor must have 1 to {NAME_BYTES_MAX} bytes and none of / \\ ? #"
                 ));
             }
         }
@@ -103,23 +104,23 @@ impl Settings {
             ("handler timeout", self.handler_timeout),
         ] {
             if time.is_zero() {
-                return refuse(format!("the {what} of the processor is zero: give it a duration"));
+                return invalid(format!("the {what} of the processor is zero: set a longer duration"));
             }
         }
         if self.renew_interval * 2 > self.lease_expiry {
-            return refuse(format!(
+            return invalid(format!(
                 "a lease that expires after {:?} cannot be renewed every {:?}: renew at least twice as often",
                 self.lease_expiry, self.renew_interval
             ));
         }
         if self.leases_max == 0 || self.handlers_max == 0 {
-            return refuse("an instance of a processor needs at least one lease and one handler".to_owned());
+            return invalid("an instance of a processor needs at least one lease and one handler".to_owned());
         }
         Ok(())
     }
 }
 
-/// Names are part of ids, which have 255 bytes at most.
+/// The longest name in bytes: names are part of ids, which have 255 bytes at most.
 const NAME_BYTES_MAX: usize = 64;
 
 #[cfg(test)]
@@ -127,16 +128,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_work_is_named() {
+    fn an_invalid_setting_is_named_in_the_error() {
         let second = Duration::from_secs(1);
-        let check = |name: &str, change: fn(&mut Settings)| {
-            let mut settings = Settings::default();
+        let check = |name: &str, change: fn(&mut ProcessorSettings)| {
+            let mut settings = ProcessorSettings::default();
             change(&mut settings);
             settings.check(name).map_err(|error| error.message().to_owned())
         };
         assert_eq!(check("billing", |_| ()), Ok(()));
         for (name, change, part) in [
-            ("a/b", (|_| ()) as fn(&mut Settings), "name 'a/b'"),
+            ("a/b", (|_| ()) as fn(&mut ProcessorSettings), "name 'a/b'"),
             ("", |_| (), "1 to 64 bytes"),
             ("p", |settings| settings.instance = "x".repeat(65), "instance"),
             ("p", |settings| settings.poll_interval = Duration::ZERO, "poll interval"),
@@ -147,7 +148,9 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         assert!(
-            Settings { lease_expiry: second, ..Settings::default() }.lease_request_timeout() < second / 2
+            ProcessorSettings { lease_expiry: second, ..ProcessorSettings::default() }
+                .lease_request_timeout()
+                < second / 2
         );
     }
 }

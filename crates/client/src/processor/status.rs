@@ -1,68 +1,72 @@
-//! How a processor is doing, at one moment.
+//! The status of a processor instance and of its leases at one point in time.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::crew::Counts;
-use super::held::HeldLease;
-use super::lease::{Lease, Report};
+use super::lease::{Lease, LeaseReport};
+use super::owned_lease::OwnedLease;
+use super::worker_context::ProcessorCounters;
 use crate::FeedRange;
 
-/// How an instance is doing.
+/// The status of a processor instance.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProcessorStatus {
-    /// What it is called in leases.
+    /// The unique name of the instance, as leases show it.
     pub instance: String,
-    /// The leases it has, in the order of their ids.
+    /// The leases that it owns, in the order of their ids.
     pub leases: Vec<LeaseStatus>,
-    /// Changes that were handled or given up.
+    /// The number of changes that were handled or became dead letters.
     pub handled: u64,
-    /// Changes that went to the dead-letter hook.
+    /// The number of changes that went to the dead-letter hook.
     pub dead_letters: u64,
-    /// Attempts of handlers and requests that failed.
+    /// The number of handler calls and requests that failed.
     pub failures: u64,
-    /// What keeps it from sharing leases, if something does.
+    /// The error of the last attempt to acquire leases, if it failed.
     pub last_error: Option<String>,
 }
 
-/// How a lease is doing.
+/// The status of a lease.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LeaseStatus {
-    /// Its id.
+    /// The id of the lease item.
     pub id: String,
-    /// Its feed range.
+    /// The feed range whose changes its owner handles.
     pub range: FeedRange,
-    /// The instance that has it.
+    /// The instance that owns the lease.
     pub owner: Option<String>,
-    /// The instance that asks for it.
+    /// The instance that has requested the lease from its owner.
     pub wanted_by: Option<String>,
-    /// How far its changes have been handled.
+    /// The position in the feed up to which changes have been handled.
     pub continuation: String,
-    /// Which rewind it has followed; one, if there was none.
+    /// The generation of its position: 1 at first, and one more with each rewind.
     pub generation: u64,
-    /// Changes that are yet to be handled, about, when its owner last looked.
+    /// The owner's last estimate of how many changes are not handled yet.
     pub lag: Option<u64>,
-    /// Failures in a row.
+    /// The number of consecutive failures.
     pub failures: u64,
-    /// The last of them.
+    /// The message of the last failure.
     pub last_error: Option<String>,
 }
 
 impl ProcessorStatus {
-    pub(super) fn new(instance: String, leases: Vec<LeaseStatus>, counts: &Counts) -> ProcessorStatus {
+    pub(super) fn new(
+        instance: String,
+        leases: Vec<LeaseStatus>,
+        counters: &ProcessorCounters,
+    ) -> ProcessorStatus {
         ProcessorStatus {
             instance,
             leases,
-            handled: counts.handled.load(Ordering::Relaxed),
-            dead_letters: counts.dead_letters.load(Ordering::Relaxed),
-            failures: counts.failures.load(Ordering::Relaxed),
-            last_error: counts.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            handled: counters.handled.load(Ordering::Relaxed),
+            dead_letters: counters.dead_letters.load(Ordering::Relaxed),
+            failures: counters.failures.load(Ordering::Relaxed),
+            last_error: counters.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
-    /// Changes that are yet to be handled under its leases, about, as far as it is known.
+    /// An estimate of how many changes under its leases are not handled yet; leases without an estimate count as zero.
     pub fn lag(&self) -> u64 {
         self.leases.iter().filter_map(|lease| lease.lag).sum()
     }
@@ -74,17 +78,17 @@ impl LeaseStatus {
         LeaseStatus::new(lease, report)
     }
 
-    pub(super) fn of_held(held: &HeldLease) -> LeaseStatus {
-        LeaseStatus::new(held.lease(), held.report())
+    pub(super) fn of_owned(owned: &OwnedLease) -> LeaseStatus {
+        LeaseStatus::new(owned.lease(), owned.report())
     }
 
-    fn new(lease: Lease, report: Report) -> LeaseStatus {
+    fn new(lease: Lease, report: LeaseReport) -> LeaseStatus {
         LeaseStatus {
             range: lease.range(),
-            continuation: lease.position.text(),
+            continuation: lease.position.display_text(),
             id: lease.id,
             owner: lease.owner,
-            wanted_by: lease.wanted,
+            wanted_by: lease.requested_by,
             generation: lease.generation,
             lag: report.lag,
             failures: report.failures,

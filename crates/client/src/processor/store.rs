@@ -1,6 +1,6 @@
-//! The lease container: plans and leases, read and written one by one.
+//! Reads and writes the items of the lease container: processor records and leases.
 //!
-//! Every write says which version it is of. What a lease means is left to `lease`.
+//! Every write has an ETag as its precondition. The meaning of the items is in `lease`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,48 +9,48 @@ use driver::{Error, ErrorKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::lease::{Lease, Plan};
+use super::lease::{Lease, ProcessorRecord};
 use crate::container::ContainerClient;
 use crate::items::Query;
 use crate::{Item, OperationOptions, Result, TimeoutOptions};
 
-/// Something that is stored, and its version.
+/// A stored item and its ETag.
 #[derive(Clone, Debug)]
-pub(super) struct Stored<D> {
+pub(super) struct Versioned<D> {
     pub(super) value: D,
     pub(super) etag: String,
 }
 
-/// What came of a write.
+/// How a conditional write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Written {
-    /// It is stored, as this version.
-    Done(String),
-    /// Somebody else has written in the meantime.
-    Changed,
-    /// There is nothing to write over.
+pub(super) enum WriteOutcome {
+    /// The item is stored and has this ETag.
+    Stored(String),
+    /// Another instance has written the item in the meantime.
+    Conflict,
+    /// The item does not exist.
     Missing,
 }
 
-/// Everything a processor keeps.
+/// Everything that a processor stores in the lease container.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
-    pub(super) plan: Option<Stored<Plan>>,
-    /// In the order of the ring.
-    pub(super) leases: Vec<Stored<Lease>>,
+pub(super) struct StoredState {
+    pub(super) record: Option<Versioned<ProcessorRecord>>,
+    /// The leases, in the order of their EPK ranges.
+    pub(super) leases: Vec<Versioned<Lease>>,
 }
 
-impl Listing {
-    fn of(items: impl IntoIterator<Item = Item<Kept>>) -> Listing {
-        let mut listing = Listing::default();
+impl StoredState {
+    fn of(items: impl IntoIterator<Item = Item<StoredItem>>) -> StoredState {
+        let mut state = StoredState::default();
         for Item { value, etag, .. } in items {
             match value {
-                Kept::Plan(value) => listing.plan = Some(Stored { value, etag }),
-                Kept::Lease(value) => listing.leases.push(Stored { value, etag }),
+                StoredItem::Record(value) => state.record = Some(Versioned { value, etag }),
+                StoredItem::Lease(value) => state.leases.push(Versioned { value, etag }),
             }
         }
-        listing.leases.sort_by(|a, b| a.value.range().min.cmp(&b.value.range().min));
-        listing
+        state.leases.sort_by(|a, b| a.value.range().min.cmp(&b.value.range().min));
+        state
     }
 }
 
@@ -58,31 +58,31 @@ impl Listing {
 #[derive(Clone, Debug)]
 pub(super) struct LeaseStore {
     container: ContainerClient,
-    /// The processor's id: that of its plan, and how those of its leases begin.
+    /// The processor's id, which is the id of its record and the prefix of the ids of its leases.
     id: String,
     options: OperationOptions,
 }
 
-/// Both kinds of items: a plan is told from a lease by what it has.
+/// An item of either kind; serde tells a record from a lease by its properties.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Kept {
-    Plan(Plan),
+enum StoredItem {
+    Record(ProcessorRecord),
     Lease(Lease),
 }
 
-impl Kept {
+impl StoredItem {
     fn processor(&self) -> &str {
         match self {
-            Kept::Plan(plan) => &plan.processor,
-            Kept::Lease(lease) => &lease.processor,
+            StoredItem::Record(record) => &record.processor,
+            StoredItem::Lease(lease) => &lease.processor,
         }
     }
 }
 
 impl LeaseStore {
-    /// The leases of the processor `name` over the container with this `_rid`. Says what is wrong with a lease
-    /// container that cannot keep any.
+    /// The items of the processor `name` that monitors the container with this `_rid`. Fails if the lease container
+    /// does not exist or has the wrong partition key.
     pub(super) async fn open(
         container: &ContainerClient,
         name: &str,
@@ -111,112 +111,117 @@ impl LeaseStore {
         Ok(LeaseStore { container, id: format!("{name}.{rid}"), options })
     }
 
-    /// The same, whose requests end after `timeout`.
-    pub(super) fn within(self, timeout: Duration) -> LeaseStore {
+    /// This store with a timeout for each request.
+    pub(super) fn with_timeout(self, timeout: Duration) -> LeaseStore {
         let timeouts = TimeoutOptions::new().with_end_to_end(timeout);
         let options = OperationOptions::new().with_timeouts(timeouts).or(&self.options);
         LeaseStore { options, ..self }
     }
 
-    /// The processor's id.
+    /// The processor's id: its name and the `_rid` of the monitored container.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Everything the processor keeps.
-    pub(super) async fn list(&self) -> Result<Listing> {
+    /// Reads everything that the processor stores.
+    pub(super) async fn list(&self) -> Result<StoredState> {
         let query = Query::new("SELECT * FROM c WHERE c.processor = @processor")
             .with_parameter("@processor", &self.id);
-        let mut pages =
-            self.container.query_items::<Item<Kept>>(query).options(self.options.clone()).pages().await?;
+        let mut pages = self
+            .container
+            .query_items::<Item<StoredItem>>(query)
+            .options(self.options.clone())
+            .pages()
+            .await?;
         let mut items = Vec::new();
         while let Some(page) = pages.next_page().await? {
             items.extend(page.items);
         }
-        Ok(Listing::of(items))
+        Ok(StoredState::of(items))
     }
 
-    /// Everything a container keeps, by processor, and where. What is none of a processor's is left out.
-    pub(super) async fn all(container: &ContainerClient) -> Result<Vec<(LeaseStore, Listing)>> {
+    /// Reads everything that all processors store in a container. Items of other origin are ignored.
+    pub(super) async fn list_all(container: &ContainerClient) -> Result<Vec<(LeaseStore, StoredState)>> {
         let query = Query::new("SELECT * FROM c WHERE IS_DEFINED(c.processor)");
         let mut pages = container.query_items::<serde_json::Value>(query).pages().await?;
-        let mut by_id: BTreeMap<String, Vec<Item<Kept>>> = BTreeMap::new();
+        let mut by_id: BTreeMap<String, Vec<Item<StoredItem>>> = BTreeMap::new();
         while let Some(page) = pages.next_page().await? {
             for item in page.items.into_iter().filter_map(|item| serde_json::from_value(item).ok()) {
-                let item: Item<Kept> = item;
+                let item: Item<StoredItem> = item;
                 by_id.entry(item.value.processor().to_owned()).or_default().push(item);
             }
         }
         let store = |id| LeaseStore { container: container.clone(), id, options: OperationOptions::new() };
-        Ok(by_id.into_iter().map(|(id, items)| (store(id), Listing::of(items))).collect())
+        Ok(by_id.into_iter().map(|(id, items)| (store(id), StoredState::of(items))).collect())
     }
 
-    /// The plan; none when the processor has never been started.
-    pub(super) async fn plan(&self) -> Result<Option<Stored<Plan>>> {
+    /// Reads the processor's record; none if the processor has never been started.
+    pub(super) async fn record(&self) -> Result<Option<Versioned<ProcessorRecord>>> {
         self.read(&self.id).await
     }
 
-    pub(super) async fn lease(&self, id: &str) -> Result<Option<Stored<Lease>>> {
+    pub(super) async fn lease(&self, id: &str) -> Result<Option<Versioned<Lease>>> {
         self.read(id).await
     }
 
-    /// Stores a plan where there is none.
-    pub(super) async fn create_plan(&self, plan: &Plan) -> Result<Written> {
-        self.create(&plan.id, plan).await
+    /// Stores the record of a processor that has none.
+    pub(super) async fn create_record(&self, record: &ProcessorRecord) -> Result<WriteOutcome> {
+        self.create(&record.id, record).await
     }
 
-    pub(super) async fn replace_plan(&self, plan: &Plan, etag: &str) -> Result<Written> {
-        self.replace(&plan.id, plan, etag).await
+    pub(super) async fn replace_record(&self, record: &ProcessorRecord, etag: &str) -> Result<WriteOutcome> {
+        self.replace(&record.id, record, etag).await
     }
 
-    /// Stores a lease where there is none.
-    pub(super) async fn create_lease(&self, lease: &Lease) -> Result<Written> {
+    /// Stores a lease that does not exist yet.
+    pub(super) async fn create_lease(&self, lease: &Lease) -> Result<WriteOutcome> {
         self.create(&lease.id, lease).await
     }
 
-    pub(super) async fn replace_lease(&self, lease: &Lease, etag: &str) -> Result<Written> {
+    pub(super) async fn replace_lease(&self, lease: &Lease, etag: &str) -> Result<WriteOutcome> {
         self.replace(&lease.id, lease, etag).await
     }
 
-    pub(super) async fn delete(&self, id: &str, etag: &str) -> Result<Written> {
+    pub(super) async fn delete(&self, id: &str, etag: &str) -> Result<WriteOutcome> {
         let call = self.container.delete_item(id, id).if_match(etag).options(self.options.clone());
-        written(call.await.map(|_| String::new()))
+        write_outcome(call.await.map(|_| String::new()))
     }
 
-    async fn read<D: DeserializeOwned + Send + 'static>(&self, id: &str) -> Result<Option<Stored<D>>> {
+    async fn read<D: DeserializeOwned + Send + 'static>(&self, id: &str) -> Result<Option<Versioned<D>>> {
         match self.container.read_item::<Item<D>>(id, id).options(self.options.clone()).await {
             Ok(found) => {
                 let Item { value, etag, .. } = found.into_value();
-                Ok(Some(Stored { value, etag }))
+                Ok(Some(Versioned { value, etag }))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn create(&self, id: &str, value: &impl Serialize) -> Result<Written> {
-        written(etag(self.container.create_item(id, value).options(self.options.clone()).await))
+    async fn create(&self, id: &str, value: &impl Serialize) -> Result<WriteOutcome> {
+        write_outcome(require_etag(self.container.create_item(id, value).options(self.options.clone()).await))
     }
 
-    async fn replace(&self, id: &str, value: &impl Serialize, version: &str) -> Result<Written> {
+    async fn replace(&self, id: &str, value: &impl Serialize, version: &str) -> Result<WriteOutcome> {
         let call = self.container.replace_item(id, id, value).if_match(version);
-        written(etag(call.options(self.options.clone()).await))
+        write_outcome(require_etag(call.options(self.options.clone()).await))
     }
 }
 
-fn etag(answer: Result<crate::ItemResponse<()>>) -> Result<String> {
-    let answer = answer?;
-    answer.etag().map(str::to_owned).ok_or_else(|| {
-        Error::new(ErrorKind::BadResponse, "the answer to the write of a lease has no entity tag")
-    })
+fn require_etag(response: Result<crate::ItemResponse<()>>) -> Result<String> {
+    let response = response?;
+    response
+        .etag()
+        .map(str::to_owned)
+        .ok_or_else(|| Error::new(ErrorKind::BadResponse, "the response to the write of a lease has no ETag"))
 }
 
-fn written(result: Result<String>) -> Result<Written> {
+fn write_outcome(result: Result<String>) -> Result<WriteOutcome> {
     match result {
-        Ok(etag) => Ok(Written::Done(etag)),
+        Ok(etag) => Ok(WriteOutcome::Stored(etag)),
         Err(error) => match error.kind() {
-            ErrorKind::Conflict | ErrorKind::PreconditionFailed => Ok(Written::Changed),
-            ErrorKind::NotFound => Ok(Written::Missing),
+            ErrorKind::Conflict | ErrorKind::PreconditionFailed => Ok(WriteOutcome::Conflict),
+            ErrorKind::NotFound => Ok(WriteOutcome::Missing),
             _ => Err(error),
         },
     }

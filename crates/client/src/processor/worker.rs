@@ -1,7 +1,7 @@
-//! One lease at work: asks for changes, hands them to the handler, keeps the place.
+//! Processes one owned lease: reads changes of its range, calls the handler with them, writes checkpoints.
 //!
-//! A worker ends when the instance stops, the lease is lost or asked for, or its range is divided. It never
-//! hands out a batch under a lease that others may take for abandoned.
+//! A worker ends when the instance stops, the lease is lost or requested by another instance, or its range was split.
+//! It calls the handler only while the lease is unexpired, so that no other instance handles the same changes then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,246 +10,249 @@ use bytes::Bytes;
 use driver::change_feed::{ChangeRequest, ChangeSource, Changes};
 use driver::query::PageError;
 use driver::{Error, ErrorKind};
-use serde::Deserialize;
 
-use super::crew::Crew;
+use super::change_metadata::change_lsn;
 use super::delivery::{Delivery, Step};
-use super::handler::{BatchContext, DeadLetter, Held};
-use super::held::{HeldLease, Kept};
-use super::lease::{Lease, Position, Report, Stretch};
-use super::store::{Stored, Written};
+use super::handler::{BatchContext, DeadLetter, LeaseCheck};
+use super::lease::{Lease, LeasePosition, LeaseReport, RangePosition};
+use super::owned_lease::{LeaseWriteOutcome, OwnedLease};
+use super::store::{Versioned, WriteOutcome};
+use super::worker_context::WorkerContext;
 
-/// Why a worker is done with its lease.
+/// Why a worker stops processing its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// It is to let go of it.
+enum StopReason {
+    /// The instance stops or another one requested the lease: the worker has to release it.
     Release,
-    /// It is in other hands, or gone.
+    /// Another instance owns the lease, or it was deleted.
     Lost,
 }
 
-/// Whether to go on.
-type Flow<T = ()> = std::result::Result<T, End>;
+/// A value, or the reason why the worker stops.
+type WorkerResult<T = ()> = std::result::Result<T, StopReason>;
 
-/// A lease at work.
+/// The worker of one owned lease.
 pub(super) struct Worker {
-    crew: Arc<Crew>,
-    held: Arc<HeldLease>,
-    /// The generation that is being read, and where in it.
+    context: Arc<WorkerContext>,
+    lease: Arc<OwnedLease>,
+    /// The generation that is being read; it changes with a rewind.
     generation: u64,
-    position: Position,
-    /// Failed requests in a row.
-    faults: u32,
+    position: LeasePosition,
+    consecutive_failures: u32,
 }
 
 impl Worker {
-    pub(super) fn new(crew: Arc<Crew>, held: Arc<HeldLease>) -> Worker {
-        let Lease { generation, position, .. } = held.lease();
-        Worker { crew, held, generation, position, faults: 0 }
+    pub(super) fn new(context: Arc<WorkerContext>, lease: Arc<OwnedLease>) -> Worker {
+        let Lease { generation, position, .. } = lease.lease();
+        Worker { context, lease, generation, position, consecutive_failures: 0 }
     }
 
-    /// Works until there is a reason not to.
+    /// Processes the lease until there is a reason to stop.
     pub(super) async fn run(mut self) {
-        let end = loop {
-            if let Err(end) = self.turn().await {
-                break end;
+        let reason = loop {
+            if let Err(reason) = self.poll_feed().await {
+                break reason;
             }
         };
-        if end == End::Release {
-            // A lease that cannot be let go of runs out by itself.
-            let _runs_out_otherwise = self.held.release().await;
+        if reason == StopReason::Release {
+            // If the release fails, the lease expires instead.
+            let _expires_otherwise = self.lease.release().await;
         }
     }
 
-    /// One look at the feed.
-    async fn turn(&mut self) -> Flow {
-        self.check().await?;
-        let lease = self.held.lease();
-        if lease.is_divided() {
-            return self.finish_division(&lease).await;
+    /// Reads one page of the feed and processes it.
+    async fn poll_feed(&mut self) -> WorkerResult {
+        self.check_lease().await?;
+        let lease = self.lease.lease();
+        if lease.is_splitting() {
+            return self.finish_split(&lease).await;
         }
         if lease.generation != self.generation {
             (self.generation, self.position) = (lease.generation, lease.position.clone());
         }
         let request = ChangeRequest {
             range: lease.range(),
-            mode: self.crew.settings.mode,
+            mode: self.context.settings.mode,
             since: self.position.since(),
-            items_max: Some(self.crew.settings.page_items),
+            items_max: Some(self.context.settings.page_items),
         };
-        let asking = Box::pin(self.crew.source.changes(request));
-        let Some(answer) = self.unless_changed(asking).await? else { return Ok(()) };
-        match answer {
+        let reading = Box::pin(self.context.source.changes(request));
+        let Some(page) = self.unless_interrupted(reading).await? else { return Ok(()) };
+        match page {
             Ok(changes) => match changes.items() {
                 Ok(items) => {
-                    self.faults = 0;
-                    self.take_in(&lease, changes, items).await
+                    self.consecutive_failures = 0;
+                    self.process_page(&lease, changes, items).await
                 }
-                Err(error) => self.trouble(&error).await,
+                Err(error) => self.back_off(&error).await,
             },
-            Err(PageError::Gone) => self.divide(&lease).await,
-            Err(PageError::Failed(error)) => self.trouble(&error).await,
+            Err(PageError::Gone) => self.split(&lease).await,
+            Err(PageError::Failed(error)) => self.back_off(&error).await,
         }
     }
 
-    /// Whether to go on at all, and with a lease that is certain to be held.
-    async fn check(&mut self) -> Flow {
-        if self.held.is_lost() {
-            return Err(End::Lost);
+    /// Stops if there is a reason to; otherwise makes sure that the lease is unexpired.
+    async fn check_lease(&mut self) -> WorkerResult {
+        if self.lease.is_lost() {
+            return Err(StopReason::Lost);
         }
-        if self.crew.is_stopping() || self.held.is_wanted() {
-            return Err(End::Release);
+        if self.context.is_stopping() || self.lease.is_requested() {
+            return Err(StopReason::Release);
         }
-        while !self.held.is_certain() {
-            match self.held.renew().await {
-                Ok(Kept::Written) => {}
-                Ok(Kept::Rewound) => continue,
-                Ok(Kept::Lost) => return Err(End::Lost),
-                Err(error) => self.trouble(&error).await?,
+        // Ends with a renewal that succeeds, the loss of the lease, or a reason to stop during the wait.
+        while !self.lease.is_unexpired() {
+            match self.lease.renew().await {
+                Ok(LeaseWriteOutcome::Written) => {}
+                Ok(LeaseWriteOutcome::Rewound) => continue,
+                Ok(LeaseWriteOutcome::Lost) => return Err(StopReason::Lost),
+                Err(error) => self.back_off(&error).await?,
             }
         }
         Ok(())
     }
 
-    /// Hands out a page, if there is something on it, and keeps the place behind it.
-    async fn take_in(&mut self, lease: &Lease, changes: Changes, items: Vec<Bytes>) -> Flow {
-        let behind = Position::Etag(changes.etag.clone());
+    /// Delivers the changes of a page, if there are any, and writes a checkpoint after it.
+    async fn process_page(&mut self, lease: &Lease, changes: Changes, items: Vec<Bytes>) -> WorkerResult {
+        let next_position = LeasePosition::Etag(changes.etag.clone());
         if items.is_empty() {
-            self.held.tell(|report| *report = Report { lag: Some(0), ..Default::default() });
-            self.held.note_position(self.generation, behind.clone());
-            self.position = behind;
-            return self.pause(self.crew.settings.poll_interval).await;
+            self.lease.update_report(|report| *report = LeaseReport { lag: Some(0), ..Default::default() });
+            self.lease.defer_checkpoint(self.generation, next_position.clone());
+            self.position = next_position;
+            return self.pause(self.context.settings.poll_interval).await;
         }
-        let last = items.last().and_then(|item| lsn_of(item));
-        let lag = changes.lsn.zip(last).map(|(all, last)| all.saturating_sub(last));
-        let context = self.context(lease, &behind, lag);
-        if !self.deliver(&items, context).await? {
+        let last = items.last().and_then(|item| change_lsn(item));
+        let lag = changes.lsn.zip(last).map(|(newest, last)| newest.saturating_sub(last));
+        let batch = self.batch_context(lease, &next_position, lag);
+        if !self.deliver(&items, batch).await? {
             return Ok(());
         }
-        self.held.tell(|report| *report = Report { lag, ..Default::default() });
-        match self.held.checkpoint(self.generation, behind.clone()).await {
-            Ok(Kept::Written) => {
-                self.crew.count_handled(items.len());
-                self.position = behind;
+        self.lease.update_report(|report| *report = LeaseReport { lag, ..Default::default() });
+        match self.lease.checkpoint(self.generation, next_position.clone()).await {
+            Ok(LeaseWriteOutcome::Written) => {
+                self.context.count_handled(items.len());
+                self.position = next_position;
             }
-            // Rewound while the handler was at work: what it did counts for nothing.
-            Ok(Kept::Rewound) => {}
-            Ok(Kept::Lost) => return Err(End::Lost),
+            // A rewind happened while the handler ran, so its batch does not count.
+            Ok(LeaseWriteOutcome::Rewound) => {}
+            Ok(LeaseWriteOutcome::Lost) => return Err(StopReason::Lost),
             Err(error) => {
-                // The changes were handled; the place is kept with the next write that succeeds. Until then
-                // others would begin before them, which repeats some and skips none.
-                self.held.note_position(self.generation, behind.clone());
-                self.crew.count_handled(items.len());
-                self.position = behind;
-                return self.trouble(&error).await;
+                // The changes were handled; the next write that succeeds stores the position. If another instance
+                // acquires the lease before that, it handles some changes again and skips none.
+                self.lease.defer_checkpoint(self.generation, next_position.clone());
+                self.context.count_handled(items.len());
+                self.position = next_position;
+                return self.back_off(&error).await;
             }
         }
         Ok(())
     }
 
-    fn context(&self, lease: &Lease, behind: &Position, lag: Option<u64>) -> BatchContext {
-        let held = Arc::clone(&self.held);
+    fn batch_context(&self, lease: &Lease, next_position: &LeasePosition, lag: Option<u64>) -> BatchContext {
+        let owned = Arc::clone(&self.lease);
         BatchContext {
             range: lease.range(),
             lease: lease.id.clone(),
-            instance: self.crew.instance.clone(),
-            continuation: behind.text(),
+            instance: self.context.instance.clone(),
+            continuation: next_position.display_text(),
             lag,
             attempts: 0,
-            held: Held(Arc::new(move || held.is_certain())),
+            lease_check: LeaseCheck(Arc::new(move || owned.is_unexpired())),
         }
     }
 
-    /// Brings every change to the handler or to the hook; says whether it did, and was not sent elsewhere.
-    async fn deliver(&mut self, items: &[Bytes], context: BatchContext) -> Flow<bool> {
-        let crew = Arc::clone(&self.crew);
-        let mut delivery = Delivery::new(items.len(), crew.settings.failures);
+    /// Gives every change to the handler or to the dead-letter hook. Returns `false` if a rewind made the batch
+    /// obsolete before that.
+    async fn deliver(&mut self, items: &[Bytes], batch: BatchContext) -> WorkerResult<bool> {
+        let context = Arc::clone(&self.context);
+        let mut delivery = Delivery::new(items.len(), context.settings.failures);
         let mut last_error = String::new();
         loop {
             if delivery.step() == Step::Done {
                 return Ok(true);
             }
-            let Some(_turn) = self.unless_changed(crew.turn()).await? else { return Ok(false) };
-            // It may have taken long to get here.
-            self.check().await?;
-            if self.held.generation() != self.generation {
+            let Some(_permit) = self.unless_interrupted(context.handler_permit()).await? else {
+                return Ok(false);
+            };
+            // Waiting for the permit may have taken longer than the lease lasts.
+            self.check_lease().await?;
+            if self.lease.generation() != self.generation {
                 return Ok(false);
             }
-            let context = BatchContext { attempts: delivery.attempts(), ..context.clone() };
+            let batch = BatchContext { attempts: delivery.attempts(), ..batch.clone() };
             let outcome = match delivery.step() {
                 Step::Done => return Ok(true),
                 Step::Deliver(range) => {
-                    crew.handle(&items[range], context).await.inspect_err(|(_, error)| {
+                    context.handle(&items[range], batch).await.inspect_err(|(_, error)| {
                         last_error.clone_from(error);
                     })
                 }
-                Step::GiveUp { change, attempts } => {
+                Step::DeadLetter { change, attempts } => {
                     let (change, error) = (items[change].clone(), last_error.clone());
-                    crew.give_up(DeadLetter { change, error, attempts, context }).await
+                    context.send_dead_letter(DeadLetter { change, error, attempts, context: batch }).await
                 }
             };
             match outcome {
                 Ok(()) => delivery.succeeded(),
                 Err((failure, error)) => {
                     self.report_failure(&error);
-                    self.pause(delivery.failed(failure, crew.dice())).await?;
+                    self.pause(delivery.failed(failure, context.jitter())).await?;
                 }
             }
         }
     }
 
     fn report_failure(&self, error: &str) {
-        self.crew.count_failure();
-        self.held.tell(|report| {
+        self.context.count_failure();
+        self.lease.update_report(|report| {
             report.failures += 1;
-            report.last_error = Some(short(error));
+            report.last_error = Some(truncated(error));
         });
     }
 
-    /// Something did not answer: says so, and waits before the next try.
-    async fn trouble(&mut self, error: &Error) -> Flow {
-        self.faults = self.faults.saturating_add(1);
+    /// Reports a failed request and waits before the next attempt.
+    async fn back_off(&mut self, error: &Error) -> WorkerResult {
+        self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         self.report_failure(&error.to_string());
-        let wait = self.crew.settings.poll_interval.saturating_mul(1 << self.faults.min(6));
-        let wait = error.retry_after().unwrap_or(wait.min(FAULT_WAIT_MAX));
-        let wait = self.crew.clock.sleep(wait.mul_f64(0.75 + self.crew.dice() * 0.5));
-        // A rewind is no reason to ask sooner what does not answer.
+        let wait = self.context.settings.poll_interval.saturating_mul(1 << self.consecutive_failures.min(6));
+        let wait = error.retry_after().unwrap_or(wait.min(BACKOFF_MAX));
+        let wait = self.context.clock.sleep(wait.mul_f64(0.75 + self.context.jitter() * 0.5));
+        // A rewind does not end this wait: the service would fail the next request as well.
         tokio::select! {
-            end = self.reason(|| false) => end.map_or(Ok(()), Err),
+            reason = self.wait_for_stop_reason(|| false) => reason.map_or(Ok(()), Err),
             () = wait => Ok(()),
         }
     }
 
-    /// Waits, unless there is a reason to end or to go elsewhere.
-    async fn pause(&self, wait: Duration) -> Flow {
-        self.unless_changed(self.crew.clock.sleep(wait)).await.map(|_| ())
+    /// Waits for `wait`, or until there is a reason to stop or a rewind.
+    async fn pause(&self, wait: Duration) -> WorkerResult {
+        self.unless_interrupted(self.context.clock.sleep(wait)).await.map(|_| ())
     }
 
-    /// What `work` gives; nothing when the lease is to be read from elsewhere before it is done, or an end when
-    /// there is a reason for one. The work is then dropped.
-    async fn unless_changed<F: Future>(&self, work: F) -> Flow<Option<F::Output>> {
-        let elsewhere = || self.held.generation() != self.generation;
+    /// The output of `work`; `None` if a rewind comes first, an error if there is a reason to stop first. In both cases
+    /// the work is cancelled.
+    async fn unless_interrupted<F: Future>(&self, work: F) -> WorkerResult<Option<F::Output>> {
+        let is_rewound = || self.lease.generation() != self.generation;
         tokio::select! {
             biased;
-            end = self.reason(elsewhere) => end.map_or(Ok(None), Err),
-            done = work => Ok(Some(done)),
+            reason = self.wait_for_stop_reason(is_rewound) => reason.map_or(Ok(None), Err),
+            output = work => Ok(Some(output)),
         }
     }
 
-    /// Waits for a reason to end, or for `enough`.
-    async fn reason(&self, enough: impl Fn() -> bool) -> Option<End> {
-        let (mut stopping, mut changes) = (self.crew.stopping(), self.held.changes());
+    /// Waits for a reason to stop, or until `is_enough` (then `None`).
+    async fn wait_for_stop_reason(&self, is_enough: impl Fn() -> bool) -> Option<StopReason> {
+        let (mut stopping, mut changes) = (self.context.stopping(), self.lease.subscribe());
         loop {
-            if self.held.is_lost() {
-                return Some(End::Lost);
+            if self.lease.is_lost() {
+                return Some(StopReason::Lost);
             }
-            if self.crew.is_stopping() || self.held.is_wanted() {
-                return Some(End::Release);
+            if self.context.is_stopping() || self.lease.is_requested() {
+                return Some(StopReason::Release);
             }
-            if enough() {
+            if is_enough() {
                 return None;
             }
-            // Either ends only with whoever could change it.
+            // Neither receiver fails: this worker owns both senders through its context and its lease.
             tokio::select! {
                 _ = stopping.changed() => {}
                 _ = changes.changed() => {}
@@ -257,86 +260,65 @@ impl Worker {
         }
     }
 
-    /// The range belongs to several partitions now: a lease for each takes the place of this one.
-    async fn divide(&mut self, lease: &Lease) -> Flow {
+    /// Stores the parts of a lease whose range now belongs to several physical partitions.
+    async fn split(&mut self, lease: &Lease) -> WorkerResult {
         let range = lease.range();
-        let parts = match self.crew.source.divide(range.clone(), true).await {
+        let parts = match self.context.source.divide(range.clone(), true).await {
             Ok(parts) => parts,
-            Err(error) => return self.trouble(&error).await,
+            Err(error) => return self.back_off(&error).await,
         };
         if parts == [range] {
-            let message = "a partition says that it is gone and nothing has taken its place";
-            return self.trouble(&Error::new(ErrorKind::Unavailable, message)).await;
+            let message = "a partition is gone and no other partition has its range yet";
+            return self.back_off(&Error::new(ErrorKind::Unavailable, message)).await;
         }
-        let parts: Vec<Stretch> =
-            parts.into_iter().map(|part| Stretch::new(part, self.position.clone())).collect();
-        match self.held.divide(self.generation, &parts).await {
-            Ok(Kept::Written | Kept::Rewound) => Ok(()),
-            Ok(Kept::Lost) => Err(End::Lost),
-            Err(error) => self.trouble(&error).await,
+        let parts: Vec<RangePosition> =
+            parts.into_iter().map(|part| RangePosition::new(part, self.position.clone())).collect();
+        match self.lease.split(self.generation, &parts).await {
+            Ok(LeaseWriteOutcome::Written | LeaseWriteOutcome::Rewound) => Ok(()),
+            Ok(LeaseWriteOutcome::Lost) => Err(StopReason::Lost),
+            Err(error) => self.back_off(&error).await,
         }
     }
 
-    /// Makes a lease for each part, then removes the whole. Whoever gets here after a crash finds the same
-    /// parts and makes those that are missing; none of them is read before the whole is gone.
-    async fn finish_division(&mut self, lease: &Lease) -> Flow {
-        let mut mine = Vec::new();
+    /// Creates a lease for each part, then deletes the whole one. After a crash the next owner finds the same parts and
+    /// creates those that are missing; no part is processed before the whole lease is deleted.
+    async fn finish_split(&mut self, lease: &Lease) -> WorkerResult {
+        let mut acquired = Vec::new();
         for part in &lease.parts {
             let mut part = Lease::new(&lease.processor, part, lease.generation);
-            if self.crew.has_room_for(mine.len()) {
-                part.owner = Some(self.crew.instance.clone());
+            if self.context.has_room_for(acquired.len()) {
+                part.owner = Some(self.context.instance.clone());
                 part.term = 1;
             }
-            let began = self.crew.clock.now();
-            match self.crew.store.create_lease(&part).await {
-                Ok(Written::Done(etag)) if part.owner.is_some() => {
-                    mine.push((Stored { value: part, etag }, began));
+            let began = self.context.clock.now();
+            match self.context.store.create_lease(&part).await {
+                Ok(WriteOutcome::Stored(etag)) if part.owner.is_some() => {
+                    acquired.push((Versioned { value: part, etag }, began));
                 }
-                Ok(Written::Done(_) | Written::Changed | Written::Missing) => {}
-                Err(error) => return self.trouble(&error).await,
+                Ok(WriteOutcome::Stored(_) | WriteOutcome::Conflict | WriteOutcome::Missing) => {}
+                Err(error) => return self.back_off(&error).await,
             }
         }
-        match self.held.remove().await {
-            Ok(Kept::Written | Kept::Rewound) => {
-                for (stored, began) in mine {
-                    self.crew.clone().put_to_work(stored, began);
+        match self.lease.delete().await {
+            Ok(LeaseWriteOutcome::Written | LeaseWriteOutcome::Rewound) => {
+                for (stored, began) in acquired {
+                    self.context.clone().start_worker(stored, began);
                 }
-                Err(End::Lost)
+                Err(StopReason::Lost)
             }
-            Ok(Kept::Lost) => Err(End::Lost),
-            Err(error) => self.trouble(&error).await,
+            Ok(LeaseWriteOutcome::Lost) => Err(StopReason::Lost),
+            Err(error) => self.back_off(&error).await,
         }
     }
 }
 
 /// The longest wait after a request that failed.
-const FAULT_WAIT_MAX: Duration = Duration::from_secs(30);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// What is kept of an error.
+/// How many bytes of an error message are stored in a lease.
 const ERROR_BYTES_MAX: usize = 512;
 
-fn short(text: &str) -> String {
+fn truncated(text: &str) -> String {
     let end = (0..=ERROR_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text[..end.unwrap_or(0)].to_owned()
-}
-
-/// The number of a change: of an item, or in the envelope of all versions and deletes.
-pub(super) fn lsn_of(change: &[u8]) -> Option<u64> {
-    stamp_of(change).0
-}
-
-/// The number of a change, and when it was made in seconds since 1970.
-pub(super) fn stamp_of(change: &[u8]) -> (Option<u64>, Option<u64>) {
-    #[derive(Deserialize)]
-    struct Stamped {
-        #[serde(rename = "_lsn")]
-        lsn: Option<u64>,
-        #[serde(rename = "_ts")]
-        time: Option<u64>,
-        // An item may well have a member of this name that is something else.
-        metadata: Option<serde_json::Value>,
-    }
-    let Ok(stamped) = serde_json::from_slice::<Stamped>(change) else { return (None, None) };
-    let told = |name: &str| stamped.metadata.as_ref()?.get(name)?.as_u64();
-    (stamped.lsn.or_else(|| told("lsn")), stamped.time.or_else(|| told("crts")))
 }

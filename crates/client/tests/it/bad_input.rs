@@ -1,4 +1,4 @@
-//! What goes wrong at a caller's hands: a typed error that says what to do, within the deadline.
+//! Mistakes of a caller: each becomes a typed error that says what to do, within the deadline.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use perihelion::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::canned::{Canned, answer};
-use crate::{Lab, Order, order};
+use crate::canned_server::{CannedServer, response};
+use crate::{Order, TestAccount, order};
 
 const KEY: &str = "c2VjcmV0";
 
-/// Checks the kind, and that the whole message, advice included, has these words.
+/// Checks the kind, and that the whole message, with its advice, contains these parts.
 #[track_caller]
-fn check(error: &Error, kind: ErrorKind, words: &[&str]) {
+fn check(error: &Error, kind: ErrorKind, parts: &[&str]) {
     assert_eq!(error.kind(), kind, "{error}");
     let shown = error.to_string();
-    for word in words {
-        assert!(shown.contains(word), "`{word}` is missing: {shown}");
+    for part in parts {
+        assert!(shown.contains(part), "`{part}` is missing: {shown}");
     }
 }
 
-/// An operation that fails, and not a moment after its deadline.
+/// Runs an operation that must fail, at the latest two seconds after its deadline.
 async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let begun = Instant::now();
@@ -44,8 +44,8 @@ fn client_of(endpoint: &str) -> CosmosClient {
 }
 
 #[test]
-fn a_connection_string_that_cannot_be_one_says_what_is_wrong_with_it() {
-    for (text, words) in [
+fn an_invalid_connection_string_says_what_is_wrong() {
+    for (text, parts) in [
         ("", "no AccountEndpoint"),
         ("https://a.documents.azure.com", "no AccountEndpoint"),
         ("AccountEndpoint=https://a.documents.azure.com/", "no AccountKey"),
@@ -54,52 +54,53 @@ fn a_connection_string_that_cannot_be_one_says_what_is_wrong_with_it() {
         ("AccountEndpoint=https://a.documents.azure.com/;AccountKey=", "not base64"),
     ] {
         let error = CosmosClient::from_connection_string(text).expect_err(text);
-        check(&error, ErrorKind::Configuration, &[words]);
+        check(&error, ErrorKind::Configuration, &[parts]);
         assert!(!error.to_string().contains("my secret"), "keys are never shown");
     }
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_from_a_wrong_permission() {
-    let lab = Lab::start().await;
-    let client = CosmosClient::with_key(&lab.client.endpoint(), KEY).expect("a key, if not the right one");
+async fn a_wrong_key_and_a_missing_permission_are_different_errors() {
+    let account = TestAccount::start().await;
+    let client =
+        CosmosClient::with_key(&account.client.endpoint(), KEY).expect("a key, if not the right one");
     let error = fails(client.database("shop").read().into_future(), SOON).await;
     check(&error, ErrorKind::Unauthenticated, &["wrong key", "check the key"]);
     assert_eq!(error.status().map(|status| status.0), Some(401));
 }
 
 #[tokio::test]
-async fn an_endpoint_where_nobody_listens_is_named() {
-    let nobody = {
-        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        format!("http://{}/", taken.local_addr().expect("an address"))
+async fn an_endpoint_without_a_listener_is_named() {
+    let endpoint = {
+        let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        format!("http://{}/", closed.local_addr().expect("an address"))
     };
-    let client = client_of(&nobody);
+    let client = client_of(&endpoint);
     let error = fails(client.database("shop").read().into_future(), SOON).await;
-    let host = nobody.trim_start_matches("http://").trim_end_matches('/');
+    let host = endpoint.trim_start_matches("http://").trim_end_matches('/');
     check(&error, ErrorKind::Unavailable, &[host]);
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_account_is_told_from_one_that_is_down() {
-    let page = || answer("200 OK", "content-type: text/html\r\n", "<html>Welcome to nginx!</html>");
+async fn a_server_that_is_no_account_and_one_that_is_down_are_different_errors() {
+    let page = || response("200 OK", "content-type: text/html\r\n", "<html>Welcome to nginx!</html>");
     for (reply, kind) in [
         (page(), ErrorKind::BadResponse),
-        (answer("200 OK", "", "{}"), ErrorKind::BadResponse),
-        (answer("404 Not Found", "", "404 page not found"), ErrorKind::BadResponse),
-        (answer("302 Found", "location: /login\r\n", ""), ErrorKind::BadResponse),
+        (response("200 OK", "", "{}"), ErrorKind::BadResponse),
+        (response("404 Not Found", "", "404 page not found"), ErrorKind::BadResponse),
+        (response("302 Found", "location: /login\r\n", ""), ErrorKind::BadResponse),
         (b"SSH-2.0-OpenSSH_9.6\r\n".to_vec(), ErrorKind::BadResponse),
     ] {
-        let server = Canned::start(move |_, _| reply.clone()).await;
+        let server = CannedServer::start(move |_, _| reply.clone()).await;
         let error = fails(client_of(server.endpoint()).database("shop").read().into_future(), SOON).await;
         check(&error, kind, &["an account of Cosmos DB"]);
     }
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_named() {
-    let lab = Lab::start().await;
-    let client = CosmosClient::with_key(&lab.running.https_endpoint(), KEY).expect("a client");
+async fn an_untrusted_certificate_is_named() {
+    let account = TestAccount::start().await;
+    let client = CosmosClient::with_key(&account.running.https_endpoint(), KEY).expect("a client");
     let error = fails(client.database("shop").read().into_future(), SOON).await;
     check(
         &error,
@@ -108,8 +109,8 @@ async fn a_certificate_that_nobody_vouches_for_is_named() {
     );
 }
 
-/// `GET /` of an account at `base`, with what no client has heard of.
-fn strange_account(base: &str) -> Vec<u8> {
+/// The response to `GET /` of an account at `base`, with properties that no client knows.
+fn unknown_account(base: &str) -> Vec<u8> {
     let region = json!({"name": "West US", "databaseAccountEndpoint": base, "altitude": 3});
     let body = json!({
         "_self": "", "id": "strange", "_rid": "strange.documents.azure.com", "flavour": {"new": true},
@@ -117,29 +118,26 @@ fn strange_account(base: &str) -> Vec<u8> {
         "userConsistencyPolicy": {"defaultConsistencyLevel": "Quantum"},
         "enableMultipleWriteLocations": false,
     });
-    answer("200 OK", "", &body.to_string())
+    response("200 OK", "", &body.to_string())
 }
 
 #[tokio::test]
-async fn answers_from_the_future_are_read_as_far_as_they_go() {
+async fn responses_with_unknown_properties_are_read() {
     for (reply, kind) in [
-        (answer("200 OK", "x-ms-unheard-of: 1\r\n", r#"{"id":"shop","_new":[1]}"#), None),
-        (answer("299 Fine", "", r#"{"id":"shop"}"#), None),
+        (response("200 OK", "x-ms-unheard-of: 1\r\n", r#"{"id":"shop","_new":[1]}"#), None),
+        (response("299 Fine", "", r#"{"id":"shop"}"#), None),
         (
-            answer("400 Bad Request", "x-ms-substatus: 987654\r\n", r#"{"code":"New","message":"new"}"#),
+            response("400 Bad Request", "x-ms-substatus: 987654\r\n", r#"{"code":"New","message":"new"}"#),
             Some(ErrorKind::BadRequest),
         ),
-        (answer("499 Odd", "x-ms-substatus: many\r\n", ""), Some(ErrorKind::BadRequest)),
-        (answer("200 OK", "", r#"{"id":7}"#), Some(ErrorKind::Mismatch)),
-        (answer("200 OK", "", r#"{"id":"sh"#), Some(ErrorKind::BadResponse)),
+        (response("499 Odd", "x-ms-substatus: many\r\n", ""), Some(ErrorKind::BadRequest)),
+        (response("200 OK", "", r#"{"id":7}"#), Some(ErrorKind::Mismatch)),
+        (response("200 OK", "", r#"{"id":"sh"#), Some(ErrorKind::BadResponse)),
     ] {
-        let server =
-            Canned::start(
-                move |line, base| {
-                    if line.starts_with("GET / ") { strange_account(base) } else { reply.clone() }
-                },
-            )
-            .await;
+        let server = CannedServer::start(move |line, base| {
+            if line.starts_with("GET / ") { unknown_account(base) } else { reply.clone() }
+        })
+        .await;
         let read = client_of(server.endpoint()).database("shop").read().await;
         match (read, kind) {
             (Ok(read), None) => assert_eq!(read.value().id, "shop"),
@@ -150,23 +148,20 @@ async fn answers_from_the_future_are_read_as_far_as_they_go() {
 }
 
 #[tokio::test]
-async fn a_server_that_lies_about_lengths_is_not_waited_for_beyond_the_deadline() {
+async fn a_wrong_content_length_does_not_delay_the_deadline() {
     let short = b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{\"id\":\"shop\"}".to_vec();
     let long = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{\"id\":\"shop\"}".to_vec();
     let odd = b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}".to_vec();
     let chunks = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}".to_vec();
-    // How often it is tried before the deadline is a matter of chance.
+    // How many attempts fit before the deadline depends on the machine.
     let may_be = [ErrorKind::DeadlineExceeded, ErrorKind::Unavailable, ErrorKind::BadResponse];
     for (reply, kinds) in
         [(short, &may_be[..]), (long, &[ErrorKind::BadResponse]), (odd, &may_be[..]), (chunks, &may_be[..])]
     {
-        let server =
-            Canned::start(
-                move |line, base| {
-                    if line.starts_with("GET / ") { strange_account(base) } else { reply.clone() }
-                },
-            )
-            .await;
+        let server = CannedServer::start(move |line, base| {
+            if line.starts_with("GET / ") { unknown_account(base) } else { reply.clone() }
+        })
+        .await;
         let error = fails(client_of(server.endpoint()).database("shop").read().into_future(), SOON).await;
         check(&error, error.kind(), &[]);
         assert!(kinds.contains(&error.kind()), "{error}");
@@ -174,7 +169,7 @@ async fn a_server_that_lies_about_lengths_is_not_waited_for_beyond_the_deadline(
 }
 
 #[tokio::test]
-async fn clocks_that_differ_are_told_from_a_missing_permission() {
+async fn a_clock_difference_and_a_missing_permission_are_different_errors() {
     let mut config = EmulatorConfig::default();
     let (now, hour) = (Clock::system().now(), Duration::from_secs(3600));
     config.clock = Clock::manual(now.plus(hour));
@@ -185,10 +180,10 @@ async fn clocks_that_differ_are_told_from_a_missing_permission() {
 }
 
 #[tokio::test]
-async fn names_that_cannot_be_are_refused_with_the_name() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    for (item, words) in [
+async fn invalid_names_are_named_in_the_error() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    for (item, parts) in [
         (json!({"customer": "ada"}), "id"),
         (json!({"id": "", "customer": "ada"}), "id"),
         (json!({"id": 7, "customer": "ada"}), "id"),
@@ -196,34 +191,35 @@ async fn names_that_cannot_be_are_refused_with_the_name() {
         (json!(["not", "an", "object"]), "object"),
     ] {
         let error = fails(orders.create_item("ada", &item).into_future(), SOON).await;
-        check(&error, ErrorKind::BadRequest, &[words]);
+        check(&error, ErrorKind::BadRequest, &[parts]);
     }
-    // Ids that would lead to something else: nothing is sent.
+    // Ids that would make the path of another resource: nothing is sent.
     for id in ["", ".", ".."] {
         let error = fails(orders.delete_item("ada", id).into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["an id of `dbs/shop/colls/orders/docs/"]);
-        let error = fails(lab.client.database(id).delete().into_future(), SOON).await;
+        let error = fails(account.client.database(id).delete().into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["an id of `dbs/"]);
-        let error = fails(lab.client.database("shop").container(id).delete().into_future(), SOON).await;
+        let error = fails(account.client.database("shop").container(id).delete().into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["an id of `dbs/shop/colls/"]);
-        let rows = lab.client.database("shop").container(id).query_items::<Value>("SELECT * FROM c").pages();
+        let rows =
+            account.client.database("shop").container(id).query_items::<Value>("SELECT * FROM c").pages();
         check(&fails(rows, SOON).await, ErrorKind::BadRequest, &["an id of `dbs/shop/colls/"]);
     }
     for id in ["", "a/b", "a#b"] {
-        let error = fails(lab.client.create_database(id).into_future(), SOON).await;
+        let error = fails(account.client.create_database(id).into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["name"]);
     }
     for id in ["a/b", "a b", "ä?#%"] {
         let error = fails(orders.delete_item("ada", id).into_future(), SOON).await;
         check(&error, ErrorKind::NotFound, &[id]);
     }
-    orders.read().await.expect("all of it is still there");
+    orders.read().await.expect("nothing was deleted");
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_the_items_is_told_so() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_partition_key_that_differs_from_the_items_is_an_error() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let error = fails(orders.create_item("bob", &order("1", 1.0)).into_future(), SOON).await;
     check(&error, ErrorKind::BadRequest, &["artition key"]);
     assert_eq!(error.sub_status().0, 1001);
@@ -234,9 +230,9 @@ async fn a_key_that_is_not_the_items_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_too_large_is_told_the_limit() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn an_item_that_is_too_large_is_an_error_with_the_limit() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let item = json!({"id": "1", "customer": "ada", "note": "x".repeat(3 << 20)});
     let error = fails(orders.create_item("ada", &item).into_future(), SOON).await;
     check(&error, ErrorKind::TooLarge, &["large", "make it smaller"]);
@@ -244,10 +240,10 @@ async fn an_item_that_is_too_large_is_told_the_limit() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_run_says_where_it_goes_wrong() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    for (text, words) in [
+async fn an_invalid_query_says_where_the_error_is() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    for (text, parts) in [
         ("SELECT * FORM c", "FORM"),
         ("SELECT * FROM c WHERE c.total >", "end"),
         ("SELECT NOSUCH(c.id) FROM c", "NOSUCH"),
@@ -255,16 +251,16 @@ async fn a_query_that_cannot_be_run_says_where_it_goes_wrong() {
     ] {
         let error =
             fails(async { orders.query_items::<Value>(text).pages().await?.next_page().await }, SOON).await;
-        check(&error, ErrorKind::BadRequest, &[words, "change the request"]);
+        check(&error, ErrorKind::BadRequest, &[parts, "change the request"]);
     }
 }
 
 #[tokio::test]
-async fn a_bookmark_of_something_else_is_not_gone_on_from() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_continuation_of_another_query_is_an_error() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     for n in 0..5 {
-        orders.create_item("ada", &order(&n.to_string(), f64::from(n))).await.expect("made");
+        orders.create_item("ada", &order(&n.to_string(), f64::from(n))).await.expect("created");
     }
     let two = std::num::NonZeroU32::new(2).expect("not zero");
     let mut pages =
@@ -273,32 +269,32 @@ async fn a_bookmark_of_something_else_is_not_gone_on_from() {
     let query = pages.continuation().expect("there is more");
     let feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).start().await.expect("started");
     let feed = feed.continuation();
-    for (text, bookmark) in [
-        // Another query's, a change feed's, nobody's, nothing.
+    for (text, continuation) in [
+        // The continuation of another query, of a change feed, of nothing, and an empty one.
         ("SELECT * FROM c ORDER BY c.total", query.as_str()),
         ("SELECT * FROM c", feed.as_str()),
         ("SELECT * FROM c", "page 2"),
         ("SELECT * FROM c", ""),
     ] {
-        let pages = orders.query_items::<Order>(text).continuation(bookmark).pages();
+        let pages = orders.query_items::<Order>(text).continuation(continuation).pages();
         let error = fails(async { pages.await?.next_page().await }, SOON).await;
         check(&error, ErrorKind::BadRequest, &["continuation"]);
     }
-    let other = lab.client.database("shop");
+    let other = account.client.database("shop");
     let key = PartitionKeyDefinition::hash("/customer").expect("a path");
-    other.create_container(&ContainerProperties::new("other", key)).await.expect("made");
-    for (container, bookmark) in [("other", feed.as_str()), ("orders", query.as_str()), ("orders", "7")] {
-        let feed = other.container(container).change_feed::<Order>().continuation(bookmark).start();
+    other.create_container(&ContainerProperties::new("other", key)).await.expect("created");
+    for (container, continuation) in [("other", feed.as_str()), ("orders", query.as_str()), ("orders", "7")] {
+        let feed = other.container(container).change_feed::<Order>().continuation(continuation).start();
         let error = fails(async { feed.await?.next_page().await }, SOON).await;
         check(&error, ErrorKind::BadRequest, &["continuation"]);
     }
 }
 
 #[tokio::test]
-async fn a_session_token_of_something_else_ends_within_the_deadline() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    orders.create_item("ada", &order("1", 1.0)).await.expect("made");
+async fn a_foreign_session_token_ends_within_the_deadline() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    orders.create_item("ada", &order("1", 1.0)).await.expect("created");
     for (token, kinds) in [
         ("0:-1#999999", [ErrorKind::SessionUnavailable, ErrorKind::DeadlineExceeded]),
         ("nonsense", [ErrorKind::BadRequest, ErrorKind::BadRequest]),
@@ -313,15 +309,15 @@ async fn a_session_token_of_something_else_ends_within_the_deadline() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_names_the_property() {
+async fn a_value_that_does_not_fit_is_named_with_its_property() {
     #[derive(Debug, serde::Deserialize)]
     struct Priced {
         #[expect(dead_code, reason = "only read by serde")]
         total: u8,
     }
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    orders.create_item("ada", &order("1", 999.5)).await.expect("made");
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    orders.create_item("ada", &order("1", 999.5)).await.expect("created");
     let read = orders.read_item::<Priced>("ada", "1").await.expect_err("too much");
     check(&read, ErrorKind::Mismatch, &["Priced", "`total`", "999.5", "change the type"]);
     let row =
@@ -330,9 +326,9 @@ async fn what_does_not_fit_names_the_property() {
 }
 
 #[tokio::test]
-async fn a_throughput_that_cannot_be_is_refused_with_the_limits() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn an_invalid_throughput_is_an_error_with_the_limits() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     for throughput in [Throughput::manual(1), Throughput::manual(450), Throughput::autoscale(10)] {
         let error = fails(orders.set_throughput(&throughput), SOON).await;
         check(&error, ErrorKind::BadRequest, &["throughput"]);

@@ -1,51 +1,51 @@
-//! Every example runs, against an account of its own; each twice, since the second run finds what the first left.
+//! Runs every example against a test account; each twice, because the second run finds the resources of the first.
 //!
-//! They are the files of `examples`, so what is read there is what is tested here.
+//! The tests include the files of `examples` themselves.
 
-use crate::Lab;
+use crate::TestAccount;
 
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/aad.rs"]
 mod aad;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/batch.rs"]
 mod batch;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/consistency.rs"]
 mod consistency;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/databases_and_containers.rs"]
 mod databases_and_containers;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/follow_changes.rs"]
 mod follow_changes;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/hierarchical_keys.rs"]
 mod hierarchical_keys;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/optimistic_update.rs"]
 mod optimistic_update;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/patch_item.rs"]
 mod patch_item;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/point_read.rs"]
 mod point_read;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/query_pages.rs"]
 mod query_pages;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/query_stream.rs"]
 mod query_stream;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/throughput.rs"]
 mod throughput;
 #[path = "../../examples/two_regions.rs"]
 mod two_regions;
-#[allow(dead_code, reason = "its main, and what it does not need of the shop")]
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/write_items.rs"]
 mod write_items;
 
@@ -53,9 +53,11 @@ macro_rules! example {
     ($test:ident, $example:ident) => {
         #[tokio::test]
         async fn $test() {
-            let lab = Lab::start().await;
+            let account = TestAccount::start().await;
             for time in ["first", "second"] {
-                $example::run(&lab.client).await.unwrap_or_else(|error| panic!("the {time} time: {error}"));
+                $example::run(&account.client)
+                    .await
+                    .unwrap_or_else(|error| panic!("the {time} time: {error}"));
             }
         }
     };
@@ -75,32 +77,32 @@ example!(the_example_query_stream_runs, query_stream);
 example!(the_example_throughput_runs, throughput);
 example!(the_example_write_items_runs, write_items);
 
-/// As its readers run it: with a connection string in the environment.
+/// Runs the program as the README says: with a connection string in the environment.
 #[tokio::test]
-async fn the_program_of_the_readme_runs_word_for_word() {
-    let lab = Lab::start().await;
+async fn the_readme_program_runs_unchanged() {
+    let account = TestAccount::start().await;
     let readme = include_str!("../../../../README.md");
     let program = include_str!("../../examples/quickstart.rs");
-    let (_, words) = program.split_once("\n\nuse ").expect("it uses something");
-    let (words, _) = words.split_once("\n\n///").expect("what is not in the README");
+    let (_, code) = program.split_once("\n\nuse ").expect("it uses something");
+    let (code, _) = code.split_once("\n\n///").expect("what is not in the README");
     assert!(
-        readme.contains(&format!("```rust\nuse {words}\n```")),
+        readme.contains(&format!("```rust\nuse {code}\n```")),
         "README.md has another program than quickstart.rs"
     );
 
     // Another process, because it takes its connection string from the environment.
     let mut run = std::process::Command::new(std::env::current_exe().expect("this program"));
-    run.args(["--exact", "examples::the_program_of_the_readme", "--ignored", "--nocapture"])
-        .env("COSMOS_CONNECTION_STRING", lab.running.connection_string());
+    run.args(["--exact", "examples::run_the_readme_program", "--ignored", "--nocapture"])
+        .env("COSMOS_CONNECTION_STRING", account.running.connection_string());
     let output =
         tokio::task::spawn_blocking(move || run.output()).await.expect("no panic").expect("it starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("\"category\": String(\"tea\")"), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("\"category\": String(\"tea\")"), "{output:?}");
 }
 
 #[test]
 #[ignore = "run by the test above, with a connection string"]
-fn the_program_of_the_readme() {
+fn run_the_readme_program() {
     quickstart::run().expect("it runs");
 }
 
@@ -116,7 +118,10 @@ fn every_example_is_run() {
     for entry in folder.read_dir().expect("a folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("text");
         let Some(name) = name.strip_suffix(".rs") else { continue };
-        let elsewhere = ["bulk", "change_feed_processor"].contains(&name);
-        assert!(elsewhere || this.contains(&format!("mod {name};")), "no test runs the example {name}");
+        let is_tested_elsewhere = ["bulk", "change_feed_processor"].contains(&name);
+        assert!(
+            is_tested_elsewhere || this.contains(&format!("mod {name};")),
+            "no test runs the example {name}"
+        );
     }
 }

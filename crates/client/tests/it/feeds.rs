@@ -1,18 +1,18 @@
-//! Many items: queries and the change feed.
+//! Queries and the change feed.
 
 use std::num::NonZeroU32;
 
 use futures::TryStreamExt;
 use perihelion::{Account, ChangeFeedStart, ContainerClient, CosmosClient, ErrorKind, Query};
 
-use crate::{Lab, Order};
+use crate::{Order, TestAccount};
 
 /// Thirty orders of ten customers, totals 0 to 29.
 async fn fill(orders: &ContainerClient) {
     for total in 0..30 {
         let customer = format!("customer-{}", total % 10);
         let order = Order { id: format!("o-{total}"), customer: customer.clone(), total: f64::from(total) };
-        orders.create_item(&customer, &order).await.expect("made");
+        orders.create_item(&customer, &order).await.expect("created");
     }
 }
 
@@ -21,9 +21,9 @@ fn totals(orders: &[Order]) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn a_query_over_all_partitions_comes_in_order_as_a_stream() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_cross_partition_query_streams_rows_in_order() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     fill(&orders).await;
     let query = Query::new("SELECT * FROM c WHERE c.total >= @least ORDER BY c.total DESC")
         .with_parameter("@least", 27);
@@ -41,9 +41,9 @@ async fn a_query_over_all_partitions_comes_in_order_as_a_stream() {
 }
 
 #[tokio::test]
-async fn a_query_is_paged_and_goes_on_from_a_continuation() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_query_is_paged_and_continues_from_a_continuation() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     fill(&orders).await;
     let query = || {
         let rows = NonZeroU32::new(7).expect("not zero");
@@ -64,9 +64,9 @@ async fn a_query_is_paged_and_goes_on_from_a_continuation() {
 }
 
 #[tokio::test]
-async fn a_query_can_be_narrowed_to_one_key() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_query_can_be_limited_to_one_partition_key() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     fill(&orders).await;
     let query = orders.query_items::<Order>("SELECT * FROM c ORDER BY c.total").partition_key("customer-3");
     let rows: Vec<Order> = query.stream().try_collect().await.expect("rows");
@@ -77,17 +77,17 @@ async fn a_query_can_be_narrowed_to_one_key() {
 
 #[tokio::test]
 async fn a_query_with_an_error_says_where_it_is() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let error = orders.query_items::<Order>("SELECT * FORM c").pages().await.expect_err("not SQL");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
     assert!(error.message().contains("FORM"), "{error}");
 }
 
 #[tokio::test]
-async fn changes_are_followed_from_the_beginning_or_from_where_somebody_stopped() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn changes_are_read_from_the_beginning_or_from_a_continuation() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     fill(&orders).await;
     let mut feed =
         orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).start().await.expect("started");
@@ -104,16 +104,16 @@ async fn changes_are_followed_from_the_beginning_or_from_where_somebody_stopped(
 
     let continuation = feed.continuation();
     let late = Order { id: "late".into(), customer: "customer-1".into(), total: 99.0 };
-    orders.create_item("customer-1", &late).await.expect("made");
+    orders.create_item("customer-1", &late).await.expect("created");
     let mut feed = orders.change_feed::<Order>().continuation(continuation).start().await.expect("started");
     assert_eq!(feed.next_page().await.expect("a page").items, [late]);
     assert!(feed.next_page().await.expect("a page").caught_up);
 }
 
 #[tokio::test]
-async fn the_parts_of_a_container_are_the_whole_of_it() {
-    let lab = Lab::start().await;
-    let orders = lab.wide_orders().await;
+async fn the_feed_ranges_of_a_container_cover_it() {
+    let account = TestAccount::start().await;
+    let orders = account.wide_orders().await;
     fill(&orders).await;
     let ranges = orders.feed_ranges().await.expect("known");
     assert!(ranges.len() > 1, "{ranges:?}");
@@ -144,13 +144,13 @@ async fn the_parts_of_a_container_are_the_whole_of_it() {
 }
 
 #[tokio::test]
-async fn a_session_is_handed_on_to_queries_and_feeds_of_another_client() {
-    let lab = Lab::start_with(|config| config.lag = "1h".parse().expect("a lag")).await;
-    let orders = lab.wide_orders().await;
+async fn a_session_token_is_passed_to_queries_and_feeds_of_another_client() {
+    let account = TestAccount::start_with(|config| config.lag = "1h".parse().expect("a lag")).await;
+    let orders = account.wide_orders().await;
     assert_eq!(orders.session_token().await.expect("known"), None, "nothing seen yet");
     fill(&orders).await;
     let token = orders.session_token().await.expect("known").expect("thirty writes");
-    let account = Account::from_connection_string(&lab.running.connection_string()).expect("valid");
+    let account = Account::from_connection_string(&account.running.connection_string()).expect("valid");
     let reader = CosmosClient::builder(account).preferred_regions(["North Europe"]).build().expect("valid");
     let orders = reader.database("shop").container("orders");
     let count = || orders.query_items::<u32>("SELECT VALUE COUNT(1) FROM c");
@@ -163,9 +163,9 @@ async fn a_session_is_handed_on_to_queries_and_feeds_of_another_client() {
 }
 
 #[tokio::test]
-async fn the_changes_of_one_key_are_followed() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn the_changes_of_one_partition_key_are_read() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     fill(&orders).await;
     let feed = orders.change_feed::<Order>().from(ChangeFeedStart::Beginning).partition_key("customer-3");
     let page = feed.start().await.expect("started").next_page().await.expect("a page");

@@ -1,15 +1,15 @@
-//! One item, and several at once.
+//! Operations on one item, batches and bulk.
 
 use perihelion::{Batch, ContainerClient, CosmosClient, ErrorKind, Item, Patch};
 
 use serde_json::{Value, json};
 
-use crate::{Lab, Order, order};
+use crate::{Order, TestAccount, order};
 
 #[tokio::test]
 async fn an_item_is_created_read_replaced_and_deleted() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let created = orders.create_item("ada", &order("1", 10.0)).await.expect("created");
     assert!(created.charge() > 1.0 && created.etag().is_some() && created.raw().body().is_empty());
 
@@ -27,10 +27,10 @@ async fn an_item_is_created_read_replaced_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_write_can_depend_on_the_version_that_was_read() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("made");
+async fn a_write_can_depend_on_the_etag_that_was_read() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("created");
     let etag = first.etag().expect("a version").to_owned();
     orders.replace_item("ada", "1", &order("1", 2.0)).if_match(&etag).await.expect("unchanged until now");
     let late = orders.replace_item("ada", "1", &order("1", 3.0)).if_match(&etag).await.expect_err("changed");
@@ -40,10 +40,10 @@ async fn a_write_can_depend_on_the_version_that_was_read() {
 }
 
 #[tokio::test]
-async fn a_patch_changes_parts_of_an_item_under_a_condition() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    orders.create_item("ada", &order("1", 10.0)).await.expect("made");
+async fn a_patch_changes_properties_of_an_item_under_a_condition() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    orders.create_item("ada", &order("1", 10.0)).await.expect("created");
     let patch = || Patch::new().increment("/total", 5).set("/note", "paid");
     let patched =
         orders.patch_item("ada", "1", patch()).returning::<serde_json::Value>().await.expect("patched");
@@ -54,11 +54,11 @@ async fn a_patch_changes_parts_of_an_item_under_a_condition() {
 }
 
 #[tokio::test]
-async fn every_instruction_of_a_patch_does_what_it_says() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn every_patch_operation_works() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let stored = json!({"id": "1", "customer": "ada", "total": 1, "lines": ["a", "c"], "old": {"note": "n"}, "gone": 1});
-    orders.create_item("ada", &stored).await.expect("made");
+    orders.create_item("ada", &stored).await.expect("created");
     let patch = Patch::new()
         .set("/new", "set")
         .add("/lines/1", "b")
@@ -74,9 +74,9 @@ async fn every_instruction_of_a_patch_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_bulk_answers_with_what_was_stored_if_that_is_wanted() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_bulk_returns_the_stored_items_if_asked_to() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     for wanted in [false, true] {
         let bulk = orders
             .bulk()
@@ -85,8 +85,8 @@ async fn a_bulk_answers_with_what_was_stored_if_that_is_wanted() {
         let bulk = if wanted { bulk.returning_content() } else { bulk };
         let done = bulk.await;
         for item in &done.items {
-            let answer = item.outcome.as_ref().expect("stored");
-            let stored = answer.value::<Value>().expect("JSON");
+            let response = item.outcome.as_ref().expect("stored");
+            let stored = response.value::<Value>().expect("JSON");
             assert_eq!(stored.is_some_and(|stored| stored["_etag"].is_string()), wanted, "{item:?}");
         }
         assert_eq!(done.items.len(), 2);
@@ -94,15 +94,15 @@ async fn a_bulk_answers_with_what_was_stored_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_batch_happens_as_a_whole_or_not_at_all() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_batch_is_applied_as_a_whole_or_not_at_all() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let batch = Batch::new("ada")
         .create(&order("1", 1.0))
         .upsert(&order("2", 2.0))
         .patch("1", Patch::new().increment("/total", 1))
         .read("1");
-    let done = orders.execute_batch(batch).await.expect("all happened");
+    let done = orders.execute_batch(batch).await.expect("all were applied");
     assert_eq!(done.value().len(), 4);
     assert_eq!(done.value()[3].value::<Order>().expect("an order"), Some(order("1", 2.0)));
 
@@ -110,13 +110,13 @@ async fn a_batch_happens_as_a_whole_or_not_at_all() {
     let failed = orders.execute_batch(batch).await.expect_err("there is an item 1");
     assert_eq!(failed.kind(), ErrorKind::Conflict);
     assert!(failed.message().contains("operation 1 of the batch"), "{failed}");
-    orders.read_item::<Order>("ada", "2").await.expect("not deleted: nothing happened");
+    orders.read_item::<Order>("ada", "2").await.expect("not deleted: no operation was applied");
 }
 
 #[tokio::test]
-async fn a_value_without_a_json_form_is_refused_before_anything_is_sent() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+async fn a_value_without_a_json_form_is_an_error_before_anything_is_sent() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let unprintable = std::collections::HashMap::from([((1, 2), 3)]);
     let error = orders.create_item("ada", &unprintable).await.expect_err("keys are not text");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
@@ -127,24 +127,24 @@ async fn a_value_without_a_json_form_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_what_was_expected_says_so() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    orders.create_item("ada", &order("1", 1.0)).await.expect("made");
+async fn a_response_of_another_type_is_an_error() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    orders.create_item("ada", &order("1", 1.0)).await.expect("created");
     let error = orders.read_item::<Vec<u8>>("ada", "1").await.expect_err("an object, not a list");
     assert_eq!(error.kind(), ErrorKind::Mismatch);
 }
 
 #[tokio::test]
-async fn no_item_can_be_an_answer_and_no_container_is_always_an_error() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    assert!(orders.read_item::<Order>("ada", "1").optional().await.expect("an answer").is_none());
-    let made = orders.create_item("ada", &order("1", 1.0)).await.expect("made");
-    let read = orders.read_item::<Order>("ada", "1").optional().await.expect("an answer").expect("there");
+async fn a_missing_item_can_be_none_and_a_missing_container_is_always_an_error() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    assert!(orders.read_item::<Order>("ada", "1").optional().await.expect("a response").is_none());
+    let made = orders.create_item("ada", &order("1", 1.0)).await.expect("created");
+    let read = orders.read_item::<Order>("ada", "1").optional().await.expect("a response").expect("there");
     assert_eq!(read.etag(), made.etag());
-    let elsewhere = lab.client.database("shop").container("none");
-    let error = elsewhere.read_item::<Order>("ada", "1").optional().await.expect_err("no container");
+    let missing = account.client.database("shop").container("none");
+    let error = missing.read_item::<Order>("ada", "1").optional().await.expect_err("no container");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     orders.delete().await.expect("deleted");
     let error = orders.read_item::<Order>("ada", "1").optional().await.expect_err("no container any more");
@@ -153,27 +153,27 @@ async fn no_item_can_be_an_answer_and_no_container_is_always_an_error() {
 
 #[tokio::test]
 async fn an_item_is_read_only_if_it_changed() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("made");
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    let first = orders.upsert_item("ada", &order("1", 1.0)).await.expect("created");
     let etag = first.etag().expect("a version");
     let read = || orders.read_item::<Order>("ada", "1").if_none_match(etag);
-    assert!(read().await.expect("an answer").is_none());
+    assert!(read().await.expect("a response").is_none());
     orders.upsert_item("ada", &order("1", 2.0)).await.expect("changed");
-    assert_eq!(read().await.expect("an answer").expect("changed").value().total, 2.0);
+    assert_eq!(read().await.expect("a response").expect("changed").value().total, 2.0);
 }
 
-/// Calls can be sent to other threads, and outlive what they were made of.
+/// Calls can be sent to other threads, and own everything they need.
 #[test]
-fn calls_are_at_home_in_every_task() {
-    fn at_home<T: Send + 'static>(_: &impl Fn(&ContainerClient) -> T) {}
-    at_home(&|orders| orders.read_item::<Order>("k", "i").into_future());
-    at_home(&|orders| orders.read_item::<Order>("k", "i").optional().into_future());
-    at_home(&|orders| orders.create_item("k", &order("1", 1.0)).returning::<Order>().into_future());
-    at_home(&|orders| orders.execute_batch(Batch::new("k")).into_future());
-    at_home(&|orders| orders.query_items::<Order>("SELECT * FROM c").pages());
-    at_home(&|orders| orders.query_items::<Order>("SELECT * FROM c").stream());
-    at_home(&|orders| orders.change_feed::<Order>().start());
+fn calls_are_send_and_static() {
+    fn check<T: Send + 'static>(_: &impl Fn(&ContainerClient) -> T) {}
+    check(&|orders| orders.read_item::<Order>("k", "i").into_future());
+    check(&|orders| orders.read_item::<Order>("k", "i").optional().into_future());
+    check(&|orders| orders.create_item("k", &order("1", 1.0)).returning::<Order>().into_future());
+    check(&|orders| orders.execute_batch(Batch::new("k")).into_future());
+    check(&|orders| orders.query_items::<Order>("SELECT * FROM c").pages());
+    check(&|orders| orders.query_items::<Order>("SELECT * FROM c").stream());
+    check(&|orders| orders.change_feed::<Order>().start());
     fn shared<T: Send + Sync + 'static + std::fmt::Debug>() {}
     shared::<CosmosClient>();
     shared::<ContainerClient>();
@@ -184,12 +184,12 @@ fn calls_are_at_home_in_every_task() {
 }
 
 #[tokio::test]
-async fn a_bulk_does_each_by_itself_and_tells_them_apart() {
+async fn a_bulk_has_one_result_for_each_operation() {
     use futures::StreamExt as _;
     use perihelion::BulkOperation;
 
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
     let unprintable = std::collections::HashMap::from([((1, 2), 3)]);
     let done = orders
         .bulk()
@@ -209,12 +209,12 @@ async fn a_bulk_does_each_by_itself_and_tells_them_apart() {
         BulkOperation::create(customer.as_str(), &order)
     });
     let mut results = orders.bulk().patch("ada", "1", Patch::new().increment("/total", 1)).execute(more);
-    let mut answered = 0;
+    let mut results_count = 0;
     while let Some(item) = results.next().await {
         item.outcome.expect("all are new");
-        answered += 1;
+        results_count += 1;
     }
-    assert_eq!((answered, results.summary().operations), (498, 498));
+    assert_eq!((results_count, results.summary().operations), (498, 498));
     let reads = orders.bulk().read("ada", "1").read("c7", "7").await;
     let totals: Vec<f64> = reads
         .items

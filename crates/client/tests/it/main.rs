@@ -2,18 +2,19 @@
 
 #![allow(
     clippy::duplicate_mod,
-    reason = "each example is a program of its own, so each brings the shop along"
+    reason = "each example is a program of its own, so each contains the shop module"
 )]
 
 mod bad_input;
-mod canned;
-mod containers_that_change;
+mod canned_server;
 mod credential;
 mod examples;
 mod feeds;
 mod items;
 mod options;
 mod processor;
+mod public_api;
+mod recreated_containers;
 mod resources;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
@@ -21,42 +22,42 @@ use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKe
 use serde::{Deserialize, Serialize};
 
 /// A running account, and a client of it.
-struct Lab {
+struct TestAccount {
     client: CosmosClient,
     running: RunningEmulator,
 }
 
-impl Lab {
-    async fn start() -> Lab {
-        Lab::start_with(|_| {}).await
+impl TestAccount {
+    async fn start() -> TestAccount {
+        TestAccount::start_with(|_| {}).await
     }
 
-    /// The same, changed.
-    async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> Lab {
+    /// An account in three regions, with its configuration changed.
+    async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> TestAccount {
         let mut config = EmulatorConfig::default();
         config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
         change(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
-        Lab { client, running }
+        TestAccount { client, running }
     }
 
-    /// The same, with several partitions.
+    /// A container with several physical partitions, whose partition key is `/customer`.
     async fn wide_orders(&self) -> ContainerClient {
-        self.client.create_database("shop").await.expect("made");
+        self.client.create_database("shop").await.expect("created");
         let shop = self.client.database("shop");
         let key = PartitionKeyDefinition::hash("/customer").expect("a path");
         let orders = ContainerProperties::new("orders", key);
-        shop.create_container_with(&orders, &Throughput::manual(30_000)).await.expect("made");
+        shop.create_container_with(&orders, &Throughput::manual(30_000)).await.expect("created");
         shop.container("orders")
     }
 
     /// A container whose partition key is `/customer`.
     async fn orders(&self) -> ContainerClient {
-        self.client.create_database("shop").await.expect("made");
+        self.client.create_database("shop").await.expect("created");
         let shop = self.client.database("shop");
         let key = PartitionKeyDefinition::hash("/customer").expect("a path");
-        shop.create_container(&ContainerProperties::new("orders", key)).await.expect("made");
+        shop.create_container(&ContainerProperties::new("orders", key)).await.expect("created");
         shop.container("orders")
     }
 }

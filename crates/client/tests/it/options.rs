@@ -1,30 +1,30 @@
-//! What a client can be told besides the account: trust, connections, what to learn ahead.
+//! Options of a client: trusted certificates, connections, warm-up.
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{OperationKind, Rule};
 use futures::TryStreamExt;
 use perihelion::connections::ShardingConfig;
 use perihelion::{Account, CosmosClient, ErrorKind};
 
-use crate::{Lab, Order, order};
+use crate::{Order, TestAccount, order};
 
-fn over_tls(lab: &Lab) -> Account {
-    Account::from_connection_string(&lab.running.https_connection_string()).expect("valid")
+fn over_tls(account: &TestAccount) -> Account {
+    Account::from_connection_string(&account.running.https_connection_string()).expect("valid")
 }
 
 #[tokio::test]
-async fn a_certificate_is_trusted_by_its_authority_or_not_looked_at_or_refused() {
-    let lab = Lab::start().await;
-    lab.orders().await.create_item("ada", &order("1", 1.0)).await.expect("made");
-    let pem = lab.running.authority_pem().await.expect("an authority");
-    let builder = || CosmosClient::builder(over_tls(&lab));
+async fn a_certificate_is_trusted_by_its_authority_or_ignored_or_rejected() {
+    let account = TestAccount::start().await;
+    account.orders().await.create_item("ada", &order("1", 1.0)).await.expect("created");
+    let pem = account.running.authority_pem().await.expect("an authority");
+    let builder = || CosmosClient::builder(over_tls(&account));
     for client in
         [builder().trust_pem(pem.as_bytes()).build(), builder().danger_accept_invalid_certificates().build()]
     {
         let orders = client.expect("valid").database("shop").container("orders");
         assert_eq!(orders.read_item::<Order>("ada", "1").await.expect("read").into_value(), order("1", 1.0));
     }
-    let stranger = builder().build().expect("valid").database("shop");
-    let error = stranger.read().await.expect_err("nobody vouches for it");
+    let untrusting = builder().build().expect("valid").database("shop");
+    let error = untrusting.read().await.expect_err("its authority is not trusted");
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.message().contains("trust the certificate"), "{error}");
     let nonsense = builder().trust_pem(b"no certificate").build();
@@ -32,12 +32,12 @@ async fn a_certificate_is_trusted_by_its_authority_or_not_looked_at_or_refused()
 }
 
 #[tokio::test]
-async fn connections_are_spread_as_the_client_is_told() {
-    let lab = Lab::start().await;
-    lab.orders().await.create_item("ada", &order("1", 1.0)).await.expect("made");
+async fn requests_are_spread_over_connections_as_configured() {
+    let account = TestAccount::start().await;
+    account.orders().await.create_item("ada", &order("1", 1.0)).await.expect("created");
     let mut sharding = ShardingConfig::default();
     sharding.max_clients_per_endpoint = 1;
-    let client = CosmosClient::builder(over_tls(&lab))
+    let client = CosmosClient::builder(over_tls(&account))
         .danger_accept_invalid_certificates()
         .sharding(sharding)
         .build()
@@ -54,18 +54,18 @@ async fn connections_are_spread_as_the_client_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_learnt_ahead_need_not_be_asked_for() {
-    let lab = Lab::start().await;
-    lab.orders().await.create_item("ada", &order("1", 1.0)).await.expect("made");
-    let client = CosmosClient::from_connection_string(&lab.running.connection_string()).expect("valid");
+async fn after_a_warm_up_the_first_operation_reads_no_metadata() {
+    let account = TestAccount::start().await;
+    account.orders().await.create_item("ada", &order("1", 1.0)).await.expect("created");
+    let client = CosmosClient::from_connection_string(&account.running.connection_string()).expect("valid");
     let orders = client.database("shop").container("orders");
-    client.warm_up(&[&orders]).await.expect("learnt");
-    lab.running.faults().add(Rule::answer(400, 0).on(Asked::Metadata)).expect("a rule");
+    client.warm_up(&[&orders]).await.expect("warmed up");
+    account.running.faults().add(Rule::answer(400, 0).on(OperationKind::Metadata)).expect("a rule");
     let read = orders.read_item::<Order>("ada", "1").await.expect("read");
     assert!(read.activity_id().is_some_and(|id| !id.is_empty()));
     assert_eq!(read.diagnostics().attempts().len(), 1);
     let rows: Vec<Order> = orders.query_items("SELECT * FROM c").stream().try_collect().await.expect("rows");
     assert_eq!(rows, [order("1", 1.0)]);
     let gone = client.database("shop").container("nowhere");
-    client.warm_up(&[&gone]).await.expect_err("there is no such container to learn");
+    client.warm_up(&[&gone]).await.expect_err("there is no such container");
 }

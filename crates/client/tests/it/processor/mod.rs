@@ -1,11 +1,11 @@
-//! The change feed processor, over sockets: instances that come and go, partitions that split, handlers that
+//! The change feed processor, over sockets: instances that start, stop and crash, partitions that split, handlers that
 //! fail.
 
+mod deletion;
 mod failures;
 mod interrupted;
-mod places;
-mod retired;
-mod seeds;
+mod positions;
+mod random_histories;
 mod sharing;
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How long a test waits for what has to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for an event before it fails.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Reading {
@@ -34,49 +34,49 @@ struct Reading {
 }
 
 /// An account with a container of readings in several partitions, and one for leases.
-struct Plant {
+struct Fixture {
     running: RunningEmulator,
     client: CosmosClient,
 }
 
-impl Plant {
-    async fn start(partitions: u32) -> Plant {
-        Plant::start_with(partitions, |_| ()).await
+impl Fixture {
+    async fn start(partitions: u32) -> Fixture {
+        Fixture::start_with(partitions, |_| ()).await
     }
 
-    async fn start_with(partitions: u32, configure: impl FnOnce(&mut EmulatorConfig)) -> Plant {
+    async fn start_with(partitions: u32, configure: impl FnOnce(&mut EmulatorConfig)) -> Fixture {
         let mut config = EmulatorConfig::default();
         config.partitions = NonZeroU32::new(partitions);
         configure(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");
-        client.create_database("plant").await.expect("made");
-        let plant = Plant { running, client };
-        plant.create("readings", "/sensor").await;
-        plant.create("leases", "/id").await;
-        plant
+        client.create_database("plant").await.expect("created");
+        let fixture = Fixture { running, client };
+        fixture.create("readings", "/sensor").await;
+        fixture.create("leases", "/id").await;
+        fixture
     }
 
     async fn create(&self, id: &str, path: &str) {
         let key = PartitionKeyDefinition::hash(path).expect("a path");
         let properties = ContainerProperties::new(id, key);
-        self.client.database("plant").create_container(&properties).await.expect("made");
+        self.client.database("plant").create_container(&properties).await.expect("created");
     }
 
     fn container(&self, id: &str) -> ContainerClient {
         self.client.database("plant").container(id)
     }
 
-    /// A client of another process, near this region.
-    fn near(&self, region: &str) -> Elsewhere {
+    /// A client with its own caches that prefers this region, as another process would have it.
+    fn other_process_in(&self, region: &str) -> OtherProcess {
         let account = Account::from_connection_string(&self.running.connection_string()).expect("valid");
-        Elsewhere(CosmosClient::builder(account).preferred_regions([region]).build().expect("valid"))
+        OtherProcess(CosmosClient::builder(account).preferred_regions([region]).build().expect("valid"))
     }
 
-    /// A client of another process.
-    fn elsewhere(&self) -> Elsewhere {
+    /// A client with its own caches, as another process would have it.
+    fn other_process(&self) -> OtherProcess {
         let text = self.running.connection_string();
-        Elsewhere(CosmosClient::from_connection_string(&text).expect("valid"))
+        OtherProcess(CosmosClient::from_connection_string(&text).expect("valid"))
     }
 
     /// Writes a reading of each of `sensors`, all at once.
@@ -90,9 +90,9 @@ impl Plant {
         futures::future::join_all(sensors.map(write)).await;
     }
 
-    /// The ids of the physical partitions, as somebody finds them who has never looked.
+    /// The ids of the physical partitions, read without a cache.
     async fn partitions(&self) -> Vec<u32> {
-        let client = self.elsewhere().0;
+        let client = self.other_process().0;
         let name = ContainerName::new("plant", "readings");
         let container = client.driver().container(&name).await.expect("known");
         let ranges = client.driver().partitions(&container).await.expect("listed");
@@ -104,7 +104,7 @@ impl Plant {
         self.control(&path, json!({})).await;
     }
 
-    /// Makes one of two neighbours.
+    /// Merges partitions that are adjacent.
     async fn merge(&self, neighbours: &[u32]) {
         let path = "/databases/plant/containers/readings/partitions/merge";
         self.control(path, json!({"partitionIds": neighbours})).await;
@@ -117,71 +117,71 @@ impl Plant {
             .header("content-type", "application/json")
             .body(bytes::Bytes::from(body.to_string()))
             .expect("a request");
-        let response = client.send(request).await.expect("an answer");
+        let response = client.send(request).await.expect("a response");
         let status = response.status();
         let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
         assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
     }
 
-    /// A processor in a hurry.
+    /// A processor with short intervals.
     fn processor(&self, name: &str) -> ChangeFeedProcessor {
-        hurry(&self.container("readings"), &self.container("leases"), name)
+        fast_processor(&self.container("readings"), &self.container("leases"), name)
     }
 }
 
-/// The same account, seen by a client with caches and sessions of its own.
-struct Elsewhere(CosmosClient);
+/// A client of the same account with caches and sessions of its own.
+struct OtherProcess(CosmosClient);
 
-impl Elsewhere {
+impl OtherProcess {
     fn processor(&self, name: &str) -> ChangeFeedProcessor {
-        let plant = self.0.database("plant");
-        hurry(&plant.container("readings"), &plant.container("leases"), name)
+        let fixture = self.0.database("plant");
+        fast_processor(&fixture.container("readings"), &fixture.container("leases"), name)
     }
 }
 
-fn hurry(readings: &ContainerClient, leases: &ContainerClient, name: &str) -> ChangeFeedProcessor {
+fn fast_processor(readings: &ContainerClient, leases: &ContainerClient, name: &str) -> ChangeFeedProcessor {
     readings
         .change_feed_processor(name)
         .lease_container(leases)
         .from(ProcessorStart::Beginning)
         .page_size(NonZeroU32::new(5).expect("not zero"))
         .poll_interval(Duration::from_millis(20))
-        // Long enough for a machine with other things to do; those who wait for it ask for less.
+        // Long enough for a busy machine; tests that wait for the expiry set a shorter one.
         .lease_expiry(Duration::from_secs(20))
         .renew_interval(Duration::from_millis(200))
         .acquire_interval(Duration::from_millis(100))
         .retries(NonZeroU32::new(3).expect("not zero"), Duration::from_millis(1), Duration::from_millis(20))
 }
 
-/// What came to handlers, and a way to wait for it.
+/// The changes that handlers received, with the instance that received each.
 #[derive(Clone)]
-struct Told {
+struct Received {
     seen: Arc<Mutex<Vec<(String, Reading)>>>,
     count: Arc<watch::Sender<usize>>,
 }
 
-impl Told {
-    fn new() -> Told {
-        Told { seen: Arc::default(), count: Arc::new(watch::Sender::new(0)) }
+impl Received {
+    fn new() -> Received {
+        Received { seen: Arc::default(), count: Arc::new(watch::Sender::new(0)) }
     }
 
-    fn note(&self, readings: Vec<Reading>, context: &BatchContext) {
+    fn record(&self, readings: Vec<Reading>, context: &BatchContext) {
         let mut seen = self.seen.lock().expect("no panic");
         seen.extend(readings.into_iter().map(|reading| (context.instance.clone(), reading)));
         self.count.send_replace(seen.len());
     }
 
-    /// A handler that takes note of everything.
+    /// Starts an instance whose handler records all changes.
     async fn start(&self, processor: ChangeFeedProcessor) -> RunningProcessor {
-        let told = self.clone();
+        let received = self.clone();
         let handler = move |readings: Vec<Reading>, context: BatchContext| {
-            told.note(readings, &context);
+            received.record(readings, &context);
             async { Ok::<_, HandlerError>(()) }
         };
         processor.start(handler).await.expect("started")
     }
 
-    /// The numbers of each sensor, in the order in which they came.
+    /// The numbers of each sensor, in the order in which they were received.
     fn by_sensor(&self) -> BTreeMap<String, Vec<u32>> {
         let mut numbers: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for (_, reading) in self.seen.lock().expect("no panic").iter() {
@@ -194,44 +194,44 @@ impl Told {
         *self.count.borrow()
     }
 
-    /// Waits until what came satisfies `enough`.
-    async fn until(&self, what: &str, enough: impl Fn(&Told) -> bool) {
+    /// Waits until the received changes satisfy `enough`.
+    async fn until(&self, what: &str, enough: impl Fn(&Received) -> bool) {
         let mut count = self.count.subscribe();
         let waiting = async {
             while !enough(self) {
-                count.changed().await.expect("it is ours");
+                count.changed().await.expect("the sender is alive");
             }
         };
-        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+        if tokio::time::timeout(EVENT_TIMEOUT, waiting).await.is_err() {
             panic!("{what}: {:?}", self.by_sensor());
         }
     }
 
-    /// Waits until every one of these sensors has told this number.
+    /// Waits until this number of each of these sensors was received.
     async fn until_all(&self, sensors: std::ops::Range<u32>, number: u32) {
         let what = format!("number {number} of {sensors:?}");
-        self.until(&what, |told| {
-            let numbers = told.by_sensor();
-            sensors
-                .clone()
-                .all(|sensor| numbers.get(&format!("s{sensor}")).is_some_and(|told| told.contains(&number)))
+        self.until(&what, |received| {
+            let numbers = received.by_sensor();
+            sensors.clone().all(|sensor| {
+                numbers.get(&format!("s{sensor}")).is_some_and(|received| received.contains(&number))
+            })
         })
         .await;
     }
 }
 
-/// Asks again and again, for what nobody tells.
-async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let asking = async {
+/// Polls until `poll` returns a value, for events that nothing notifies of.
+async fn eventually<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
         loop {
-            if let Some(found) = ask().await {
+            if let Some(found) = poll().await {
                 return found;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(EVENT_TIMEOUT, polling).await {
         Ok(found) => found,
-        Err(_) => panic!("it never happens: {what}"),
+        Err(_) => panic!("it did not happen in time: {what}"),
     }
 }

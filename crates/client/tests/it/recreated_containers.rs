@@ -1,4 +1,4 @@
-//! A container that vanishes, or is made again under the same name by somebody else: caches recover by themselves.
+//! Containers that another client deletes, or deletes and creates again under the same name: caches are refreshed.
 
 use futures::TryStreamExt;
 use perihelion::{
@@ -7,7 +7,7 @@ use perihelion::{
 };
 use serde_json::{Value, json};
 
-use crate::Lab;
+use crate::TestAccount;
 
 /// An item that fits every key of these tests.
 fn item(id: &str) -> Value {
@@ -22,14 +22,14 @@ fn by(paths: &[&str]) -> ContainerProperties {
     ContainerProperties::new("orders", key.expect("paths"))
 }
 
-/// Somebody else, who knows what this client does not.
+/// Deletes and creates the container again with another client, so that the caches of the tested one are stale.
 async fn recreate(other: &CosmosClient, paths: &[&str]) {
     let shop = other.database("shop");
     shop.container("orders").delete().await.expect("deleted");
-    shop.create_container(&by(paths)).await.expect("made again");
+    shop.create_container(&by(paths)).await.expect("created again");
 }
 
-/// Everything a client does with a container, one after the other, each on the container as it is then.
+/// All kinds of operations on a container, one after the other.
 async fn use_all(orders: &ContainerClient, first: &str) -> Result<()> {
     let key = || ("ada", "west");
     let id = |n: u32| format!("{first}-{n}");
@@ -45,11 +45,11 @@ async fn use_all(orders: &ContainerClient, first: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_container_that_vanished_is_named_and_one_that_came_back_is_used() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    let other = CosmosClient::from_connection_string(&lab.running.connection_string()).expect("a client");
-    orders.upsert_item("ada", &item("1")).await.expect("made");
+async fn a_deleted_container_is_named_in_the_error_and_a_new_one_is_used() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    let other = CosmosClient::from_connection_string(&account.running.connection_string()).expect("a client");
+    orders.upsert_item("ada", &item("1")).await.expect("created");
     other.database("shop").container("orders").delete().await.expect("deleted");
 
     let gone = |error: Error| {
@@ -69,19 +69,19 @@ async fn a_container_that_vanished_is_named_and_one_that_came_back_is_used() {
         );
         gone(orders.change_feed::<Value>().start().await.expect_err("gone"));
     }
-    other.database("shop").create_container(&by(&["/customer"])).await.expect("made again");
-    orders.upsert_item("ada", &item("2")).await.expect("made");
+    other.database("shop").create_container(&by(&["/customer"])).await.expect("created again");
+    orders.upsert_item("ada", &item("2")).await.expect("created");
     orders.read_item::<Value>("ada", "2").await.expect("there");
 }
 
-/// Each operation in turn is the first one to meet the new container.
+/// In each round another operation is the first one on the new container.
 #[tokio::test]
-async fn a_container_made_again_by_somebody_else_is_used_as_it_is_now() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    let other = CosmosClient::from_connection_string(&lab.running.connection_string()).expect("a client");
+async fn a_container_recreated_by_another_client_is_used() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    let other = CosmosClient::from_connection_string(&account.running.connection_string()).expect("a client");
     for n in 0..5 {
-        // Sessions of the old one go far beyond those of the new one.
+        // The session tokens of the old container are far ahead of those of the new one.
         for turn in 0..20 {
             orders.upsert_item("ada", &item(&format!("{turn}"))).await.expect("written");
         }
@@ -90,7 +90,7 @@ async fn a_container_made_again_by_somebody_else_is_used_as_it_is_now() {
             0 => drop(orders.upsert_item("ada", &item("new")).await.expect("written to the new one")),
             1 => {
                 let read = orders.read_item::<Value>("ada", "1").optional().await;
-                assert!(read.expect("an answer of the new one").is_none());
+                assert!(read.expect("a response of the new container").is_none());
             }
             2 => {
                 let rows =
@@ -111,10 +111,10 @@ async fn a_container_made_again_by_somebody_else_is_used_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_container_made_again_with_another_key_is_used_with_that_key() {
-    let lab = Lab::start().await;
-    let orders = lab.orders().await;
-    let other = CosmosClient::from_connection_string(&lab.running.connection_string()).expect("a client");
+async fn a_container_recreated_with_another_partition_key_is_used_with_that_key() {
+    let account = TestAccount::start().await;
+    let orders = account.orders().await;
+    let other = CosmosClient::from_connection_string(&account.running.connection_string()).expect("a client");
     orders.upsert_item("ada", &item("1")).await.expect("written");
 
     // Another path.
@@ -124,7 +124,7 @@ async fn a_container_made_again_with_another_key_is_used_with_that_key() {
     orders.upsert_item("west", &item("1")).await.expect("written");
     orders.read_item::<Value>("west", "1").await.expect("read");
 
-    // More levels. What a client asks first meets what it knew.
+    // A hierarchical key; in each round another operation meets the stale cache first.
     for first in ["a query", "an item"] {
         recreate(&other, &["/customer", "/region"]).await;
         if first == "a query" {

@@ -1,4 +1,4 @@
-//! A server that says what it is told to, over real sockets.
+//! A server with canned responses, over real sockets.
 
 use std::sync::Arc;
 
@@ -6,29 +6,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Answers every request with what a function makes of its first line; gone when it is dropped.
-pub(crate) struct Canned {
+/// A server that computes every response from the request line; it stops when it is dropped.
+pub(crate) struct CannedServer {
     endpoint: String,
     accepting: JoinHandle<()>,
 }
 
-impl Canned {
-    /// `answer` gets the request line and the endpoint, and gives the bytes to send; nothing closes the connection.
-    pub(crate) async fn start(answer: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static) -> Canned {
+impl CannedServer {
+    /// `respond` gets the request line and the endpoint, and returns the bytes to send; none closes the connection.
+    pub(crate) async fn start(
+        respond: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static,
+    ) -> CannedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let endpoint = format!("http://{}/", listener.local_addr().expect("an address"));
-        let (answer, base) = (Arc::new(answer), endpoint.clone());
+        let (respond, base) = (Arc::new(respond), endpoint.clone());
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                let (answer, base) = (Arc::clone(&answer), base.clone());
+                let (respond, base) = (Arc::clone(&respond), base.clone());
                 connections.spawn(async move {
-                    // A client that goes away is none of our business.
-                    let _ended = serve(socket, |line| answer(line, &base)).await;
+                    // An error means that the client closed the connection, which tests do on purpose.
+                    let _closed = serve(socket, |line| respond(line, &base)).await;
                 });
             }
         });
-        Canned { endpoint, accepting }
+        CannedServer { endpoint, accepting }
     }
 
     pub(crate) fn endpoint(&self) -> &str {
@@ -36,18 +38,18 @@ impl Canned {
     }
 }
 
-impl Drop for Canned {
+impl Drop for CannedServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-/// An answer as HTTP/1.1 has it.
-pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+/// A response in HTTP/1.1.
+pub(crate) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len()).into_bytes()
 }
 
-async fn serve(mut socket: TcpStream, answer: impl Fn(&str) -> Vec<u8>) -> std::io::Result<()> {
+async fn serve(mut socket: TcpStream, respond: impl Fn(&str) -> Vec<u8>) -> std::io::Result<()> {
     let mut received = Vec::new();
     loop {
         let head = loop {
@@ -69,10 +71,10 @@ async fn serve(mut socket: TcpStream, answer: impl Fn(&str) -> Vec<u8>) -> std::
             }
         }
         received.drain(..whole);
-        let answer = answer(text.lines().next().unwrap_or_default());
-        if answer.is_empty() {
+        let response = respond(text.lines().next().unwrap_or_default());
+        if response.is_empty() {
             return Ok(());
         }
-        socket.write_all(&answer).await?;
+        socket.write_all(&response).await?;
     }
 }
