@@ -1,9 +1,9 @@
-//! Changes of a scope in the order of their LSNs.
+//! The change feed: changes of a scope in the order of their LSNs.
 //!
-//! In latest-version mode each item appears once, at its newest version; in all-versions mode every
-//! change appears, deletions included. LSNs are per partition, so the position of a scope over
-//! several partitions lists one for each stretch of the ring. Positions name places on the ring, not
-//! partitions: they stay valid when partitions split.
+//! In latest-version mode each item appears once, at its newest version; in all-versions mode every change
+//! appears, deletions included. LSNs are per partition, so the position of a scope over several partitions
+//! has one for each EPK range. Positions name EPK ranges, not partitions: they stay valid when partitions
+//! split.
 
 use std::fmt::Write as _;
 use std::ops::Bound;
@@ -19,7 +19,7 @@ use crate::regions::RegionId;
 use crate::store::index::{IndexSpace, KeyRange};
 use crate::store::{ContainerSchema, Partition, PartitionState, PartitionView, Progress};
 
-/// Which changes are told.
+/// Which changes a feed returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedMode {
     /// Each item once, at its newest version.
@@ -28,7 +28,7 @@ pub enum FeedMode {
     AllVersions,
 }
 
-/// Where to begin.
+/// Where a feed begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedStart {
     /// With the first change there is.
@@ -44,17 +44,18 @@ pub enum FeedStart {
 /// How far a feed has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPosition {
+    /// The LSNs up to which it has been read.
     pub progress: FeedProgress,
     /// Whose LSNs these are, where each region has its own.
     pub region: Option<RegionId>,
 }
 
-/// The LSNs up to which it has been read.
+/// The LSNs up to which a feed has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedProgress {
-    /// The same everywhere: the position of one partition, also valid for its children.
+    /// One LSN for everything: the position in one partition, also valid for its children.
     Single(Lsn),
-    /// One per stretch of the ring, by where the stretch begins.
+    /// One LSN per EPK range, by where the range begins.
     PerRange(Vec<(EffectivePartitionKey, Lsn)>),
 }
 
@@ -62,9 +63,13 @@ pub enum FeedProgress {
 pub struct FeedPage {
     /// The partition the changes are from.
     pub partition: Arc<Partition>,
+    /// The progress of the replica that was read, for the session token.
     pub progress: Progress,
+    /// How many changes the page has.
     pub count: usize,
+    /// The request units that the page costs.
     pub charge: f64,
+    /// Where the next page begins.
     pub position: FeedPosition,
     rows: Vec<u8>,
 }
@@ -134,34 +139,36 @@ pub fn read_changes(
     let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> = scope
         .partitions
         .iter()
-        .map(|partition| places(start, partition, &scope.range_in(partition).0))
+        .map(|partition| positions(start, partition, &scope.range_in(partition).0))
         .collect();
     let mut found = None;
-    for (places, partition) in read_to.iter_mut().zip(&scope.partitions) {
+    for (positions, partition) in read_to.iter_mut().zip(&scope.partitions) {
         let (within, _) = scope.range_in(partition);
         let schema = Arc::clone(&partition.head().schema);
-        let reader = Reader { within: &within, places, start, limit, now, schema };
+        let reader = PageReader { within: &within, positions, start, limit, now, schema };
         let state = partition.snapshot();
         let changes = match mode {
             FeedMode::LatestVersion => reader.latest(&state),
             FeedMode::AllVersions => reader.all(&state)?,
         };
-        places.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
+        positions.iter_mut().for_each(|(_, lsn)| *lsn = changes.read_to.max(*lsn));
         let has_changes = changes.count > 0;
         found = Some((partition, Progress { lsn: state.lsn, ..partition.progress() }, changes));
         if has_changes {
             break;
         }
     }
-    let (partition, reach, changes) = found.expect("a stretch of the ring has an owner");
+    let (partition, progress, changes) = found.expect("an EPK range has an owner");
     let read = match read_to.as_slice() {
-        [places] if places.iter().all(|(_, lsn)| *lsn == places[0].1) => FeedProgress::Single(places[0].1),
+        [positions] if positions.iter().all(|(_, lsn)| *lsn == positions[0].1) => {
+            FeedProgress::Single(positions[0].1)
+        }
         _ => FeedProgress::PerRange(read_to.into_iter().flatten().collect()),
     };
     let position = FeedPosition { progress: read, region: None };
     Ok(FeedPage {
         partition: partition.partition(),
-        progress: reach,
+        progress: progress,
         count: changes.count,
         charge: changes.charge,
         position,
@@ -169,9 +176,9 @@ pub fn read_changes(
     })
 }
 
-/// How far each part of what is asked for of a partition has been read: more than one part where
-/// partitions merged that were not equally far.
-fn places(
+/// How far each part of `within` has been read: more than one part where partitions merged that were not
+/// equally far.
+fn positions(
     start: &FeedStart,
     partition: &PartitionView,
     within: &EpkRange,
@@ -181,18 +188,18 @@ fn places(
         FeedStart::Beginning | FeedStart::Since(_) => vec![first(Lsn(0))],
         FeedStart::Now => vec![first(partition.head().lsn)],
         FeedStart::After(position) => {
-            let mut places = vec![first(position.at(&within.min))];
+            let mut positions = vec![first(position.at(&within.min))];
             if let FeedProgress::PerRange(parts) = &position.progress {
                 let inside = |epk: &EffectivePartitionKey| *epk > within.min && within.contains(epk);
-                places.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
+                positions.extend(parts.iter().filter(|(epk, _)| inside(epk)).cloned());
             }
-            places
+            positions
         }
     }
 }
 
 impl FeedPage {
-    /// `{"_rid":…,"Documents":[…],"_count":n}`.
+    /// The response body: `{"_rid":…,"Documents":[…],"_count":n}`.
     pub fn body(&self, container_rid: &str) -> Vec<u8> {
         let mut body = format!("{{\"_rid\":\"{container_rid}\",\"Documents\":[").into_bytes();
         body.extend_from_slice(&self.rows);
@@ -201,9 +208,9 @@ impl FeedPage {
     }
 }
 
-struct Reader<'a> {
+struct PageReader<'a> {
     within: &'a EpkRange,
-    places: &'a [(EffectivePartitionKey, Lsn)],
+    positions: &'a [(EffectivePartitionKey, Lsn)],
     start: &'a FeedStart,
     limit: usize,
     now: u64,
@@ -211,32 +218,32 @@ struct Reader<'a> {
 }
 
 #[derive(Default)]
-struct Changes {
+struct FeedRows {
     rows: Vec<u8>,
     count: usize,
     charge: f64,
     read_to: Lsn,
 }
 
-impl Reader<'_> {
-    /// How far the part least read has been read: where to begin.
+impl PageReader<'_> {
+    /// The LSN up to which every part has been read: where reading begins.
     fn after(&self) -> Lsn {
-        self.places.iter().map(|(_, lsn)| *lsn).min().unwrap_or_default()
+        self.positions.iter().map(|(_, lsn)| *lsn).min().unwrap_or_default()
     }
 
-    /// Whether a change at this place and LSN is asked for and new.
+    /// Whether a change with this key and LSN is within the scope and not read yet.
     fn wants(&self, epk: &EffectivePartitionKey, lsn: Lsn) -> bool {
-        let place = self.places.iter().rev().find(|(start, _)| start <= epk);
-        self.within.contains(epk) && place.is_none_or(|(_, read_to)| lsn > *read_to)
+        let position = self.positions.iter().rev().find(|(start, _)| start <= epk);
+        self.within.contains(epk) && position.is_none_or(|(_, read_to)| lsn > *read_to)
     }
 
-    fn latest(&self, state: &PartitionState) -> Changes {
+    fn latest(&self, state: &PartitionState) -> FeedRows {
         let after = self.after();
         let mut from = IndexSpace::LSN.to_bytes().to_vec();
         from.extend_from_slice(&(after.0 + 1).to_be_bytes());
         let range =
             KeyRange { from: Bound::Included(from), ..KeyRange::prefix(IndexSpace::LSN.to_bytes().to_vec()) };
-        let mut changes = Changes { read_to: after, ..Changes::default() };
+        let mut changes = FeedRows { read_to: after, ..FeedRows::default() };
         let items = state.index.range(&range).filter_map(|entry| state.item(entry.ordinal()));
         for item in items {
             // The items of one batch share an LSN and stay on one page.
@@ -257,9 +264,9 @@ impl Reader<'_> {
         changes
     }
 
-    fn all(&self, state: &PartitionState) -> Result<Changes, ChangesNotRetained> {
+    fn all(&self, state: &PartitionState) -> Result<FeedRows, ChangesNotRetained> {
         let after = self.after();
-        let mut changes = Changes { read_to: after, ..Changes::default() };
+        let mut changes = FeedRows { read_to: after, ..FeedRows::default() };
         for change in state.log.after(after).ok_or(ChangesNotRetained(after))? {
             if changes.count >= self.limit && change.lsn > changes.read_to {
                 return Ok(changes);
@@ -283,7 +290,7 @@ impl Reader<'_> {
         };
         rows.extend_from_slice(b"{\"current\":");
         rows.extend_from_slice(if deleted.is_some() { b"{}" } else { change.item.body_bytes() });
-        // Without a policy that asks for earlier images, only their LSN is told.
+        // Without a policy that asks for previous images, the service returns only their LSN.
         let previous_lsn = match change.kind {
             ChangeKind::Delete | ChangeKind::Expire => change.item.lsn.0,
             ChangeKind::Create | ChangeKind::Replace => change.previous.as_ref().map_or(0, |item| item.lsn.0),
@@ -318,7 +325,7 @@ impl Reader<'_> {
     }
 }
 
-impl Changes {
+impl FeedRows {
     fn add(&mut self, item: &Item, write: impl FnOnce(&mut Vec<u8>)) {
         if self.count > 0 {
             self.rows.push(b',');
@@ -334,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_survive_as_entity_tags() {
+    fn positions_round_trip_as_entity_tags() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
         let several = || FeedProgress::PerRange(vec![(epk(""), Lsn(1)), (epk("1FFF"), Lsn(2))]);
         for (read, region, text) in [
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_goes_on_where_its_parent_was() {
+    fn a_child_continues_where_its_parent_was() {
         let epk = |hex| EffectivePartitionKey::from_hex(hex).unwrap();
         let read = FeedProgress::PerRange(vec![(epk(""), Lsn(5)), (epk("20"), Lsn(9))]);
         let position = FeedPosition { progress: read, region: None };

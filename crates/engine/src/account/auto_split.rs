@@ -1,14 +1,14 @@
-//! More partitions where throughput or size asks for them.
+//! Automatic splits: more partitions where throughput or size asks for them.
 //!
-//! In: an offer that was changed. Out: the partitions of what it pays for, split one after the other
-//! on a thread that may take its time, until none has to carry more than a partition can. Until then
-//! the offer is *pending*: the throughput itself applies at once. Partitions never become fewer by
-//! themselves.
+//! In: an offer that was changed. Out: the partitions it applies to, split one after the other on a blocking
+//! thread, until none has to serve more than a partition can. Until then the offer is *pending*; its
+//! throughput itself applies at once. Partitions are never merged automatically.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use protocol::resource_id::OfferRid;
 
 use super::Account;
@@ -16,40 +16,40 @@ use crate::catalog::{CatalogSnapshot, ContainerEntry};
 use crate::charge::throughput::partition_count_for;
 use crate::store::Partition;
 
-/// The offers whose containers are being split.
+/// The offers whose containers are being split for their throughput.
 #[derive(Debug, Default)]
 pub struct PendingOffers(Mutex<HashSet<OfferRid>>);
 
 impl PendingOffers {
-    /// Whether an offer is not yet carried out.
+    /// Whether partitions are still being split for this offer.
     pub fn is_pending(&self, offer: OfferRid) -> bool {
         self.pending().contains(&offer)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashSet<OfferRid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
-/// Begins to split what `offer` pays for, if it has to be. Says whether it does.
+/// Starts splitting the partitions that `offer` applies to, if there are too few. Returns whether there are.
 pub fn start(account: &Arc<Account>, offer: OfferRid, uptime: Duration) -> bool {
-    // Whoever fixed the number of partitions wants no other.
+    // A fixed number of partitions is not changed automatically.
     if account.partitions.is_some() || next(&account.catalog.snapshot(), offer).is_none() {
         return false;
     }
     if account.pending_offers.pending().insert(offer) {
         let task = Task { account: Arc::downgrade(account), offer, uptime, over: false };
         match tokio::runtime::Handle::try_current() {
-            // It ends by itself, at the latest when the account is gone.
+            // Detached: it ends by itself, at the latest when the account is dropped.
             Ok(runtime) => drop(runtime.spawn_blocking(|| task.run())),
             Err(_) => task.run(),
         }
     }
-    // If it was there already, whoever works on it looks at the newest throughput before each step.
+    // If it was pending already, its task reads the newest throughput before each step.
     true
 }
 
-/// Goes on with what an earlier process has not finished: offers are kept, what is pending is not.
+/// Resumes splits that an earlier process has not finished: offers are persisted, what is pending is not.
 pub fn resume(account: &Arc<Account>, uptime: Duration) {
     let offers: Vec<OfferRid> =
         account.catalog.snapshot().offers_after(None).map(|offer| offer.rid).collect();
@@ -58,16 +58,16 @@ pub fn resume(account: &Arc<Account>, uptime: Duration) {
     }
 }
 
-/// Splits a range that holds more than a partition should, on a thread that may take its time.
+/// Splits a range that holds more bytes than a partition should, on a blocking thread.
 pub fn split_oversized(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
     let (store, name) = (Arc::clone(&container.store), container.id.clone());
     let split = move || {
-        let mut overfull = vec![range];
-        while let Some(range) = overfull.pop() {
-            // Whoever was faster has split it already; and a single value cannot be split.
+        let mut oversized = vec![range];
+        while let Some(range) = oversized.pop() {
+            // None if it was split meanwhile, or holds a single partition key value, which cannot be split.
             let Some(middle) = store.middle_of(range) else { continue };
             match store.split(range, Some(&middle), uptime) {
-                Ok(halves) => overfull.extend(halves.into_iter().filter(|half| store.is_oversized(*half))),
+                Ok(halves) => oversized.extend(halves.into_iter().filter(|half| store.is_oversized(*half))),
                 Err(error) => {
                     tracing::debug!(container = name.as_str(), "a full partition stays whole: {error}");
                 }
@@ -84,7 +84,7 @@ struct Task {
     account: Weak<Account>,
     offer: OfferRid,
     uptime: Duration,
-    /// Whether the offer is no longer this task's concern.
+    /// Whether the offer has been removed from the pending ones.
     over: bool,
 }
 
@@ -94,7 +94,8 @@ impl Task {
             let snapshot = account.catalog.snapshot();
             let Some((container, range)) = next(&snapshot, self.offer) else {
                 let mut pending = account.pending_offers.pending();
-                // Somebody who changes the offer either is seen here or finds nothing pending.
+                // Checked again under the lock: a concurrent change of the offer is either seen here or finds
+                // nothing pending and starts a new task.
                 if next(&account.catalog.snapshot(), self.offer).is_none() {
                     self.over = pending.remove(&self.offer);
                     return;
@@ -120,7 +121,7 @@ impl Drop for Task {
     }
 }
 
-/// The next range to split of what an offer pays for.
+/// The next range to split for an offer.
 fn next(snapshot: &CatalogSnapshot, offer: OfferRid) -> Option<(Arc<ContainerEntry>, u32)> {
     let wanted = partition_count_for(&snapshot.offer(offer)?.throughput);
     snapshot.databases_after(None).find_map(|database| {
@@ -136,7 +137,7 @@ fn next(snapshot: &CatalogSnapshot, offer: OfferRid) -> Option<(Arc<ContainerEnt
     })
 }
 
-/// The range that was split least often, and of those the fullest.
+/// The range that was split least often, and of those the one that holds most bytes.
 fn widest(partitions: &[Arc<Partition>]) -> Option<u32> {
     let by_splits = |partition: &&Arc<Partition>| {
         (partition.parents.len(), std::cmp::Reverse(partition.latest_head().bytes()))

@@ -1,4 +1,4 @@
-//! The account itself: its name, key, regions and resources, and what an operator may do to it.
+//! The account: its name, key, regions and resources, and what an operator may do to it.
 
 pub mod auto_split;
 pub mod operations;
@@ -16,39 +16,38 @@ use crate::catalog::Catalog;
 use crate::charge::RequestUnitMode;
 use crate::disk::{DataDir, Disk, OpenError};
 use crate::regions::{Regions, Topology};
-use crate::store::Place;
+use crate::store::RestoreContext;
 use auto_split::PendingOffers;
 use snapshots::AccountSnapshots;
 
 pub use throughput_source::{ContainerUsage, ThroughputSource, TokenBucketsRef, usage};
 
-/// Everything the handlers of one account share. One per emulator, whatever the number of regions.
+/// An account, whatever the number of its regions: what all request handlers share.
 #[derive(Debug)]
 pub struct Account {
-    /// First part of the account's name. Never `localhost`: one SDK ignores the regions of an
-    /// account with that name.
+    /// The account's name. Never `localhost`: one SDK ignores the regions of an account with that name.
     pub name: String,
-    /// What clients sign with.
+    /// The key that clients sign their requests with.
     pub key: AccountKey,
-    /// Where the account is, who writes, and what a read may miss.
+    /// The regions of the account: which of them write, and what a read may miss.
     pub regions: Arc<Regions>,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
-    /// What becomes of the request units that operations cost.
+    /// Whether request units are counted, and whether they run out.
     pub request_units: RequestUnitMode,
     /// Databases, containers, users, permissions, offers.
     pub catalog: Catalog,
-    /// Which offers are not yet carried out.
+    /// The offers whose throughput still needs partitions to be split.
     pub pending_offers: PendingOffers,
-    /// Copies of all that, to come back to.
+    /// Named snapshots of the account, which can be restored.
     pub snapshots: AccountSnapshots,
-    /// Where it is kept, if anywhere.
+    /// The data directory, if the account has one.
     pub disk: Option<Arc<Disk>>,
 }
 
-/// What an account is made of.
+/// What a new account is made of.
 #[derive(Clone, Debug)]
 pub struct AccountSettings {
     /// What clients sign with.
@@ -59,7 +58,7 @@ pub struct AccountSettings {
     pub partitions: Option<NonZeroU32>,
     /// Bytes a physical partition holds before it is split.
     pub partition_bytes_max: u64,
-    /// What becomes of the request units that operations cost.
+    /// Whether request units are counted, and whether they run out.
     pub request_units: RequestUnitMode,
     /// A draw that resource ids start from, so that a client which outlives one process does not
     /// mistake the resources of the next for those it knew.
@@ -67,7 +66,7 @@ pub struct AccountSettings {
 }
 
 impl Account {
-    /// An account with nothing in it.
+    /// A new account without resources, in memory alone.
     pub fn new(settings: AccountSettings) -> Account {
         let AccountSettings { key, topology, partitions, partition_bytes_max, request_units, seed } =
             settings;
@@ -88,25 +87,25 @@ impl Account {
         }
     }
 
-    /// The account that is kept in a directory, or an empty one to be kept there. Takes as long as
-    /// reading it, so it belongs on a thread that has the time.
+    /// Opens the account in a data directory, or creates an empty one there. Takes as long as reading it, so
+    /// it belongs on a blocking thread.
     pub fn open(settings: AccountSettings, data: &DataDir) -> Result<Account, OpenError> {
         let AccountSettings { seed, topology, .. } = &settings;
-        let (disk, opened) = Disk::open(data, &topology.kept())?;
+        let (disk, opened) = Disk::open(data, &topology.stored())?;
         let (disk, seed) = (Arc::new(disk), *seed);
         let mut settings = settings;
-        if let Some(kept) = opened.regions() {
-            settings.topology.go_on(&kept);
+        if let Some(stored) = opened.regions() {
+            settings.topology.restore_settings(&stored);
         }
         let mut account = Account::new(settings);
-        let place = Place {
+        let context = RestoreContext {
             regions: Arc::clone(&account.regions),
             disk: Arc::clone(&disk),
             bytes_max: account.partition_bytes_max,
         };
-        account.catalog = Catalog::restored(&place, opened, seed)?;
-        let keep = account.regions.keep_on(&disk);
-        keep.map_err(|error| OpenError::Refused {
+        account.catalog = Catalog::restored(&context, opened, seed)?;
+        let keep = account.regions.persist_to(&disk);
+        keep.map_err(|error| OpenError::Io {
             action: "write to",
             path: data.path.clone(),
             source: std::io::Error::other(error.to_string()),
@@ -115,13 +114,13 @@ impl Account {
         Ok(account)
     }
 
-    /// Makes the indexes of an account that was opened: queries and feeds wait for them, writes and point
-    /// reads do not. Takes as long as that, so it belongs on a thread that has the time.
+    /// Builds the indexes of an account that was opened: queries and feeds wait for them, writes and point
+    /// reads do not. Cost grows with the items, so it belongs on a blocking thread.
     pub fn make_indexes(&self) {
         self.catalog.make_indexes();
     }
 
-    /// How many regions it is in.
+    /// The number of the account's regions.
     pub fn region_count(&self) -> usize {
         self.regions.current().len()
     }

@@ -1,4 +1,4 @@
-//! What an operator may do to a container's partitions while they serve.
+//! Operations on a container's partitions while they serve: split, merge, failover.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::regions::TopologyError;
 use crate::store::Container;
 pub use crate::store::LayoutError;
 
-/// Why partitions stay as they are.
+/// Why an operation on partitions failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PartitionError {
-    /// No such container.
+    /// The database has no such container.
     #[error("there is no container '{container}' in a database '{database}'")]
     NoContainer {
-        /// The database asked for.
+        /// The name of the database.
         database: String,
-        /// The container asked for.
+        /// The name of the container.
         container: String,
     },
-    /// The split or merge is impossible.
+    /// The partitions cannot be split or merged like this.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// There is no such region, or nothing to move.
+    /// The region does not exist, or cannot take the partition's writes.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// Not a place on the ring.
+    /// The split point is not an effective partition key.
     #[error("'{0}' is no effective partition key: expected hexadecimal digits")]
     InvalidEpk(String),
 }
 
 impl Account {
-    /// Splits a partition key range in two, at an effective partition key or in the middle. Cost grows
-    /// with what it holds.
+    /// Splits a partition key range in two, at an effective partition key or in the middle. Cost grows with
+    /// the items in it.
     pub fn split_partition(
         &self,
         database: &str,
@@ -59,8 +59,7 @@ impl Account {
         Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
     }
 
-    /// Lets requests that name a range wait (410/1007), as they do while the service splits it, or no
-    /// longer.
+    /// Marks a range as being split, so that requests that name it get 410/1007, or removes the mark.
     pub fn set_splitting(
         &self,
         database: &str,
@@ -72,7 +71,7 @@ impl Account {
         self.mark_splitting_until(database, container, range, until)
     }
 
-    /// The same until an uptime, at which they are let in again whatever happens.
+    /// Marks a range as being split until an uptime, at which the mark ends by itself.
     pub fn mark_splitting_until(
         &self,
         database: &str,
@@ -81,13 +80,13 @@ impl Account {
         until: Duration,
     ) -> Result<(), PartitionError> {
         let store = self.container_store(database, container)?;
-        let partition = store.partition_numbered(range).ok_or(LayoutError::UnknownRange(range))?;
+        let partition = store.partition_by_id(range).ok_or(LayoutError::UnknownRange(range))?;
         partition.mark_splitting_until(until);
         Ok(())
     }
 
-    /// Moves the writes of one range to another region, which has seen all of them before it takes its first.
-    /// The other ranges stay where they are.
+    /// Fails one range over: moves its writes to another region, which has seen all of them before it takes
+    /// its first. The other ranges stay where they are.
     pub fn fail_over_partition(
         &self,
         database: &str,
@@ -108,7 +107,7 @@ impl Account {
         Ok(self.container_store(database, container)?.fail_over(range, own)?)
     }
 
-    /// Whether [`split_partition`](Account::split_partition) would do as asked, as things are.
+    /// Checks whether [`split_partition`](Account::split_partition) is possible now.
     pub(crate) fn check_split(
         &self,
         database: &str,
@@ -120,7 +119,7 @@ impl Account {
         Ok(self.container_store(database, container)?.check_split(range, at.as_ref())?)
     }
 
-    /// Whether [`merge_partitions`](Account::merge_partitions) would do as asked, as things are.
+    /// Checks whether [`merge_partitions`](Account::merge_partitions) is possible now.
     pub(crate) fn check_merge(
         &self,
         database: &str,

@@ -1,7 +1,7 @@
-//! What an operator may do to the regions while they run.
+//! Operations on the account's regions while they serve: failover, replication lag, pause and resume.
 //!
-//! Each operation changes the topology first and then tells every partition, each in its writer's
-//! turn: a write sees the topology before or after, and its partition is told after it.
+//! Each operation changes the topology first and then every partition under its write guard: a write sees the
+//! topology from before or after, and its partition is changed after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,7 @@ use crate::regions::{Lag, RegionId, Topology, TopologyError};
 use crate::store;
 
 impl Account {
-    /// Makes `region` the one that writes. Nothing written so far is lost: it has caught up before
-    /// it takes its first write.
+    /// Makes `region` the write region. No write is lost: it has caught up before it takes its first write.
     pub fn fail_over(&self, region: &str) -> Result<(), TopologyError> {
         self.move_writes(|topology| {
             let region = topology.find(region)?;
@@ -20,7 +19,7 @@ impl Account {
         })
     }
 
-    /// Lists `region` as writable beside the one that writes, as the service does before a failover.
+    /// Lists `region` as writable beside the write region, as the service does before a failover.
     pub fn announce_failover(&self, region: &str) -> Result<(), TopologyError> {
         self.regions.update(|topology| {
             let region = topology.find(region)?;
@@ -28,7 +27,7 @@ impl Account {
         })
     }
 
-    /// Makes `region` the one that writes while the one before, which refuses writes, is still listed as
+    /// Makes `region` the write region while the former one, which rejects writes, is still listed as
     /// writable.
     pub fn begin_failover(&self, region: &str) -> Result<(), TopologyError> {
         self.move_writes(|topology| {
@@ -47,7 +46,7 @@ impl Account {
         });
     }
 
-    /// Sets the failover order. If its first region is another one, that one writes now.
+    /// Sets the failover order. If its first region is another one, that becomes the write region.
     pub fn set_failover_order(&self, regions: &[String]) -> Result<(), TopologyError> {
         self.move_writes(|topology| {
             let order: Result<Vec<RegionId>, _> = regions.iter().map(|name| topology.find(name)).collect();
@@ -55,7 +54,7 @@ impl Account {
         })
     }
 
-    /// Lists `region` no longer. What reaches it, and what it answers, is not changed by this.
+    /// Removes `region` from the account's list. Replication to it and its responses do not change.
     pub fn remove_region(&self, region: &str) -> Result<(), TopologyError> {
         self.regions.update(|topology| {
             let region = topology.find(region)?;
@@ -72,7 +71,7 @@ impl Account {
         })
     }
 
-    /// Makes a change that may move the writes to another region, which catches up first.
+    /// Makes a change that may move the account's writes to another region, which catches up first.
     fn move_writes(
         &self,
         change: impl FnOnce(&mut Topology) -> Result<(), TopologyError>,
@@ -84,15 +83,14 @@ impl Account {
             Ok::<_, TopologyError>((old, topology.hub()))
         })?;
         self.each_container(|container| {
-            container.bring_home();
+            container.clear_write_regions();
             container.catch_up(old);
             container.catch_up(new);
         });
         Ok(())
     }
 
-    /// Sets how long commits take, between two regions or, where one is left open, between that and
-    /// all others.
+    /// Sets the replication lag between two regions or, where one is left open, between the other and all.
     pub fn set_lag(&self, from: Option<&str>, to: Option<&str>, lag: Lag) -> Result<(), TopologyError> {
         self.regions.update(|topology| {
             let from = from.map(|name| topology.find(name)).transpose()?;
@@ -107,7 +105,7 @@ impl Account {
         })
     }
 
-    /// Keeps everything new from `region` until it is resumed. `uptime` is now.
+    /// Pauses replication to `region` until it is resumed. `uptime` is now.
     pub fn pause_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
         let region = self.regions.update(|topology| {
             let region = topology.find(region)?;
@@ -120,7 +118,7 @@ impl Account {
         Ok(())
     }
 
-    /// Lets `region` catch up. `uptime` is now.
+    /// Resumes replication to `region`, which catches up. `uptime` is now.
     pub fn resume_replication(&self, region: &str, uptime: Duration) -> Result<(), TopologyError> {
         let (region, due) = self.regions.update(|topology| {
             let region = topology.find(region)?;

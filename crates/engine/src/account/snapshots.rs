@@ -1,13 +1,14 @@
-//! Copies of the whole account, by name, to come back to.
+//! Named snapshots of the whole account, which can be restored.
 //!
-//! A test that needs a clean start saves one and restores it as often as it likes. Taking and restoring
-//! one costs the same whatever the account holds, because what is stored never changes: it is written
-//! beside. A copy keeps what it refers to in memory until it is removed, and is gone with the process,
-//! also where the account is kept in a directory: there, what a restore makes of the account is kept.
+//! A test that needs a clean start saves one and restores it as often as it likes. Saving and restoring cost
+//! the same whatever the account holds, because stored versions never change. A snapshot keeps the memory of
+//! what it refers to until it is removed, and ends with the process, also in an account with a data
+//! directory: there, the result of a restore is persisted.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use protocol::resource_id::ContainerRid;
 use thiserror::Error;
 
@@ -17,24 +18,24 @@ use crate::disk::DiskError;
 use crate::store::ContainerSnapshot;
 use clock::Ticks;
 
-/// Copies kept at the most: each keeps memory from being freed.
+/// Snapshots at most: each keeps memory from being freed.
 const SNAPSHOTS_MAX: usize = 64;
-/// Characters of a name at the most.
+/// Characters of a snapshot's name, at most.
 const NAME_LENGTH_MAX: usize = 128;
 
-/// Why there is no such copy.
+/// Why a snapshot could not be saved, found or restored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SnapshotError {
-    /// Nothing under this name.
+    /// No snapshot has this name.
     #[error("there is no snapshot '{0}'; `peri snapshot list` shows those there are")]
     Unknown(String),
-    /// Too many.
+    /// The account has as many snapshots as it may have.
     #[error("there are {SNAPSHOTS_MAX} snapshots already; remove one with `peri snapshot rm NAME`")]
     TooMany,
-    /// It could not be written down, and was not done.
+    /// The restore could not be persisted, and was not made.
     #[error("{0}")]
     NotPersisted(String),
-    /// Not a name.
+    /// The name is empty, too long, or has forbidden characters.
     #[error(
         "a snapshot's name has 1 to {NAME_LENGTH_MAX} characters, none of them '/' or a control character"
     )]
@@ -53,20 +54,20 @@ impl From<DiskError> for SnapshotError {
     }
 }
 
-/// A copy, in short.
+/// What a list of snapshots shows of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotSummary {
-    /// Its name.
+    /// The name of the snapshot.
     pub name: String,
-    /// When it was taken.
+    /// When the snapshot was saved.
     pub taken_at: Ticks,
-    /// Containers in it.
+    /// How many containers it has.
     pub containers: usize,
-    /// Items in them.
+    /// How many items its containers have.
     pub items: u64,
 }
 
-/// The copies of one account.
+/// The snapshots of one account, by name.
 #[derive(Default)]
 pub struct AccountSnapshots(Mutex<BTreeMap<String, Arc<AccountSnapshot>>>);
 
@@ -76,7 +77,7 @@ impl std::fmt::Debug for AccountSnapshots {
     }
 }
 
-/// One copy.
+/// One snapshot of the whole account.
 pub struct AccountSnapshot {
     taken_at: Ticks,
     catalog: Arc<catalog::CatalogSnapshot>,
@@ -84,25 +85,25 @@ pub struct AccountSnapshot {
 }
 
 impl AccountSnapshot {
-    /// A container as it was.
+    /// A container as it was when the snapshot was saved.
     pub fn container(&self, rid: ContainerRid) -> Option<&ContainerSnapshot> {
         self.containers.get(&rid)
     }
 }
 
 impl AccountSnapshots {
-    /// The copy under this name.
+    /// The snapshot with this name.
     pub fn get(&self, name: &str) -> Result<Arc<AccountSnapshot>, SnapshotError> {
         self.lock().get(name).cloned().ok_or_else(|| SnapshotError::Unknown(name.to_owned()))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AccountSnapshot>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
 impl Account {
-    /// Keeps the whole account as it is now under `name`, in the place of what was there.
+    /// Saves a snapshot of the whole account under `name`, replacing the one of that name.
     pub fn save_snapshot(&self, name: &str, now: Ticks) -> Result<(), SnapshotError> {
         let length = name.chars().count();
         if !(1..=NAME_LENGTH_MAX).contains(&length) || name.contains(['/']) || name.contains(char::is_control)
@@ -118,25 +119,25 @@ impl Account {
         Ok(())
     }
 
-    /// Makes the whole account as it was, as one: nobody sees a part of it, and a process that is killed
+    /// Restores the whole account atomically: no request sees a part of it, and a process that is killed
     /// meanwhile finds all of it when it opens its directory again, or nothing.
     ///
-    /// Costs the same whatever the account holds, unless it is kept in a directory. There, what was
-    /// written since the copy was taken is written again as it was; a container whose partitions have split
-    /// or merged since is looked through whole, and one that was deleted is written whole. It is with the
-    /// operating system when this returns; the control port answers when it is as safe as `--fsync` promises.
+    /// Costs the same whatever the account holds, unless it has a data directory. There, items written since
+    /// the snapshot are written again as they were; a container whose partitions have split or merged since
+    /// is compared as a whole, and one that was deleted is written as a whole. The operating system has it
+    /// when this returns; the control port responds when it is as durable as `--fsync` promises.
     pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let saved = self.snapshots.get(name)?;
         Ok(self.catalog.restore(&saved.catalog, |rid| saved.container(rid))?)
     }
 
-    /// Forgets the copy under `name`.
+    /// Removes the snapshot with this name.
     pub fn remove_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let removed = self.snapshots.lock().remove(name);
         removed.map(drop).ok_or_else(|| SnapshotError::Unknown(name.to_owned()))
     }
 
-    /// The copies there are, by name.
+    /// All snapshots, in order of their names.
     pub fn list_snapshots(&self) -> Vec<SnapshotSummary> {
         let summary = |(name, saved): (&String, &Arc<AccountSnapshot>)| SnapshotSummary {
             name: name.clone(),

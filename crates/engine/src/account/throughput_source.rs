@@ -1,9 +1,9 @@
-//! Whose throughput pays for a partition, and what became of it.
+//! Whose provisioned throughput a partition uses, and how much of it was used.
 //!
-//! A container pays for its partitions, each with an equal share. One without throughput of its own
-//! spends from its database's, which all such containers compete for: in as many pools as the
-//! database's throughput implies partitions. Both are looked up whenever they are needed, so whoever
-//! changes throughput or partitions has nobody to tell.
+//! A container's own throughput is divided evenly among its partitions. A container without throughput of its
+//! own shares its database's with the others of that kind: in as many token buckets as that throughput
+//! implies partitions. Both are looked up when they are needed, so changing the throughput or the partitions
+//! needs no notification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,20 @@ use crate::charge::{PartitionUsage, SharedTokenBuckets, TokenBuckets};
 use crate::regions::RegionId;
 use crate::store::Partition;
 
-/// What pays for the partitions of a container.
+/// The throughput that the partitions of a container use.
 pub struct ThroughputSource {
+    /// The provisioned throughput, manual or autoscale.
     pub throughput: Throughput,
-    /// Request units per second of one partition, or of one pool.
+    /// Request units per second of one partition, or of one shared token bucket.
     pub rate: f64,
-    pools: Option<(Arc<SharedTokenBuckets>, usize)>,
+    shared: Option<(Arc<SharedTokenBuckets>, usize)>,
 }
 
-/// What a partition spends from.
+/// The token buckets that a partition's requests are charged to.
 pub enum TokenBucketsRef<'a> {
-    /// Its own budget.
+    /// The buckets of the partition itself.
     Own(&'a TokenBuckets),
-    /// One that others spend from as well.
+    /// Buckets shared with other containers of the database.
     Shared(Arc<TokenBuckets>),
 }
 
@@ -45,12 +46,12 @@ impl std::ops::Deref for TokenBucketsRef<'_> {
 }
 
 impl ThroughputSource {
-    /// What pays for `container`; nothing does once it is deleted.
+    /// The throughput that `container` uses; none once it is deleted.
     pub fn of(account: &Account, container: &ContainerEntry) -> Option<ThroughputSource> {
-        ThroughputSource::within(&account.catalog.snapshot(), account, container)
+        ThroughputSource::in_snapshot(&account.catalog.snapshot(), account, container)
     }
 
-    fn within(
+    fn in_snapshot(
         snapshot: &CatalogSnapshot,
         account: &Account,
         container: &ContainerEntry,
@@ -58,60 +59,60 @@ impl ThroughputSource {
         if let Some(offer) = container.offer {
             let throughput = snapshot.offer(offer)?.throughput.clone();
             let rate = f64::from(throughput.max()) / container.store.partitions().len() as f64;
-            return Some(ThroughputSource { throughput, rate, pools: None });
+            return Some(ThroughputSource { throughput, rate, shared: None });
         }
         let database = snapshot.database_by_rid(container.rid.database)?;
         let throughput = snapshot.offer(database.offer?)?.throughput.clone();
-        let pools = throughput::initial_partition_count(account.partitions, &throughput);
-        let rate = f64::from(throughput.max()) / pools as f64;
-        Some(ThroughputSource { throughput, rate, pools: Some((Arc::clone(&database.pools), pools)) })
+        let shared = throughput::initial_partition_count(account.partitions, &throughput);
+        let rate = f64::from(throughput.max()) / shared as f64;
+        Some(ThroughputSource { throughput, rate, shared: Some((Arc::clone(&database.pools), shared)) })
     }
 
-    /// What one of the container's partitions spends from.
+    /// The token buckets that requests to one of the container's partitions are charged to.
     pub fn token_buckets<'a>(
         &self,
         container: &ContainerEntry,
         partition: &'a Partition,
     ) -> TokenBucketsRef<'a> {
-        let Some((pools, count)) = &self.pools else {
+        let Some((shared, count)) = &self.shared else {
             return TokenBucketsRef::Own(&partition.throughput.token_buckets);
         };
         let partitions = container.store.partitions();
         let position = partitions.iter().position(|other| other.identity.id == partition.identity.id);
-        TokenBucketsRef::Shared(pools.of(position.unwrap_or(0), partitions.len(), *count))
+        TokenBucketsRef::Shared(shared.of(position.unwrap_or(0), partitions.len(), *count))
     }
 }
 
-/// What the partitions of one container spent.
+/// The request units that the partitions of one container used.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ContainerUsage {
-    /// The database's name.
+    /// The name of its database.
     pub database: String,
-    /// The container's name.
+    /// The name of the container.
     pub container: String,
-    /// Request units per second that pay for it, at most.
+    /// The provisioned request units per second, at most.
     pub throughput: u32,
-    /// The same, or what autoscale scaled to this hour: the busiest partition decides, and a tenth of
-    /// the maximum is the least.
+    /// The request units per second that apply now: where autoscale scales, what the busiest partition of
+    /// this hour needs, and a tenth of the maximum at least.
     pub scaled_throughput: u32,
-    /// Each partition in each region that has used it, in the order of the ring.
+    /// Usage of each partition in each region that has used it, in EPK order.
     pub partitions: Vec<(u32, RegionId, PartitionUsage)>,
 }
 
-/// What everybody spent, by this uptime.
+/// The usage of every container at this uptime.
 pub fn usage(account: &Account, uptime: Duration) -> Vec<ContainerUsage> {
     let snapshot = account.catalog.snapshot();
     let mut all = Vec::new();
     for database in snapshot.databases_after(None) {
         for container in database.containers_after(None) {
-            let Some(funding) = ThroughputSource::within(&snapshot, account, container) else { continue };
+            let Some(source) = ThroughputSource::in_snapshot(&snapshot, account, container) else { continue };
             let partitions: Vec<_> = container
                 .store
                 .partitions()
                 .iter()
                 .flat_map(|partition| {
-                    let usages = partition.throughput.usage_by_region(funding.rate, uptime);
+                    let usages = partition.throughput.usage_by_region(source.rate, uptime);
                     usages.map(|(region, usage)| (partition.identity.id, region, usage)).collect::<Vec<_>>()
                 })
                 .collect();
@@ -119,8 +120,8 @@ pub fn usage(account: &Account, uptime: Duration) -> Vec<ContainerUsage> {
             all.push(ContainerUsage {
                 database: database.id.to_string(),
                 container: container.id.to_string(),
-                throughput: funding.throughput.max(),
-                scaled_throughput: scaled(&funding.throughput, busiest / funding.rate),
+                throughput: source.throughput.max(),
+                scaled_throughput: scaled(&source.throughput, busiest / source.rate),
                 partitions,
             });
         }
@@ -128,14 +129,14 @@ pub fn usage(account: &Account, uptime: Duration) -> Vec<ContainerUsage> {
     all
 }
 
-/// What a throughput comes to while its busiest partition uses this share of its part. Pure.
+/// What autoscale scales a throughput to while its busiest partition uses this share of its part. Pure.
 fn scaled(throughput: &Throughput, busiest: f64) -> u32 {
     let max = throughput.max();
     match throughput {
         Throughput::Manual(_) => max,
         Throughput::Autoscale { .. } => {
             let used = (f64::from(max) * busiest).ceil();
-            // Between two numbers of 32 bits.
+            // Clamped between two values of 32 bits, so the cast loses nothing.
             used.clamp(f64::from(throughput.offer_throughput()), f64::from(max)) as u32
         }
     }

@@ -1,4 +1,4 @@
-//! A container: its properties, its place, and the store behind it.
+//! A container as the catalog knows it: its properties, its paths, and the store behind it.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use clock::Ticks;
 /// A container as the catalog knows it.
 #[derive(Clone, Debug)]
 pub struct ContainerEntry {
-    /// The name.
+    /// The name of the container.
     pub id: SmolStr,
-    /// The `_rid`, typed.
+    /// The container's `_rid`, typed.
     pub rid: ContainerRid,
-    /// What the account says about it.
+    /// The system properties: `_rid`, `_self`, `_etag`, `_ts`.
     pub system: SystemProperties,
-    /// What the client said about it, completed with defaults.
+    /// The client's properties, completed with defaults.
     pub properties: Arc<ContainerProperties>,
     /// The resource as clients read it.
     pub json: Bytes,
@@ -35,7 +35,7 @@ pub struct ContainerEntry {
     pub content_path: Bytes,
     /// `x-ms-alt-content-path` of its items: the path by name.
     pub alt_content_path: Bytes,
-    /// The items.
+    /// The store with the container's items.
     pub store: Arc<store::Container>,
 }
 
@@ -44,18 +44,18 @@ pub struct ContainerEntry {
 pub struct NewContainer<'a> {
     /// The database it goes into, by name or `_rid`.
     pub database: &'a str,
-    /// Validated and completed.
+    /// The properties, validated and completed with defaults.
     pub properties: ContainerProperties,
     /// Its own throughput, or `None` to share the database's.
     pub throughput: Option<Throughput>,
-    /// How it is cut into physical partitions.
+    /// How it is divided into physical partitions.
     pub partitions: Partitioning,
-    /// Where the account is.
+    /// The regions of the account.
     pub regions: Arc<Regions>,
 }
 
 impl Catalog {
-    /// Adds a container. Grows with the logarithm of the containers there.
+    /// Adds a container. Cost is the logarithm of the containers there.
     pub fn create_container(
         &self,
         new: NewContainer<'_>,
@@ -67,7 +67,7 @@ impl Catalog {
                 return Err(CatalogError::AlreadyExists);
             }
             let rid = ContainerRid { database: database.rid, container: allocator.in_database() };
-            let system = allocator.born(rid, rid.self_link(), now);
+            let system = allocator.new_resource(rid, rid.self_link(), now);
             let offer =
                 new.throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
             let properties = Arc::new(new.properties);
@@ -95,7 +95,7 @@ impl Catalog {
 
     /// Gives a container new properties; its `_rid` and its items stay.
     ///
-    /// `decide` sees the container as it is now and says what it should become.
+    /// `decide` gets the container as it is now and returns its new properties.
     pub fn replace_container<E: From<CatalogError>>(
         &self,
         database: &str,
@@ -107,7 +107,7 @@ impl Catalog {
             let mut database = snapshot.database_to_change(database)?;
             let old = database.container(container).ok_or(CatalogError::NotFound)?;
             let properties = Arc::new(decide(old)?);
-            let system = allocator.changed(&old.system, now);
+            let system = allocator.next_version(&old.system, now);
             let entry = Arc::new(ContainerEntry {
                 json: to_bytes(&ContainerBody::new(&properties, system.clone())),
                 system,
@@ -123,7 +123,7 @@ impl Catalog {
 
     /// Removes a container and its items.
     ///
-    /// `permit` sees the container as it is now and may refuse.
+    /// `permit` gets the container as it is now and may return an error.
     pub fn delete_container<E: From<CatalogError>>(
         &self,
         database: &str,

@@ -13,7 +13,7 @@ use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, UserRid};
 use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
-use super::snapshot::{as_rid, beyond};
+use super::snapshot::{after_key, as_rid};
 use super::{ByName, Catalog, CatalogError, ContainerEntry, OfferEntry, UserEntry, to_bytes};
 use crate::charge::SharedTokenBuckets;
 use clock::Ticks;
@@ -21,17 +21,17 @@ use clock::Ticks;
 /// A database as the catalog knows it.
 #[derive(Clone, Debug)]
 pub struct DatabaseEntry {
-    /// The name.
+    /// The name of the database.
     pub id: SmolStr,
-    /// The `_rid`, typed.
+    /// The database's `_rid`, typed.
     pub(crate) rid: DatabaseRid,
-    /// What the account says about it.
+    /// The system properties: `_rid`, `_self`, `_etag`, `_ts`.
     pub system: SystemProperties,
     /// The resource as clients read it.
     pub json: Bytes,
     /// Throughput that its containers share, if it has any.
     pub offer: Option<OfferRid>,
-    /// What its containers may spend together.
+    /// The token buckets that its containers share.
     pub(crate) pools: Arc<SharedTokenBuckets>,
     containers_by_name: ByName<Arc<ContainerEntry>>,
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
@@ -40,7 +40,7 @@ pub struct DatabaseEntry {
 }
 
 impl DatabaseEntry {
-    /// A database with nothing in it.
+    /// A database without containers and users.
     pub(super) fn empty(
         rid: DatabaseRid,
         id: &str,
@@ -72,7 +72,7 @@ impl DatabaseEntry {
         &self,
         after: Option<ContainerRid>,
     ) -> impl Iterator<Item = &Arc<ContainerEntry>> {
-        self.containers.range(beyond(after)).map(|(_, entry)| entry)
+        self.containers.range(after_key(after)).map(|(_, entry)| entry)
     }
 
     /// A user of this database, by name or `_rid`.
@@ -83,7 +83,7 @@ impl DatabaseEntry {
 
     /// The users made after `after`, oldest first.
     pub fn users_after(&self, after: Option<UserRid>) -> impl Iterator<Item = &Arc<UserEntry>> {
-        self.users.range(beyond(after)).map(|(_, entry)| entry)
+        self.users.range(after_key(after)).map(|(_, entry)| entry)
     }
 
     pub(super) fn has_container_named(&self, name: &str) -> bool {
@@ -128,7 +128,7 @@ impl Catalog {
                 return Err(CatalogError::AlreadyExists);
             }
             let rid = DatabaseRid(allocator.database());
-            let system = allocator.born(rid, rid.self_link(), now);
+            let system = allocator.new_resource(rid, rid.self_link(), now);
             let offer = throughput.map(|throughput| OfferEntry::create(allocator, &system, throughput, now));
             let offer_rid = offer.as_ref().map(|offer| offer.rid);
             let entry = Arc::new(DatabaseEntry::empty(rid, id, system, offer_rid));
@@ -142,7 +142,7 @@ impl Catalog {
 
     /// Removes a database and everything in it.
     ///
-    /// `permit` sees the database as it is now and may refuse.
+    /// `permit` gets the database as it is now and may return an error.
     pub fn delete_database<E: From<CatalogError>>(
         &self,
         id: &str,

@@ -1,13 +1,13 @@
-//! Names that the account gives: `_rid`, `_self`, `_etag`, `_ts`.
+//! The system properties that the account assigns: `_rid`, `_self`, `_etag`, `_ts`.
 //!
-//! In: the moment of a change. Out: system properties nobody had before. Ids only grow, so a
-//! resource recreated under an old name gets a new `_rid`.
+//! In: the time of a change. Out: system properties that no resource had before. Ids only grow, so a resource
+//! recreated under an old name gets a new `_rid`.
 
 use protocol::resource::SystemProperties;
 
 use clock::Ticks;
 
-/// Gives out ids and versions. Lives behind the catalog's writer lock.
+/// Assigns resource ids and entity tags. Lives behind the catalog's writer lock.
 #[derive(Debug)]
 pub(super) struct Allocator {
     next_database: u32,
@@ -28,15 +28,15 @@ impl Allocator {
         }
     }
 
-    /// What it gives out next, to be kept.
-    pub(super) fn numbers(&self) -> [u64; 5] {
+    /// The counters as they are persisted.
+    pub(super) fn counters(&self) -> [u64; 5] {
         let Allocator { next_database, next_in_database, next_offer, next_permission, next_version } = *self;
         [next_database.into(), next_in_database.into(), next_offer.into(), next_permission, next_version]
     }
 
-    /// The allocator that gives out these next.
-    pub(super) fn from_numbers(numbers: [u64; 5]) -> Option<Allocator> {
-        let [database, in_database, offer, next_permission, next_version] = numbers;
+    /// The allocator with these counters.
+    pub(super) fn from_counters(counters: [u64; 5]) -> Option<Allocator> {
+        let [database, in_database, offer, next_permission, next_version] = counters;
         Some(Allocator {
             next_database: u32::try_from(database).ok()?,
             next_in_database: u32::try_from(in_database).ok()?,
@@ -67,17 +67,22 @@ impl Allocator {
         id
     }
 
-    /// A resource in its first state.
-    pub(super) fn born(&mut self, rid: impl ToString, self_link: String, now: Ticks) -> SystemProperties {
+    /// The system properties of a new resource.
+    pub(super) fn new_resource(
+        &mut self,
+        rid: impl ToString,
+        self_link: String,
+        now: Ticks,
+    ) -> SystemProperties {
         SystemProperties { rid: rid.to_string(), self_link, etag: self.etag(now), ts: seconds(now) }
     }
 
-    /// The same resource in its next state.
-    pub(super) fn changed(&mut self, old: &SystemProperties, now: Ticks) -> SystemProperties {
+    /// The system properties of a changed resource: a new entity tag and timestamp.
+    pub(super) fn next_version(&mut self, old: &SystemProperties, now: Ticks) -> SystemProperties {
         SystemProperties { etag: self.etag(now), ts: seconds(now), ..old.clone() }
     }
 
-    /// A version that differs from every earlier one: a count, and the time for a person to read.
+    /// An entity tag that differs from every earlier one: a count, and the time for a person to read.
     fn etag(&mut self, now: Ticks) -> String {
         let count = self.next_version;
         self.next_version += 1;
@@ -104,11 +109,14 @@ mod tests {
     fn etags_look_like_the_service_s_and_never_repeat() {
         let mut allocator = Allocator::new(1);
         let now = Ticks(1_562_278_442 * 10_000_000);
-        let born = allocator.born("r", "s/".to_owned(), now);
-        assert_eq!(born.etag, "\"00000001-0000-0100-0000-5d1e7a2a0000\"");
-        let changed = allocator.changed(&born, now);
-        assert_eq!(changed.etag, "\"00000002-0000-0100-0000-5d1e7a2a0000\"");
-        assert_eq!((changed.rid, changed.self_link, changed.ts), (born.rid, born.self_link, 1_562_278_442));
+        let new_resource = allocator.new_resource("r", "s/".to_owned(), now);
+        assert_eq!(new_resource.etag, "\"00000001-0000-0100-0000-5d1e7a2a0000\"");
+        let next_version = allocator.next_version(&new_resource, now);
+        assert_eq!(next_version.etag, "\"00000002-0000-0100-0000-5d1e7a2a0000\"");
+        assert_eq!(
+            (next_version.rid, next_version.self_link, next_version.ts),
+            (new_resource.rid, new_resource.self_link, 1_562_278_442)
+        );
     }
 
     #[test]

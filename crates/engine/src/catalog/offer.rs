@@ -1,6 +1,6 @@
 //! Offers: how much throughput a database or container has.
 //!
-//! An offer comes and goes with the resource it pays for; only its throughput changes.
+//! An offer is created and deleted with the resource it applies to; only its throughput changes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use clock::Ticks;
 pub struct OfferEntry {
     /// The `_rid`, typed. It is the id, too.
     pub rid: OfferRid,
-    /// How much it is.
+    /// The throughput that is provisioned.
     pub throughput: Throughput,
     /// The resource, as data.
     pub offer: Offer,
@@ -34,7 +34,7 @@ impl OfferEntry {
         now: Ticks,
     ) -> OfferEntry {
         let rid = OfferRid(allocator.offer());
-        let system = allocator.born(rid, rid.self_link(), now);
+        let system = allocator.new_resource(rid, rid.self_link(), now);
         let target = (pays_for.rid.as_str(), pays_for.self_link.as_str());
         let offer = Offer::new(rid, &throughput, target, &system.etag, system.ts);
         OfferEntry { rid, throughput, json: to_bytes(&offer), offer }
@@ -44,7 +44,7 @@ impl OfferEntry {
 impl Catalog {
     /// Changes an offer's throughput.
     ///
-    /// `decide` sees the offer as it is now and says what it should become.
+    /// `decide` gets the offer as it is now and returns its new throughput.
     pub fn replace_offer<E: From<CatalogError>>(
         &self,
         rid: OfferRid,
@@ -56,7 +56,7 @@ impl Catalog {
             let throughput = decide(old)?;
             let mut offer = Offer {
                 content: OfferContent::new(&throughput),
-                system: allocator.changed(&old.offer.system, now),
+                system: allocator.next_version(&old.offer.system, now),
                 ..old.offer.clone()
             };
             remember_maximum(&mut offer.content, &old.offer.content);
@@ -67,7 +67,7 @@ impl Catalog {
     }
 }
 
-/// An offer says how much it ever was, because that bounds how little it may become.
+/// An offer records its highest throughput so far, because that bounds how low it may be set.
 fn remember_maximum(next: &mut OfferContent, old: &OfferContent) {
     if let (Some(next), Some(old)) =
         (&mut next.offer_minimum_throughput_parameters, &old.offer_minimum_throughput_parameters)

@@ -1,4 +1,4 @@
-//! One immutable picture of the account's resources, and how to find something in it.
+//! An immutable snapshot of the account's resources, and lookups in it.
 //!
 //! Every id position of a path may hold a name or a `_rid`. An id that has the shape of a `_rid` is
 //! tried as one first, below the parent it was given; otherwise, and when there is no such `_rid`,
@@ -12,7 +12,7 @@ use protocol::resource_id::{DatabaseRid, OfferRid};
 
 use super::{ByName, CatalogError, ContainerEntry, DatabaseEntry, OfferEntry, UserAddress, UserEntry};
 
-/// The account's resources at one moment.
+/// The account's resources at one point in time.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogSnapshot {
     databases_by_name: ByName<Arc<DatabaseEntry>>,
@@ -51,7 +51,7 @@ impl CatalogSnapshot {
 
     /// The databases made after `after`, oldest first.
     pub fn databases_after(&self, after: Option<DatabaseRid>) -> impl Iterator<Item = &Arc<DatabaseEntry>> {
-        self.databases.range(beyond(after)).map(|(_, entry)| entry)
+        self.databases.range(after_key(after)).map(|(_, entry)| entry)
     }
 
     /// Every container there is.
@@ -66,10 +66,10 @@ impl CatalogSnapshot {
 
     /// The offers made after `after`, oldest first.
     pub fn offers_after(&self, after: Option<OfferRid>) -> impl Iterator<Item = &Arc<OfferEntry>> {
-        self.offers.range(beyond(after)).map(|(_, entry)| entry)
+        self.offers.range(after_key(after)).map(|(_, entry)| entry)
     }
 
-    /// A copy of a database for a change inside it; everything big in the copy is shared.
+    /// A clone of a database for a change inside it; everything large in the clone is shared.
     pub(super) fn database_to_change(&self, id: &str) -> Result<DatabaseEntry, CatalogError> {
         self.database(id).map(|entry| DatabaseEntry::clone(entry)).ok_or(CatalogError::OwnerNotFound)
     }
@@ -102,7 +102,7 @@ pub(super) fn as_rid<T: FromStr>(id: &str) -> Option<T> {
 }
 
 /// Everything after `after`, or everything.
-pub(super) fn beyond<K>(after: Option<K>) -> (std::ops::Bound<K>, std::ops::Bound<K>) {
+pub(super) fn after_key<K>(after: Option<K>) -> (std::ops::Bound<K>, std::ops::Bound<K>) {
     use std::ops::Bound;
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }

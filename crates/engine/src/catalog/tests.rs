@@ -1,4 +1,4 @@
-//! What every lookup and change owes its callers.
+//! Tests of lookups and changes of the catalog.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn container<'a>(database: &'a str, id: &str) -> NewContainer<'a> {
 }
 
 #[test]
-fn a_snapshot_stays_what_it_was_when_it_was_taken() {
+fn a_snapshot_is_immutable() {
     let catalog = Catalog::new(1);
     catalog.create_database("d", None, NOW).unwrap();
     let before = catalog.snapshot();
@@ -36,7 +36,7 @@ fn a_snapshot_stays_what_it_was_when_it_was_taken() {
 }
 
 #[test]
-fn a_change_that_is_refused_changes_nothing() {
+fn a_failed_change_changes_nothing() {
     let catalog = Catalog::new(1);
     catalog.create_database("d", None, NOW).unwrap();
     catalog.create_container(container("d", "c"), NOW).unwrap();
@@ -71,10 +71,10 @@ fn concurrent_writers_lose_no_update() {
 }
 
 #[test]
-fn a_name_that_looks_like_another_one_s_id_still_works() {
+fn a_name_that_looks_like_a_rid_still_works() {
     let catalog = Catalog::new(1);
     let rid = catalog.create_database("first", None, NOW).unwrap().system.rid.clone();
-    // Nobody has this `_rid`, so it is a name.
+    // No database has this `_rid`, so it is a name.
     catalog.create_database("AAAA7w==", None, NOW).unwrap();
     let snapshot = catalog.snapshot();
     assert_eq!(snapshot.database(&rid).unwrap().id, "first");

@@ -1,7 +1,7 @@
 //! Users of a database and their permissions.
 //!
-//! A permission is a promise on paper: what it allows is written into the token that is made from
-//! it when somebody reads it (`gateway::resource_token`). Nothing here is asked on the hot path.
+//! A permission takes effect through the resource token that is made from it when it is read (by the HTTP
+//! layer). Authorizing a request looks at the token alone, never at this module.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use protocol::resource_id::{PermissionRid, UserRid};
 use protocol::user::{Permission, User};
 use smol_str::SmolStr;
 
-use super::snapshot::{CatalogSnapshot, as_rid, beyond};
+use super::snapshot::{CatalogSnapshot, after_key, as_rid};
 use super::{ByName, Catalog, CatalogError, DatabaseEntry, to_bytes};
 use clock::Ticks;
 
 /// A user as the catalog knows it.
 #[derive(Clone, Debug)]
 pub struct UserEntry {
-    /// The name.
+    /// The name of the user.
     pub(crate) id: SmolStr,
-    /// The `_rid`, typed.
+    /// The `_rid` of the user, typed.
     pub(crate) rid: UserRid,
-    /// What the account says about it.
+    /// The system properties: `_rid`, `_self`, `_etag`, `_ts`.
     pub system: SystemProperties,
     /// The resource as clients read it.
     pub json: Bytes,
@@ -34,7 +34,7 @@ pub struct UserEntry {
 /// A permission as the catalog knows it.
 #[derive(Clone, Debug)]
 pub struct PermissionEntry {
-    /// The `_rid`, typed.
+    /// The permission's `_rid`, typed.
     pub(crate) rid: PermissionRid,
     /// The resource without its token, which is made when it is read.
     pub permission: Permission,
@@ -43,9 +43,9 @@ pub struct PermissionEntry {
 /// A user, addressed by names or `_rid`s.
 #[derive(Clone, Copy, Debug)]
 pub struct UserAddress<'a> {
-    /// The database.
+    /// The name or `_rid` of the database.
     pub database: &'a str,
-    /// The user in it.
+    /// The name or `_rid` of the user.
     pub user: &'a str,
 }
 
@@ -73,7 +73,7 @@ impl UserEntry {
         &self,
         after: Option<PermissionRid>,
     ) -> impl Iterator<Item = &Arc<PermissionEntry>> {
-        self.permissions.range(beyond(after)).map(|(_, entry)| entry)
+        self.permissions.range(after_key(after)).map(|(_, entry)| entry)
     }
 
     pub(super) fn put(&mut self, entry: Arc<PermissionEntry>) {
@@ -105,7 +105,7 @@ impl Catalog {
                 return Err(CatalogError::AlreadyExists);
             }
             let rid = UserRid { database: database.rid, user: allocator.in_database() };
-            let system = allocator.born(rid, rid.self_link(), now);
+            let system = allocator.new_resource(rid, rid.self_link(), now);
             let entry = Arc::new(UserEntry::empty(rid, id, system));
             database.put_user(Arc::clone(&entry));
             snapshot.put_database(Arc::new(database));
@@ -115,7 +115,7 @@ impl Catalog {
 
     /// Renames a user, or just gives it a new version. Permissions stay.
     ///
-    /// `permit` sees the user as it is now and may refuse.
+    /// `permit` gets the user as it is now and may return an error.
     pub fn replace_user<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
@@ -129,7 +129,7 @@ impl Catalog {
             if old.id != id && database.has_user_named(id) {
                 return Err(CatalogError::AlreadyExists.into());
             }
-            let system = allocator.changed(&old.system, now);
+            let system = allocator.next_version(&old.system, now);
             let entry = Arc::new(UserEntry {
                 id: id.into(),
                 json: to_bytes(&User::new(id, system.clone())),
@@ -145,7 +145,7 @@ impl Catalog {
 
     /// Removes a user and its permissions. Tokens already handed out live until they expire.
     ///
-    /// `permit` sees the user as it is now and may refuse.
+    /// `permit` gets the user as it is now and may return an error.
     pub fn delete_user<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
@@ -173,7 +173,7 @@ impl Catalog {
                 return Err(CatalogError::AlreadyExists);
             }
             let rid = PermissionRid { user: user.rid, permission: allocator.permission() };
-            let system = allocator.born(rid, rid.self_link(), now);
+            let system = allocator.new_resource(rid, rid.self_link(), now);
             let entry = Arc::new(PermissionEntry { rid, permission: Permission { system, ..wanted } });
             user.put(Arc::clone(&entry));
             publish(snapshot, database, user);
@@ -183,7 +183,7 @@ impl Catalog {
 
     /// Gives a permission a new name or new terms.
     ///
-    /// `decide` sees the permission as it is now and says what it should become.
+    /// `decide` gets the permission as it is now and returns what it becomes.
     pub fn replace_permission<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
@@ -198,7 +198,7 @@ impl Catalog {
             if user.collides(&wanted, Some(old.rid)) {
                 return Err(CatalogError::AlreadyExists.into());
             }
-            let system = allocator.changed(&old.permission.system, now);
+            let system = allocator.next_version(&old.permission.system, now);
             let entry =
                 Arc::new(PermissionEntry { rid: old.rid, permission: Permission { system, ..wanted } });
             user.remove(&old);
@@ -210,7 +210,7 @@ impl Catalog {
 
     /// Removes a permission. Tokens already handed out live until they expire.
     ///
-    /// `permit` sees the permission as it is now and may refuse.
+    /// `permit` gets the permission as it is now and may return an error.
     pub fn delete_permission<E: From<CatalogError>>(
         &self,
         address: UserAddress<'_>,
@@ -238,9 +238,9 @@ fn user_to_change(
     Ok((database, user))
 }
 
-/// Seen from below, a missing user is a missing owner.
-fn as_owner(refusal: CatalogError) -> CatalogError {
-    match refusal {
+/// For an operation on a permission, a missing user is a missing owner.
+fn as_owner(error: CatalogError) -> CatalogError {
+    match error {
         CatalogError::NotFound => CatalogError::OwnerNotFound,
         other => other,
     }

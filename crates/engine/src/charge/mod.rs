@@ -1,9 +1,9 @@
-//! Request units: what operations cost, and how many a partition may spend.
+//! Request units: what operations cost, and how many a partition may use.
 //!
-//! [`price`] says what an operation costs, [`budget`] whether a partition can afford another one;
-//! both are pure. [`tally`] counts what was spent. A [`PartitionThroughput`] holds budget and count of one physical
-//! partition, for each region apart: throughput is provisioned per region. Who is asked and who pays
-//! is decided where operations are handled, in `handlers/items/bill`.
+//! [`price`] computes what an operation costs; [`token_bucket`] decides whether a partition admits another
+//! one. Both are pure. [`usage_counter`] counts what was used. A [`PartitionThroughput`] holds both for one
+//! physical partition, for each region apart: throughput is provisioned per region. Which bucket a request is
+//! charged to is decided where operations are handled.
 
 mod mode;
 mod partition_throughput;

@@ -1,15 +1,15 @@
-//! What becomes of the request units that operations cost.
+//! Whether request units are counted, and whether they run out.
 
 /// Whether request units are counted, and whether they run out.
 ///
-/// Every answer states its charge in each of the modes: clients sum it up and expect it.
+/// Every response states its charge in each of the modes: clients sum it up and expect it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestUnitMode {
-    /// Stated and forgotten.
+    /// Charges are stated in responses and not counted.
     Off,
-    /// Counted per partition; nobody is throttled.
+    /// Charges are counted per partition; no request is throttled.
     #[default]
     Account,
-    /// Counted, and budgeted: who spends more than the throughput allows is answered 429.
+    /// Charges are counted and limited: requests beyond the provisioned throughput get 429.
     Enforce,
 }

@@ -1,4 +1,4 @@
-//! What operations cost, in request units. Pure functions of sizes and counts.
+//! The request charge of operations. Pure functions of sizes and counts.
 //!
 //! The figures are those the service publishes for point operations; for queries, which it prices
 //! by an unpublished formula, a fit that depends on the work alone, so that a result read in ten
@@ -30,13 +30,13 @@ const QUERY_DOCUMENT_REJECTED: f64 = 0.02;
 const QUERY_OUTPUT_KILOBYTE: f64 = 0.02;
 const QUERY_PAGE_MIN: f64 = 0.01;
 
-/// A request that found nothing or was refused before any work.
+/// A request that found nothing or was rejected before any work.
 pub const NOT_FOUND: f64 = 1.0;
-/// A write that met an existing item.
+/// A write that conflicts with an existing item.
 pub const CONFLICT: f64 = 1.24;
 /// A read or write whose precondition did not hold.
 pub const PRECONDITION_FAILED: f64 = 1.24;
-/// A request that was throttled. Stated, as the service does; nothing is spent.
+/// A request that was throttled. The service states this charge, and takes nothing from the bucket.
 pub const THROTTLED: f64 = 0.38;
 /// Reading a resource that is not an item.
 pub const METADATA_READ: f64 = 1.0;
@@ -54,7 +54,7 @@ pub fn feed(items: usize, bytes: usize) -> f64 {
     }
 }
 
-/// How much more any read costs at this level: the stronger two ask a second replica.
+/// The factor of a read's charge at this level: the stronger two read from two replicas.
 pub fn read_factor(level: ConsistencyLevel) -> f64 {
     match level {
         ConsistencyLevel::Strong | ConsistencyLevel::BoundedStaleness => 2.0,
@@ -82,11 +82,11 @@ pub fn patch(operations: usize) -> f64 {
 pub struct QueryWork {
     /// Partitions whose first page this is.
     pub(crate) partitions_begun: usize,
-    /// Items read that contributed to the answer.
+    /// Items read that contributed to the result.
     pub(crate) loaded: usize,
-    /// Items read in vain.
+    /// Items read that did not contribute.
     pub(crate) rejected: usize,
-    /// Bytes of the answer.
+    /// Bytes of the result.
     pub(crate) output_bytes: usize,
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_model_hold() {
+    fn charges_match_the_model_s_examples() {
         assert!((create(1024, 10) - 6.95).abs() < 1e-9);
         assert!((replace(1024, 1024, 4) - 10.7).abs() < 1e-9);
     }

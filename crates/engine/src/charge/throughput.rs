@@ -4,24 +4,24 @@ use std::num::NonZeroU32;
 
 use protocol::throughput::{AUTOSCALE_MIN, AUTOSCALE_STEP, MANUAL_MIN, Throughput};
 
-/// What a container gets when nobody says.
+/// The throughput of a container that was created without one.
 pub const THROUGHPUT_DEFAULT: Throughput = Throughput::Manual(MANUAL_MIN);
 /// Request units per second of one physical partition.
 const PARTITION_THROUGHPUT_MAX: u32 = 10_000;
 
-/// How many physical partitions a new container starts with.
+/// The number of physical partitions of a new container.
 pub fn initial_partition_count(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
     let fixed = fixed.and_then(|count| usize::try_from(count.get()).ok());
     fixed.unwrap_or_else(|| partition_count_for(throughput))
 }
 
-/// How many physical partitions can carry a throughput.
+/// The number of physical partitions that a throughput needs.
 pub(crate) fn partition_count_for(throughput: &Throughput) -> usize {
     let count = throughput.max().div_ceil(PARTITION_THROUGHPUT_MAX).max(1);
     usize::try_from(count).expect("a u32 fits the machines this runs on")
 }
 
-/// The least an offer of this kind can be set to.
+/// The lowest throughput that an offer of this kind can be set to.
 pub fn minimum(throughput: &Throughput) -> u32 {
     match throughput {
         Throughput::Manual(_) => MANUAL_MIN,
@@ -29,7 +29,7 @@ pub fn minimum(throughput: &Throughput) -> u32 {
     }
 }
 
-/// The same capacity or a little more, growing with demand.
+/// The autoscale throughput whose maximum is at least this throughput.
 pub fn as_autoscale(throughput: &Throughput) -> Throughput {
     match throughput {
         Throughput::Manual(units) => {
@@ -40,7 +40,7 @@ pub fn as_autoscale(throughput: &Throughput) -> Throughput {
     }
 }
 
-/// The same capacity, always.
+/// The manual throughput of the same maximum.
 pub fn as_manual(throughput: &Throughput) -> Throughput {
     Throughput::Manual(throughput.max())
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_carries_ten_thousand_units() {
+    fn a_partition_serves_ten_thousand_units() {
         for (units, count) in [(400, 1), (10_000, 1), (10_100, 2), (25_100, 3), (100_000, 10)] {
             assert_eq!(initial_partition_count(None, &Throughput::Manual(units)), count, "{units}");
         }

@@ -1,109 +1,115 @@
-//! How much a physical partition may spend. Pure: time is an argument.
+//! The token bucket of a physical partition. Pure: time is an argument.
 //!
-//! Two conditions, and both must hold. Over time no more is spent than the throughput provides: what
-//! is not spent is saved, for a second, or for five minutes where the throughput is low enough to
-//! burst. And at any time no more is spent than a partition can do, or, where it may not burst, than
-//! was provisioned. An operation is let in while nothing is owed and pays afterwards, whatever it
-//! cost: one expensive query can put a partition into debt for seconds, as it does in the service.
+//! Two limits apply. Over time no more is used than the throughput provides: what is not used is saved, for a
+//! second, or for five minutes where the throughput is low enough for burst capacity. And at any time no more
+//! is used than a partition can do or, without burst capacity, than was provisioned. An operation is admitted
+//! while nothing is owed and charged afterwards, whatever it cost: one expensive query can put a partition
+//! into debt for seconds, as it does in the service.
 //!
-//! Whoever is not let in is told to come back when the debt is paid. If many are told the same, they
-//! come back at the same time, and all but one are told so again, until their patience ends. So each
-//! gets a time of its own: after those who were told before, as far as a second reaches.
+//! A throttled request gets a time to retry after: when the debt is paid. If many got the same time they
+//! would retry together, and all but one would be throttled again until their retries run out. So each gets a
+//! time of its own, after those that were throttled before, up to a second later.
 
 use std::time::Duration;
 
-/// What a partition below [`BURST_RATE`] saves, at most.
+/// How much unused throughput a partition below [`BURST_RATE`] saves, at most.
 ///
-/// So it is in the service: five minutes of unused throughput are kept and can be spent at 3,000 RU/s
-/// by physical partitions that have less than that, manual or autoscale (by its maximum), of
-/// containers and shared databases alike.
-/// <https://learn.microsoft.com/azure/cosmos-db/burst-capacity>
+/// As in the service: five minutes of unused throughput are saved and can be used at 3,000 RU/s by physical
+/// partitions that have less than that, manual or autoscale (by its maximum), of containers and shared
+/// databases alike. <https://learn.microsoft.com/azure/cosmos-db/burst-capacity>
 const BURST_SAVED: Duration = Duration::from_secs(300);
 /// How fast savings can be spent, in request units per second.
 const BURST_RATE: f64 = 3_000.0;
-/// What any partition saves: the rest of the second.
+/// How much unused throughput any partition saves: that of the current second.
 const SAVED: Duration = Duration::from_secs(1);
-/// Part of a second's throughput that requests of low priority leave to the others.
+/// The share of a second's throughput that requests of low priority leave to the others.
 const RESERVE: f64 = 0.2;
-/// How much later than the debt is paid somebody is told to come back, at most. Clients that do not
-/// wait must not keep those away who do.
+/// How much later than the debt is paid a request is told to retry, at most. Clients that ignore the time
+/// must not lock out those that respect it.
 const PROMISED_MAX: Duration = Duration::from_secs(1);
-/// How much the newest operation counts for what is typical.
+/// The weight of the newest operation in the moving average of charges.
 const TYPICAL_WEIGHT: f64 = 0.125;
 /// Less than this is no debt: sums of fractions are not exact.
 const PRECISION: f64 = 1e-6;
 
-/// How much a request matters when there is not enough for all.
+/// The priority of a request when there is not enough throughput for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// What requests have that do not say.
+    /// The priority of requests that do not state one.
     #[default]
     High,
-    /// Throttled first: let in only while some of the second's throughput is left.
+    /// Throttled first: admitted only while some of the second's throughput is left.
     Low,
 }
 
-/// What one partition has left to spend.
+/// The tokens of one partition in one region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TokenBucket {
     /// Request units per second.
     rate: f64,
-    /// What is saved up; negative: owed.
-    saved: f64,
-    /// What may be spent right now, savings permitting; negative: spent ahead.
-    ready: f64,
-    /// What those will cost who were told to come back.
+    /// Unused request units; negative: owed.
+    savings: f64,
+    /// Request units that may be used right now, savings permitting; negative: used ahead.
+    burst_available: f64,
+    /// What the requests will cost that were told to retry.
     promised: f64,
-    /// What operations cost lately.
-    typical: f64,
-    /// When that was so.
+    /// The moving average of charges.
+    typical_charge: f64,
+    /// The uptime of these numbers.
     at: Duration,
 }
 
 impl TokenBucket {
-    /// A partition that nothing was spent of in the second before `now`.
+    /// The bucket of a partition that was idle in the second before `now`.
     pub(super) fn new(rate: f64, now: Duration) -> TokenBucket {
-        let saved = rate * SAVED.as_secs_f64();
-        TokenBucket { rate, saved, ready: peak(rate), promised: 0.0, typical: 0.0, at: now }
+        let savings = rate * SAVED.as_secs_f64();
+        TokenBucket {
+            rate,
+            savings,
+            burst_available: peak(rate),
+            promised: 0.0,
+            typical_charge: 0.0,
+            at: now,
+        }
     }
 
-    /// Lets an operation in, or says when to come back.
+    /// Admits an operation, or returns how long to wait.
     pub(super) fn admit(&mut self, rate: f64, priority: Priority, now: Duration) -> Result<(), Duration> {
-        self.settle(rate, now);
+        self.refill(rate, now);
         let reserve = match priority {
             Priority::High => 0.0,
             Priority::Low => RESERVE,
         };
         let peak = peak(rate);
         // In seconds of throughput.
-        let lacking = (reserve - self.saved / rate).max(reserve - self.ready / peak);
+        let lacking = (reserve - self.savings / rate).max(reserve - self.burst_available / peak);
         if lacking <= PRECISION / peak {
             return Ok(());
         }
         let wait = lacking + self.promised / rate;
-        self.promised = (self.promised + self.typical).min(rate * PROMISED_MAX.as_secs_f64());
-        // Headers say milliseconds: rounded up, so that whoever waits that long is let in.
+        self.promised = (self.promised + self.typical_charge).min(rate * PROMISED_MAX.as_secs_f64());
+        // Headers state milliseconds: rounded up, so that a client that waits that long is admitted.
         Err(Duration::from_millis((wait * 1_000.0).ceil().max(1.0) as u64))
     }
 
-    /// Takes what an operation cost.
+    /// Takes the charge of an operation.
     pub(super) fn charge(&mut self, rate: f64, units: f64, now: Duration) {
-        self.settle(rate, now);
-        self.saved -= units;
-        self.ready -= units;
-        self.typical += (units - self.typical) * TYPICAL_WEIGHT;
+        self.refill(rate, now);
+        self.savings -= units;
+        self.burst_available -= units;
+        self.typical_charge += (units - self.typical_charge) * TYPICAL_WEIGHT;
     }
 
-    /// Adds what time has brought, and takes on another rate.
-    fn settle(&mut self, rate: f64, now: Duration) {
+    /// Adds the tokens of the elapsed time, and applies a changed rate.
+    fn refill(&mut self, rate: f64, now: Duration) {
         let elapsed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        self.saved += self.rate * elapsed;
+        self.savings += self.rate * elapsed;
         self.promised = (self.promised - self.rate * elapsed).max(0.0);
-        self.ready += peak(self.rate) * elapsed;
+        self.burst_available += peak(self.rate) * elapsed;
         self.rate = rate;
-        self.saved = self.saved.min(rate * saved_for(rate).as_secs_f64());
-        self.ready = self.ready.min(peak(rate));
+        self.savings = self.savings.min(rate * savings_limit(rate).as_secs_f64());
+        self.burst_available = self.burst_available.min(peak(rate));
         self.promised = self.promised.min(rate * PROMISED_MAX.as_secs_f64());
     }
 }
@@ -113,8 +119,8 @@ fn peak(rate: f64) -> f64 {
     rate.max(BURST_RATE)
 }
 
-/// How long unspent throughput is kept.
-fn saved_for(rate: f64) -> Duration {
+/// For how long unused throughput is saved.
+fn savings_limit(rate: f64) -> Duration {
     if rate < BURST_RATE { BURST_SAVED } else { SAVED }
 }
 
@@ -128,12 +134,12 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// What is let in when operations of `units` follow each other without a pause.
-    fn spent_at_once(bucket: &mut TokenBucket, units: f64, now: Duration) -> f64 {
+    /// The units admitted when operations of `units` follow each other without a pause.
+    fn used_at_once(bucket: &mut TokenBucket, units: f64, now: Duration) -> f64 {
         exhaust(bucket, units, now).0
     }
 
-    /// The same, and what the first one is told that is not let in.
+    /// The units admitted until the first operation is throttled, and the wait that it is told.
     fn exhaust(bucket: &mut TokenBucket, units: f64, now: Duration) -> (f64, Duration) {
         let mut spent = 0.0;
         loop {
@@ -146,19 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn a_second_of_throughput_and_then_what_time_brings() {
+    fn a_second_of_throughput_is_available_and_then_refills() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
         // Let in while nothing is owed: the last one is let in on the last unit.
         let (spent, wait) = exhaust(&mut bucket, 10.0, at(0.0));
         assert_eq!((spent, wait), (410.0, Duration::from_millis(25)), "10 RU at 400 RU/s");
         assert!(bucket.admit(400.0, Priority::High, at(0.024)).is_err());
         assert!(bucket.admit(400.0, Priority::High, at(0.025)).is_ok());
-        assert_eq!(spent_at_once(&mut bucket, 10.0, at(1.025)), 410.0);
+        assert_eq!(used_at_once(&mut bucket, 10.0, at(1.025)), 410.0);
     }
 
     /// Many clients at once, each waiting as told and giving up after nine tries, as SDKs do.
     #[test]
-    fn a_crowd_that_waits_as_told_is_served_within_the_patience_of_its_clients() {
+    fn clients_that_wait_as_told_are_served_within_nine_retries() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
         let mut arrivals: Vec<(Duration, u32)> = vec![(at(0.0), 0); 300];
         let (mut served, mut last, mut most) = (0, Duration::ZERO, 0);
@@ -179,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_keeps_others_away_for_a_second_at_most() {
+    fn clients_that_ignore_retry_after_delay_others_by_a_second_at_most() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
-        spent_at_once(&mut bucket, 10.0, at(0.0));
+        used_at_once(&mut bucket, 10.0, at(0.0));
         for _ in 0..10_000 {
             assert!(bucket.admit(400.0, Priority::High, at(0.0)).unwrap_err() <= at(1.025));
         }
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expensive_operation_is_owed_for_as_long_as_it_takes() {
+    fn an_expensive_operation_is_paid_off_over_time() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
         bucket.charge(400.0, 4_400.0, at(0.0));
         assert_eq!(bucket.admit(400.0, Priority::High, at(0.0)), Err(at(10.0)));
@@ -199,11 +205,11 @@ mod tests {
 
     /// The service's own example: 100 RU/s and five idle minutes make 30,000 RU, spent in ten seconds.
     #[test]
-    fn five_idle_minutes_can_be_spent_at_three_thousand_a_second() {
+    fn burst_capacity_of_five_idle_minutes_is_used_at_3000_rus() {
         let mut bucket = TokenBucket::new(100.0, at(0.0));
         let (mut spent, start) = (0.0, 1_000.0);
         for step in 0..2_000 {
-            spent += spent_at_once(&mut bucket, 1.0, at(start + f64::from(step) / 100.0));
+            spent += used_at_once(&mut bucket, 1.0, at(start + f64::from(step) / 100.0));
             if step == 100 {
                 assert!((5_900.0..6_100.0).contains(&spent), "a second's worth, and a second: {spent}");
             }
@@ -213,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_saved_beyond_a_second_where_bursts_do_not_apply() {
+    fn without_burst_capacity_one_second_is_saved() {
         for rate in [3_000.0, 10_000.0] {
             let mut bucket = TokenBucket::new(rate, at(0.0));
-            assert_eq!(spent_at_once(&mut bucket, 1.0, at(1_000.0)), rate + 1.0);
+            assert_eq!(used_at_once(&mut bucket, 1.0, at(1_000.0)), rate + 1.0);
         }
     }
 
     #[test]
-    fn low_priority_leaves_the_last_fifth_to_others() {
+    fn low_priority_leaves_a_fifth_to_others() {
         let mut bucket = TokenBucket::new(5_000.0, at(0.0));
         bucket.charge(5_000.0, 3_999.0, at(0.0));
         assert_eq!(bucket.admit(5_000.0, Priority::Low, at(0.0)), Ok(()));
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn another_throughput_applies_at_once() {
+    fn a_changed_throughput_applies_at_once() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
         bucket.charge(400.0, 4_400.0, at(0.0));
         let mut raised = bucket;
@@ -241,14 +247,14 @@ mod tests {
         let mut idle = TokenBucket::new(2_000.0, at(0.0));
         assert_eq!(idle.admit(5_000.0, Priority::High, at(1_000.0)), Ok(()));
         assert_eq!(
-            spent_at_once(&mut idle, 1.0, at(1_000.0)),
+            used_at_once(&mut idle, 1.0, at(1_000.0)),
             5_001.0,
             "savings do not outlive the right to them"
         );
     }
 
     #[test]
-    fn a_clock_that_seems_to_go_back_brings_nothing_twice() {
+    fn a_clock_that_goes_back_refills_nothing_twice() {
         let mut bucket = TokenBucket::new(5_000.0, at(10.0));
         bucket.charge(5_000.0, 10_000.0, at(10.0));
         assert_eq!(bucket.admit(5_000.0, Priority::High, at(10.0)), Err(at(1.0)));
@@ -258,10 +264,10 @@ mod tests {
     }
 
     proptest! {
-        /// However requests arrive: over any stretch of time no more is spent than was saved before,
-        /// what the time brought, and the one operation that was let in on the last unit.
+        /// However requests arrive: over any interval no more is used than was saved before, what the time
+        /// brought, and the one operation that was admitted on the last unit.
         #[test]
-        fn no_window_sees_more_than_savings_and_throughput(
+        fn no_interval_uses_more_than_savings_and_throughput(
             rate in prop_oneof![100.0..3_000.0, 3_000.0..10_000.0_f64],
             steps in prop::collection::vec((0_u64..40_000, 1.0..500.0_f64), 1..200),
         ) {
@@ -281,16 +287,16 @@ mod tests {
                     sum += units;
                     largest = largest.max(*units);
                     let time = (*until - *from).as_secs_f64();
-                    let sustained = rate * saved_for(rate).as_secs_f64() + rate * time;
+                    let sustained = rate * savings_limit(rate).as_secs_f64() + rate * time;
                     let fastest = peak(rate) * (1.0 + time);
                     prop_assert!(sum <= sustained.min(fastest) + largest + 0.001, "{sum} in {time} s at {rate}");
                 }
             }
         }
 
-        /// Whoever waits as long as was said is let in, if nobody else came in between.
+        /// A client that waits as long as it was told is admitted, if no other request came in between.
         #[test]
-        fn waiting_as_told_is_enough(
+        fn waiting_as_told_is_admitted(
             rate in 10.0..20_000.0_f64,
             units in 0.01..50_000.0_f64,
             start_ms in 0_u64..1_000_000,

@@ -1,23 +1,24 @@
-//! What was spent, counted.
+//! Counts the request units that a partition used.
 //!
-//! Counting is one addition. Once a second, whoever comes first also closes the books on the second
-//! before, which is what rates and peaks are taken from.
+//! Counting is one addition. The first count of a new second also totals the second before, from which rates
+//! and peaks are taken.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 /// Counted per request unit: charges have two decimals, and some less.
-const PARTS: f64 = 1_000.0;
+const PARTS_PER_UNIT: f64 = 1_000.0;
 const HOUR_SECONDS: u64 = 3_600;
 
-/// What one physical partition spent in one region.
+/// The request units that one physical partition used in one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PartitionUsage {
-    /// Request units since it exists.
+    /// Request units since the partition was created.
     pub consumed: f64,
-    /// Requests answered 429.
+    /// The number of requests that were throttled with 429.
     pub throttled: u64,
     /// Request units in the last whole second.
     pub last_second: f64,
@@ -29,19 +30,19 @@ pub struct PartitionUsage {
     pub normalized_utilisation: f64,
 }
 
-/// Counters of one partition in one region.
+/// The usage counters of one partition in one region.
 #[derive(Debug, Default)]
 pub(super) struct UsageCounter {
     consumed: AtomicU64,
     throttled: AtomicU64,
     /// The second that is being counted.
     second: AtomicU64,
-    books: Mutex<Books>,
+    second_totals: Mutex<SecondTotals>,
 }
 
-/// What is known of seconds that are over.
+/// Totals of the seconds that are over.
 #[derive(Clone, Copy, Debug, Default)]
-struct Books {
+struct SecondTotals {
     /// `consumed` when the second began.
     before: u64,
     /// The last second in which something was spent, and how much.
@@ -53,13 +54,13 @@ struct Books {
 }
 
 impl UsageCounter {
-    /// Counts `units`, spent at this uptime.
+    /// Counts `units`, used at this uptime.
     pub(super) fn count(&self, units: f64, uptime: Duration) {
-        self.turn_page(uptime.as_secs());
-        self.consumed.fetch_add((units * PARTS).round() as u64, Ordering::Relaxed);
+        self.roll_second(uptime.as_secs());
+        self.consumed.fetch_add((units * PARTS_PER_UNIT).round() as u64, Ordering::Relaxed);
     }
 
-    /// Counts one that was answered 429.
+    /// Counts one request that was throttled with 429.
     pub(super) fn count_throttled(&self) {
         self.throttled.fetch_add(1, Ordering::Relaxed);
     }
@@ -67,39 +68,39 @@ impl UsageCounter {
     /// What has been counted, where `rate` is the throughput per second.
     pub(super) fn usage(&self, rate: f64, uptime: Duration) -> PartitionUsage {
         let second = uptime.as_secs();
-        self.turn_page(second);
-        let books = *self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        let units = |parts: u64| parts as f64 / PARTS;
-        let last_second = if books.last.0 + 1 == second { units(books.last.1) } else { 0.0 };
-        let this_hour = books.hour == second / HOUR_SECONDS;
+        self.roll_second(second);
+        let second_totals = *self.second_totals.lock();
+        let units = |parts: u64| parts as f64 / PARTS_PER_UNIT;
+        let last_second = if second_totals.last.0 + 1 == second { units(second_totals.last.1) } else { 0.0 };
+        let this_hour = second_totals.hour == second / HOUR_SECONDS;
         PartitionUsage {
             consumed: units(self.consumed.load(Ordering::Relaxed)),
             throttled: self.throttled.load(Ordering::Relaxed),
             last_second,
-            peak: units(books.peak),
-            hour_peak: if this_hour { units(books.hour_peak) } else { 0.0 },
+            peak: units(second_totals.peak),
+            hour_peak: if this_hour { units(second_totals.hour_peak) } else { 0.0 },
             normalized_utilisation: if rate > 0.0 { (last_second / rate).min(1.0) } else { 0.0 },
         }
     }
 
-    /// Closes the books on an earlier second, if that is still open.
-    fn turn_page(&self, second: u64) {
+    /// Totals the earlier second, if that has not been done.
+    fn roll_second(&self, second: u64) {
         if self.second.load(Ordering::Relaxed) >= second {
             return;
         }
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut second_totals = self.second_totals.lock();
         let open = self.second.load(Ordering::Relaxed);
         if open >= second {
             return;
         }
         let consumed = self.consumed.load(Ordering::Relaxed);
-        let spent = consumed - books.before;
+        let spent = consumed - second_totals.before;
         let hour = open / HOUR_SECONDS;
-        let hour_peak = if books.hour == hour { books.hour_peak } else { 0 };
-        *books = Books {
+        let hour_peak = if second_totals.hour == hour { second_totals.hour_peak } else { 0 };
+        *second_totals = SecondTotals {
             before: consumed,
             last: (open, spent),
-            peak: books.peak.max(spent),
+            peak: second_totals.peak.max(spent),
             hour,
             hour_peak: hour_peak.max(spent),
         };
@@ -116,42 +117,42 @@ mod tests {
     }
 
     #[test]
-    fn seconds_and_their_peak_are_known_when_they_are_over() {
-        let tally = UsageCounter::default();
-        tally.count(10.0, at(5.1));
-        tally.count(2.5, at(5.9));
-        let during = tally.usage(100.0, at(5.95));
+    fn a_second_is_totalled_when_it_is_over() {
+        let counter = UsageCounter::default();
+        counter.count(10.0, at(5.1));
+        counter.count(2.5, at(5.9));
+        let during = counter.usage(100.0, at(5.95));
         assert_eq!((during.consumed, during.last_second, during.peak), (12.5, 0.0, 0.0));
-        let after = tally.usage(100.0, at(6.5));
+        let after = counter.usage(100.0, at(6.5));
         assert_eq!((after.last_second, after.peak, after.normalized_utilisation), (12.5, 12.5, 0.125));
-        tally.count(500.0, at(6.6));
-        tally.count_throttled();
-        let next = tally.usage(100.0, at(7.0));
+        counter.count(500.0, at(6.6));
+        counter.count_throttled();
+        let next = counter.usage(100.0, at(7.0));
         assert_eq!((next.last_second, next.peak, next.normalized_utilisation), (500.0, 500.0, 1.0));
         assert_eq!((next.consumed, next.throttled), (512.5, 1));
-        let idle = tally.usage(100.0, at(9.0));
+        let idle = counter.usage(100.0, at(9.0));
         assert_eq!((idle.last_second, idle.peak, idle.normalized_utilisation), (0.0, 500.0, 0.0));
     }
 
     #[test]
-    fn an_hour_forgets_the_peak_of_the_one_before() {
-        let tally = UsageCounter::default();
-        tally.count(700.0, at(10.0));
-        assert_eq!(tally.usage(1.0, at(20.0)).hour_peak, 700.0);
-        assert_eq!(tally.usage(1.0, at(3_700.0)).hour_peak, 0.0);
-        tally.count(30.0, at(3_700.0));
-        let usage = tally.usage(1.0, at(3_800.0));
+    fn an_hour_s_peak_does_not_carry_over() {
+        let counter = UsageCounter::default();
+        counter.count(700.0, at(10.0));
+        assert_eq!(counter.usage(1.0, at(20.0)).hour_peak, 700.0);
+        assert_eq!(counter.usage(1.0, at(3_700.0)).hour_peak, 0.0);
+        counter.count(30.0, at(3_700.0));
+        let usage = counter.usage(1.0, at(3_800.0));
         assert_eq!((usage.hour_peak, usage.peak), (30.0, 700.0));
     }
 
     #[test]
     fn counts_from_many_threads_add_up() {
-        let tally = UsageCounter::default();
+        let counter = UsageCounter::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1_000).for_each(|n| tally.count(1.5, at(f64::from(n) / 100.0))));
+                scope.spawn(|| (0..1_000).for_each(|n| counter.count(1.5, at(f64::from(n) / 100.0))));
             }
         });
-        assert_eq!(tally.usage(1.0, at(11.0)).consumed, 6_000.0);
+        assert_eq!(counter.usage(1.0, at(11.0)).consumed, 6_000.0);
     }
 }

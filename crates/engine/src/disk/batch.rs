@@ -1,77 +1,78 @@
-//! What one commit changes on disk: keys that get values, and keys that go.
+//! Batches: the keys that one commit sets and removes on disk.
 //!
-//! A batch is the payload of one journal record, so it happens as a whole or not at all, in the order in
-//! which it was put together. Keys live in four spaces, each a tree of its own once it leaves the journal.
+//! A batch is the payload of one journal record, so it is applied as a whole or not at all, in the order in
+//! which it was built. Keys belong to four keyspaces, each a tree of its own after the checkpoint.
 
 use bytes::Bytes;
 
-use super::coding::{Malformed, Reader, put_bytes, put_number};
+use super::encoding::{Malformed, Reader, put_bytes, put_number};
 use super::record;
 
-/// Which tree a key belongs to.
+/// A keyspace: which tree a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Space {
-    /// The account's resources.
+pub(crate) enum Keyspace {
+    /// The resources of the account.
     Catalog,
     /// The newest version of every item.
     Items,
-    /// What happened, by LSN, with the versions that are no longer the newest.
+    /// The change logs, by LSN, with the superseded versions.
     Log,
-    /// Where every region writes: what is on its way between them, how far each is, and what lost.
-    Mesh,
+    /// Where every region writes: messages in flight, the progress of each replica, and conflicts.
+    Replication,
 }
 
-impl Space {
-    /// All of them.
-    pub(crate) const ALL: [Space; 4] = [Space::Catalog, Space::Items, Space::Log, Space::Mesh];
+impl Keyspace {
+    /// All keyspaces, by their number in a record.
+    pub(crate) const ALL: [Keyspace; 4] =
+        [Keyspace::Catalog, Keyspace::Items, Keyspace::Log, Keyspace::Replication];
 
-    /// The folder of its tree.
+    /// The folder of its tree. The names are part of the directory's format.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Space::Catalog => "catalog",
-            Space::Items => "items",
-            Space::Log => "log",
-            Space::Mesh => "mesh",
+            Keyspace::Catalog => "catalog",
+            Keyspace::Items => "items",
+            Keyspace::Log => "log",
+            Keyspace::Replication => "mesh",
         }
     }
 }
 
-/// The fate of one key, or of many.
+/// One operation on a key, or on a range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) space: Space,
+pub(super) struct KeyChange {
+    pub(super) space: Keyspace,
     pub(super) key: Bytes,
-    pub(super) fate: Fate,
+    pub(super) operation: KeyOperation,
 }
 
-/// What becomes of a key.
+/// What happens to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It gets this value.
+pub(super) enum KeyOperation {
+    /// The key gets this value.
     Put(Bytes),
-    /// It goes.
-    Removed,
-    /// It goes, and so does every key between it and this one, which stays.
-    RemovedUpTo(Bytes),
+    /// The key is removed.
+    Remove,
+    /// Every key from this one up to the given one, which stays, is removed.
+    RemoveRange(Bytes),
 }
 
-/// What a journal record says.
+/// The payload of a journal record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Payload {
-    /// A commit.
-    Changes(Vec<Change>),
-    /// Every record up to this one has reached the disk.
+    /// The changes of one commit.
+    Changes(Vec<KeyChange>),
+    /// A sync mark: every record up to this one has reached the disk.
     Synced(u64),
 }
 
 const KIND_CHANGES: u8 = 1;
 const KIND_SYNCED: u8 = 2;
-/// Set in the byte that names the space when the key goes.
+/// Set in the byte of the keyspace when the key is removed.
 const REMOVED: u8 = 0x80;
-/// The same when others go with it.
+/// Set in the byte of the keyspace when a range of keys is removed.
 const REMOVED_UP_TO: u8 = 0x40;
 
-/// A commit being written down.
+/// A batch under construction, in the form of a journal record.
 #[derive(Debug)]
 pub(crate) struct Batch {
     frame: Vec<u8>,
@@ -85,16 +86,16 @@ impl Batch {
         Batch { frame }
     }
 
-    /// Makes room for `bytes` more.
+    /// Reserves capacity for `bytes` more.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.frame.reserve(bytes);
     }
 
     /// Gives `key` a value, which `write` appends.
-    pub(crate) fn put(&mut self, space: Space, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn put(&mut self, space: Keyspace, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         self.frame.push(space as u8);
         put_bytes(&mut self.frame, key);
-        // The length comes first and is known last: four bytes are kept free for it.
+        // The length comes first and is known last, so four bytes are reserved for it.
         let at = self.frame.len();
         self.frame.extend_from_slice(&[0; 4]);
         write(&mut self.frame);
@@ -102,20 +103,20 @@ impl Batch {
         self.frame[at..at + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Takes `key` away.
-    pub(crate) fn remove(&mut self, space: Space, key: &[u8]) {
+    /// Removes one key from a keyspace.
+    pub(crate) fn remove(&mut self, space: Keyspace, key: &[u8]) {
         self.frame.push(space as u8 | REMOVED);
         put_bytes(&mut self.frame, key);
     }
 
-    /// Takes every key in `[from, to)` away.
-    pub(crate) fn remove_range(&mut self, space: Space, from: &[u8], to: &[u8]) {
+    /// Removes every key in `[from, to)`.
+    pub(crate) fn remove_range(&mut self, space: Keyspace, from: &[u8], to: &[u8]) {
         self.frame.push(space as u8 | REMOVED_UP_TO);
         put_bytes(&mut self.frame, from);
         put_bytes(&mut self.frame, to);
     }
 
-    /// Whether it changes nothing.
+    /// Whether the batch changes nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.frame.len() == record::HEADER_LENGTH + 1
     }
@@ -125,7 +126,7 @@ impl Batch {
     }
 }
 
-/// The frame of a mark: everything up to `sequence` has reached the disk.
+/// The frame of a sync mark: everything up to `sequence` has reached the disk.
 pub(super) fn mark(sequence: u64) -> Vec<u8> {
     let mut frame = record::begin(11);
     frame.push(KIND_SYNCED);
@@ -147,20 +148,20 @@ pub(super) fn read(payload: &Bytes) -> Result<Payload, Malformed> {
     }
 }
 
-fn read_changes(payload: &Bytes, mut reader: Reader<'_>) -> Result<Vec<Change>, Malformed> {
+fn read_changes(payload: &Bytes, mut reader: Reader<'_>) -> Result<Vec<KeyChange>, Malformed> {
     let mut changes = Vec::new();
-    while reader.left() > 0 {
+    while reader.remaining() > 0 {
         let tag = reader.byte()?;
         let space = usize::from(tag & !(REMOVED | REMOVED_UP_TO));
-        let space = *Space::ALL.get(space).ok_or(Malformed)?;
+        let space = *Keyspace::ALL.get(space).ok_or(Malformed)?;
         let key = payload.slice_ref(reader.bytes()?);
-        let fate = match tag & (REMOVED | REMOVED_UP_TO) {
-            0 => Fate::Put(payload.slice_ref(reader.long_bytes()?)),
-            REMOVED => Fate::Removed,
-            REMOVED_UP_TO => Fate::RemovedUpTo(payload.slice_ref(reader.bytes()?)),
+        let operation = match tag & (REMOVED | REMOVED_UP_TO) {
+            0 => KeyOperation::Put(payload.slice_ref(reader.long_bytes()?)),
+            REMOVED => KeyOperation::Remove,
+            REMOVED_UP_TO => KeyOperation::RemoveRange(payload.slice_ref(reader.bytes()?)),
             _ => return Err(Malformed),
         };
-        changes.push(Change { space, key, fate });
+        changes.push(KeyChange { space, key, operation });
     }
     Ok(changes)
 }
@@ -177,12 +178,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_batch_is_read_back(wanted: Vec<(u8, Vec<u8>, u8, Vec<u8>)>) {
+        fn a_batch_round_trips(wanted: Vec<(u8, Vec<u8>, u8, Vec<u8>)>) {
             let mut batch = Batch::new(0);
             prop_assert!(batch.is_empty());
-            let space = |space: &u8| Space::ALL[usize::from(space % 4)];
-            for (of, key, fate, value) in &wanted {
-                match fate % 3 {
+            let space = |space: &u8| Keyspace::ALL[usize::from(space % 4)];
+            for (of, key, operation, value) in &wanted {
+                match operation % 3 {
                     0 => batch.put(space(of), key, |to| to.extend_from_slice(value)),
                     1 => batch.remove(space(of), key),
                     _ => batch.remove_range(space(of), key, value),
@@ -192,13 +193,13 @@ mod tests {
                 panic!("a batch is changes");
             };
             prop_assert_eq!(changes.len(), wanted.len());
-            for (change, (of, key, fate, value)) in changes.into_iter().zip(wanted) {
-                let expected = match fate % 3 {
-                    0 => Fate::Put(value.into()),
-                    1 => Fate::Removed,
-                    _ => Fate::RemovedUpTo(value.into()),
+            for (change, (of, key, operation, value)) in changes.into_iter().zip(wanted) {
+                let expected = match operation % 3 {
+                    0 => KeyOperation::Put(value.into()),
+                    1 => KeyOperation::Remove,
+                    _ => KeyOperation::RemoveRange(value.into()),
                 };
-                prop_assert_eq!(change, Change { space: space(&of), key: key.into(), fate: expected });
+                prop_assert_eq!(change, KeyChange { space: space(&of), key: key.into(), operation: expected });
             }
         }
 
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_read_back() {
+    fn a_sync_mark_round_trips() {
         assert_eq!(read(&payload_of(&mark(77))), Ok(Payload::Synced(77)));
     }
 }

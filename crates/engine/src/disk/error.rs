@@ -1,4 +1,4 @@
-//! What can go wrong with a data directory, in terms of what the person who runs it can do next.
+//! Errors of the data directory, in terms of what the person who runs it can do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,55 +9,55 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has it open.
+    /// Another process has the directory open.
     #[error("{} is in use by {}", path.display(), holder_text(*holder))]
     InUse {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The process that has it open, where that is known.
         holder: Option<u32>,
     },
-    /// Made by another version of the format.
+    /// The directory was written in another version of the format.
     #[error(
         "{} has data of format {found}, this program reads format {expected}", path.display()
     )]
     OtherVersion {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The version found there.
         found: String,
         /// The version this program writes.
         expected: u32,
     },
-    /// Something else lives there.
+    /// The directory is not empty, and not a data directory.
     #[error("{} is not empty and not a data directory of perihelion ({example} is there)", path.display())]
-    NotOurs {
-        /// The directory.
+    NotDataDirectory {
+        /// The path of the directory.
         path: PathBuf,
-        /// One of the things found there.
+        /// The name of a file that is there.
         example: String,
     },
-    /// The operating system said no.
+    /// An operation of the operating system failed.
     #[error("cannot {action} {}: {source}", path.display())]
-    Refused {
-        /// What was tried.
+    Io {
+        /// The operation that was tried.
         action: &'static str,
-        /// On what.
+        /// The file or folder it was tried on.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It holds an account in which other regions write, so that it has other sequences of commits.
+    /// It holds an account with other write regions, and so with other version chains.
     #[error("{} holds an account {}", path.display(), writers_text(regions, *multi_write))]
     OtherRegions {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
         /// The names of its regions, separated by commas.
         regions: String,
         /// Whether all of them write.
         multi_write: bool,
     },
-    /// Data that had been safe is damaged.
+    /// Data that had reached the disk is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Damaged {
         /// The file or folder.
@@ -68,15 +68,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What to do about it.
+    /// Advice on how to solve the problem.
     pub fn advice(&self) -> &'static str {
         match self {
             OpenError::InUse { .. } => "stop that process, or choose another directory with --data-dir",
             OpenError::OtherVersion { .. } => {
                 "use the version of peri that wrote it, or choose another directory with --data-dir"
             }
-            OpenError::NotOurs { .. } => "choose an empty directory, or one that does not exist yet",
-            OpenError::Refused { source, .. } => match source.kind() {
+            OpenError::NotDataDirectory { .. } => "choose an empty directory, or one that does not exist yet",
+            OpenError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "give this user permission to write there, or choose another directory with --data-dir"
                 }
@@ -101,12 +101,9 @@ impl OpenError {
         }
     }
 
-    pub(super) fn refused(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> OpenError {
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
         let path = path.into();
-        move |source| OpenError::Refused { action, path, source }
+        move |source| OpenError::Io { action, path, source }
     }
 
     pub(super) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
@@ -125,10 +122,10 @@ fn holder_text(holder: Option<u32>) -> String {
     holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"))
 }
 
-/// Why a write was not kept.
+/// Why a write was not persisted.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DiskError {
-    /// The disk has no room. Nothing was applied; the next write is tried again.
+    /// The disk is full. Nothing was applied; the next write is tried again.
     #[error(
         "The write was not stored: the disk of the data directory is full. Make room there and try again; \
          reads go on."
@@ -137,7 +134,7 @@ pub enum DiskError {
     /// The write failed. Nothing was applied; the next write is tried again.
     #[error("The write was not stored: the data directory cannot be written ({0}). Reads go on.")]
     Failed(String),
-    /// An earlier failure left it unclear what is on the disk, so nothing is written any more.
+    /// An earlier failure left it unknown what is on the disk, so nothing is written any more.
     #[error(
         "The write was not stored: the data directory failed earlier ({0}) and takes no more writes. Look \
          after the disk, then restart; reads go on."

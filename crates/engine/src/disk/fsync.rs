@@ -7,15 +7,17 @@ use std::time::Duration;
 /// How long `interval` lets a write wait for the disk.
 pub(super) const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What an acknowledged write survives. All three survive the end of the process, `kill -9` included.
+/// The durability of an acknowledged write. In all three modes it survives the end of the process, `kill -9`
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fsync {
-    /// The machine losing power: acknowledged means on the disk.
+    /// It also survives a power failure: acknowledged means on the disk.
     Always,
-    /// The same, but for the last moments: the disk is up to date every 100 ms.
+    /// It also survives a power failure, unless it was made in the last 100 ms: the journal is synced that
+    /// often.
     #[default]
     Interval,
-    /// Nothing more: when the disk is written is up to the operating system.
+    /// Nothing more: the operating system decides when the disk is written.
     Never,
 }
 
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_choice_is_read_as_it_is_shown() {
+    fn each_mode_round_trips_as_text() {
         for choice in [Fsync::Always, Fsync::Interval, Fsync::Never] {
             assert_eq!(choice.to_string().parse(), Ok(choice));
         }

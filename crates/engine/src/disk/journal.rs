@@ -1,92 +1,92 @@
-//! The journal: every commit, in order, before anybody sees it.
+//! The journal: every commit, in order, before it becomes visible.
 //!
-//! In: frames, whole. Out: the number of the record, once the operating system has it. A frame that
-//! cannot be written leaves no trace, and the next one is tried again. Syncing (`sync`) and settling
-//! (`settle`) have threads of their own, so that whoever appends waits for neither.
+//! In: frames. Out: the sequence number of the record, once the operating system has it. A frame that cannot
+//! be written leaves no trace, and the next one is tried again. Syncing (`sync`) and checkpointing
+//! (`checkpoint`) have threads of their own, so that an append waits for neither.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::error::{DiskError, OpenError};
 use super::fsync::Fsync;
 use super::record;
-use super::replay::{Replay, Sealed};
+use super::replay::{Replay, SealedSegment};
 use super::segment;
 
-/// A file is sealed when it has this many bytes. Small in tests, so that they see many.
+/// A segment is sealed when it has this many bytes. Small in tests, so that they have many.
 pub(super) const SEGMENT_BYTES: u64 = if cfg!(test) { 16 * 1024 } else { 64 * 1024 * 1024 };
-/// Bytes a record may have.
+/// Bytes a record may have, at most.
 const RECORD_BYTES_MAX: usize = 1 << 31;
 
-/// How far the disk is.
+/// How far the journal has been synced and checkpointed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct SyncProgress {
     /// Every record up to this one has reached the disk.
     pub(super) synced: u64,
-    /// Why nothing more will.
+    /// Why nothing more will be written.
     pub(super) broken: Option<String>,
-    /// Bytes of sealed files that are not settled yet.
+    /// Bytes of sealed segments that are not checkpointed yet.
     pub(super) backlog: u64,
 }
 
-/// Takes commits, one at a time.
+/// The journal of a data directory.
 #[derive(Debug)]
 pub(super) struct Journal {
-    state: Mutex<State>,
-    /// Something wants to be synced, or it is time to stop.
+    state: Mutex<JournalState>,
+    /// Notified when there is something to sync, or when it is time to stop.
     pub(super) sync_wanted: Condvar,
-    /// A file was sealed, or it is time to stop.
-    pub(super) settle_wanted: Condvar,
-    pub(super) progress: watch::Sender<Progress>,
+    /// Notified when a segment was sealed, or when it is time to stop.
+    pub(super) checkpoint_wanted: Condvar,
+    pub(super) progress: watch::Sender<SyncProgress>,
     pub(super) fsync: Fsync,
     folder: PathBuf,
 }
 
-/// What is behind the lock.
+/// The state of the journal, behind its lock.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct JournalState {
     file: Arc<File>,
     number: u64,
     position: u64,
     next: u64,
-    /// The newest record that is a commit: nobody waits for a mark to be synced.
+    /// The newest record that is a commit: no response waits for a sync mark.
     committed: u64,
-    /// Files with records that may not have reached the disk, besides the current one.
+    /// Segments with unsynced records, besides the current one.
     unsynced: Vec<Arc<File>>,
-    /// Whether the current file has records that may not have reached the disk.
+    /// Whether the current segment has unsynced records.
     pub(super) dirty: bool,
-    pub(super) sealed: VecDeque<Sealed>,
+    pub(super) sealed: VecDeque<SealedSegment>,
     broken: Option<String>,
     pub(super) stopping: bool,
 }
 
-/// What one sync has to do.
+/// The segments that one sync covers.
 pub(super) struct Unsynced {
     pub(super) files: Vec<Arc<File>>,
-    /// The newest record in them.
+    /// The number of the newest record in them.
     pub(super) newest: u64,
 }
 
 impl Journal {
-    /// Goes on after what `replay` found, in a new file.
+    /// Continues after what `replay` found, in a new segment.
     pub(super) fn start(folder: PathBuf, replay: &Replay, fsync: Fsync) -> Result<Journal, OpenError> {
         let unsynced = replay.files.iter().map(|file| {
-            // A process that was killed may have left its last file to the operating system.
+            // A killed process may have left its last segment unsynced.
             let opened = OpenOptions::new().write(true).open(&file.path);
-            opened.map(Arc::new).map_err(OpenError::refused("open", &file.path))
+            opened.map(Arc::new).map_err(OpenError::io("open", &file.path))
         });
         let unsynced = unsynced.collect::<Result<Vec<_>, _>>()?;
         let path = folder.join(segment::file_name(replay.next_file));
-        let file =
-            create(&folder, replay.next_file, replay.next).map_err(OpenError::refused("write", &path))?;
-        let sealed: VecDeque<Sealed> = replay.files.iter().cloned().collect();
+        let file = create(&folder, replay.next_file, replay.next).map_err(OpenError::io("write", &path))?;
+        let sealed: VecDeque<SealedSegment> = replay.files.iter().cloned().collect();
         let backlog = sealed.iter().map(|file| file.bytes).sum();
-        let state = State {
+        let state = JournalState {
             file: Arc::new(file),
             number: replay.next_file,
             position: segment::HEADER_LENGTH as u64,
@@ -101,15 +101,15 @@ impl Journal {
         Ok(Journal {
             state: Mutex::new(state),
             sync_wanted: Condvar::new(),
-            settle_wanted: Condvar::new(),
-            progress: watch::Sender::new(Progress { backlog, ..Progress::default() }),
+            checkpoint_wanted: Condvar::new(),
+            progress: watch::Sender::new(SyncProgress { backlog, ..SyncProgress::default() }),
             fsync,
             folder,
         })
     }
 
-    /// Hands a frame to the operating system and returns its number. The order of calls is the order
-    /// of records.
+    /// Writes a frame and returns its sequence number, once the operating system has it. The order of calls
+    /// is the order of records.
     pub(super) fn append(&self, mut frame: Vec<u8>) -> Result<u64, DiskError> {
         if frame.len() > RECORD_BYTES_MAX {
             return Err(DiskError::TooLarge(frame.len()));
@@ -127,65 +127,65 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// The number of the newest commit.
+    /// The sequence number of the newest commit.
     pub(super) fn committed(&self) -> u64 {
         self.lock().committed
     }
 
-    /// Bytes of all files there are.
+    /// Bytes of all segments.
     #[cfg(test)]
     pub(super) fn bytes_written(&self) -> u64 {
         let state = self.lock();
         state.position + state.sealed.iter().map(|file| file.bytes).sum::<u64>()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics under the lock but a bug, and then the file is where `position` says or
-        // behind it, which the next write puts right.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, JournalState> {
+        // A panic under the lock would be a bug; the file is then where `position` says or behind it, and the
+        // next failed write truncates it.
+        self.state.lock()
     }
 
-    /// Ends the current file and begins the next. Failing that, the current one goes on growing.
-    fn rotate(&self, state: &mut State) {
+    /// Seals the current segment and begins the next. If that fails, the current one goes on growing.
+    fn rotate(&self, state: &mut JournalState) {
         let number = state.number + 1;
         let Ok(file) = create(&self.folder, number, state.next) else { return };
         let sealed = std::mem::replace(&mut state.file, Arc::new(file));
         state.unsynced.push(sealed);
         let path = self.folder.join(segment::file_name(state.number));
-        state.sealed.push_back(Sealed { number: state.number, path, bytes: state.position });
+        state.sealed.push_back(SealedSegment { number: state.number, path, bytes: state.position });
         (state.number, state.position) = (number, segment::HEADER_LENGTH as u64);
         let backlog = state.sealed.iter().map(|file| file.bytes).sum();
         self.progress.send_modify(|progress| progress.backlog = backlog);
-        // Even `never` does it now: what is settled next should not be ahead of the journal.
+        // Even `never` syncs now: the trees must not get ahead of the journal.
         self.sync_wanted.notify_one();
-        self.settle_wanted.notify_one();
+        self.checkpoint_wanted.notify_one();
     }
 
-    /// What a sync has to do now.
-    pub(super) fn take_unsynced(&self, state: &mut State) -> Unsynced {
+    /// Takes the segments that a sync has to cover now.
+    pub(super) fn take_unsynced(&self, state: &mut JournalState) -> Unsynced {
         let mut files = std::mem::take(&mut state.unsynced);
         files.push(Arc::clone(&state.file));
         state.dirty = false;
         Unsynced { files, newest: state.next - 1 }
     }
 
-    /// Whether a sealed file waits to be synced.
-    pub(super) fn has_unsynced_files(state: &State) -> bool {
+    /// Whether a sealed segment waits to be synced.
+    pub(super) fn has_unsynced_files(state: &JournalState) -> bool {
         !state.unsynced.is_empty()
     }
 
-    /// Notes that everything up to `newest` has reached the disk, in the journal as well.
+    /// Records that everything up to `newest` has reached the disk, with a sync mark in the journal.
     pub(super) fn synced(&self, newest: u64) {
         let mut mark = super::batch::mark(newest);
         let hash = record::hash_of(&mark);
-        // A mark that cannot be written is only missing: the next one says more anyway. The last one
-        // comes when nothing else is taken any more.
-        let _ = self.lock().write_anyway(&mut mark, hash);
+        // A mark that cannot be written is dropped: the next one says more anyway. Unchecked, because the
+        // last one comes when the journal takes no more commits.
+        let _ = self.lock().write_unchecked(&mut mark, hash);
         self.progress.send_modify(|progress| progress.synced = newest);
     }
 
-    /// Takes no more writes: it is not known what is on the disk.
-    pub(super) fn give_up(&self, reason: String) {
+    /// Fails the journal, which takes no more writes: it is unknown what is on the disk.
+    pub(super) fn fail(&self, reason: String) {
         self.lock().broken = Some(reason.clone());
         self.progress.send_modify(|progress| progress.broken = Some(reason));
     }
@@ -197,27 +197,27 @@ impl Journal {
         state.broken.get_or_insert_with(|| "it was closed".to_owned());
         drop(state);
         self.sync_wanted.notify_all();
-        self.settle_wanted.notify_all();
+        self.checkpoint_wanted.notify_all();
     }
 
-    /// Forgets sealed files that have been settled.
-    pub(super) fn forget(&self, settled: &[Sealed]) {
+    /// Forgets sealed segments that have been checkpointed.
+    pub(super) fn forget(&self, checkpointed: &[SealedSegment]) {
         let mut state = self.lock();
-        state.sealed.retain(|file| !settled.contains(file));
+        state.sealed.retain(|file| !checkpointed.contains(file));
         let backlog = state.sealed.iter().map(|file| file.bytes).sum();
         self.progress.send_modify(|progress| progress.backlog = backlog);
     }
 }
 
-impl State {
+impl JournalState {
     fn write(&mut self, frame: &mut [u8], hash: u64) -> Result<u64, DiskError> {
         match &self.broken {
             Some(reason) => Err(DiskError::Broken(reason.clone())),
-            None => self.write_anyway(frame, hash),
+            None => self.write_unchecked(frame, hash),
         }
     }
 
-    fn write_anyway(&mut self, frame: &mut [u8], hash: u64) -> Result<u64, DiskError> {
+    fn write_unchecked(&mut self, frame: &mut [u8], hash: u64) -> Result<u64, DiskError> {
         record::seal(frame, self.next, hash);
         if let Err(error) = (&*self.file).write_all(frame) {
             self.undo();
@@ -228,7 +228,7 @@ impl State {
         Ok(self.next - 1)
     }
 
-    /// Takes back what a failed write may have left. If even that fails, the journal ends here.
+    /// Truncates what a failed write may have left. If even that fails, the journal takes no more writes.
     fn undo(&mut self) {
         let undone = self.file.set_len(self.position);
         let undone = undone.and_then(|()| (&*self.file).seek(SeekFrom::Start(self.position)));

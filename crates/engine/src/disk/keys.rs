@@ -1,26 +1,26 @@
 //! The keys of everything on disk.
 //!
-//! Numbers are big-endian, so that keys are in the order of what they stand for: items in order of
-//! creation within their container, the log in order of LSN within its line.
+//! Numbers are big-endian, so that keys are in the order of what they stand for: items in order of creation
+//! within their container, the log in order of LSN within its version chain.
 
 use protocol::lsn::Lsn;
 use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, PermissionRid, UserRid};
 
-use super::coding::Malformed;
+use super::encoding::Malformed;
 use crate::items::Ordinal;
 
-/// Where commits of one order come from: a physical partition, as one writing region sees it.
+/// A version chain on disk: a physical partition, in one write region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LineKey {
-    /// The container.
+pub(crate) struct ChainKey {
+    /// The container of the partition.
     pub(crate) container: ContainerRid,
-    /// Which of the partition's sequences: 0 in an account where one region writes.
-    pub(crate) line: u8,
-    /// The range id.
+    /// The number of the chain: 0 in an account where one region writes.
+    pub(crate) chain: u8,
+    /// The partition key range id.
     pub(crate) partition: u32,
 }
 
-/// Whatever belongs to one container begins with this.
+/// The prefix of all keys of one container.
 pub(super) fn container_prefix(rid: ContainerRid) -> [u8; 8] {
     let mut key = [0; 8];
     key[..4].copy_from_slice(&rid.database.0.to_be_bytes());
@@ -28,8 +28,8 @@ pub(super) fn container_prefix(rid: ContainerRid) -> [u8; 8] {
     key
 }
 
-/// The first key behind everything with this prefix.
-pub(super) fn behind(prefix: &[u8]) -> Vec<u8> {
+/// The first key after all keys with this prefix.
+pub(super) fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -40,113 +40,114 @@ pub(super) fn behind(prefix: &[u8]) -> Vec<u8> {
     vec![0xFF; prefix.len() + 1]
 }
 
-/// The newest version of an item.
-pub(super) fn item(container: ContainerRid, line: u8, ordinal: Ordinal) -> [u8; 17] {
+/// The key of an item's newest version.
+pub(super) fn item(container: ContainerRid, chain: u8, ordinal: Ordinal) -> [u8; 17] {
     let mut key = [0; 17];
     key[..8].copy_from_slice(&container_prefix(container));
-    key[8] = line;
+    key[8] = chain;
     key[9..].copy_from_slice(&ordinal.0.to_be_bytes());
     key
 }
 
-/// Reads the key of an item.
+/// Parses the key of an item.
 pub(super) fn read_item(key: &[u8]) -> Result<(ContainerRid, u8, Ordinal), Malformed> {
     let key: &[u8; 17] = key.try_into().map_err(|_| Malformed)?;
     Ok((read_container(key), key[8], Ordinal(read_u64(&key[9..]))))
 }
 
-/// Whatever belongs to one line of a container begins with this, items and log alike.
-pub(super) fn container_line_prefix(container: ContainerRid, line: u8) -> [u8; 9] {
+/// The prefix of all keys of one chain number of a container, items and log alike.
+pub(super) fn container_chain_prefix(container: ContainerRid, chain: u8) -> [u8; 9] {
     let mut key = [0; 9];
     key[..8].copy_from_slice(&container_prefix(container));
-    key[8] = line;
+    key[8] = chain;
     key
 }
 
-/// Everything that happened in a line.
-pub(super) fn line_prefix(line: LineKey) -> [u8; 13] {
+/// The prefix of the log of a version chain.
+pub(super) fn chain_prefix(chain: ChainKey) -> [u8; 13] {
     let mut key = [0; 13];
-    key[..8].copy_from_slice(&container_prefix(line.container));
-    key[8] = line.line;
-    key[9..].copy_from_slice(&line.partition.to_be_bytes());
+    key[..8].copy_from_slice(&container_prefix(chain.container));
+    key[8] = chain.chain;
+    key[9..].copy_from_slice(&chain.partition.to_be_bytes());
     key
 }
 
-/// What happened in a line at an LSN.
-pub(super) fn log(line: LineKey, lsn: Lsn) -> [u8; 21] {
+/// The key of a commit of a version chain.
+pub(super) fn log(chain: ChainKey, lsn: Lsn) -> [u8; 21] {
     let mut key = [0; 21];
-    key[..13].copy_from_slice(&line_prefix(line));
+    key[..13].copy_from_slice(&chain_prefix(chain));
     key[13..].copy_from_slice(&lsn.0.to_be_bytes());
     key
 }
 
-/// Reads the key of a commit.
-pub(super) fn read_log(key: &[u8]) -> Result<(LineKey, Lsn), Malformed> {
+/// Parses the key of a commit.
+pub(super) fn read_log(key: &[u8]) -> Result<(ChainKey, Lsn), Malformed> {
     let key: &[u8; 21] = key.try_into().map_err(|_| Malformed)?;
-    let line = LineKey { container: read_container(key), line: key[8], partition: read_u32(&key[9..13]) };
-    Ok((line, Lsn(read_u64(&key[13..]))))
+    let chain = ChainKey { container: read_container(key), chain: key[8], partition: read_u32(&key[9..13]) };
+    Ok((chain, Lsn(read_u64(&key[13..]))))
 }
 
-/// What is kept of a partition where every region writes.
+/// The key of something stored about a partition's replicas, where every region writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MeshKey {
+pub(crate) struct ReplicationKey {
     pub(crate) container: ContainerRid,
-    /// The range id.
+    /// The partition key range id.
     pub(crate) partition: u32,
-    pub(crate) what: MeshEntry,
+    pub(crate) what: ReplicationEntry,
 }
 
-/// One of the things that are kept there.
+/// What such a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MeshEntry {
-    /// How far a region's copy is.
-    Copy(u8),
-    /// Something on its way: from which region, and its number among those.
-    Letter(u8, u64),
-    /// A version that lost, by its number.
+pub(crate) enum ReplicationEntry {
+    /// The progress of a region's replica.
+    Replica(u8),
+    /// A replication message: its sender, and its number among those of the sender.
+    Message(u8, u64),
+    /// A conflict, by its number.
     Conflict(u64),
 }
 
-/// Everything that is kept of one partition where every region writes.
-pub(super) fn mesh_prefix(container: ContainerRid, partition: u32) -> [u8; 12] {
+/// The prefix of everything stored about one partition's replicas.
+pub(super) fn replication_prefix(container: ContainerRid, partition: u32) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&container_prefix(container));
     key[8..].copy_from_slice(&partition.to_be_bytes());
     key
 }
 
-impl MeshKey {
+impl ReplicationKey {
     pub(crate) fn to_bytes(self) -> [u8; 22] {
         let (kind, region, number) = match self.what {
-            MeshEntry::Copy(region) => (b'c', region, 0),
-            MeshEntry::Letter(from, number) => (b'l', from, number),
-            MeshEntry::Conflict(number) => (b'x', 0, number),
+            ReplicationEntry::Replica(region) => (b'c', region, 0),
+            ReplicationEntry::Message(from, number) => (b'l', from, number),
+            ReplicationEntry::Conflict(number) => (b'x', 0, number),
         };
         let mut key = [0; 22];
-        key[..12].copy_from_slice(&mesh_prefix(self.container, self.partition));
+        key[..12].copy_from_slice(&replication_prefix(self.container, self.partition));
         (key[12], key[13]) = (kind, region);
         key[14..].copy_from_slice(&number.to_be_bytes());
         key
     }
 
-    pub(super) fn read(key: &[u8]) -> Result<MeshKey, Malformed> {
+    pub(super) fn read(key: &[u8]) -> Result<ReplicationKey, Malformed> {
         let key: &[u8; 22] = key.try_into().map_err(|_| Malformed)?;
         let (region, number) = (key[13], read_u64(&key[14..]));
         let what = match key[12] {
-            b'c' => MeshEntry::Copy(region),
-            b'l' => MeshEntry::Letter(region, number),
-            b'x' => MeshEntry::Conflict(number),
+            b'c' => ReplicationEntry::Replica(region),
+            b'l' => ReplicationEntry::Message(region, number),
+            b'x' => ReplicationEntry::Conflict(number),
             _ => return Err(Malformed),
         };
-        Ok(MeshKey { container: read_container(key), partition: read_u32(&key[8..12]), what })
+        Ok(ReplicationKey { container: read_container(key), partition: read_u32(&key[8..12]), what })
     }
 }
 
-/// What the catalog's keys stand for.
+/// A key of the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CatalogKey {
-    /// What the allocator gives out next.
+    /// The counters of the id allocator.
     Allocator,
+    /// The properties of a database.
     Database(DatabaseRid),
     Container(ContainerRid),
     /// The partitions of a container.
@@ -154,9 +155,9 @@ pub(crate) enum CatalogKey {
     Offer(OfferRid),
     User(UserRid),
     Permission(PermissionRid),
-    /// The newest journal record that is in the base.
-    Settled,
-    /// The account's regions, and what was set between them.
+    /// The newest journal record that has been checkpointed.
+    Checkpointed,
+    /// The account's regions and their settings.
     Regions,
 }
 
@@ -173,7 +174,7 @@ impl CatalogKey {
                 let (high, low) = ((rid.permission >> 32) as u32, rid.permission as u32);
                 (b'p', &[rid.user.database.0, rid.user.user, high, low])
             }
-            CatalogKey::Settled => (b's', &[]),
+            CatalogKey::Checkpointed => (b's', &[]),
             CatalogKey::Regions => (b'r', &[]),
         };
         let mut key = vec![tag];
@@ -187,7 +188,7 @@ impl CatalogKey {
         let numbers: Vec<u32> = numbers.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect();
         Ok(match (tag, &numbers[..]) {
             (b'a', []) => CatalogKey::Allocator,
-            (b's', []) => CatalogKey::Settled,
+            (b's', []) => CatalogKey::Checkpointed,
             (b'r', []) => CatalogKey::Regions,
             (b'd', [rid]) => CatalogKey::Database(DatabaseRid(*rid)),
             (b'c', [database, container]) => CatalogKey::Container(container_rid(*database, *container)),
@@ -230,21 +231,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_read_back_and_in_order(database: u32, container: u32, line: u8, partition: u32, n: u64) {
+        fn keys_round_trip_and_keep_their_order(database: u32, container: u32, chain: u8, partition: u32, n: u64) {
             let rid = container_rid(database, container);
-            prop_assert_eq!(read_item(&item(rid, line, Ordinal(n))), Ok((rid, line, Ordinal(n))));
-            let line = LineKey { container: rid, line, partition };
-            prop_assert_eq!(read_log(&log(line, Lsn(n))), Ok((line, Lsn(n))));
-            prop_assert!(log(line, Lsn(n / 2)) <= log(line, Lsn(n)));
-            for what in [MeshEntry::Copy(line.line), MeshEntry::Letter(line.line, n), MeshEntry::Conflict(n)] {
-                let key = MeshKey { container: rid, partition, what };
-                prop_assert_eq!(MeshKey::read(&key.to_bytes()), Ok(key));
-                prop_assert!(key.to_bytes().starts_with(&mesh_prefix(rid, partition)));
+            prop_assert_eq!(read_item(&item(rid, chain, Ordinal(n))), Ok((rid, chain, Ordinal(n))));
+            let chain = ChainKey { container: rid, chain, partition };
+            prop_assert_eq!(read_log(&log(chain, Lsn(n))), Ok((chain, Lsn(n))));
+            prop_assert!(log(chain, Lsn(n / 2)) <= log(chain, Lsn(n)));
+            for what in [ReplicationEntry::Replica(chain.chain), ReplicationEntry::Message(chain.chain, n), ReplicationEntry::Conflict(n)] {
+                let key = ReplicationKey { container: rid, partition, what };
+                prop_assert_eq!(ReplicationKey::read(&key.to_bytes()), Ok(key));
+                prop_assert!(key.to_bytes().starts_with(&replication_prefix(rid, partition)));
             }
             let user = UserRid { database: DatabaseRid(database), user: partition };
             for key in [
                 CatalogKey::Allocator,
-                CatalogKey::Settled,
+                CatalogKey::Checkpointed,
                 CatalogKey::Regions,
                 CatalogKey::Database(DatabaseRid(database)),
                 CatalogKey::Container(rid),
@@ -259,14 +260,14 @@ mod tests {
 
         #[test]
         fn no_bytes_make_reading_a_key_panic(bytes: Vec<u8>) {
-            let _ = (read_item(&bytes), read_log(&bytes), CatalogKey::read(&bytes), MeshKey::read(&bytes));
+            let _ = (read_item(&bytes), read_log(&bytes), CatalogKey::read(&bytes), ReplicationKey::read(&bytes));
         }
 
         #[test]
-        fn nothing_with_a_prefix_lies_behind_it(prefix: Vec<u8>, rest: Vec<u8>) {
+        fn all_keys_with_a_prefix_are_below_its_end(prefix: Vec<u8>, rest: Vec<u8>) {
             let key = [prefix.clone(), rest].concat();
             prop_assume!(prefix.iter().any(|byte| *byte != 0xFF));
-            prop_assert!(key < behind(&prefix) && prefix < behind(&prefix));
+            prop_assert!(key < prefix_end(&prefix) && prefix < prefix_end(&prefix));
         }
     }
 }

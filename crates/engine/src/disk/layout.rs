@@ -1,58 +1,58 @@
-//! How a container's partitions are written down.
+//! The stored layout of a container's partitions.
 
 use protocol::lsn::Lsn;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 
-use super::coding::{Malformed, Reader, put_bytes, put_number};
+use super::encoding::{Malformed, Reader, put_bytes, put_number};
 
-/// A container's partitions.
+/// The partitions of a container, as they are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptLayout {
-    /// The id the next range gets.
+pub(crate) struct StoredLayout {
+    /// The id that the next range gets.
     pub(crate) next_range_id: u32,
-    /// The ordinal the next item got, when this was written.
+    /// The ordinal that the next item gets, when this was written.
     pub(crate) next_ordinal: u64,
-    /// In the order of the ring.
-    pub(crate) partitions: Vec<KeptPartition>,
-    /// How often the account's writes had moved when this was written. Every move brings all ranges along,
-    /// so after another one no range has a region of its own, whatever is said here.
-    pub(crate) moves: u64,
+    /// The partitions in EPK order.
+    pub(crate) partitions: Vec<StoredPartition>,
+    /// How often the account's writes had moved when this was written. Every failover moves all ranges along,
+    /// so after another one no range has a write region of its own, whatever is stored here.
+    pub(crate) failover_count: u64,
 }
 
-/// One of them.
+/// A partition, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptPartition {
+pub(crate) struct StoredPartition {
     pub(crate) id: u32,
     pub(crate) token_version: i64,
     pub(crate) range: EpkRange,
-    /// The ranges it came from, oldest first.
+    /// The ids of the ranges it descends from, oldest first.
     pub(crate) parents: Vec<u32>,
-    /// How each of its lines began.
-    pub(crate) births: Vec<Birth>,
-    /// The region of its own that writes it, where ranges fail over one by one.
-    pub(crate) home: Option<String>,
+    /// Where each of its version chains begins.
+    pub(crate) origins: Vec<ChainOrigin>,
+    /// The name of its own write region, where partitions fail over one by one.
+    pub(crate) write_region: Option<String>,
 }
 
-/// How a line began: when its partition was made, or made as it had been.
+/// Where a version chain begins: with a new partition, or with a restored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Birth {
-    /// Its LSN then.
-    pub(crate) born: Lsn,
-    /// Changes up to here were no longer known then.
-    pub(crate) forgotten: Lsn,
+pub(crate) struct ChainOrigin {
+    /// The LSN it begins with.
+    pub(crate) lsn_at_start: Lsn,
+    /// Its log had been trimmed up to this LSN.
+    pub(crate) trimmed_to: Lsn,
 }
 
-impl KeptPartition {
-    /// How one of its lines began.
-    pub(crate) fn birth(&self, line: u8) -> Birth {
-        let first = self.births.first().copied();
-        let birth = self.births.get(usize::from(line)).copied().or(first);
-        birth.unwrap_or(Birth { born: Lsn(0), forgotten: Lsn(0) })
+impl StoredPartition {
+    /// Where one of its version chains begins.
+    pub(crate) fn origin(&self, chain: u8) -> ChainOrigin {
+        let first = self.origins.first().copied();
+        let origin = self.origins.get(usize::from(chain)).copied().or(first);
+        origin.unwrap_or(ChainOrigin { lsn_at_start: Lsn(0), trimmed_to: Lsn(0) })
     }
 }
 
-impl KeptLayout {
-    /// Appends it.
+impl StoredLayout {
+    /// Appends the encoded layout.
     pub(crate) fn put(&self, to: &mut Vec<u8>) {
         put_number(to, self.next_range_id.into());
         put_number(to, self.partitions.len() as u64);
@@ -63,75 +63,86 @@ impl KeptLayout {
             put_bytes(to, partition.range.max.as_bytes());
             put_number(to, partition.parents.len() as u64);
             partition.parents.iter().for_each(|parent| put_number(to, (*parent).into()));
-            partition.birth(0).put(to);
+            partition.origin(0).put(to);
         }
         // The first version of the format ended here.
         put_number(to, self.next_ordinal);
         for partition in &self.partitions {
-            put_number(to, partition.births.len().saturating_sub(1) as u64);
-            partition.births.iter().skip(1).for_each(|birth| birth.put(to));
+            put_number(to, partition.origins.len().saturating_sub(1) as u64);
+            partition.origins.iter().skip(1).for_each(|origin| origin.put(to));
         }
-        // Nearly always there is nothing more to say.
-        if self.partitions.iter().all(|partition| partition.home.is_none()) {
+        // Nearly always no partition has a write region of its own.
+        if self.partitions.iter().all(|partition| partition.write_region.is_none()) {
             return;
         }
-        put_number(to, self.moves);
+        put_number(to, self.failover_count);
         for partition in &self.partitions {
-            put_bytes(to, partition.home.as_deref().unwrap_or_default().as_bytes());
+            put_bytes(to, partition.write_region.as_deref().unwrap_or_default().as_bytes());
         }
     }
 
-    /// Reads it back.
-    pub(crate) fn read(bytes: &[u8]) -> Result<KeptLayout, Malformed> {
+    /// Reads an encoded layout.
+    pub(crate) fn read(bytes: &[u8]) -> Result<StoredLayout, Malformed> {
         let mut reader = Reader::new(bytes);
-        let next_range_id = reader.small()?;
-        let count: usize = reader.small()?;
+        let next_range_id = reader.number_as()?;
+        let count: usize = reader.number_as()?;
         let mut partitions = Vec::new();
         for _ in 0..count {
-            let (id, token_version) = (reader.small()?, reader.number()? as i64);
+            let (id, token_version) = (reader.number_as()?, reader.number()? as i64);
             let min = EffectivePartitionKey::from_bytes(reader.bytes()?);
             let max = EffectivePartitionKey::from_bytes(reader.bytes()?);
-            let count: usize = reader.small()?;
+            let count: usize = reader.number_as()?;
             let mut parents = Vec::new();
             for _ in 0..count {
-                parents.push(reader.small()?);
+                parents.push(reader.number_as()?);
             }
-            let (births, range) = (vec![Birth::read(&mut reader)?], EpkRange::new(min, max));
-            partitions.push(KeptPartition { id, token_version, range, parents, births, home: None });
+            let (origins, range) = (vec![ChainOrigin::read(&mut reader)?], EpkRange::new(min, max));
+            partitions.push(StoredPartition {
+                id,
+                token_version,
+                range,
+                parents,
+                origins,
+                write_region: None,
+            });
         }
         let mut next_ordinal = 0;
-        if reader.left() > 0 {
+        if reader.remaining() > 0 {
             next_ordinal = reader.number()?;
             for partition in &mut partitions {
-                let count: usize = reader.small()?;
+                let count: usize = reader.number_as()?;
                 for _ in 0..count {
-                    partition.births.push(Birth::read(&mut reader)?);
+                    partition.origins.push(ChainOrigin::read(&mut reader)?);
                 }
             }
         }
-        let mut moves = 0;
-        if reader.left() > 0 {
-            moves = reader.number()?;
+        let mut failover_count = 0;
+        if reader.remaining() > 0 {
+            failover_count = reader.number()?;
             for partition in &mut partitions {
-                partition.home = Some(reader.text()?.to_owned()).filter(|name| !name.is_empty());
+                partition.write_region = Some(reader.text()?.to_owned()).filter(|name| !name.is_empty());
             }
         }
         reader.end()?;
         let whole = partitions.first().is_some_and(|first| first.range.min == EpkRange::FULL.min)
             && partitions.last().is_some_and(|last| last.range.max == EpkRange::FULL.max)
             && partitions.windows(2).all(|pair| pair[0].range.max == pair[1].range.min);
-        if whole { Ok(KeptLayout { next_range_id, next_ordinal, partitions, moves }) } else { Err(Malformed) }
+        if whole {
+            Ok(StoredLayout { next_range_id, next_ordinal, partitions, failover_count })
+        } else {
+            Err(Malformed)
+        }
     }
 }
 
-impl Birth {
+impl ChainOrigin {
     fn put(self, to: &mut Vec<u8>) {
-        put_number(to, self.born.0);
-        put_number(to, self.forgotten.0);
+        put_number(to, self.lsn_at_start.0);
+        put_number(to, self.trimmed_to.0);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Birth, Malformed> {
-        Ok(Birth { born: Lsn(reader.number()?), forgotten: Lsn(reader.number()?) })
+    fn read(reader: &mut Reader<'_>) -> Result<ChainOrigin, Malformed> {
+        Ok(ChainOrigin { lsn_at_start: Lsn(reader.number()?), trimmed_to: Lsn(reader.number()?) })
     }
 }
 
@@ -139,28 +150,28 @@ impl Birth {
 mod tests {
     use super::*;
 
-    fn partition(id: u32, min: &str, max: &str, parents: &[u32]) -> KeptPartition {
+    fn partition(id: u32, min: &str, max: &str, parents: &[u32]) -> StoredPartition {
         let at = |hex: &str| EffectivePartitionKey::from_hex(hex).unwrap();
-        KeptPartition {
+        StoredPartition {
             id,
             token_version: i64::from(id) - 1,
             range: EpkRange::new(at(min), at(max)),
             parents: parents.to_vec(),
-            births: (0..=id % 3).map(|line| birth(id + line)).collect(),
-            home: None,
+            origins: (0..=id % 3).map(|chain| origin(id + chain)).collect(),
+            write_region: None,
         }
     }
 
-    fn written_in(home: &str, partition: KeptPartition) -> KeptPartition {
-        KeptPartition { home: Some(home.to_owned()), ..partition }
+    fn written_in(write_region: &str, partition: StoredPartition) -> StoredPartition {
+        StoredPartition { write_region: Some(write_region.to_owned()), ..partition }
     }
 
-    fn birth(number: u32) -> Birth {
-        Birth { born: Lsn(u64::from(number) + 1), forgotten: Lsn(u64::from(number)) }
+    fn origin(number: u32) -> ChainOrigin {
+        ChainOrigin { lsn_at_start: Lsn(u64::from(number) + 1), trimmed_to: Lsn(u64::from(number)) }
     }
 
     #[test]
-    fn a_layout_is_read_back_and_must_cover_the_ring() {
+    fn a_layout_round_trips_and_must_cover_the_epk_space() {
         let cases = [
             (vec![partition(0, "", "FF", &[])], true),
             (vec![partition(3, "", "1F", &[0, 1]), partition(4, "1F", "FF", &[])], true),
@@ -170,23 +181,24 @@ mod tests {
             (vec![], false),
         ];
         for (partitions, good) in cases {
-            let moves = partitions.iter().filter(|partition| partition.home.is_some()).count() as u64;
-            let layout = KeptLayout { next_range_id: 5, next_ordinal: 300, partitions, moves };
+            let failover_count =
+                partitions.iter().filter(|partition| partition.write_region.is_some()).count() as u64;
+            let layout = StoredLayout { next_range_id: 5, next_ordinal: 300, partitions, failover_count };
             let mut bytes = Vec::new();
             layout.put(&mut bytes);
-            assert_eq!(KeptLayout::read(&bytes).ok(), good.then_some(layout));
-            assert_eq!(KeptLayout::read(&bytes[..bytes.len() - 1]), Err(Malformed));
+            assert_eq!(StoredLayout::read(&bytes).ok(), good.then_some(layout));
+            assert_eq!(StoredLayout::read(&bytes[..bytes.len() - 1]), Err(Malformed));
         }
     }
 
     #[test]
-    fn a_layout_of_the_first_version_is_read_without_what_it_lacks() {
+    fn a_layout_of_format_1_is_read() {
         let partitions = vec![partition(0, "", "FF", &[])];
-        let layout = KeptLayout { next_range_id: 1, next_ordinal: 7, partitions, moves: 0 };
+        let layout = StoredLayout { next_range_id: 1, next_ordinal: 7, partitions, failover_count: 0 };
         let mut bytes = Vec::new();
         layout.put(&mut bytes);
-        // The ordinal, and no other lines.
+        // Without the ordinal and the other chains.
         bytes.truncate(bytes.len() - 2);
-        assert_eq!(KeptLayout::read(&bytes), Ok(KeptLayout { next_ordinal: 0, ..layout }));
+        assert_eq!(StoredLayout::read(&bytes), Ok(StoredLayout { next_ordinal: 0, ..layout }));
     }
 }

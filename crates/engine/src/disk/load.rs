@@ -1,7 +1,7 @@
-//! Everything that was kept, read back.
+//! Reads everything that the data directory stores.
 //!
-//! The base and the journal are one sorted sequence here, in which the journal wins. Items are read in
-//! parts on every core, because they are most of it; what belongs where is sorted out by the store.
+//! The trees and the journal are one sorted sequence here, in which the journal wins. Items are read in parts
+//! on every core, because they are most of it; the store divides them among partitions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,104 +10,104 @@ use bytes::Bytes;
 use protocol::lsn::Lsn;
 use protocol::resource_id::ContainerRid;
 
-use super::base::{Base, Entry};
-use super::batch::{Batch, Change as DiskChange, Space};
-use super::coding::{Malformed, Reader};
+use super::batch::{Batch, KeyChange, Keyspace};
+use super::coalesce::{CoalescedChanges, coalesce};
+use super::encoding::{Malformed, Reader};
 use super::error::OpenError;
 use super::history;
-use super::keys::{self, CatalogKey, LineKey, MeshEntry, MeshKey};
-use super::layout::KeptLayout;
-use super::newest::{Newest, newest};
-use super::regions::KeptRegions;
+use super::keys::{self, CatalogKey, ChainKey, ReplicationEntry, ReplicationKey};
+use super::layout::StoredLayout;
+use super::regions::StoredRegions;
 use super::replay::in_parallel;
+use super::trees::{Entry, Trees};
 use super::values;
 use crate::items::{Change, Item, Ordinal};
 
-/// Items that are read in one go.
+/// Ordinals that one part covers.
 const PART: u64 = 16 * 1024;
 
-/// What a directory holds.
+/// The account that a data directory holds.
 #[derive(Debug, Default)]
-pub(crate) struct Opened {
-    /// The account's resources: what stands under each key.
+pub(crate) struct StoredAccount {
+    /// The account's resources: the value of each key.
     pub(crate) catalog: Vec<(CatalogKey, Bytes)>,
     /// The contents of each container that exists.
-    pub(crate) containers: HashMap<ContainerRid, ItemsRead>,
+    pub(crate) containers: HashMap<ContainerRid, StoredContents>,
 }
 
-impl Opened {
-    /// What was kept of the account's regions.
-    pub(crate) fn regions(&self) -> Option<KeptRegions> {
+impl StoredAccount {
+    /// The stored regions of the account.
+    pub(crate) fn regions(&self) -> Option<StoredRegions> {
         let (_, value) = self.catalog.iter().find(|(key, _)| *key == CatalogKey::Regions)?;
-        // Looked at when it was opened.
+        // Malformed values were rejected when the directory was opened.
         serde_json::from_slice(value).ok()
     }
 
-    /// Takes away what nobody can ask for any more: the changes of ranges that are no more, as far as
-    /// those that came from them have forgotten theirs.
-    pub(super) fn tidying(&self) -> Result<Batch, Malformed> {
+    /// A batch that removes what can no longer be read: the logs of ranges that no longer exist, as far as
+    /// their descendants have trimmed theirs.
+    pub(super) fn cleanup(&self) -> Result<Batch, Malformed> {
         let mut batch = Batch::new(0);
-        let outlived = self
+        let unreachable = self
             .containers
             .iter()
-            .filter(|(_, read)| read.lines.iter().any(|line| !line.outlived.is_empty()));
-        for (rid, read) in outlived {
-            for (number, line) in (0..).zip(&read.lines) {
-                for (partition, until) in &line.outlived {
-                    let line = LineKey { container: *rid, line: number, partition: *partition };
+            .filter(|(_, read)| read.chains.iter().any(|chain| !chain.unreachable.is_empty()));
+        for (rid, read) in unreachable {
+            for (number, chain) in (0..).zip(&read.chains) {
+                for (partition, until) in &chain.unreachable {
+                    let chain = ChainKey { container: *rid, chain: number, partition: *partition };
                     let (from, to) =
-                        (keys::log(line, Lsn(0)), keys::log(line, Lsn(until.0.saturating_add(1))));
-                    batch.remove_range(Space::Log, &from, &to);
+                        (keys::log(chain, Lsn(0)), keys::log(chain, Lsn(until.0.saturating_add(1))));
+                    batch.remove_range(Keyspace::Log, &from, &to);
                 }
             }
-            // Which ordinal comes next may have been known only there.
+            // The next ordinal may have been stored only there.
             let key = CatalogKey::Layout(*rid);
             if let Some((_, layout)) = self.catalog.iter().find(|(other, _)| *other == key) {
-                let layout = KeptLayout { next_ordinal: read.next_ordinal, ..KeptLayout::read(layout)? };
-                batch.put(Space::Catalog, &key.to_bytes(), |to| layout.put(to));
+                let layout = StoredLayout { next_ordinal: read.next_ordinal, ..StoredLayout::read(layout)? };
+                batch.put(Keyspace::Catalog, &key.to_bytes(), |to| layout.put(to));
             }
         }
         Ok(batch)
     }
 }
 
-/// The contents of one container.
+/// The stored contents of one container.
 #[derive(Debug, Default)]
-pub(crate) struct ItemsRead {
-    /// One, or one for each region where all of them write.
-    pub(crate) lines: Vec<LineRead>,
-    /// What is kept of each partition where every region writes.
-    pub(crate) mesh: HashMap<u32, Vec<(MeshEntry, Bytes)>>,
-    /// The ordinal the next item gets.
+pub(crate) struct StoredContents {
+    /// One version chain, or one for each region where all of them write.
+    pub(crate) chains: Vec<StoredChain>,
+    /// What is stored about each partition's replicas where every region writes.
+    pub(crate) replication: HashMap<u32, Vec<(ReplicationEntry, Bytes)>>,
+    /// The ordinal that the next item gets.
     pub(crate) next_ordinal: u64,
 }
 
-/// The contents of one container, as one writing region has them.
+/// The stored contents of one container in one version chain.
 #[derive(Debug, Default)]
-pub(crate) struct LineRead {
-    /// In order of creation.
+pub(crate) struct StoredChain {
+    /// The items in order of creation.
     pub(crate) items: Vec<Arc<Item>>,
-    /// In order of LSN; those of one partition in the order they happened.
-    pub(crate) log: Vec<LoggedAt>,
-    /// For each partition there is: the newest LSN, and up to where its changes are no longer known.
+    /// The log in order of LSN; changes of one partition in the order they were made.
+    pub(crate) log: Vec<LogEntry>,
+    /// For each partition that exists: the newest LSN, and up to where its log is trimmed.
     pub(crate) ends: HashMap<u32, (Lsn, Lsn)>,
-    /// For each partition there was whose changes nobody can ask for any more: up to which LSN.
-    pub(crate) outlived: Vec<(u32, Lsn)>,
+    /// For each partition that no longer exists: the LSN up to which its changes can no longer be read.
+    pub(crate) unreachable: Vec<(u32, Lsn)>,
 }
 
-/// One change, and where it happened.
+/// One change, and the partition it was made in.
 #[derive(Debug)]
-pub(crate) struct LoggedAt {
+pub(crate) struct LogEntry {
     pub(crate) partition: u32,
-    /// Its place in its commit.
+    /// Its number in its commit.
     pub(crate) operation: u32,
     pub(crate) change: Arc<Change>,
 }
 
-/// The newest journal record that is in the base.
-pub(super) fn settled(base: &Base) -> Result<u64, OpenError> {
-    let key = CatalogKey::Settled.to_bytes();
-    match base.range(Space::Catalog, &key, &keys::behind(&key)).next() {
+/// The newest journal record that has been checkpointed.
+pub(super) fn checkpointed(trees: &Trees) -> Result<u64, OpenError> {
+    let key = CatalogKey::Checkpointed.to_bytes();
+    match trees.range(Keyspace::Catalog, &key, &keys::prefix_end(&key)).next() {
         None => Ok(0),
         Some(entry) => {
             let (_, value) = entry?;
@@ -116,67 +116,67 @@ pub(super) fn settled(base: &Base) -> Result<u64, OpenError> {
     }
 }
 
-/// The resources in `base`, as the changes in `source` left them.
+/// Reads the stored resources of the account.
 pub(super) fn catalog(source: &Source<'_>) -> Result<Vec<(CatalogKey, Bytes)>, OpenError> {
     let mut catalog = Vec::new();
-    source.each(Space::Catalog, &[], &[0xFF], |key, value| {
+    source.each(Keyspace::Catalog, &[], &[0xFF], |key, value| {
         catalog.push((CatalogKey::read(key)?, Bytes::copy_from_slice(value)));
         Ok(())
     })?;
     Ok(catalog)
 }
 
-/// Reads everything else: `lines` of each container in `catalog`.
+/// Reads everything else: `chains` version chains of each container in `catalog`.
 pub(super) fn load(
     source: &Source<'_>,
     catalog: Vec<(CatalogKey, Bytes)>,
-    lines: u8,
-) -> Result<Opened, OpenError> {
+    chains: u8,
+) -> Result<StoredAccount, OpenError> {
     let layouts = catalog.iter().filter_map(|(key, value)| match key {
         CatalogKey::Layout(rid) => Some((*rid, value)),
         _ => None,
     });
     let containers = layouts.map(|(rid, layout)| {
-        let layout = KeptLayout::read(layout).map_err(|error| OpenError::damaged("base/catalog", error))?;
-        Ok((rid, container(source, rid, &layout, lines)?))
+        let layout = StoredLayout::read(layout).map_err(|error| OpenError::damaged("base/catalog", error))?;
+        Ok((rid, container(source, rid, &layout, chains)?))
     });
     let containers = containers.collect::<Result<_, OpenError>>()?;
-    Ok(Opened { catalog, containers })
+    Ok(StoredAccount { catalog, containers })
 }
 
-/// The base, and what is newer.
+/// The trees, and the newer changes of the journal.
 pub(super) struct Source<'a> {
-    base: &'a Base,
-    newer: HashMap<Space, Newest>,
+    trees: &'a Trees,
+    newer: HashMap<Keyspace, CoalescedChanges>,
 }
 
 impl<'a> Source<'a> {
-    /// `base`, as `changes` left it.
-    pub(super) fn new(base: &'a Base, changes: Vec<DiskChange>) -> Source<'a> {
-        Source { base, newer: newest(changes) }
+    /// The trees as `changes` leave them.
+    pub(super) fn new(trees: &'a Trees, changes: Vec<KeyChange>) -> Source<'a> {
+        Source { trees, newer: coalesce(changes) }
     }
 }
 
 impl Source<'_> {
-    fn newer(&self, space: Space, from: &[u8], to: &[u8]) -> &[Entry] {
+    fn newer(&self, space: Keyspace, from: &[u8], to: &[u8]) -> &[Entry] {
         let entries = self.newer.get(&space).map_or(&[][..], |newer| newer.entries.as_slice());
         let start = entries.partition_point(|(key, _)| &key[..] < from);
         let end = entries.partition_point(|(key, _)| &key[..] < to);
         &entries[start..end.max(start)]
     }
 
-    /// Shows `see` every key in `[from, to)` with its value, in order.
+    /// Calls `visit` with every key in `[from, to)` and its value, in order.
     pub(super) fn each(
         &self,
-        space: Space,
+        space: Keyspace,
         from: &[u8],
         to: &[u8],
-        mut see: impl FnMut(&[u8], &[u8]) -> Result<(), Malformed>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Malformed>,
     ) -> Result<(), OpenError> {
         let damaged = |error: Malformed| OpenError::damaged(format!("base/{}", space.name()), error);
         let mut newer = self.newer(space, from, to);
         let all = self.newer.get(&space).filter(|newer| !newer.removed.is_empty());
-        for entry in self.base.range(space, from, to) {
+        for entry in self.trees.range(space, from, to) {
             let (key, value) = entry?;
             let key = key.as_ref();
             if all.is_some_and(|all| all.removes(key)) {
@@ -184,53 +184,53 @@ impl Source<'_> {
             }
             let before = newer.partition_point(|(newer, _)| &newer[..] < key);
             for (key, value) in &newer[..before] {
-                value.as_ref().map_or(Ok(()), |value| see(key, value)).map_err(damaged)?;
+                value.as_ref().map_or(Ok(()), |value| visit(key, value)).map_err(damaged)?;
             }
             newer = &newer[before..];
             if newer.first().is_none_or(|(newer, _)| newer[..] != *key) {
-                see(key, &value).map_err(damaged)?;
+                visit(key, &value).map_err(damaged)?;
             }
         }
         for (key, value) in newer {
-            value.as_ref().map_or(Ok(()), |value| see(key, value)).map_err(damaged)?;
+            value.as_ref().map_or(Ok(()), |value| visit(key, value)).map_err(damaged)?;
         }
         Ok(())
     }
 
-    fn last_key(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<Vec<u8>>, OpenError> {
+    fn last_key(&self, space: Keyspace, from: &[u8], to: &[u8]) -> Result<Option<Vec<u8>>, OpenError> {
         let newer = self.newer(space, from, to).last().map(|(key, _)| key.to_vec());
-        Ok(self.base.last_key(space, from, to)?.max(newer))
+        Ok(self.trees.last_key(space, from, to)?.max(newer))
     }
 }
 
 fn container(
     source: &Source<'_>,
     rid: ContainerRid,
-    layout: &KeptLayout,
-    lines: u8,
-) -> Result<ItemsRead, OpenError> {
-    let mut read = ItemsRead { next_ordinal: layout.next_ordinal.max(1), ..ItemsRead::default() };
-    for line in 0..lines {
-        let items = items(source, rid, line)?;
-        let (mut line, next_ordinal) = history::read(source, rid, line, layout, &items)?;
+    layout: &StoredLayout,
+    chains: u8,
+) -> Result<StoredContents, OpenError> {
+    let mut read = StoredContents { next_ordinal: layout.next_ordinal.max(1), ..StoredContents::default() };
+    for chain in 0..chains {
+        let items = items(source, rid, chain)?;
+        let (mut chain, next_ordinal) = history::read(source, rid, chain, layout, &items)?;
         let after_last = items.last().map_or(1, |item| item.ordinal.0 + 1);
         read.next_ordinal = read.next_ordinal.max(next_ordinal).max(after_last);
-        line.items = items;
-        read.lines.push(line);
+        chain.items = items;
+        read.chains.push(chain);
     }
     let prefix = keys::container_prefix(rid);
-    source.each(Space::Mesh, &prefix, &keys::behind(&prefix), |key, value| {
-        let MeshKey { partition, what, .. } = MeshKey::read(key)?;
-        read.mesh.entry(partition).or_default().push((what, Bytes::copy_from_slice(value)));
+    source.each(Keyspace::Replication, &prefix, &keys::prefix_end(&prefix), |key, value| {
+        let ReplicationKey { partition, what, .. } = ReplicationKey::read(key)?;
+        read.replication.entry(partition).or_default().push((what, Bytes::copy_from_slice(value)));
         Ok(())
     })?;
     Ok(read)
 }
 
-fn items(source: &Source<'_>, rid: ContainerRid, line: u8) -> Result<Vec<Arc<Item>>, OpenError> {
-    let from = keys::item(rid, line, Ordinal(0));
-    let behind = keys::item(rid, line, Ordinal(u64::MAX));
-    let last = match source.last_key(Space::Items, &from, &behind)? {
+fn items(source: &Source<'_>, rid: ContainerRid, chain: u8) -> Result<Vec<Arc<Item>>, OpenError> {
+    let from = keys::item(rid, chain, Ordinal(0));
+    let prefix_end = keys::item(rid, chain, Ordinal(u64::MAX));
+    let last = match source.last_key(Keyspace::Items, &from, &prefix_end)? {
         None => return Ok(Vec::new()),
         Some(key) => keys::read_item(&key).map_err(|error| OpenError::damaged("base/items", error))?.2,
     };
@@ -238,9 +238,9 @@ fn items(source: &Source<'_>, rid: ContainerRid, line: u8) -> Result<Vec<Arc<Ite
     let parts = in_parallel(parts, |part| {
         let start = part as u64 * PART;
         let (from, to) =
-            (keys::item(rid, line, Ordinal(start)), keys::item(rid, line, Ordinal(start + PART)));
+            (keys::item(rid, chain, Ordinal(start)), keys::item(rid, chain, Ordinal(start + PART)));
         let mut items = Vec::with_capacity(PART as usize);
-        source.each(Space::Items, &from, &to, |key, value| {
+        source.each(Keyspace::Items, &from, &to, |key, value| {
             let (_, _, ordinal) = keys::read_item(key)?;
             items.push(Arc::new(values::read_item(ordinal, value)?));
             Ok(())

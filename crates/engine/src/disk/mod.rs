@@ -1,16 +1,18 @@
-//! `--data-dir`: what survives the end of the process.
+//! The data directory (`--data-dir`): what survives the end of the process.
 //!
-//! In: commits, before anybody sees them. Out: the same account when the directory is opened again.
-//! A commit is one record of the journal (`record`, `segment`, `journal`), so it is there as a whole or
-//! not at all. Behind it, `sync` brings the journal to the disk as `--fsync` promises, and `settle` moves
-//! what is old into trees (`base`). Opening reads both (`replay`, `load`, `history`). What keys and values
-//! look like is in `keys`, `values`, `layout`, `regions`, `catalog::kept` and `store`'s `kept`. The promises
-//! are in `docs/durability.md`, the reasons in `docs/decisions/003` and `007`.
+//! In: commits, before they become visible. Out: the same account when the directory is opened again. A
+//! commit is one record of the journal (`record`, `segment`, `journal`), so it is there as a whole or not at
+//! all. Behind it, `sync` brings the journal to the disk as `--fsync` promises, and `checkpoint` moves older
+//! segments into LSM trees (`trees`). Opening reads both (`replay`, `load`, `history`). The format of keys
+//! and values is in `keys`, `values`, `layout`, `regions`, `catalog::stored` and
+//! `store::replication::stored`. The promises are in `docs/durability.md`, the reasons in
+//! `docs/decisions/003` and `007`.
 
-mod base;
 mod batch;
-mod coding;
+mod checkpoint;
+mod coalesce;
 mod directory;
+mod encoding;
 mod error;
 mod fsync;
 mod history;
@@ -18,35 +20,33 @@ mod journal;
 mod keys;
 mod layout;
 mod load;
-mod newest;
 mod record;
 mod regions;
 mod replay;
 mod segment;
-mod settle;
 mod sync;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 mod tests;
+mod trees;
 mod values;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use protocol::lsn::Lsn;
 
-pub(crate) use batch::{Batch, Space};
-pub(crate) use coding::{Malformed, Reader, put_bytes, put_number};
+pub(crate) use batch::{Batch, Keyspace};
+pub(crate) use encoding::{Malformed, Reader, put_bytes, put_number};
 pub use error::DiskError;
 pub use error::OpenError;
 pub use fsync::Fsync;
-pub(crate) use keys::{CatalogKey, LineKey, MeshEntry, MeshKey};
-pub(crate) use layout::{Birth, KeptLayout, KeptPartition};
-pub(crate) use load::{ItemsRead, LineRead, LoggedAt, Opened};
-pub(crate) use regions::KeptRegions;
+pub(crate) use keys::{CatalogKey, ChainKey, ReplicationEntry, ReplicationKey};
+pub(crate) use layout::{ChainOrigin, StoredLayout, StoredPartition};
+pub(crate) use load::{LogEntry, StoredAccount, StoredChain, StoredContents};
+pub(crate) use regions::StoredRegions;
 pub(crate) use replay::in_parallel;
 pub(crate) use values::{put_version, read_version};
 
@@ -55,89 +55,93 @@ use protocol::resource_id::ContainerRid;
 use crate::items::{Change, Item, Ordinal};
 use directory::Directory;
 use journal::Journal;
-use replay::Torn;
+use replay::TornTail;
 
-/// How long an answer waits for the disk.
+/// How long a response waits for the disk.
 const SYNC_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Bytes of journal that are not settled yet, before answers to writes are held back.
+/// Bytes of journal that are not checkpointed yet, before responses to writes are delayed.
 const BACKLOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// How long a write is held back for that, so that whoever writes slows down and nobody stops.
+/// How long a response is delayed for that: writers slow down, and none is blocked.
 const BACKLOG_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How long closing waits for each thread, and how often it looks.
+/// How long closing waits for each thread, and how often it checks.
 const CLOSE_WAIT_MAX: Duration = Duration::from_millis(600);
 const CLOSE_STEP: Duration = Duration::from_millis(2);
 
-/// Where an account is kept, and how safely.
+/// The data directory of an account, and how durable its writes are.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DataDir {
-    /// The directory; made if it does not exist.
+    /// The path of the directory, which is created if it does not exist.
     pub path: PathBuf,
     /// When a write is acknowledged.
     pub fsync: Fsync,
 }
 
 impl DataDir {
-    /// A directory with the usual promise, [`Fsync::Interval`].
+    /// A directory with the default durability, [`Fsync::Interval`].
     pub fn new(path: impl Into<PathBuf>) -> DataDir {
         DataDir { path: path.into(), fsync: Fsync::default() }
     }
 }
 
-/// An open data directory. Closes, after a last sync, when it is dropped.
+/// An open data directory. Dropping it syncs the journal and closes it.
 #[derive(Debug)]
 pub struct Disk {
     journal: Arc<Journal>,
-    torn: Option<Torn>,
-    settling: Arc<Mutex<Option<String>>>,
+    torn: Option<TornTail>,
+    checkpoint_error: Arc<Mutex<Option<String>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Ours until this and the threads have given it up.
+    /// The lock on the directory, held until this and the threads have released it.
     directory: Mutex<Option<Arc<Directory>>>,
     path: PathBuf,
 }
 
-/// One commit of one line.
-pub(crate) struct Commit<'a> {
-    pub(crate) line: LineKey,
+/// One commit of one version chain, to be persisted.
+pub(crate) struct CommitRecord<'a> {
+    pub(crate) chain: ChainKey,
     pub(crate) lsn: Lsn,
     pub(crate) changes: &'a [Arc<Change>],
-    /// Changes up to here are no longer known.
-    pub(crate) forgotten: Lsn,
-    /// The ordinal the container's next item gets.
+    /// The chain's log has been trimmed up to this LSN.
+    pub(crate) trimmed_to: Lsn,
+    /// The ordinal that the container's next item gets.
     pub(crate) next_ordinal: u64,
-    /// What has the LSN before it is not in this log.
+    /// Whether the commit with the LSN before it is missing from this log.
     pub(crate) after_gap: bool,
 }
 
-/// What has to be on the disk before an answer may go out.
+/// The journal record that has to be on the disk before a response may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncSequence(u64);
 
-/// How a data directory is doing.
+/// The health of a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataDirHealth {
+    /// The path of the directory.
     pub path: PathBuf,
-    /// What was cut off when it was opened.
+    /// What was cut off the end of the journal when it was opened.
     pub truncated_tail: Option<String>,
-    /// Why no more writes are taken.
+    /// Why no more writes are accepted.
     pub write_error: Option<String>,
-    /// Why the journal is not getting shorter.
+    /// Why the last checkpoint failed.
     pub checkpoint_error: Option<String>,
 }
 
 impl Disk {
-    /// Opens a directory for an account in `regions`, and reads what is in it. Takes its time, so it
-    /// belongs on a thread that has it.
-    pub(crate) fn open(settings: &DataDir, regions: &KeptRegions) -> Result<(Disk, Opened), OpenError> {
+    /// Opens a directory for an account in `regions` and reads it. Takes long, so it belongs on a blocking
+    /// thread.
+    pub(crate) fn open(
+        settings: &DataDir,
+        regions: &StoredRegions,
+    ) -> Result<(Disk, StoredAccount), OpenError> {
         let directory = Arc::new(Directory::open(&settings.path)?);
-        let base = base::Base::open(directory.base())?;
-        let settled = load::settled(&base)?;
-        let mut replay = replay::replay(&directory.journal(), settled)?;
-        let source = load::Source::new(&base, std::mem::take(&mut replay.changes));
+        let trees = trees::Trees::open(directory.trees())?;
+        let checkpointed = load::checkpointed(&trees)?;
+        let mut replay = replay::replay(&directory.journal(), checkpointed)?;
+        let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
         let catalog = load::catalog(&source)?;
         check_regions(&catalog, regions, &settings.path)?;
-        let opened = load::load(&source, catalog, regions.lines())?;
+        let opened = load::load(&source, catalog, regions.chains())?;
         drop(source);
         if let Some(torn) = &replay.torn {
             tracing::warn!(
@@ -146,24 +150,29 @@ impl Disk {
             );
         }
         let torn = replay.torn.clone();
-        directory.renew()?;
+        directory.upgrade_format()?;
         let journal = Arc::new(Journal::start(directory.journal(), &replay, settings.fsync)?);
-        let tidying = opened.tidying().map_err(|error| OpenError::damaged("base/catalog", error))?;
-        if !tidying.is_empty() {
-            // For want of room it is left for another time: nothing depends on it.
-            let _ = journal.append(tidying.into_frame());
+        let cleanup = opened.cleanup().map_err(|error| OpenError::damaged("base/catalog", error))?;
+        if !cleanup.is_empty() {
+            // A failure, on a full disk for instance, leaves it for the next start: nothing depends on it.
+            let _ = journal.append(cleanup.into_frame());
         }
-        let settling = Arc::new(Mutex::new(None));
-        let settler = settle::Settler::new(Arc::clone(&journal), base, Arc::clone(&settling), &directory);
+        let checkpoint_error = Arc::new(Mutex::new(None));
+        let checkpointer = checkpoint::Checkpointer::new(
+            Arc::clone(&journal),
+            trees,
+            Arc::clone(&checkpoint_error),
+            &directory,
+        );
         let syncing = sync::start(Arc::clone(&journal), directory.journal());
-        let started = syncing.and_then(|syncing| Ok(vec![syncing, settler.start()?]));
-        let threads = started.map_err(OpenError::refused("start threads for", &settings.path))?;
+        let started = syncing.and_then(|syncing| Ok(vec![syncing, checkpointer.start()?]));
+        let threads = started.map_err(OpenError::io("start threads for", &settings.path))?;
         let (path, directory) = (settings.path.clone(), Mutex::new(Some(directory)));
-        Ok((Disk { journal, torn, settling, threads: Mutex::new(threads), directory, path }, opened))
+        Ok((Disk { journal, torn, checkpoint_error, threads: Mutex::new(threads), directory, path }, opened))
     }
 
-    /// Writes a batch down. When it returns, the operating system has it; when it fails, nobody does.
-    /// Commits are written in the writer's turn, so that they are in order.
+    /// Appends a batch to the journal. When it returns, the operating system has it; when it fails, nothing
+    /// was written. Commits are appended under their write guard, so the journal has them in order.
     pub(crate) fn append(&self, batch: Batch) -> Result<(), DiskError> {
         if batch.is_empty() {
             return Ok(());
@@ -171,25 +180,26 @@ impl Disk {
         self.journal.append(batch.into_frame()).map(drop)
     }
 
-    /// What an answer to a write that was just made has to wait for, if anything.
+    /// What the response to a write that was just made has to wait for, if anything.
     pub fn pending_sync(&self) -> Option<SyncSequence> {
-        let behind = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
-        (behind || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
+        let prefix_end = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
+        (prefix_end || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
     }
 
-    /// What an answer has to wait for that shows what nobody wrote: conflicts that looking has settled. Not
-    /// after a failure: what is there can still be looked at.
+    /// What the response to a read has to wait for whose request applied replication messages and so resolved
+    /// conflicts. None after a failure: stored data can still be read.
     pub fn pending_sync_for_read(&self) -> Option<SyncSequence> {
         let waits = self.journal.fsync == Fsync::Always && self.journal.progress.borrow().broken.is_none();
         waits.then(|| SyncSequence(self.journal.committed()))
     }
 
-    /// Waits for what `--fsync` promises. Many wait for one sync.
+    /// Waits until a write is as durable as `--fsync` promises. Many waiters share one sync.
     pub async fn wait_durable(&self, ticket: SyncSequence) -> Result<(), DiskError> {
         let mut progress = self.journal.progress.subscribe();
-        let behind = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
-        // Held back, not held up: settling may be slower than this, and may have failed.
-        let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, behind).await;
+        let prefix_end = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
+        // Delayed, not blocked: the checkpoint may take longer than this or have failed, so running into the
+        // timeout is no error.
+        let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, prefix_end).await;
         if self.journal.fsync != Fsync::Always {
             return Ok(());
         }
@@ -202,59 +212,61 @@ impl Disk {
         }
     }
 
-    /// How it is doing.
+    /// The health of the directory.
     pub fn health(&self) -> DataDirHealth {
         DataDirHealth {
             path: self.path.clone(),
             truncated_tail: self.torn.as_ref().map(ToString::to_string),
             write_error: self.journal.progress.borrow().broken.clone(),
-            checkpoint_error: self.settling.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            checkpoint_error: self.checkpoint_error.lock().clone(),
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl Disk {
-    /// Brings everything to the disk, takes no more writes, and gives the directory up.
+    /// Syncs the journal, takes no more writes, and releases the directory.
     pub(crate) fn close(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
             return;
         }
         self.journal.stop();
-        let patience = CLOSE_WAIT_MAX.as_millis() / CLOSE_STEP.as_millis();
+        let checks = CLOSE_WAIT_MAX.as_millis() / CLOSE_STEP.as_millis();
         for thread in threads {
-            // What is being settled may take longer than anybody wants to wait. It needs no end: the
-            // thread keeps the directory until the process is gone, and the next one begins anew.
-            for _ in 0..patience {
+            // A checkpoint may take longer than a caller wants to wait. It need not finish: the thread keeps
+            // the directory until the process ends, and the next process repeats it. Polled, because joining
+            // has no timeout.
+            for _ in 0..checks {
                 if thread.is_finished() {
                     break;
                 }
                 std::thread::park_timeout(CLOSE_STEP);
             }
             if thread.is_finished() {
-                // A thread that panicked has said so; there is nothing left to close.
+                // An error means that the thread panicked and has logged that; there is nothing left to
+                // close.
                 let _ = thread.join();
             }
         }
-        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.directory.lock() = None;
     }
 }
 
 #[cfg(test)]
 impl Disk {
-    /// The same, and waits for what is being settled: whoever opens it next is in this process.
+    /// Closes the directory and waits for a checkpoint under way, because the next opener is in this process.
     fn close_and_wait(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         self.journal.stop();
         for thread in threads {
-            thread.join().expect("it ends when it is told to");
+            thread.join().expect("it ends when the journal stops");
         }
-        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.directory.lock() = None;
     }
 }
 
@@ -265,80 +277,80 @@ impl Drop for Disk {
 }
 
 impl Batch {
-    /// Adds what a commit changes.
-    pub(crate) fn put_commit(&mut self, commit: &Commit<'_>) {
-        let LineKey { container, line, .. } = commit.line;
+    /// Adds the changes of a commit.
+    pub(crate) fn put_commit(&mut self, commit: &CommitRecord<'_>) {
+        let ChainKey { container, chain, .. } = commit.chain;
         let versions =
             commit.changes.iter().flat_map(|change| [Some(&change.item), change.previous.as_ref()]);
         self.reserve(versions.flatten().map(|item| item.size() + 256).sum());
         for change in commit.changes {
-            let key = keys::item(container, line, change.item.ordinal);
+            let key = keys::item(container, chain, change.item.ordinal);
             let previous = change.previous.as_ref().filter(|item| item.ordinal != change.item.ordinal);
             if let Some(previous) = previous {
-                self.remove(Space::Items, &keys::item(container, line, previous.ordinal));
+                self.remove(Keyspace::Items, &keys::item(container, chain, previous.ordinal));
             }
             if change.kind.removes() {
-                self.remove(Space::Items, &key);
+                self.remove(Keyspace::Items, &key);
             } else {
-                self.put(Space::Items, &key, |to| values::put_item(to, &change.item));
+                self.put(Keyspace::Items, &key, |to| values::put_item(to, &change.item));
             }
         }
-        let key = keys::log(commit.line, commit.lsn);
-        self.put(Space::Log, &key, |to| values::put_log(to, commit));
+        let key = keys::log(commit.chain, commit.lsn);
+        self.put(Keyspace::Log, &key, |to| values::put_log(to, commit));
     }
 
-    /// Adds a version of an item, as the newest.
-    pub(crate) fn put_item(&mut self, container: ContainerRid, line: u8, item: &Item) {
-        let key = keys::item(container, line, item.ordinal);
-        self.put(Space::Items, &key, |to| values::put_item(to, item));
+    /// Adds a version of an item as its newest.
+    pub(crate) fn put_item(&mut self, container: ContainerRid, chain: u8, item: &Item) {
+        let key = keys::item(container, chain, item.ordinal);
+        self.put(Keyspace::Items, &key, |to| values::put_item(to, item));
     }
 
-    /// Takes an item away.
-    pub(crate) fn remove_item(&mut self, container: ContainerRid, line: u8, ordinal: Ordinal) {
-        self.remove(Space::Items, &keys::item(container, line, ordinal));
+    /// Removes an item from the items.
+    pub(crate) fn remove_item(&mut self, container: ContainerRid, chain: u8, ordinal: Ordinal) {
+        self.remove(Keyspace::Items, &keys::item(container, chain, ordinal));
     }
 
-    /// Takes away what happened in a line after `lsn`.
-    pub(crate) fn remove_log_after(&mut self, line: LineKey, lsn: Lsn) {
-        let from = keys::log(line, Lsn(lsn.0.saturating_add(1)));
-        self.remove_range(Space::Log, &from, &keys::behind(&keys::line_prefix(line)));
+    /// Removes the log of a version chain after `lsn`.
+    pub(crate) fn remove_log_after(&mut self, chain: ChainKey, lsn: Lsn) {
+        let from = keys::log(chain, Lsn(lsn.0.saturating_add(1)));
+        self.remove_range(Keyspace::Log, &from, &keys::prefix_end(&keys::chain_prefix(chain)));
     }
 
-    /// Takes away what happened in every line of a container whose range id is at least that of `line`.
-    pub(crate) fn remove_log_from(&mut self, line: LineKey) {
-        let behind = keys::behind(&keys::container_line_prefix(line.container, line.line));
-        self.remove_range(Space::Log, &keys::line_prefix(line), &behind);
+    /// Removes the logs of all chains of a container whose range id is at least that of `chain`.
+    pub(crate) fn remove_log_from(&mut self, chain: ChainKey) {
+        let prefix_end = keys::prefix_end(&keys::container_chain_prefix(chain.container, chain.chain));
+        self.remove_range(Keyspace::Log, &keys::chain_prefix(chain), &prefix_end);
     }
 
-    /// Takes away what is kept of a partition where every region writes.
-    pub(crate) fn remove_mesh(&mut self, container: ContainerRid, partition: u32) {
-        let prefix = keys::mesh_prefix(container, partition);
-        self.remove_range(Space::Mesh, &prefix, &keys::behind(&prefix));
+    /// Removes what is stored about a partition's replicas where every region writes.
+    pub(crate) fn remove_replication(&mut self, container: ContainerRid, partition: u32) {
+        let prefix = keys::replication_prefix(container, partition);
+        self.remove_range(Keyspace::Replication, &prefix, &keys::prefix_end(&prefix));
     }
 
-    /// Takes away all that is in a container.
+    /// Removes the contents of a container.
     pub(crate) fn remove_contents(&mut self, container: ContainerRid) {
         let prefix = keys::container_prefix(container);
-        for space in [Space::Items, Space::Log, Space::Mesh] {
-            self.remove_range(space, &prefix, &keys::behind(&prefix));
+        for space in [Keyspace::Items, Keyspace::Log, Keyspace::Replication] {
+            self.remove_range(space, &prefix, &keys::prefix_end(&prefix));
         }
     }
 }
 
-/// Refuses a directory whose containers belong to an account in which other regions write.
+/// Fails if the directory belongs to an account with other write regions.
 fn check_regions(
     catalog: &[(CatalogKey, bytes::Bytes)],
-    wanted: &KeptRegions,
+    wanted: &StoredRegions,
     path: &Path,
 ) -> Result<(), OpenError> {
-    let kept = catalog.iter().find(|(key, _)| *key == CatalogKey::Regions);
-    let kept = kept.map(|(_, value)| serde_json::from_slice(value)).transpose();
-    let kept: KeptRegions = kept.map_err(|error| OpenError::damaged(path, error))?.unwrap_or_default();
+    let stored = catalog.iter().find(|(key, _)| *key == CatalogKey::Regions);
+    let stored = stored.map(|(_, value)| serde_json::from_slice(value)).transpose();
+    let stored: StoredRegions = stored.map_err(|error| OpenError::damaged(path, error))?.unwrap_or_default();
     let empty = !catalog.iter().any(|(key, _)| matches!(key, CatalogKey::Container(_)));
-    if empty { Ok(()) } else { kept.check(wanted, path) }
+    if empty { Ok(()) } else { stored.check(wanted, path) }
 }
 
-/// Closes a directory when it is dropped, whoever else still refers to it.
+/// Closes a data directory when it is dropped, even if others still refer to it.
 #[derive(Debug)]
 pub struct CloseOnDrop(pub Option<Arc<Disk>>);
 
@@ -347,14 +359,5 @@ impl Drop for CloseOnDrop {
         if let Some(disk) = &self.0 {
             disk.close();
         }
-    }
-}
-
-/// Runs `work`, which may take long, without keeping other requests from being answered.
-pub(crate) fn make_room<T>(work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
     }
 }

@@ -13,31 +13,31 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) const HEADER_LENGTH: usize = 28;
 const MAGIC: [u8; 4] = *b"PeRj";
 
-/// What stands at a place in the journal.
+/// What is found at a position in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
-    /// A whole record.
+pub(super) enum ParsedRecord<'a> {
+    /// A complete and intact record.
     Record {
-        /// Its number.
+        /// The record's sequence number.
         sequence: u64,
-        /// What it carries.
+        /// The bytes after the header.
         payload: &'a [u8],
     },
-    /// Nothing: the journal ends here.
+    /// Nothing: the segment ends here.
     End,
     /// Something else, or part of a record.
     Broken,
 }
 
-/// A record being put together: room for the header, then the payload.
+/// Begins a frame: space for the header, then the payload.
 pub(super) fn begin(capacity: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(HEADER_LENGTH + capacity);
     frame.resize(HEADER_LENGTH, 0);
     frame
 }
 
-/// What a frame's payload hashes to. Costs as much as the payload is long, so it is worked out before
-/// the journal's lock is taken.
+/// The hash of a frame's payload. Cost grows with the payload, so it is computed before the journal's lock is
+/// taken.
 pub(super) fn hash_of(frame: &[u8]) -> u64 {
     xxh3_64(&frame[HEADER_LENGTH..])
 }
@@ -54,12 +54,13 @@ pub(super) fn seal(frame: &mut [u8], sequence: u64, hash: u64) {
     header[24..].copy_from_slice(&check.to_le_bytes());
 }
 
-/// Looks at the front of `bytes`.
-pub(super) fn parse(bytes: &[u8]) -> Found<'_> {
+/// Parses the record at the front of `bytes`.
+pub(super) fn parse(bytes: &[u8]) -> ParsedRecord<'_> {
     if bytes.is_empty() {
-        return Found::End;
+        return ParsedRecord::End;
     }
-    parse_whole(bytes).map_or(Found::Broken, |(sequence, payload)| Found::Record { sequence, payload })
+    parse_whole(bytes)
+        .map_or(ParsedRecord::Broken, |(sequence, payload)| ParsedRecord::Record { sequence, payload })
 }
 
 fn parse_whole(bytes: &[u8]) -> Option<(u64, &[u8])> {
@@ -79,7 +80,7 @@ pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + bytes.get(from..)?.windows(MAGIC.len()).position(|window| *window == MAGIC)?;
-        if matches!(parse(&bytes[at..]), Found::Record { .. }) {
+        if matches!(parse(&bytes[at..]), ParsedRecord::Record { .. }) {
             return Some(at);
         }
         from = at + 1;
@@ -106,38 +107,38 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_read_back_and_any_flipped_bit_is_noticed(
+        fn a_record_round_trips_and_any_flipped_bit_is_detected(
             sequence: u64,
             payload: Vec<u8>,
             at: prop::sample::Index,
             bit in 0u8..8,
         ) {
             let mut frame = record(sequence, &payload);
-            prop_assert_eq!(parse(&frame), Found::Record { sequence, payload: &payload });
+            prop_assert_eq!(parse(&frame), ParsedRecord::Record { sequence, payload: &payload });
             let at = at.index(frame.len());
             frame[at] ^= 1 << bit;
-            prop_assert_eq!(parse(&frame), Found::Broken);
+            prop_assert_eq!(parse(&frame), ParsedRecord::Broken);
         }
 
         #[test]
         fn a_record_cut_short_is_broken(payload: Vec<u8>, cut: prop::sample::Index) {
             let frame = record(1, &payload);
             let cut = cut.index(frame.len() - 1) + 1;
-            prop_assert_eq!(parse(&frame[..cut]), Found::Broken);
+            prop_assert_eq!(parse(&frame[..cut]), ParsedRecord::Broken);
         }
 
         #[test]
-        fn the_next_record_is_found_behind_rubbish(rubbish: Vec<u8>, payload: Vec<u8>) {
-            let mut bytes = rubbish.clone();
+        fn the_next_record_is_found_after_garbage(garbage: Vec<u8>, payload: Vec<u8>) {
+            let mut bytes = garbage.clone();
             bytes.extend_from_slice(&MAGIC);
             bytes.extend_from_slice(&record(7, &payload));
-            prop_assert_eq!(find(&bytes), Some(rubbish.len() + MAGIC.len()));
-            prop_assert_eq!(find(&rubbish), None);
+            prop_assert_eq!(find(&bytes), Some(garbage.len() + MAGIC.len()));
+            prop_assert_eq!(find(&garbage), None);
         }
     }
 
     #[test]
-    fn nothing_is_the_end() {
-        assert_eq!(parse(&[]), Found::End);
+    fn no_bytes_are_the_end() {
+        assert_eq!(parse(&[]), ParsedRecord::End);
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of the account's regions, and which accounts can go on with what.
+//! The stored regions of an account, and which accounts can continue with them.
 
 use std::path::Path;
 
@@ -6,35 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
 
-/// The regions of an account, by name, and what was set between them.
+/// The regions of an account by name, and their settings. The serde names are part of the format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct KeptRegions {
-    /// In the order of their numbers.
+pub(crate) struct StoredRegions {
+    /// The names in the order of the regions' numbers.
     pub(crate) names: Vec<String>,
     pub(crate) multi_write: bool,
-    /// In failover order: the first one writes.
+    /// The failover order: the first region writes.
     pub(crate) order: Vec<String>,
     /// The lag that the account was started with.
     pub(crate) lag: String,
-    /// Lags that were set since: from, to, how long.
+    /// Lags that were set since: from, to, duration.
     pub(crate) lags: Vec<(String, String, String)>,
-    /// Regions that nothing new reaches.
+    /// Regions whose replication is paused.
     pub(crate) paused: Vec<String>,
-    /// How often its writes have moved.
-    pub(crate) moves: u64,
+    /// How often the account's writes have moved to another region.
+    #[serde(rename = "moves")]
+    pub(crate) failover_count: u64,
 }
 
-impl KeptRegions {
-    /// How many sequences of commits each partition has.
-    pub(super) fn lines(&self) -> u8 {
+impl StoredRegions {
+    /// How many version chains each partition has.
+    pub(super) fn chains(&self) -> u8 {
         // An account has 16 regions at the most.
         if self.multi_write { self.names.len() as u8 } else { 1 }
     }
 
-    /// Refuses an account in `wanted` regions that cannot go on with what is in the directory: where all
-    /// write, each has a sequence of its own.
-    pub(super) fn check(&self, wanted: &KeptRegions, path: &Path) -> Result<(), OpenError> {
+    /// Fails if an account in `wanted` regions cannot continue with the directory: where all write, each
+    /// region has a version chain of its own.
+    pub(super) fn check(&self, wanted: &StoredRegions, path: &Path) -> Result<(), OpenError> {
         let same =
             self.multi_write == wanted.multi_write && (!self.multi_write || self.names == wanted.names);
         if same {
@@ -49,15 +50,15 @@ impl KeptRegions {
 mod tests {
     use super::*;
 
-    fn regions(names: &[&str], multi_write: bool) -> KeptRegions {
+    fn regions(names: &[&str], multi_write: bool) -> StoredRegions {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        KeptRegions { names, multi_write, ..KeptRegions::default() }
+        StoredRegions { names, multi_write, ..StoredRegions::default() }
     }
 
     #[test]
-    fn only_where_all_regions_write_do_they_have_to_be_the_same() {
+    fn regions_must_match_only_where_all_write() {
         let (one, two) = (&["West US"][..], &["West US", "East US"][..]);
-        for (kept, wanted, fits) in [
+        for (stored, wanted, fits) in [
             (regions(one, false), regions(two, false), true),
             (regions(two, false), regions(one, false), true),
             (regions(two, true), regions(two, true), true),
@@ -65,11 +66,11 @@ mod tests {
             (regions(two, true), regions(two, false), false),
             (regions(two, false), regions(two, true), false),
         ] {
-            let checked = kept.check(&wanted, Path::new("data"));
-            assert_eq!(checked.is_ok(), fits, "{kept:?} as {wanted:?}");
+            let checked = stored.check(&wanted, Path::new("data"));
+            assert_eq!(checked.is_ok(), fits, "{stored:?} as {wanted:?}");
             if let Err(error) = checked {
                 assert!(
-                    error.to_string().contains(if kept.multi_write {
+                    error.to_string().contains(if stored.multi_write {
                         "West US,East US"
                     } else {
                         "one region writes"

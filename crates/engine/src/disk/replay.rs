@@ -1,8 +1,8 @@
-//! What the journal says when a directory is opened.
+//! Replays the journal when a directory is opened.
 //!
-//! Files are read whole and in parallel. Damage behind the last mark is what a process or a machine
-//! that ended in the middle of a write leaves: it is cut off, kept aside, and reported. Damage before
-//! it is a loss of something that had been safe, and nothing is opened.
+//! Segments are read in parallel. Damage after the last sync mark is what a process or a machine leaves that
+//! ended in the middle of a write: it is cut off, saved in a file of its own, and reported. Damage before it
+//! is a loss of durable data, and the directory is not opened.
 
 use std::fs;
 use std::io;
@@ -11,95 +11,95 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-use super::batch::Change;
+use super::batch::KeyChange;
 use super::directory::sync_folder;
 use super::error::OpenError;
-use super::segment::{self, Scan};
+use super::segment::{self, SegmentScan};
 
-/// A file that will not grow any more.
+/// A segment that will not grow any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sealed {
+pub(super) struct SealedSegment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
 }
 
-/// Everything the journal says.
+/// The contents of the journal.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// What it changes, in order.
-    pub(super) changes: Vec<Change>,
-    /// The number the next record gets.
+    /// Its changes, in order.
+    pub(super) changes: Vec<KeyChange>,
+    /// The sequence number that the next record gets.
     pub(super) next: u64,
-    /// The number the next file gets.
+    /// The number that the next segment gets.
     pub(super) next_file: u64,
-    pub(super) files: Vec<Sealed>,
-    pub(super) torn: Option<Torn>,
+    pub(super) files: Vec<SealedSegment>,
+    pub(super) torn: Option<TornTail>,
 }
 
-/// A tail that was cut off: the last writes before a crash, none of which was complete on the disk.
+/// A torn tail that was cut off: the last writes before a crash, none of which was complete on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Torn {
-    /// The file.
+pub(crate) struct TornTail {
+    /// The segment that was cut.
     pub(crate) file: PathBuf,
-    /// Where it was cut.
+    /// The byte at which it was cut.
     pub(crate) at: u64,
-    /// How many bytes were cut off, there and in files behind it.
+    /// How many bytes were cut off, in this segment and later ones.
     pub(crate) bytes: u64,
-    /// Whole records among them, which cannot be used without what is missing before them.
-    pub(crate) stranded: usize,
-    /// Where the cut-off bytes are kept.
-    pub(crate) kept_in: Vec<PathBuf>,
+    /// Intact records among them, which cannot be used without the missing ones before them.
+    pub(crate) orphaned: usize,
+    /// The files that the cut-off bytes were saved in.
+    pub(crate) saved_in: Vec<PathBuf>,
 }
 
-impl std::fmt::Display for Torn {
+impl std::fmt::Display for TornTail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes cut off at byte {} of {}", self.bytes, self.at, self.file.display())?;
-        if self.stranded > 0 {
-            write!(f, ", with {} records behind a hole", self.stranded)?;
+        if self.orphaned > 0 {
+            write!(f, ", with {} records behind a hole", self.orphaned)?;
         }
-        let kept: Vec<String> = self.kept_in.iter().map(|path| path.display().to_string()).collect();
-        write!(f, "; kept in {}", kept.join(", "))
+        let stored: Vec<String> = self.saved_in.iter().map(|path| path.display().to_string()).collect();
+        write!(f, "; kept in {}", stored.join(", "))
     }
 }
 
-/// One file, read.
+/// One segment that was read and scanned.
 struct Read {
     number: u64,
     path: PathBuf,
     length: usize,
-    scan: Scan,
+    scan: SegmentScan,
 }
 
-/// Reads the journal in `folder`, whose records up to `settled` are in the base already.
-pub(super) fn replay(folder: &Path, settled: u64) -> Result<Replay, OpenError> {
+/// Reads the journal in `folder`, whose records up to `checkpointed` are in the trees already.
+pub(super) fn replay(folder: &Path, checkpointed: u64) -> Result<Replay, OpenError> {
     let mut files = read_all(folder)?;
     let next_file = files.last().map_or(1, |file| file.number + 1);
-    let torn = match first_damage(&files, settled)? {
+    let torn = match first_damage(&files, checkpointed)? {
         Some(index) => Some(cut(folder, &mut files, index)?),
         None => None,
     };
-    let next = files.last().map_or(settled + 1, |file| file.scan.next);
+    let next = files.last().map_or(checkpointed + 1, |file| file.scan.next);
     let mut changes = Vec::with_capacity(files.iter().map(|file| file.scan.changes.len()).sum());
     let mut sealed = Vec::with_capacity(files.len());
     for mut file in files {
-        // A file that is in the base already says nothing about what came after it.
-        if file.scan.next > settled + 1 {
+        // A segment that has been checkpointed as a whole adds nothing.
+        if file.scan.next > checkpointed + 1 {
             changes.append(&mut file.scan.changes);
         }
-        sealed.push(Sealed { number: file.number, path: file.path, bytes: file.scan.whole as u64 });
+        sealed.push(SealedSegment { number: file.number, path: file.path, bytes: file.scan.whole as u64 });
     }
     Ok(Replay { changes, next, next_file, files: sealed, torn })
 }
 
-/// The first file with a torn tail, unless something that was safe is damaged or missing.
-fn first_damage(files: &[Read], settled: u64) -> Result<Option<usize>, OpenError> {
-    let synced = files.iter().map(|file| file.scan.synced).max().unwrap_or(0).max(settled);
+/// The first segment with a torn tail. Fails if durable data is damaged or missing.
+fn first_damage(files: &[Read], checkpointed: u64) -> Result<Option<usize>, OpenError> {
+    let synced = files.iter().map(|file| file.scan.synced).max().unwrap_or(0).max(checkpointed);
     let mut expected: Option<u64> = None;
     for (index, file) in files.iter().enumerate() {
-        let before = expected.unwrap_or(settled + 1);
+        let before = expected.unwrap_or(checkpointed + 1);
         let begins = match (file.scan.first, expected) {
-            // Files that were settled already may still be there.
+            // Segments that were checkpointed may still be there.
             (Some(first), None) if first <= before => first,
             (Some(first), Some(expected)) if first == expected => first,
             (Some(first), _) => {
@@ -125,16 +125,16 @@ fn first_damage(files: &[Read], settled: u64) -> Result<Option<usize>, OpenError
     Ok(None)
 }
 
-/// Cuts off everything from the damage in `files[index]` on, and keeps it aside.
-fn cut(folder: &Path, files: &mut Vec<Read>, index: usize) -> Result<Torn, OpenError> {
+/// Cuts off everything from the damage in `files[index]` on, and saves it in files of its own.
+fn cut(folder: &Path, files: &mut Vec<Read>, index: usize) -> Result<TornTail, OpenError> {
     let dropped = files.split_off(index + 1);
     let damaged = &files[index];
-    let mut torn = Torn {
+    let mut torn = TornTail {
         file: damaged.path.clone(),
         at: damaged.scan.whole as u64,
         bytes: (damaged.length - damaged.scan.whole) as u64,
-        stranded: damaged.scan.stranded,
-        kept_in: Vec::new(),
+        orphaned: damaged.scan.orphaned,
+        saved_in: Vec::new(),
     };
     if damaged.scan.first.is_some() {
         let aside = damaged.path.with_extension("torn");
@@ -145,50 +145,50 @@ fn cut(folder: &Path, files: &mut Vec<Read>, index: usize) -> Result<Torn, OpenE
             file.set_len(damaged.scan.whole as u64)?;
             file.sync_all()
         };
-        cut().map_err(OpenError::refused("cut", &damaged.path))?;
-        torn.kept_in.push(aside);
+        cut().map_err(OpenError::io("cut", &damaged.path))?;
+        torn.saved_in.push(aside);
     } else {
         set_aside(damaged, &mut torn)?;
         files.pop();
     }
     for file in &dropped {
         torn.bytes += file.length as u64;
-        torn.stranded += file.scan.changes.len() + file.scan.stranded;
+        torn.orphaned += file.scan.changes.len() + file.scan.orphaned;
         set_aside(file, &mut torn)?;
     }
-    sync_folder(folder).map_err(OpenError::refused("write to", folder))?;
+    sync_folder(folder).map_err(OpenError::io("write to", folder))?;
     Ok(torn)
 }
 
-fn set_aside(file: &Read, torn: &mut Torn) -> Result<(), OpenError> {
+fn set_aside(file: &Read, torn: &mut TornTail) -> Result<(), OpenError> {
     let aside = file.path.with_extension("torn");
-    fs::rename(&file.path, &aside).map_err(OpenError::refused("rename", &file.path))?;
-    torn.kept_in.push(aside);
+    fs::rename(&file.path, &aside).map_err(OpenError::io("rename", &file.path))?;
+    torn.saved_in.push(aside);
     Ok(())
 }
 
-/// The files in order of their numbers, each read and scanned.
+/// The segments in order of their numbers, each read and scanned.
 fn read_all(folder: &Path) -> Result<Vec<Read>, OpenError> {
     let mut numbers = Vec::new();
-    for entry in fs::read_dir(folder).map_err(OpenError::refused("read", folder))? {
-        let name = entry.map_err(OpenError::refused("read", folder))?.file_name();
+    for entry in fs::read_dir(folder).map_err(OpenError::io("read", folder))? {
+        let name = entry.map_err(OpenError::io("read", folder))?.file_name();
         numbers.extend(name.to_str().and_then(segment::number_of));
     }
     numbers.sort_unstable();
     let paths: Vec<PathBuf> = numbers.iter().map(|number| folder.join(segment::file_name(*number))).collect();
-    let scans = in_parallel(paths.len(), |index| -> io::Result<(usize, Scan)> {
+    let scans = in_parallel(paths.len(), |index| -> io::Result<(usize, SegmentScan)> {
         let bytes = Bytes::from(fs::read(&paths[index])?);
         Ok((bytes.len(), segment::scan(numbers[index], &bytes)))
     });
     let mut files = Vec::with_capacity(paths.len());
     for ((number, path), read) in numbers.into_iter().zip(paths).zip(scans) {
-        let (length, scan) = read.map_err(OpenError::refused("read", &path))?;
+        let (length, scan) = read.map_err(OpenError::io("read", &path))?;
         files.push(Read { number, path, length, scan });
     }
     Ok(files)
 }
 
-/// Runs `work` for 0, 1, … `count` on every core, and returns the results in that order.
+/// Calls `work` with 0, 1, … `count` on every core, and returns the results in that order.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     if threads <= 1 {

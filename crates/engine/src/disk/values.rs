@@ -1,14 +1,14 @@
-//! The values of items and of the log.
+//! The encoded values of items and of the log.
 //!
-//! A version of an item is written as it is in memory, its text included, so that reading it back makes
-//! the same bytes. The log names the item of each change and holds the version that the change took
-//! away; the version it made is found by walking the log backwards from the newest one.
+//! A version of an item is written as it is in memory, its text included, so that reading it back yields the
+//! same bytes. The log names the item of each change and holds the version that it superseded; the version it
+//! made is found by walking the log backwards from the newest one.
 
 use bytes::Bytes;
 use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 
-use super::coding::{Malformed, Reader, put_bytes, put_number};
+use super::encoding::{Malformed, Reader, put_bytes, put_number};
 use crate::items::{ChangeKind, Item, Ordinal, StoredItem};
 
 /// Appends a version of an item. Its ordinal is in the key.
@@ -16,7 +16,7 @@ pub(super) fn put_item(to: &mut Vec<u8>, item: &Item) {
     let StoredItem { id, epk, lsn, modified_at, ttl, text, body_length, .. } = item.stored();
     put_number(to, lsn.0);
     put_number(to, modified_at);
-    // Nothing, or one more than the value's own bits.
+    // Zero for none, or one more than the value's own bits.
     put_number(to, ttl.map_or(0, |ttl| u64::from(ttl as u32) + 1));
     put_bytes(to, id.as_bytes());
     put_bytes(to, epk.as_bytes());
@@ -35,7 +35,7 @@ pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malforme
     };
     let id = reader.text()?;
     let epk = EffectivePartitionKey::from_bytes(reader.bytes()?);
-    let body_length: usize = reader.small()?;
+    let body_length: usize = reader.number_as()?;
     let text = reader.rest();
     // The entity tag follows the body, in quotes.
     let etag = text.get(body_length..).ok_or(Malformed)?;
@@ -70,39 +70,40 @@ fn put_long(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     to[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// What one commit did, as the log keeps it.
+/// A commit, as the log stores it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Logged<'a> {
-    /// When, in seconds since the epoch.
+pub(super) struct LoggedCommit<'a> {
+    /// When it was made, in seconds since the epoch.
     pub(super) at: u64,
-    /// Changes up to here were no longer known then.
-    pub(super) forgotten: Lsn,
-    /// The ordinal the container's next item gets.
+    /// The log had been trimmed up to this LSN.
+    pub(super) trimmed_to: Lsn,
+    /// The ordinal that the container's next item gets.
     pub(super) next_ordinal: u64,
     pub(super) changes: Vec<LoggedChange<'a>>,
-    /// What has the LSN before it is not in this log: its partition was made, or made as it had been.
+    /// Whether the commit with the LSN before it is missing from this log, because its partition was made or
+    /// restored then.
     pub(super) after_gap: bool,
 }
 
-/// One change of a commit.
+/// One change of a logged commit.
 #[derive(Debug, PartialEq)]
 pub(super) struct LoggedChange<'a> {
     pub(super) kind: ChangeKind,
     pub(super) ordinal: Ordinal,
-    /// The version that is no longer the newest: the one replaced or removed. Versions of one item that
-    /// were made in different regions may have different ordinals.
+    /// The superseded version: the one replaced or deleted. Versions of one item that were made in different
+    /// regions may have different ordinals.
     pub(super) superseded: Option<(Ordinal, &'a [u8])>,
 }
 
-/// A replacement by a version with another ordinal. Others are told by their kind.
+/// The kind of a replacement by a version with another ordinal.
 const REPLACE_OTHER: u8 = 5;
-/// At the end of a commit that comes after a gap.
+/// Marks the end of a commit that comes after a gap.
 const AFTER_GAP: u8 = 1;
 
-/// Appends what a commit did.
-pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::Commit<'_>) {
+/// Appends a commit as the log stores it.
+pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::CommitRecord<'_>) {
     let at = commit.changes.first().map_or(0, |change| change.at);
-    for number in [at, commit.forgotten.0, commit.next_ordinal, commit.changes.len() as u64] {
+    for number in [at, commit.trimmed_to.0, commit.next_ordinal, commit.changes.len() as u64] {
         put_number(to, number);
     }
     for change in commit.changes {
@@ -122,12 +123,12 @@ pub(super) fn put_log(to: &mut Vec<u8>, commit: &super::Commit<'_>) {
     }
 }
 
-/// Reads what a commit did.
-pub(super) fn read_log(bytes: &[u8]) -> Result<Logged<'_>, Malformed> {
+/// Reads a commit as the log stores it.
+pub(super) fn read_log(bytes: &[u8]) -> Result<LoggedCommit<'_>, Malformed> {
     let mut reader = Reader::new(bytes);
-    let (at, forgotten, next_ordinal) = (reader.number()?, Lsn(reader.number()?), reader.number()?);
-    let count: usize = reader.small()?;
-    if count > reader.left() {
+    let (at, trimmed_to, next_ordinal) = (reader.number()?, Lsn(reader.number()?), reader.number()?);
+    let count: usize = reader.number_as()?;
+    if count > reader.remaining() {
         return Err(Malformed);
     }
     let mut changes = Vec::with_capacity(count);
@@ -144,15 +145,15 @@ pub(super) fn read_log(bytes: &[u8]) -> Result<Logged<'_>, Malformed> {
         };
         changes.push(LoggedChange { kind, ordinal, superseded });
     }
-    let after_gap = reader.left() > 0;
+    let after_gap = reader.remaining() > 0;
     if after_gap && reader.byte()? != AFTER_GAP {
         return Err(Malformed);
     }
     reader.end()?;
-    Ok(Logged { at, forgotten, next_ordinal, changes, after_gap })
+    Ok(LoggedCommit { at, trimmed_to, next_ordinal, changes, after_gap })
 }
 
-/// Where the log of a line now begins, which is all that trimming it needs.
+/// The LSN up to which a chain's log is trimmed, which is all that trimming on disk needs.
 pub(super) fn read_forgotten(bytes: &[u8]) -> Result<Lsn, Malformed> {
     let mut reader = Reader::new(bytes);
     reader.number()?;

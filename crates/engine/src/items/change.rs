@@ -1,4 +1,5 @@
-//! One committed change of an item: what the log, the change feed, replication and the journal are made of.
+//! One committed change of an item: what the change log, the change feed, replication and the journal consist
+//! of.
 
 use std::sync::Arc;
 
@@ -6,29 +7,31 @@ use protocol::lsn::Lsn;
 
 use crate::items::Item;
 
-/// One committed change.
+/// One committed change of one item.
 #[derive(Debug)]
 pub struct Change {
+    /// The LSN of the commit it belongs to.
     pub lsn: Lsn,
+    /// What kind of change it is.
     pub kind: ChangeKind,
     /// The version it made; for a deletion the version it removed.
     pub item: Arc<Item>,
     /// The version that was there before a replacement.
     pub previous: Option<Arc<Item>>,
-    /// Seconds since the epoch.
+    /// When it was made, in seconds since the epoch.
     pub at: u64,
 }
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A new item.
+    /// A new item was created.
     Create,
-    /// A new version of an item.
+    /// An item was replaced by a new version.
     Replace,
-    /// An item removed by a request.
+    /// An item was deleted by a request.
     Delete,
-    /// An item removed because its time was over.
+    /// An item was deleted because its time to live had passed.
     Expire,
 }
 

@@ -1,25 +1,28 @@
-//! One stored version of an item.
+//! One version of an item, as it is stored and served.
 
 use bytes::Bytes;
 use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 use smol_str::SmolStr;
 
-/// Which item of a container, in order of creation: the last eight bytes of its `_rid`.
+/// The number of an item in its container, in order of creation: the last eight bytes of its `_rid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ordinal(pub u64);
 
 /// Whether the server writes this member itself; what a caller sends under its name is dropped.
 pub fn is_system_member(name: &str) -> bool {
-    // Most names are told apart by their first letter.
+    // Most names differ in their first character already.
     name.starts_with('_') && matches!(name, "_rid" | "_self" | "_etag" | "_attachments" | "_ts" | "_lsn")
 }
 
 /// One version of one item; never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
+    /// The number of the item in its container.
     pub ordinal: Ordinal,
+    /// The `id` of the item.
     pub id: SmolStr,
+    /// The effective partition key of its partition key value.
     pub epk: EffectivePartitionKey,
     /// The write that made this version.
     pub lsn: Lsn,
@@ -32,33 +35,48 @@ pub struct Item {
     body_length: usize,
 }
 
-/// What a version is made of, before it is written down.
+/// What a new version is made of.
 pub struct ItemDraft<'a> {
+    /// The number of the item in its container.
     pub ordinal: Ordinal,
+    /// The `id` of the item.
     pub id: SmolStr,
+    /// The effective partition key of its partition key value.
     pub epk: EffectivePartitionKey,
+    /// The LSN of the commit that makes the version.
     pub lsn: Lsn,
+    /// The write timestamp in seconds since the epoch: `_ts`.
     pub modified_at: u64,
+    /// The item's own `ttl`, if it has one.
     pub ttl: Option<i32>,
     /// The user's members as JSON, with the opening brace and without the closing one.
     pub user_text: &'a [u8],
-    /// `dbs/{rid}/colls/{rid}/`.
+    /// The container's self link, `dbs/{rid}/colls/{rid}/`.
     pub container_link: &'a str,
+    /// The `_rid` of the item.
     pub rid: &'a str,
+    /// The entity tag of the version.
     pub etag: &'a EntityTag,
 }
 
-/// A version as a disk keeps it: everything it is made of, to be written down or read back.
+/// A version as the disk stores it: all its parts, to be written or read back.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredItem<'a> {
+    /// The number of the item in its container.
     pub ordinal: Ordinal,
+    /// The `id` of the item.
     pub id: &'a str,
+    /// The effective partition key of its partition key value.
     pub epk: &'a EffectivePartitionKey,
+    /// The LSN of the commit that made the version.
     pub lsn: Lsn,
+    /// The write timestamp in seconds since the epoch: `_ts`.
     pub modified_at: u64,
+    /// The item's own `ttl`, if it has one.
     pub ttl: Option<i32>,
     /// The body, then the entity tag.
     pub text: &'a Bytes,
+    /// The length of the body within the text.
     pub body_length: usize,
 }
 
@@ -94,10 +112,11 @@ impl EntityTag {
 const SYSTEM_LENGTH: usize = 82;
 
 impl Item {
+    /// Builds the version's text: the user's members, the system properties, and the entity tag.
     pub fn new(draft: ItemDraft<'_>) -> Item {
         let ItemDraft { user_text, container_link, rid, etag: EntityTag(etag), .. } = draft;
         let modified_at = draft.modified_at.to_string();
-        // Exactly as long as what follows: an item lives long, and is made once.
+        // Exactly as long as what follows: an item lives long, and is built once.
         let system =
             SYSTEM_LENGTH + container_link.len() + 2 * rid.len() + 2 * etag.len() + modified_at.len();
         let mut text = Vec::with_capacity(user_text.len() + system);
@@ -130,12 +149,12 @@ impl Item {
         }
     }
 
-    /// The same version, as a copy has it that got it by another write.
+    /// This version with another LSN, as a replica has it that received it by replication.
     pub fn at_lsn(&self, lsn: Lsn) -> Item {
         Item { lsn, ..self.clone() }
     }
 
-    /// Everything it is made of.
+    /// Its parts, as the disk stores them.
     pub fn stored(&self) -> StoredItem<'_> {
         let Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = self;
         StoredItem {
@@ -150,7 +169,7 @@ impl Item {
         }
     }
 
-    /// The version that was stored.
+    /// The version made of stored parts.
     pub fn from_stored(stored: StoredItem<'_>) -> Item {
         let StoredItem { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = stored;
         let (id, epk, text) = (id.into(), epk.clone(), text.clone());
@@ -162,7 +181,7 @@ impl Item {
         self.text.slice(..self.body_length)
     }
 
-    /// The same, borrowed.
+    /// The body as borrowed bytes.
     pub fn body_bytes(&self) -> &[u8] {
         &self.text[..self.body_length]
     }
@@ -172,7 +191,7 @@ impl Item {
         self.text.slice(self.body_length..)
     }
 
-    /// The same, borrowed as text.
+    /// The entity tag as borrowed text.
     pub fn etag_str(&self) -> &str {
         std::str::from_utf8(&self.text[self.body_length..]).expect("an entity tag is ASCII")
     }

@@ -1,4 +1,4 @@
-//! Items and their changes, as every other part of the engine knows them. Pure data.
+//! Item versions and their changes, as every other part of the engine uses them. Pure data.
 
 mod change;
 mod item;

@@ -1,7 +1,7 @@
-//! Where a feed stopped, as text that a client carries to its next request.
+//! Continuation tokens: where a page ended, as text that a client sends with its next request.
 //!
-//! A token names a stretch of the ring and a place among the items there, never a partition, so it
-//! stays valid when partitions split or merge. It is self-contained: the server remembers nothing.
+//! A token names an EPK range and a position among its items, never a partition, so it stays valid when
+//! partitions split or merge. It is self-contained: the server remembers nothing.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,59 +9,59 @@ use protocol::partition::{EffectivePartitionKey, EpkRange};
 use protocol::resource_id::{ContainerRid, ItemRid};
 use thiserror::Error;
 
-use super::spot::Spot;
+use super::sort_position::SortPosition;
 use crate::items::Ordinal;
 
-/// Where to go on: a stretch that was begun and, where partitions changed in between, others that
-/// were begun before it. What lies behind the last of them has not been begun.
+/// Where the next page begins: a range that has been partly read and, where partitions changed in between,
+/// others that were partly read before it. What lies after the last of them has not been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// At least one, in the order of the ring.
+    /// At least one range, in EPK order.
     pub(crate) ranges: Vec<RangeProgress>,
     /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
     pub(crate) rows_passed: u64,
 }
 
-/// A part of the ring that has been read up to some place.
+/// An EPK range and the position up to which it has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeProgress {
     pub(crate) range: EpkRange,
-    /// The place among the items there.
-    pub(crate) position: Position,
-    /// Rows at that place which were already returned: a join makes many of one item, and many rows may
+    /// The position among its items.
+    pub(crate) position: ItemPosition,
+    /// Rows at that position that were already returned: a join makes many of one item, and many rows may
     /// share what a token has room for.
     pub(crate) rows_returned: usize,
 }
 
-/// A place among the items of a partition.
+/// A position among the items of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Position {
-    /// Before everything.
+pub(crate) enum ItemPosition {
+    /// Before the first item.
     Start,
     /// At this item, in order of creation.
     Item(Ordinal),
-    /// At this item, among those that lack the value the rest are ordered by.
-    Missing(Ordinal),
+    /// At this item, among those without the value that the others are ordered by.
+    Undefined(Ordinal),
     /// At this index entry.
     Entry(Vec<u8>),
-    /// At this place in the order of a result that is sorted anew for each page.
-    Spot(Spot),
-    /// After this many rows of a result of which nothing but their number tells how far one got.
-    Row(usize),
+    /// At this position in a result that is sorted anew for each page.
+    Sorted(SortPosition),
+    /// After this many rows of a result whose rows can only be counted.
+    RowCount(usize),
 }
 
-/// What a client's token asks for.
+/// A continuation token as a client sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContinuationToken {
-    /// To go on at a place, in a token of ours.
+    /// A token of this engine.
     Own(Continuation),
-    /// To go on after an item, in a token of the service.
+    /// A token of the service, which names the item that was returned last.
     Service(Ordinal),
 }
 
 impl ContinuationToken {
-    /// Reads a token; `None` means from the beginning. One of the service (`-RID:~…#RT:1#…`, `+RID:~…`)
-    /// names the item that was last returned; of another container, it says nothing about this one.
+    /// Parses a token; `None` means from the beginning. One of the service (`-RID:~…#RT:1#…`, `+RID:~…`)
+    /// names the item that was returned last; one of another container says nothing about this one.
     pub fn parse(
         text: &str,
         container: ContainerRid,
@@ -77,30 +77,30 @@ impl ContinuationToken {
     }
 }
 
-/// A token nobody here wrote.
+/// A token that neither this engine nor the service wrote.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Invalid Continuation Token")]
 pub struct InvalidContinuation;
 
 const MARK: &str = "PERI:2";
-/// Stretches one token may have: each split in the middle of a query adds one.
+/// Ranges that one token may have: each split in the middle of a query adds one.
 const STRETCHES_MAX: usize = 16;
 
 impl Continuation {
-    /// One stretch.
-    pub(crate) fn at(range: EpkRange, position: Position, rows_returned: usize) -> Continuation {
+    /// A continuation of one range.
+    pub(crate) fn at(range: EpkRange, position: ItemPosition, rows_returned: usize) -> Continuation {
         Continuation { ranges: vec![RangeProgress { range, position, rows_returned }], rows_passed: 0 }
     }
 
     /// After an item, in whatever partition that is.
     pub fn after(Ordinal(item): Ordinal) -> Continuation {
-        Continuation::at(EpkRange::FULL, Position::Item(Ordinal(item.saturating_add(1))), 0)
+        Continuation::at(EpkRange::FULL, ItemPosition::Item(Ordinal(item.saturating_add(1))), 0)
     }
 
     /// The header's text: printable ASCII, about 1 KB at the most.
     pub fn to_text(&self) -> String {
         let passed = if self.rows_passed == 0 { String::new() } else { format!("#{:x}", self.rows_passed) };
-        self.ranges.iter().fold(MARK.to_owned() + &passed, |text, stretch| text + &stretch.to_text())
+        self.ranges.iter().fold(MARK.to_owned() + &passed, |text, progress| text + &progress.to_text())
     }
 
     /// Reads what [`Continuation::to_text`] wrote.
@@ -110,48 +110,47 @@ impl Continuation {
         let passed = parts.next_if(|part| !part.contains(':'));
         let passed =
             passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| InvalidContinuation))?;
-        let stretches: Option<Vec<RangeProgress>> = parts.map(RangeProgress::parse).collect();
-        let stretches = stretches.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
-        stretches
-            .map(|stretches| Continuation { ranges: stretches, rows_passed: passed })
-            .ok_or(InvalidContinuation)
+        let ranges: Option<Vec<RangeProgress>> = parts.map(RangeProgress::parse).collect();
+        let ranges = ranges.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
+        ranges.map(|ranges| Continuation { ranges: ranges, rows_passed: passed }).ok_or(InvalidContinuation)
     }
 
-    /// Everything it is about: from the beginning of the first stretch to the end of the last.
+    /// The EPK range it covers: from the beginning of its first range to the end of the last.
     pub fn range(&self) -> EpkRange {
         let ends = self.ranges.first().zip(self.ranges.last());
         let (first, last) = ends.expect("a token has at least one stretch");
         EpkRange::new(first.range.min.clone(), last.range.max.clone())
     }
 
-    /// How many rows were returned of a result that goes on by their number.
+    /// The number of returned rows, for a result that continues by counting them.
     pub fn returned_rows(&self) -> Option<usize> {
-        self.ranges.iter().find_map(|stretch| match stretch.position {
-            Position::Row(count) => Some(count),
+        self.ranges.iter().find_map(|progress| match progress.position {
+            ItemPosition::RowCount(count) => Some(count),
             _ => None,
         })
     }
 
-    /// Cuts `within`, which one partition owns, into what remains to be read and from which place on.
+    /// Divides `within`, which one partition owns, into the ranges that remain to be read, with their
+    /// positions.
     pub fn remaining(&self, within: &EpkRange) -> Vec<RangeProgress> {
-        let begun = self.ranges.iter().filter_map(|stretch| {
-            Some(RangeProgress { range: stretch.range.intersect(within)?, ..stretch.clone() })
+        let begun = self.ranges.iter().filter_map(|progress| {
+            Some(RangeProgress { range: progress.range.intersect(within)?, ..progress.clone() })
         });
         let mut remaining: Vec<RangeProgress> = begun.collect();
         let end = self.ranges.last().map_or(&within.min, |last| &last.range.max);
         let rest = EpkRange::new(end.max(&within.min).clone(), within.max.clone());
         if !rest.is_empty() {
-            remaining.push(RangeProgress { range: rest, position: Position::Start, rows_returned: 0 });
+            remaining.push(RangeProgress { range: rest, position: ItemPosition::Start, rows_returned: 0 });
         }
         remaining
     }
 
-    /// The stretches behind `at`, to go on with afterwards.
+    /// The ranges after `at`, which remain for later pages.
     pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
-        self.ranges.iter().filter_map(move |stretch| {
-            let min = stretch.range.min.clone().max(at.clone());
-            let range = EpkRange::new(min, stretch.range.max.clone());
-            (!range.is_empty()).then(|| RangeProgress { range, ..stretch.clone() })
+        self.ranges.iter().filter_map(move |progress| {
+            let min = progress.range.min.clone().max(at.clone());
+            let range = EpkRange::new(min, progress.range.max.clone());
+            (!range.is_empty()).then(|| RangeProgress { range, ..progress.clone() })
         })
     }
 }
@@ -159,12 +158,12 @@ impl Continuation {
 impl RangeProgress {
     fn to_text(&self) -> String {
         let position = match &self.position {
-            Position::Start => "S".to_owned(),
-            Position::Item(Ordinal(ordinal)) => format!("I{ordinal:x}"),
-            Position::Missing(Ordinal(ordinal)) => format!("M{ordinal:x}"),
-            Position::Entry(entry) => format!("E{}", URL_SAFE_NO_PAD.encode(entry)),
-            Position::Spot(spot) => spot.to_text(),
-            Position::Row(count) => format!("R{count:x}"),
+            ItemPosition::Start => "S".to_owned(),
+            ItemPosition::Item(Ordinal(ordinal)) => format!("I{ordinal:x}"),
+            ItemPosition::Undefined(Ordinal(ordinal)) => format!("M{ordinal:x}"),
+            ItemPosition::Entry(entry) => format!("E{}", URL_SAFE_NO_PAD.encode(entry)),
+            ItemPosition::Sorted(sort_position) => sort_position.to_text(),
+            ItemPosition::RowCount(count) => format!("R{count:x}"),
         };
         let EpkRange { min, max } = &self.range;
         format!("#{}:{}:{position}:{:x}", min.to_hex(), max.to_hex(), self.rows_returned)
@@ -179,13 +178,13 @@ impl RangeProgress {
         parts.next().is_none().then_some(())?;
         let ordinal = |text: &str| u64::from_str_radix(text, 16).ok().map(Ordinal);
         let position = match kind {
-            "S" if value.is_empty() => Position::Start,
-            "I" => Position::Item(ordinal(value)?),
-            "M" => Position::Missing(ordinal(value)?),
+            "S" if value.is_empty() => ItemPosition::Start,
+            "I" => ItemPosition::Item(ordinal(value)?),
+            "M" => ItemPosition::Undefined(ordinal(value)?),
             // An entry holds at least its space and its ordinal.
-            "E" => Position::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
-            "R" => Position::Row(usize::from_str_radix(value, 16).ok()?),
-            kind => Position::Spot(Spot::parse(kind, value)?),
+            "E" => ItemPosition::Entry(URL_SAFE_NO_PAD.decode(value).ok().filter(|entry| entry.len() >= 16)?),
+            "R" => ItemPosition::RowCount(usize::from_str_radix(value, 16).ok()?),
+            kind => ItemPosition::Sorted(SortPosition::parse(kind, value)?),
         };
         Some(RangeProgress { range, position, rows_returned })
     }
@@ -195,7 +194,7 @@ impl RangeProgress {
 mod tests {
     use protocol::resource_id::DatabaseRid;
 
-    use super::super::spot::Ties;
+    use super::super::sort_position::TieOrder;
     use super::*;
 
     fn epk(hex: &str) -> EffectivePartitionKey {
@@ -207,36 +206,36 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_where_each_part_of_the_ring_goes_on() {
-        let begun = Continuation::at(range("10", "20"), Position::Item(Ordinal(5)), 0);
-        let at = |within: &EpkRange| -> Vec<(EpkRange, Position)> {
+    fn a_token_says_where_each_epk_range_continues() {
+        let begun = Continuation::at(range("10", "20"), ItemPosition::Item(Ordinal(5)), 0);
+        let at = |within: &EpkRange| -> Vec<(EpkRange, ItemPosition)> {
             begun.remaining(within).into_iter().map(|part| (part.range, part.position)).collect()
         };
-        let five = Position::Item(Ordinal(5));
+        let five = ItemPosition::Item(Ordinal(5));
         // Its own partition, its two children, one before, one behind, and one it was merged into.
         assert_eq!(at(&range("10", "20")), [(range("10", "20"), five.clone())]);
         assert_eq!(at(&range("10", "18")), [(range("10", "18"), five.clone())]);
         assert_eq!(at(&range("18", "20")), [(range("18", "20"), five.clone())]);
         assert_eq!(at(&range("", "10")), []);
-        assert_eq!(at(&range("20", "FF")), [(range("20", "FF"), Position::Start)]);
+        assert_eq!(at(&range("20", "FF")), [(range("20", "FF"), ItemPosition::Start)]);
         assert_eq!(
             at(&range("", "30")),
-            [(range("10", "20"), five.clone()), (range("20", "30"), Position::Start)]
+            [(range("10", "20"), five.clone()), (range("20", "30"), ItemPosition::Start)]
         );
         let behind: Vec<RangeProgress> = begun.behind(&epk("18")).collect();
         assert_eq!(behind, [RangeProgress { range: range("18", "20"), position: five, rows_returned: 0 }]);
     }
 
     #[test]
-    fn tokens_survive_the_way_through_a_header() {
+    fn tokens_round_trip_as_header_text() {
         for position in [
-            Position::Start,
-            Position::Item(Ordinal(77)),
-            Position::Missing(Ordinal(u64::MAX)),
-            Position::Entry(vec![0xFF; 290]),
-            Position::Spot(Spot::at(&[7; 300], &[1; 12], Ties::Forwards)),
-            Position::Spot(Spot::at(&[7; 9000], &[1; 12], Ties::Backwards)),
-            Position::Row(12),
+            ItemPosition::Start,
+            ItemPosition::Item(Ordinal(77)),
+            ItemPosition::Undefined(Ordinal(u64::MAX)),
+            ItemPosition::Entry(vec![0xFF; 290]),
+            ItemPosition::Sorted(SortPosition::at(&[7; 300], &[1; 12], TieOrder::Forwards)),
+            ItemPosition::Sorted(SortPosition::at(&[7; 9000], &[1; 12], TieOrder::Backwards)),
+            ItemPosition::RowCount(12),
         ] {
             let mut token = Continuation::at(range("1FFF", "2F"), position, 3);
             let text = token.to_text();
@@ -259,15 +258,15 @@ mod tests {
                 "{text}"
             );
         }
-        let elsewhere = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
-        assert_eq!(ContinuationToken::parse(elsewhere, container), Ok(None));
+        let other_container = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+        assert_eq!(ContinuationToken::parse(other_container, container), Ok(None));
         for text in ["RID:~AAAA", "-RID:~!", "-RID:", "+", "-TRC:2"] {
             assert_eq!(ContinuationToken::parse(text, container), Err(InvalidContinuation), "{text}");
         }
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn malformed_tokens_are_rejected() {
         for text in [
             "",
             "PERI:2",

@@ -1,92 +1,101 @@
-//! Walking a route: items one by one, each with the place where it stands.
+//! A cursor over an access path: items one by one, each with its position.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::continuation::Position;
-use super::route::{Missing, Route};
-use super::stream::Stream;
+use super::access_method::{AccessMethod, UndefinedValues};
+use super::continuation::ItemPosition;
+use super::ordinal_stream::OrdinalStream;
 use crate::items::{Item, Ordinal};
 use crate::store::PartitionState;
 use crate::store::index::{KeyRange, Step, follow};
 
-/// Items of one partition along one route.
+/// The items of one partition along one access path.
 pub(super) struct Cursor<'s> {
-    items: Box<dyn Iterator<Item = Place> + Send + 's>,
+    items: Box<dyn Iterator<Item = PositionedItem> + Send + 's>,
 }
 
-/// An item and where it stands.
-pub(super) struct Place {
+/// An item and its position.
+pub(super) struct PositionedItem {
     pub(super) item: Arc<Item>,
-    pub(super) position: Position,
+    pub(super) position: ItemPosition,
 }
 
 impl<'s> Cursor<'s> {
-    /// Starts at `from`. `order_path` is the single path an ordered walk follows: what the items
+    /// A cursor that starts at `from`. `order_path` is the single path of an ordered scan, which items
     /// without an entry lack.
     pub(super) fn new(
         state: &'s PartitionState,
-        route: Route,
-        from: &Position,
+        access_path: AccessMethod,
+        from: &ItemPosition,
         order_path: Vec<Step>,
     ) -> Cursor<'s> {
-        let items: Box<dyn Iterator<Item = Place> + Send + 's> = match (route, from) {
-            (Route::Entries { range, backwards, missing }, from) if continues(&range, from) => {
-                let lacking = match (missing, from) {
-                    (Missing::None, _) | (Missing::First, Position::Entry(_)) => None,
-                    (_, Position::Missing(at)) => Some(*at),
+        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_path, from) {
+            (AccessMethod::Entries { range, backwards, undefined_values }, from)
+                if continues(&range, from) =>
+            {
+                let undefined = match (undefined_values, from) {
+                    (UndefinedValues::None, _) | (UndefinedValues::First, ItemPosition::Entry(_)) => None,
+                    (_, ItemPosition::Undefined(at)) => Some(*at),
                     _ => Some(Ordinal(0)),
                 };
-                let after_entries = backwards && matches!(from, Position::Missing(_));
+                let after_entries = backwards && matches!(from, ItemPosition::Undefined(_));
                 let entries = (!after_entries).then(|| entries(state, range, backwards, from));
-                let lacking = lacking.map(|at| items_lacking(state, order_path, at));
-                match missing {
-                    Missing::First => {
-                        Box::new(lacking.into_iter().flatten().chain(entries.into_iter().flatten()))
+                let undefined = undefined.map(|at| items_without_value(state, order_path, at));
+                match undefined_values {
+                    UndefinedValues::First => {
+                        Box::new(undefined.into_iter().flatten().chain(entries.into_iter().flatten()))
                     }
-                    _ => Box::new(entries.into_iter().flatten().chain(lacking.into_iter().flatten())),
+                    _ => Box::new(entries.into_iter().flatten().chain(undefined.into_iter().flatten())),
                 }
             }
-            // The index has changed its mind since the last page: walk on as that page did.
-            (_, Position::Entry(entry)) => {
+            // The index no longer has this order: continue as the last page did.
+            (_, ItemPosition::Entry(entry)) => {
                 let range = KeyRange::prefix(entry[..8].to_vec());
                 Box::new(entries(state, range, false, from))
             }
-            (Route::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
+            (AccessMethod::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
             (_, from) => Box::new(state.items_from(start(from)).map(in_order)),
         };
         Cursor { items }
     }
 
-    /// The next item.
-    pub(super) fn next(&mut self) -> Option<Place> {
+    /// The next item on the access path.
+    pub(super) fn next(&mut self) -> Option<PositionedItem> {
         self.items.next()
     }
 }
 
-fn start(from: &Position) -> Ordinal {
+fn start(from: &ItemPosition) -> Ordinal {
     match from {
-        Position::Item(ordinal) | Position::Missing(ordinal) => *ordinal,
-        Position::Start | Position::Entry(_) | Position::Spot(_) | Position::Row(_) => Ordinal(0),
+        ItemPosition::Item(ordinal) | ItemPosition::Undefined(ordinal) => *ordinal,
+        ItemPosition::Start
+        | ItemPosition::Entry(_)
+        | ItemPosition::Sorted(_)
+        | ItemPosition::RowCount(_) => Ordinal(0),
     }
 }
 
-/// Whether a walk of `range` goes on where `from` says: among entries of the same kind.
-pub(super) fn continues(range: &KeyRange, from: &Position) -> bool {
+/// Whether a scan of `range` can continue at `from`: among entries of the same kind.
+pub(super) fn continues(range: &KeyRange, from: &ItemPosition) -> bool {
     match (from, &range.from) {
-        (Position::Item(_), _) => false,
-        (Position::Entry(entry), Bound::Included(start) | Bound::Excluded(start)) => {
+        (ItemPosition::Item(_), _) => false,
+        (ItemPosition::Entry(entry), Bound::Included(start) | Bound::Excluded(start)) => {
             start.get(..8) == entry.get(..8)
         }
         _ => true,
     }
 }
 
-fn in_order(item: &Arc<Item>) -> Place {
-    Place { item: Arc::clone(item), position: Position::Item(item.ordinal) }
+fn in_order(item: &Arc<Item>) -> PositionedItem {
+    PositionedItem { item: Arc::clone(item), position: ItemPosition::Item(item.ordinal) }
 }
 
-fn matches(state: &PartitionState, mut stream: Stream, from: Ordinal) -> impl Iterator<Item = Place> + Send {
+fn matches(
+    state: &PartitionState,
+    mut stream: OrdinalStream,
+    from: Ordinal,
+) -> impl Iterator<Item = PositionedItem> + Send {
     let mut next = Some(from);
     std::iter::from_fn(move || {
         let found = stream.seek(state, next?)?;
@@ -99,9 +108,9 @@ fn entries<'s>(
     state: &'s PartitionState,
     mut range: KeyRange,
     backwards: bool,
-    from: &Position,
-) -> impl Iterator<Item = Place> + Send + use<'s> {
-    if let Position::Entry(entry) = from {
+    from: &ItemPosition,
+) -> impl Iterator<Item = PositionedItem> + Send + use<'s> {
+    if let ItemPosition::Entry(entry) = from {
         match backwards {
             false => range.from = Bound::Included(entry.clone()),
             true => range.to = Bound::Included(entry.clone()),
@@ -111,19 +120,18 @@ fn entries<'s>(
     std::iter::from_fn(move || if backwards { entries.next_back() } else { entries.next() }).filter_map(
         |entry| {
             let item = Arc::clone(state.item(entry.ordinal())?);
-            Some(Place { item, position: Position::Entry(entry.bytes().to_vec()) })
+            Some(PositionedItem { item, position: ItemPosition::Entry(entry.bytes().to_vec()) })
         },
     )
 }
 
-/// Cost grows with the partition: only a look at each item tells what it lacks.
-fn items_lacking(
+/// Cost grows with the partition: every item has to be read to see what it lacks.
+fn items_without_value(
     state: &PartitionState,
     path: Vec<Step>,
     from: Ordinal,
-) -> impl Iterator<Item = Place> + Send {
-    state
-        .items_from(from)
-        .filter(move |item| !follow(&item.value(), &path).is_defined())
-        .map(|item| Place { item: Arc::clone(item), position: Position::Missing(item.ordinal) })
+) -> impl Iterator<Item = PositionedItem> + Send {
+    state.items_from(from).filter(move |item| !follow(&item.value(), &path).is_defined()).map(|item| {
+        PositionedItem { item: Arc::clone(item), position: ItemPosition::Undefined(item.ordinal) }
+    })
 }

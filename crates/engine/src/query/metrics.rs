@@ -1,4 +1,4 @@
-//! What a query did, as the metrics headers tell it.
+//! Query metrics and index metrics, as the response headers state them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use sql::access_path::{AccessPath, DocPath, DocStep, Filter};
 use crate::store::ContainerSchema;
 use crate::store::index::Step;
 
-/// Counts of one page.
+/// What one page of a query read and returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryMetrics {
     pub(crate) retrieved_count: usize,
@@ -25,7 +25,7 @@ pub struct QueryMetrics {
 }
 
 impl QueryMetrics {
-    /// The share of items read that were worth reading.
+    /// The share of the items read that contributed to the result.
     fn index_utilization(&self) -> f64 {
         match self.retrieved_count {
             0 => 1.0,
@@ -33,7 +33,7 @@ impl QueryMetrics {
         }
     }
 
-    /// `x-ms-documentdb-query-metrics`. One client refuses a trailing separator.
+    /// The header `x-ms-documentdb-query-metrics`. One client rejects a trailing separator.
     pub fn to_header(self, compile: Duration, run: Duration) -> String {
         let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
         let (compile, run) = (milliseconds(compile), milliseconds(run));
@@ -78,7 +78,7 @@ impl IndexMetrics {
             metrics.utilized.push(format!("/{key}/?"));
         }
         for path in paths {
-            let steps: Vec<Step> = super::route::steps_of(path);
+            let steps: Vec<Step> = super::access_method::steps_of(path);
             let list =
                 if schema.policy.is_indexed(&steps) { &mut metrics.utilized } else { &mut metrics.potential };
             let text = spec(path);

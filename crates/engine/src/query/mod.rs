@@ -1,23 +1,24 @@
-//! Queries over a container: where to look, what to read, what to return.
+//! Query execution over a container: access paths, paging and metrics.
 //!
-//! In: a prepared statement and a scope. Out: one page of rows and where to go on. The language is
-//! `sql`'s; here are the access paths (`route`, `stream`, `cursor`), paging (`execute`, `walk`, `sort`,
-//! `page`, `window`; `continuation` and `spot` for where to go on) and what is told about it (`metrics`).
+//! In: a prepared statement and a scope. Out: one page of rows and a continuation. The language is `sql`'s;
+//! here are the access paths (`access_path`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
+//! `page`, `offset_limit`, with `continuation` and `sort_position` for where the next page begins) and the
+//! metrics headers (`metrics`).
 
+mod access_method;
 mod continuation;
 mod cursor;
 mod execute;
 mod metrics;
+mod offset_limit;
+mod ordinal_stream;
 mod page;
-mod route;
+mod scan;
 mod scope;
 mod sort;
-mod spot;
-mod stream;
+mod sort_position;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod window;
 
 pub use continuation::{Continuation, ContinuationToken};
 pub use execute::{QueryOutcome, QueryRequest};

@@ -1,4 +1,4 @@
-//! One page of rows, written straight into the body that carries it.
+//! One page of rows, written directly into the response body.
 
 use sql::Value;
 use sql::value::write_json;
@@ -6,10 +6,10 @@ use sql::value::write_json;
 /// Bytes after which a page takes no more rows.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Rows for which room is made at once.
+/// Rows for which capacity is reserved at once.
 const ROWS_FORESEEN: usize = 32;
 
-/// Rows on their way out: `{"_rid":…,"Documents":[…],"_count":n}`.
+/// A response body under construction: `{"_rid":…,"Documents":[…],"_count":n}`.
 #[derive(Debug)]
 pub struct PageBody {
     text: Vec<u8>,
@@ -33,12 +33,12 @@ impl PageBody {
         self.count >= self.rows_max || (self.count > 0 && self.bytes() >= PAGE_BYTES_MAX)
     }
 
-    /// Rows it takes at the most.
+    /// The number of rows it takes at most.
     pub(crate) fn rows_max(&self) -> usize {
         self.rows_max
     }
 
-    /// Rows so far.
+    /// The number of rows so far.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -58,7 +58,7 @@ impl PageBody {
         self.text.extend_from_slice(row);
     }
 
-    /// Adds a row.
+    /// Adds a row to the page.
     pub(crate) fn add(&mut self, row: &Value) {
         self.begin_row();
         let start = self.text.len();
@@ -72,7 +72,7 @@ impl PageBody {
         }
     }
 
-    /// The whole body.
+    /// The complete response body.
     pub fn finish(mut self) -> Vec<u8> {
         self.text.extend_from_slice(b"],\"_count\":");
         self.text.extend_from_slice(self.count.to_string().as_bytes());

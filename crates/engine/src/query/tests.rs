@@ -1,4 +1,4 @@
-//! Queries with every access path, page by page, against a plain evaluation of every document.
+//! Queries over every access path, page by page, compared with a plain evaluation of every document.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ const QUERIES_FOR_IDS: &[&str] = &[
     "SELECT DISTINCT VALUE x.id FROM (SELECT DISTINCT c.id, c.b FROM c) x",
 ];
 
-/// The same, of which only some rows are asked for.
+/// Queries whose rows are ids, with a limit on their number.
 const QUERIES_FOR_SOME: &[(&str, usize)] = &[
     ("SELECT TOP 7 VALUE c.id FROM c", 7),
     ("SELECT TOP 7 VALUE c.id FROM c ORDER BY c.a", 7),
@@ -131,9 +131,9 @@ fn filled(documents: &[String]) -> Container {
 fn write(container: &Container, at: usize, members: &str) {
     let body = format!("{{\"id\":\"{at}\",{members}}}");
     let document = Document::parse(body.as_bytes(), &container.schema(), at as u64 / 2).unwrap();
-    let moment = WriteContext { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
+    let write = WriteContext { region: RegionId(0), now: at as u64 / 2, uptime: Duration::ZERO };
     let (_, commit) =
-        container.write(&document.epk, moment, |t| t.upsert(&document, Precondition::None)).unwrap();
+        container.write(&document.epk, write, |t| t.upsert(&document, Precondition::None)).unwrap();
     commit.result.unwrap();
 }
 
@@ -143,27 +143,27 @@ fn delete(container: &Container, at: usize) {
     let all: Vec<_> =
         state.items_from(crate::items::Ordinal(0)).filter(|item| item.id == *id).cloned().collect();
     for item in all {
-        let moment = WriteContext { region: RegionId(0), now: 0, uptime: Duration::ZERO };
+        let write = WriteContext { region: RegionId(0), now: 0, uptime: Duration::ZERO };
         let (_, commit) =
-            container.write(&item.epk, moment, |t| t.delete(&item.epk, &id, Precondition::None)).unwrap();
+            container.write(&item.epk, write, |t| t.delete(&item.epk, &id, Precondition::None)).unwrap();
         commit.result.unwrap();
     }
 }
 
-/// Something done to an item: another body for it, or its end.
+/// An edit of an item: a new body, or its deletion.
 type Edit = (usize, Option<String>);
 
 fn pages(container: &Container, statement: &Statement, scope: &Scope, page_size: usize) -> Vec<Value> {
     pages_while(container, statement, scope, page_size, || {})
 }
 
-/// All pages, with something happening before each but the first.
+/// All pages, with `between_pages` called before each but the first.
 fn pages_while(
     container: &Container,
     statement: &Statement,
     scope: &Scope,
     page_size: usize,
-    mut happens: impl FnMut(),
+    mut between_pages: impl FnMut(),
 ) -> Vec<Value> {
     let mut rows = Vec::new();
     let mut from = None;
@@ -180,7 +180,7 @@ fn pages_while(
                 let text = next.to_text();
                 assert!(text.len() <= 1024, "{text}");
                 from = Some(Continuation::parse(&text).unwrap());
-                happens();
+                between_pages();
             }
             None => return rows,
         }
@@ -198,7 +198,7 @@ fn naive(container: &Container, statement: &Statement, within: &EpkRange) -> Vec
     run_reference(statement, &documents, QueryContext::default()).unwrap()
 }
 
-/// Ties may come in either direction, so what is compared of ordered rows are their sort keys.
+/// Items with equal sort keys may come in either order, so only the sort keys of ordered rows are compared.
 fn sort_keys(container: &Container, query: &str, rows: &[Value]) -> Vec<String> {
     let state = container.partitions()[0].latest_state();
     let order = query.split("ORDER BY").nth(1).unwrap().split("OFFSET").next().unwrap();
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn pages_by_any_route_hold_what_a_plain_evaluation_gives(
+    fn pages_by_any_access_path_equal_a_plain_evaluation(
         documents in prop::collection::vec(document(600), 0..40),
         page_size in 1..7usize,
         whole in any::<bool>(),
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_row_that_nobody_touches_is_returned_once_whatever_else_is_written_between_pages(
+    fn an_unchanged_row_is_returned_once_whatever_is_written_between_pages(
         documents in prop::collection::vec(document(300), 1..40),
         // Between two pages, one by one: often of the items that come first, which moves all others.
         edits in prop::collection::vec((0..40usize, prop::option::weighted(0.6, edited())), 1..20),
@@ -303,7 +303,7 @@ proptest! {
     }
 }
 
-/// What an item may become, with values that no index has the order of.
+/// The bodies of edited items, with values that no index has the order of.
 fn edited() -> impl Strategy<Value = String> {
     prop_oneof![4 => document(300), 1 => Just(r#""pk":1,"hidden":1,"a":[1],"b":2,"tags":[1,2]"#.to_owned())]
 }

@@ -1,4 +1,4 @@
-//! How long a commit takes from one region to another.
+//! Replication lag: how long a commit takes from one region to another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Lags longer than this are a mistake: nobody waits that long for a test.
+/// The longest lag; more than that is surely a mistake.
 const LAG_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Between this and that long, drawn anew for each commit.
+/// A range of replication lags; each commit gets one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lag {
     min: Duration,
     max: Duration,
 }
 
-/// A text that is no lag.
+/// A text that could not be parsed as a lag.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected a lag such as '30ms' or '20ms..50ms' of a day at the most, found '{0}'")]
 pub struct InvalidLag(String);
 
 impl Lag {
-    /// None at all.
+    /// No lag at all.
     pub const NONE: Lag = Lag { min: Duration::ZERO, max: Duration::ZERO };
 
-    /// Between `min` and `max`.
+    /// A lag between `min` and `max`.
     pub fn between(min: Duration, max: Duration) -> Result<Lag, InvalidLag> {
         if min > max || max > LAG_MAX {
             return Err(InvalidLag(format!("{min:?}..{max:?}")));
@@ -33,12 +33,12 @@ impl Lag {
         Ok(Lag { min, max })
     }
 
-    /// How long this time; `draw` is anything from zero to one.
+    /// The lag at a fraction of the range, from zero to one.
     pub(crate) fn at(self, draw: f64) -> Duration {
         self.min + (self.max - self.min).mul_f64(draw.clamp(0.0, 1.0))
     }
 
-    /// The longest it may be.
+    /// The upper end of the range.
     pub(crate) fn max(self) -> Duration {
         self.max
     }

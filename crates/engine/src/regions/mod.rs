@@ -1,28 +1,29 @@
-//! Where the account is, who may write, and how far apart its regions are.
+//! The regions of the account: which of them write, and how far apart they are.
 //!
-//! In: changes of the topology, one at a time. Out: immutable [`Topology`]s, and from one of them
-//! the vantage of a request: which copy it may see. What the copies hold is the `store`'s.
+//! In: changes of the topology, one at a time. Out: immutable [`Topology`]s, and the read context of a
+//! request: how stale the replica it reads may be. What the replicas hold is the business of `store`.
 
 mod conflict;
-mod kept;
 mod lag;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod topology;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 use protocol::account::ConsistencyLevel;
 
-use crate::disk::{Batch, CatalogKey, Disk, DiskError, Space};
-pub(crate) use conflict::{Meeting, Settlement, Verdict};
+use crate::disk::{Batch, CatalogKey, Disk, DiskError, Keyspace};
+pub(crate) use conflict::{ConflictDecision, ConflictResolver, ConflictingVersions};
 pub use lag::{InvalidLag, Lag};
 pub(crate) use topology::REGIONS_MAX;
 pub use topology::{MaxStaleness, Region, Topology, TopologyError};
 
-/// Which region, in the order in which they were named. Never changes while the account exists.
+/// The number of a region, in the order in which they were named. Never changes while the account exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u8);
 
@@ -33,14 +34,14 @@ impl RegionId {
     }
 }
 
-/// What a request may see.
+/// What a read may see: in which region, when, and how stale.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadContext {
-    /// The region that answers.
+    /// The region that serves the read.
     pub region: RegionId,
-    /// How far back its copies may be.
+    /// How stale the region's replicas may be.
     pub(crate) staleness: StalenessBound,
-    /// When it is, by the clock that never goes back.
+    /// The time of the read by the clock that never goes back.
     pub uptime: Duration,
     /// Whether a session token, if the request has one, must be satisfied.
     pub enforces_session_token: bool,
@@ -48,7 +49,7 @@ pub struct ReadContext {
 
 #[cfg(test)]
 impl ReadContext {
-    /// The newest, from the first region.
+    /// A read of the newest version in the first region.
     pub(crate) const NEWEST: ReadContext = ReadContext {
         region: RegionId(0),
         staleness: StalenessBound::Newest,
@@ -57,37 +58,37 @@ impl ReadContext {
     };
 }
 
-/// How far back a copy may be.
+/// How stale a replica may be that a read uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StalenessBound {
-    /// Not at all: it writes, or reads are strong.
+    /// Not at all: the region writes, or the read is strongly consistent.
     Newest,
-    /// As far as replication has come at this uptime.
+    /// As stale as replication is at this uptime.
     Replicated(Duration),
-    /// The same, but no further back than agreed.
+    /// As stale as replication is at this uptime, within the limits of bounded staleness.
     Bounded(Duration, MaxStaleness),
 }
 
-/// The topology, as it is now.
+/// The current topology, and the lock for changing it.
 #[derive(Debug)]
 pub struct Regions {
     current: ArcSwap<Topology>,
     writer: Mutex<()>,
-    /// Where changes are kept, if anywhere.
+    /// The data directory, if the account has one.
     disk: OnceLock<Arc<Disk>>,
 }
 
 impl Regions {
-    /// Begins with `topology`.
+    /// Regions that begin with this topology.
     pub fn new(topology: Topology) -> Regions {
         Regions { current: ArcSwap::from_pointee(topology), writer: Mutex::new(()), disk: OnceLock::new() }
     }
 
-    /// Keeps it on `disk` from now on, as it is now and whatever becomes of it.
-    pub(crate) fn keep_on(&self, disk: &Arc<Disk>) -> Result<(), DiskError> {
-        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        keep(disk, &self.current.load())?;
-        // Once: an account has one directory.
+    /// Persists the topology to `disk`, now and after every change.
+    pub(crate) fn persist_to(&self, disk: &Arc<Disk>) -> Result<(), DiskError> {
+        let _guard = self.writer.lock();
+        persist(disk, &self.current.load())?;
+        // Fails only if it was set before, and an account is opened once.
         let _ = self.disk.set(Arc::clone(disk));
         Ok(())
     }
@@ -100,39 +101,39 @@ impl Regions {
         Arc::new(Regions::new(topology.expect("one region is a topology")))
     }
 
-    /// How things are. Never waits.
+    /// The current topology. Never waits.
     pub fn current(&self) -> Guard<Arc<Topology>> {
         self.current.load()
     }
 
-    /// Puts what `change` makes of the topology in its place; two changes never lose one.
+    /// Replaces the topology by what `change` makes of it. Changes are serialized, so none is lost.
     pub(crate) fn update<T, E: From<DiskError>>(
         &self,
         change: impl FnOnce(&mut Topology) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.writer.lock();
         let mut next = Topology::clone(&self.current.load());
         let outcome = change(&mut next)?;
         if let Some(disk) = self.disk.get() {
-            keep(disk, &next)?;
+            persist(disk, &next)?;
         }
         self.current.store(Arc::new(next));
         Ok(outcome)
     }
 }
 
-/// Writes a topology down.
-fn keep(disk: &Disk, topology: &Topology) -> Result<(), DiskError> {
+/// Appends a topology to the journal.
+fn persist(disk: &Disk, topology: &Topology) -> Result<(), DiskError> {
     let mut batch = Batch::new(512);
-    let kept = serde_json::to_vec(&topology.kept()).expect("names and lags are text");
-    batch.put(Space::Catalog, &CatalogKey::Regions.to_bytes(), |to| to.extend_from_slice(&kept));
+    let stored = serde_json::to_vec(&topology.stored()).expect("names and lags are text");
+    batch.put(Keyspace::Catalog, &CatalogKey::Regions.to_bytes(), |to| to.extend_from_slice(&stored));
     disk.append(batch)
 }
 
 impl Topology {
-    /// What a request at this level sees from `region`.
+    /// The read context of a request at this consistency level in `region`.
     pub fn read_context(&self, region: RegionId, level: ConsistencyLevel, uptime: Duration) -> ReadContext {
-        // For a region that nothing reaches, time stands still.
+        // While replication to a region is paused, time stands still for its reads.
         let seen_until = self.region(region).paused_at.map_or(uptime, |paused| paused.min(uptime));
         let sees = if self.takes_item_writes(region) || level == ConsistencyLevel::Strong {
             StalenessBound::Newest

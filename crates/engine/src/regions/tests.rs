@@ -10,7 +10,7 @@ fn three() -> Topology {
 }
 
 #[test]
-fn regions_clients_could_not_tell_apart_are_refused() {
+fn indistinguishable_region_names_are_rejected() {
     let level = ConsistencyLevel::Session;
     for (names, problem) in [
         (&[][..], TopologyError::Count(0)),
@@ -26,7 +26,7 @@ fn regions_clients_could_not_tell_apart_are_refused() {
 }
 
 #[test]
-fn a_region_is_found_by_its_name_and_an_unknown_one_is_told_from_those_there_are() {
+fn a_region_is_found_by_name_and_an_error_lists_all() {
     let topology = three();
     assert_eq!(topology.find("eastus"), Ok(RegionId(1)));
     let error = topology.find("Mars").unwrap_err().to_string();
@@ -42,7 +42,7 @@ fn a_failover_puts_a_region_first_and_keeps_the_rest_in_order() {
 }
 
 #[test]
-fn only_the_region_that_writes_and_strong_readers_see_the_newest() {
+fn only_the_write_region_and_strong_reads_see_the_newest() {
     let topology = three();
     let up = Duration::from_secs(7);
     for (region, level, sees, honours_session) in [
@@ -75,28 +75,28 @@ fn a_lag_is_a_time_or_a_range_of_times() {
 }
 
 #[test]
-fn what_was_set_goes_on_where_the_regions_are_the_same() {
+fn settings_are_restored_where_the_regions_are_the_same() {
     let mut before = three();
     before.fail_over(RegionId(2)).unwrap();
     before.set_lag(RegionId(0), RegionId(1), "5ms..7ms".parse().unwrap());
     before.set_paused(RegionId(1), Some(Duration::from_secs(77)));
-    let kept = before.kept();
+    let stored = before.stored();
     let mut after = three();
-    after.go_on(&kept);
+    after.restore_settings(&stored);
     assert_eq!(after.failover_order(), [RegionId(2), RegionId(0), RegionId(1)]);
     assert_eq!(after.lag(RegionId(0), RegionId(1)).to_string(), "5ms..7ms");
     assert_eq!(after.lag(RegionId(1), RegionId(0)), Lag::NONE);
     assert_eq!(after.region(RegionId(1)).paused_at, Some(Duration::ZERO));
-    assert_eq!(after.kept(), kept);
+    assert_eq!(after.stored(), stored);
     before.remove(RegionId(0)).unwrap();
     let mut fewer = three();
-    fewer.go_on(&before.kept());
+    fewer.restore_settings(&before.stored());
     assert_eq!(fewer.failover_order(), [RegionId(2), RegionId(1)]);
     // Another lag to start with was meant; a region that is no more cannot write.
     let regions = vec![Region::new("east us", 0), Region::new("West US", 0)];
     let lag = "1s".parse().unwrap();
     let mut other = Topology::new(regions, false, ConsistencyLevel::Session, lag).unwrap();
-    other.go_on(&kept);
+    other.restore_settings(&stored);
     assert_eq!(other.failover_order(), [RegionId(1), RegionId(0)]);
     assert_eq!(other.lag(RegionId(1), RegionId(0)), lag);
     assert!(other.region(RegionId(0)).paused_at.is_some());

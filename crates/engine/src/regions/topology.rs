@@ -1,4 +1,5 @@
-//! The regions of an account and what is agreed between them: immutable, replaced as a whole.
+//! The topology of an account: its regions, their order, lags and consistency. Immutable, replaced as a
+//! whole.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use thiserror::Error;
 use super::{Lag, RegionId};
 use crate::disk::DiskError;
 
-/// Regions an account may have.
+/// The number of regions that an account may have.
 pub(crate) const REGIONS_MAX: usize = 16;
 
 /// One region of an account.
@@ -18,7 +19,7 @@ pub struct Region {
     pub name: String,
     /// The port its gateway listens on.
     pub port: u16,
-    /// Since when, by uptime, nothing new reaches it.
+    /// The uptime at which replication to it was paused, if it is.
     pub paused_at: Option<Duration>,
 }
 
@@ -29,12 +30,12 @@ impl Region {
     }
 }
 
-/// How stale a bounded read may be: whichever is reached first.
+/// The limits of bounded staleness: whichever is reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxStaleness {
-    /// Writes behind.
+    /// How many versions a read may be behind.
     pub versions: u64,
-    /// Time behind.
+    /// How much time a read may be behind.
     pub interval: Duration,
 }
 
@@ -45,30 +46,30 @@ impl Default for MaxStaleness {
     }
 }
 
-/// How things are between the regions.
+/// The regions of an account and what is configured between them.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// By [`RegionId`].
+    /// The regions, by [`RegionId`].
     regions: Vec<Region>,
-    /// In failover order: the first one writes. A region that was removed is not among them.
+    /// The failover order: the first region writes. A region that was removed is not in it.
     order: Vec<RegionId>,
     /// While a failover is announced or under way: the other region that is listed as writable.
     also_writable: Option<RegionId>,
     multi_write: bool,
     /// Whether the writes of a single partition may move to another region.
     partition_failover: bool,
-    /// How often the writes of the account have moved, and with them all partitions.
-    moves: u64,
-    /// What a read may miss unless it asks for less.
+    /// How often the account's writes have moved, and with them those of all partitions.
+    failover_count: u64,
+    /// The account's default consistency level.
     pub consistency: ConsistencyLevel,
     pub(crate) staleness: MaxStaleness,
     /// From each region (rows) to each region (columns).
     lags: Vec<Lag>,
-    /// What they all were at first.
+    /// The lag that the account was started with.
     lag_at_start: Lag,
 }
 
-/// What cannot be a topology.
+/// Why a topology cannot be made or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TopologyError {
     /// No region, or too many.
@@ -80,12 +81,12 @@ pub enum TopologyError {
     /// Two regions that clients could not tell apart.
     #[error("the region '{0}' is named twice; names are compared without spaces and case")]
     DuplicateName(String),
-    /// A region nobody knows.
+    /// No region has this name.
     #[error("there is no region '{name}'; the regions are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// What there is.
+        /// The names of the account's regions.
         known: String,
     },
     /// Strong reads need one order of writes.
@@ -93,12 +94,12 @@ pub enum TopologyError {
         "an account that writes in several regions cannot be strongly consistent; use bounded-staleness or less"
     )]
     StrongMultiWrite,
-    /// There is nothing to fail over to.
+    /// Every region writes, so there is nothing to fail over.
     #[error(
         "every region of this account writes, so there is nothing to fail over; use `peri region down` instead"
     )]
     NothingToFailOver,
-    /// The region that writes cannot be taken away.
+    /// The write region cannot be removed.
     #[error("'{0}' is the region that writes; fail over to another one first")]
     IsWriteRegion(String),
     /// A region that was removed.
@@ -107,12 +108,12 @@ pub enum TopologyError {
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
     InvalidOrder(String),
-    /// Partitions stay with their account.
+    /// Partition failover is not enabled.
     #[error(
         "the partitions of this account do not fail over by themselves; start it with `peri up --partition-failover`"
     )]
     NoPartitionFailover,
-    /// It could not be written down, and was not done.
+    /// The change could not be persisted, and was not made.
     #[error("{0}")]
     NotPersisted(String),
 }
@@ -124,7 +125,7 @@ impl From<DiskError> for TopologyError {
 }
 
 impl Topology {
-    /// `regions` in failover order, all as far apart as `lag` says.
+    /// The topology of `regions`, in failover order, with the same lag between all of them.
     pub fn new(
         regions: Vec<Region>,
         multi_write: bool,
@@ -142,7 +143,7 @@ impl Topology {
                 return Err(TopologyError::DuplicateName(region.name.clone()));
             }
         }
-        // One region writes like any other account, whatever was asked for.
+        // With one region there is nothing to write concurrently, whatever was asked for.
         let multi_write = multi_write && regions.len() > 1;
         if multi_write && consistency == ConsistencyLevel::Strong {
             return Err(TopologyError::StrongMultiWrite);
@@ -157,7 +158,7 @@ impl Topology {
             also_writable,
             multi_write,
             partition_failover: false,
-            moves: 0,
+            failover_count: 0,
             consistency,
             staleness,
             lags,
@@ -165,8 +166,8 @@ impl Topology {
         })
     }
 
-    /// The same, where the writes of a single partition may move to another region, or may not. Where every
-    /// region writes there is nothing to move.
+    /// Enables or disables partition failover: whether the writes of a single partition may move to another
+    /// region. Where every region writes there is nothing to move.
     #[must_use]
     pub fn with_partition_failover(mut self, allowed: bool) -> Topology {
         self.partition_failover = allowed && !self.multi_write;
@@ -178,17 +179,17 @@ impl Topology {
         self.partition_failover
     }
 
-    /// How often the writes of the account have moved.
+    /// How often the account's writes have moved to another region.
     pub(crate) fn failover_count(&self) -> u64 {
-        self.moves
+        self.failover_count
     }
 
-    /// Notes how often that is by now.
-    pub(crate) fn set_failover_count(&mut self, moves: u64) {
-        self.moves = moves;
+    /// Sets how often the account's writes have moved to another region.
+    pub(crate) fn set_failover_count(&mut self, failover_count: u64) {
+        self.failover_count = failover_count;
     }
 
-    /// The region by this name, if it can write a single partition while the account is written elsewhere.
+    /// The region of this name, if it can be the write region of a single partition.
     pub(crate) fn partition_write_region(&self, name: &str) -> Option<RegionId> {
         let region = self.find(name).ok().filter(|_| self.partition_failover)?;
         (self.is_listed(region) && region != self.hub()).then_some(region)
@@ -204,12 +205,12 @@ impl Topology {
         ids(self.regions.len()).zip(&self.regions)
     }
 
-    /// One of them.
+    /// The region with this number.
     pub fn region(&self, id: RegionId) -> &Region {
         &self.regions[id.index()]
     }
 
-    /// The one with this name, however it is spaced and capitalised.
+    /// The number of the region with this name. Spaces and case are ignored.
     pub fn find(&self, name: &str) -> Result<RegionId, TopologyError> {
         let found = self.regions().find(|(_, region)| normal(&region.name) == normal(name));
         found.map(|(id, _)| id).ok_or_else(|| {
@@ -223,12 +224,12 @@ impl Topology {
         names.join(", ")
     }
 
-    /// In failover order, the hub first.
+    /// The failover order, the hub first.
     pub fn failover_order(&self) -> &[RegionId] {
         &self.order
     }
 
-    /// The region that keeps the account: the only one that writes, or the first among those.
+    /// The hub: the only write region, or the first of them in failover order.
     pub fn hub(&self) -> RegionId {
         self.order[0]
     }
@@ -238,7 +239,7 @@ impl Topology {
         self.multi_write
     }
 
-    /// Whether items can be written there.
+    /// Whether items can be written in this region.
     pub fn takes_item_writes(&self, region: RegionId) -> bool {
         self.multi_write || region == self.hub()
     }
@@ -248,12 +249,12 @@ impl Topology {
         self.lags[from.index() * self.regions.len() + to.index()]
     }
 
-    /// How long they took between all regions at first.
+    /// The lag that the account was started with.
     pub(crate) fn lag_at_start(&self) -> Lag {
         self.lag_at_start
     }
 
-    /// Sets how long they take.
+    /// Sets the replication lag from one region to another.
     pub(crate) fn set_lag(&mut self, from: RegionId, to: RegionId, lag: Lag) {
         let regions = self.regions.len();
         self.lags[from.index() * regions + to.index()] = lag;
@@ -269,7 +270,7 @@ impl Topology {
         self.also_writable
     }
 
-    /// Makes `region` the one that writes; the others keep their order.
+    /// Makes `region` the write region; the others keep their order.
     pub(crate) fn fail_over(&mut self, region: RegionId) -> Result<(), TopologyError> {
         self.check_failover(region)?;
         self.order.retain(|other| *other != region);
@@ -278,14 +279,14 @@ impl Topology {
         Ok(())
     }
 
-    /// Lists `region` as writable beside the one that writes, which goes on to.
+    /// Lists `region` as writable beside the write region, which goes on writing.
     pub(crate) fn announce_failover(&mut self, region: RegionId) -> Result<(), TopologyError> {
         self.check_failover(region)?;
         self.also_writable = Some(region).filter(|region| *region != self.hub());
         Ok(())
     }
 
-    /// Makes `region` the one that writes, and still lists the one before as writable.
+    /// Makes `region` the write region, and still lists the former one as writable.
     pub(crate) fn begin_failover(&mut self, region: RegionId) -> Result<(), TopologyError> {
         let before = self.hub();
         self.fail_over(region)?;
@@ -312,7 +313,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Lists `region` no longer.
+    /// Removes `region` from the list.
     pub(crate) fn remove(&mut self, region: RegionId) -> Result<(), TopologyError> {
         if region == self.hub() {
             return Err(TopologyError::IsWriteRegion(self.region(region).name.clone()));
@@ -339,7 +340,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Stops or resumes what reaches `region`.
+    /// Pauses or resumes replication to `region`.
     pub(crate) fn set_paused(&mut self, region: RegionId, since: Option<Duration>) {
         self.regions[region.index()].paused_at = since;
     }

@@ -1,59 +1,60 @@
-//! A container: its rules and its partitions, in the order of the ring.
+//! A container: its schema and its physical partitions, in EPK order.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 use protocol::container::ContainerProperties;
 use protocol::partition::{EffectivePartitionKey, EpkRange, even_split};
 use protocol::resource_id::ContainerRid;
 use thiserror::Error;
 
-use super::contents::Contents;
-use super::layout::Layout;
-use super::partition::{
-    Closed, LSN_FIRST, Partition, PartitionIdentity, Surroundings, WriteContext, WriteOutcome,
+use crate::disk::{Disk, DiskError, Malformed, StoredContents, StoredLayout, in_parallel};
+use crate::regions::{ReadContext, RegionId, Regions};
+use crate::store::partition::view::PartitionView;
+use crate::store::partition::{
+    ContainerContext, LSN_FIRST, Partition, PartitionIdentity, WriteBlocked, WriteContext, WriteOutcome,
     first_token_version,
 };
-use super::reach::VersionVector;
-use super::replica::PartitionView;
-use super::restore::{self, Place};
-use super::schema::ContainerSchema;
-use super::transaction::Transaction;
-use crate::disk::{Disk, DiskError, ItemsRead, KeptLayout, Malformed, in_parallel};
-use crate::regions::{ReadContext, RegionId, Regions};
+use crate::store::repartition::layout::Layout;
+use crate::store::replica::contents::ReplicaContents;
+use crate::store::replica::progress::VersionVector;
+use crate::store::schema::ContainerSchema;
+use crate::store::snapshot::load::{self, RestoreContext};
+use crate::store::transaction::Transaction;
 
-/// No range.
+/// The value of `oversized` while no partition is.
 const NONE: u64 = u64::MAX;
 
-/// How a container is cut into partitions.
+/// How a container is divided into physical partitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Partitioning {
-    /// How many there are at first.
+    /// The initial number of partitions.
     pub count: usize,
-    /// Bytes one holds before it is split.
+    /// Bytes a partition holds before it is split.
     pub bytes_max: u64,
 }
 
 #[cfg(test)]
 impl Partitioning {
-    /// So many, of any size.
+    /// This number of partitions, of any size.
     pub(crate) fn of(count: usize) -> Partitioning {
         Partitioning { count, bytes_max: u64::MAX }
     }
 }
 
-/// The data of one container.
+/// A container: its partitions and the schema in force.
 pub struct Container {
     pub(super) rid: ContainerRid,
     schema: ArcSwap<ContainerSchema>,
-    /// Contiguous and sorted: together they cover the ring.
+    /// Contiguous and in EPK order: together they cover the whole EPK space.
     pub(super) partitions: ArcSwap<Vec<Arc<Partition>>>,
     pub(super) layout: Mutex<Layout>,
-    /// The id of a range that holds too much.
-    overfull: AtomicU64,
-    pub(super) surroundings: Surroundings,
+    /// The id of a range that has outgrown its limit, or [`NONE`].
+    oversized: AtomicU64,
+    pub(super) context: ContainerContext,
 }
 
 impl std::fmt::Debug for Container {
@@ -65,33 +66,35 @@ impl std::fmt::Debug for Container {
     }
 }
 
-/// Why nothing can be written just now.
+/// Why a container accepts no writes just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteUnavailable {
-    /// Too much is on its way to a region that does not take it.
+    /// The replication queue of a region that does not apply its messages is full.
     #[error(
         "A region is too far behind to be told about another write; resume its replication, or try again later."
     )]
     ReplicationBacklogFull,
-    /// A region is staler than bounded staleness allows.
+    /// A region has reached the limit of bounded staleness.
     #[error(
         "A region is staler than the account's bounded staleness allows, and writes wait until it has caught up; resume its replication."
     )]
     StalenessExceeded,
-    /// The partition is written in another region.
+    /// Another region takes the partition's writes.
     #[error("The requested operation cannot be performed in this region: another one writes this partition.")]
     NotWriteRegion,
 }
 
-/// What a container holds.
+/// How much a container holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// The number of items.
     pub items: u64,
+    /// The bytes of all items.
     pub bytes: u64,
 }
 
 impl Container {
-    /// An empty container of `partitions` equal ranges.
+    /// An empty container, divided into equal ranges.
     pub(crate) fn new(
         rid: ContainerRid,
         properties: &ContainerProperties,
@@ -102,16 +105,16 @@ impl Container {
         let schema = Arc::new(ContainerSchema::of(properties));
         let ranges = even_split(&schema.partition_key, partitions.count.max(1));
         let layout = Mutex::new(Layout::after(ranges.len()));
-        let mut contents = Contents::empty(&schema, LSN_FIRST);
+        let mut contents = ReplicaContents::empty(&schema, LSN_FIRST);
         if regions.current().is_multi_write() {
             contents.head.versions = VersionVector::none_of(regions.current().len());
         }
         let token_version = first_token_version(&regions);
         let (ordinals, bytes_max) = (Arc::new(AtomicU64::new(1)), partitions.bytes_max);
-        let surroundings = Surroundings { regions, ordinals, bytes_max, disk };
+        let context = ContainerContext { regions, ordinals, bytes_max, disk };
         let partition = |(range, id)| {
             let identity = PartitionIdentity::new(id, rid, token_version);
-            Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), surroundings.clone()))
+            Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), context.clone()))
         };
         let partitions = ranges.into_iter().zip(0..).map(partition).collect();
         Container {
@@ -119,60 +122,60 @@ impl Container {
             schema: ArcSwap::new(schema),
             partitions: ArcSwap::from_pointee(partitions),
             layout,
-            overfull: AtomicU64::new(NONE),
-            surroundings,
+            oversized: AtomicU64::new(NONE),
+            context,
         }
     }
 
-    /// Whether a range holds more than it should.
+    /// Whether a range holds more bytes than a partition should.
     pub(crate) fn is_oversized(&self, id: u32) -> bool {
-        let partition = self.partition_numbered(id);
-        partition.is_some_and(|partition| partition.latest_head().bytes() > self.surroundings.bytes_max)
+        let partition = self.partition_by_id(id);
+        partition.is_some_and(|partition| partition.latest_head().bytes() > self.context.bytes_max)
     }
 
-    /// The range that has come to hold more than it should, if one has. Told once.
+    /// Takes the id of a range that has outgrown its limit, if there is one. Each is returned once.
     pub fn take_oversized(&self) -> Option<u32> {
-        if self.overfull.load(Ordering::Relaxed) == NONE {
+        if self.oversized.load(Ordering::Relaxed) == NONE {
             return None;
         }
-        u32::try_from(self.overfull.swap(NONE, Ordering::Relaxed)).ok()
+        u32::try_from(self.oversized.swap(NONE, Ordering::Relaxed)).ok()
     }
 
-    /// A container with what was read from disk in it. Grows with the items; uses every core.
+    /// The container that was stored on disk. Cost grows with the items; uses every core.
     pub(crate) fn restored(
         rid: ContainerRid,
         properties: &ContainerProperties,
-        place: &Place,
-        kept: (KeptLayout, ItemsRead),
+        from: &RestoreContext,
+        stored: (StoredLayout, StoredContents),
     ) -> Result<Container, Malformed> {
         let schema = Arc::new(ContainerSchema::of(properties));
-        let (layout, read) = kept;
+        let (layout, read) = stored;
         let ordinals = Arc::new(AtomicU64::new(read.next_ordinal));
-        let Place { regions, disk, bytes_max } = place.clone();
-        let surroundings = Surroundings { regions, ordinals, bytes_max, disk: Some(disk) };
-        let partitions = restore::partitions(rid, &schema, &layout, read, &surroundings)?;
+        let RestoreContext { regions, disk, bytes_max } = from.clone();
+        let context = ContainerContext { regions, ordinals, bytes_max, disk: Some(disk) };
+        let partitions = load::partitions(rid, &schema, &layout, read, &context)?;
         Ok(Container {
             rid,
             schema: ArcSwap::new(schema),
             partitions: ArcSwap::from_pointee(partitions),
             layout: Mutex::new(Layout::restored(&layout)),
-            surroundings,
-            overfull: AtomicU64::new(NONE),
+            context,
+            oversized: AtomicU64::new(NONE),
         })
     }
 
-    /// Makes the index of what was read from disk, for whoever searches. Grows with the items.
-    pub(crate) fn make_index(&self) {
+    /// Builds the index of what was read from disk, which queries wait for. Cost grows with the items.
+    pub(crate) fn build_index(&self) {
         let partitions = self.partitions();
-        in_parallel(partitions.len(), |at| partitions[at].make_index());
+        in_parallel(partitions.len(), |at| partitions[at].build_index());
     }
 
-    /// How many regions have a copy.
+    /// How many regions have a replica.
     pub fn regions(&self) -> usize {
-        self.surroundings.regions.current().len()
+        self.context.regions.current().len()
     }
 
-    /// The rules in force.
+    /// The schema in force.
     pub fn schema(&self) -> Guard<Arc<ContainerSchema>> {
         self.schema.load()
     }
@@ -181,41 +184,44 @@ impl Container {
         self.schema.store(schema);
     }
 
-    /// All partitions, in the order of the ring.
+    /// All partitions, in EPK order.
     pub fn partitions(&self) -> Arc<Vec<Arc<Partition>>> {
         self.partitions.load_full()
     }
 
-    /// Runs `work` as one transaction of the partition that owns `epk`, whichever that is by then.
+    /// Runs `work` as one transaction of the partition that owns `epk`. If that partition is replaced
+    /// meanwhile, its successor takes the write.
     pub fn write<T, E: From<DiskError>>(
         &self,
         epk: &EffectivePartitionKey,
-        moment: WriteContext,
+        write: WriteContext,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(Arc<Partition>, WriteOutcome<T, E>), WriteUnavailable> {
         let mut work = Some(work);
         loop {
             let partition = self.partition_of(epk);
-            let written = partition.write(moment, |transaction| {
+            let written = partition.write(write, |transaction| {
                 let work = work.take().expect("a partition that takes no write does not begin");
                 work(transaction)
             });
             match written {
                 Ok(commit) => {
-                    if partition.latest_head().bytes() > self.surroundings.bytes_max {
-                        self.overfull.store(partition.identity.id.into(), Ordering::Relaxed);
+                    if partition.latest_head().bytes() > self.context.bytes_max {
+                        self.oversized.store(partition.identity.id.into(), Ordering::Relaxed);
                     }
                     return Ok((partition, commit));
                 }
-                Err(Closed::Retired) => std::hint::spin_loop(),
-                Err(Closed::TooFarBehind) => return Err(WriteUnavailable::ReplicationBacklogFull),
-                Err(Closed::TooStale) => return Err(WriteUnavailable::StalenessExceeded),
-                Err(Closed::Elsewhere) => return Err(WriteUnavailable::NotWriteRegion),
+                Err(WriteBlocked::Replaced) => std::hint::spin_loop(),
+                Err(WriteBlocked::ReplicationBacklogFull) => {
+                    return Err(WriteUnavailable::ReplicationBacklogFull);
+                }
+                Err(WriteBlocked::StalenessExceeded) => return Err(WriteUnavailable::StalenessExceeded),
+                Err(WriteBlocked::NotWriteRegion) => return Err(WriteUnavailable::NotWriteRegion),
             }
         }
     }
 
-    /// The partition that owns a position on the ring.
+    /// The partition that owns an effective partition key.
     pub fn partition_of(&self, epk: &EffectivePartitionKey) -> Arc<Partition> {
         let partitions = self.partitions.load();
         let after = partitions.partition_point(|partition| partition.range.min <= *epk);
@@ -224,73 +230,76 @@ impl Container {
 
     /// The partition with this range id, if it is live.
     pub fn partition(&self, id: &str) -> Option<Arc<Partition>> {
-        self.partition_numbered(id.parse().ok()?)
+        self.partition_by_id(id.parse().ok()?)
     }
 
-    /// The same, by number.
-    pub(crate) fn partition_numbered(&self, id: u32) -> Option<Arc<Partition>> {
+    /// The partition with this numeric range id, if it is live.
+    pub(crate) fn partition_by_id(&self, id: u32) -> Option<Arc<Partition>> {
         self.partitions.load().iter().find(|partition| partition.identity.id == id).cloned()
     }
 
-    /// The partitions that own a part of `range`, in the order of the ring, as seen from `read_context`.
-    pub fn views_over(&self, range: &EpkRange, vantage: ReadContext) -> Vec<PartitionView> {
+    /// Views of the partitions that own a part of `range`, in EPK order.
+    pub fn views_over(&self, range: &EpkRange, read: ReadContext) -> Vec<PartitionView> {
         let partitions = self.partitions.load();
         let over = partitions.iter().filter(|partition| partition.range.overlaps(range));
-        over.map(|partition| PartitionView::new(Arc::clone(partition), vantage)).collect()
+        over.map(|partition| PartitionView::new(Arc::clone(partition), read)).collect()
     }
 
-    /// Removes what has expired, so that its removal is part of the log. Ends when nothing is left to
-    /// remove, or when it cannot be removed now.
-    pub fn purge_expired(&self, partition: &PartitionView, moment: WriteContext) {
-        if partition.snapshot().expired(moment.now).next().is_none() {
+    /// Deletes expired items, so that their deletion is part of the change log. Ends when none are left, or
+    /// when they cannot be deleted now.
+    pub fn purge_expired(&self, partition: &PartitionView, write: WriteContext) {
+        if partition.snapshot().expired(write.now).next().is_none() {
             return;
         }
-        let topology = self.surroundings.regions.current();
+        let topology = self.context.regions.current();
         let account_writes =
-            if topology.takes_item_writes(moment.region) { moment.region } else { topology.hub() };
+            if topology.takes_item_writes(write.region) { write.region } else { topology.hub() };
         drop(topology);
         let region = partition.partition().write_region().unwrap_or(account_writes);
-        let moment = WriteContext { region, ..moment };
-        // Every write begins with a purge; these do nothing else.
-        let purge =
-            || self.write(&partition.range.min, moment, |purge| Ok::<bool, DiskError>(purge.has_changes()));
-        while matches!(purge(), Ok((_, WriteOutcome { result: Ok(true), .. }))) {}
+        let write = WriteContext { region, ..write };
+        // Every write begins by deleting some expired items; these writes do nothing else.
+        let purge_expired_items = || {
+            self.write(&partition.range.min, write, |purge_expired_items| {
+                Ok::<bool, DiskError>(purge_expired_items.has_changes())
+            })
+        };
+        while matches!(purge_expired_items(), Ok((_, WriteOutcome { result: Ok(true), .. }))) {}
     }
 
-    /// Takes on replaced properties: new rules for writes, and an index made anew.
+    /// Applies replaced properties: a new schema for writes, and a rebuilt index.
     pub(crate) fn replace_properties(&self, properties: &ContainerProperties) {
         let schema = Arc::new(ContainerSchema::of(properties));
-        // No partition is split meanwhile, so that none is left under the old rules.
-        let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held so that no partition is split meanwhile and left under the old schema.
+        let _layout = self.layout.lock();
         for partition in self.partitions.load().iter() {
-            partition.adopt(&schema);
+            partition.apply_schema(&schema);
         }
         self.schema.store(schema);
     }
 
-    /// Lets a region see everything at once.
+    /// Lets a region see the newest version of every partition at once.
     pub(crate) fn catch_up(&self, region: RegionId) {
-        self.each_partition(|partition| partition.catch_up(region));
+        self.for_each_partition(|partition| partition.catch_up(region));
     }
 
-    /// Keeps what a region sees now.
+    /// Fixes what a region sees now, because replication to it is paused.
     pub(crate) fn pause(&self, region: RegionId, uptime: Duration) {
-        self.each_partition(|partition| partition.pause(region, uptime));
+        self.for_each_partition(|partition| partition.pause(region, uptime));
     }
 
-    /// Lets a region that was paused see everything, at `due`.
+    /// Lets a region whose replication was paused see everything at `due`.
     pub(crate) fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
-        self.each_partition(|partition| partition.resume(region, uptime, due));
+        self.for_each_partition(|partition| partition.resume(region, uptime, due));
     }
 
-    /// Tells every partition something. None is split or merged meanwhile: what comes of it would not have
-    /// been told.
-    fn each_partition(&self, work: impl FnMut(&Arc<Partition>)) {
-        let _layout = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Calls `work` with every partition, under the layout lock: a partition that is split or merged
+    /// meanwhile would miss it.
+    fn for_each_partition(&self, work: impl FnMut(&Arc<Partition>)) {
+        let _layout = self.layout.lock();
         self.partitions.load().iter().for_each(work);
     }
 
-    /// What it holds now.
+    /// The items and bytes that it holds now.
     pub fn usage(&self) -> Usage {
         self.partitions.load().iter().fold(Usage::default(), |usage, partition| {
             let state = partition.latest_head();

@@ -1,53 +1,39 @@
-//! One region's data: container → partition → item.
+//! The data of the account's containers: container → physical partition → item versions.
 //!
-//! What readers see is always an immutable snapshot of persistent maps: the `head` for point reads,
-//! the `state` for everything that searches. Writers take turns and publish what they have done.
-//! Reading order: what is stored (`item`, `log`, `index`), together (`head`, `state`), how it changes
-//! (`document`, `transaction`, `partition`), and under which rules (`schema`, `container`).
+//! Readers always get an immutable snapshot of persistent maps: the head for point reads, the partition
+//! state for everything that searches. A writer holds its partition's write guard and publishes what it
+//! has committed.
+//!
+//! Reading order: `index` finds items by value; `replica` is what one region holds of a partition;
+//! `transaction` changes it; `replication` keeps the regions' replicas in step; `partition` puts these
+//! together; `container` owns the partitions under a `schema`; `repartition` splits and merges them;
+//! `snapshot` copies containers and puts them back, from memory or from disk.
 
-mod by_key;
-mod conflicts;
 mod container;
-mod contents;
-mod document;
-mod drafts;
-mod exchange;
-mod head;
-mod home;
-mod inbox;
 pub mod index;
-mod kept;
-mod layout;
-mod line;
-mod log;
-mod mesh;
 mod partition;
-mod patch;
-mod post;
-mod reach;
+mod repartition;
 mod replica;
-mod restore;
-mod saved;
+mod replication;
 mod schema;
-mod state;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod view;
-mod viewed;
 
-pub use conflicts::Conflict;
 pub use container::{Container, Partitioning, WriteUnavailable};
-pub use document::{Document, DocumentError};
-#[cfg(test)]
-pub(crate) use head::Head;
-pub use layout::LayoutError;
+pub use partition::view::PartitionView;
 pub use partition::{Partition, WriteContext, WriteOutcome};
-pub use patch::apply as apply_patch;
-pub use reach::Progress;
-pub use replica::PartitionView;
-pub(crate) use restore::Place;
-pub(crate) use saved::{ContainerSnapshot, Held, Restoring};
+pub use repartition::layout::LayoutError;
+#[cfg(test)]
+pub(crate) use replica::head::Head;
+pub use replica::progress::Progress;
+pub(crate) use replica::state::PartitionState;
+pub use replication::conflicts::Conflict;
 pub use schema::ContainerSchema;
-pub(crate) use state::PartitionState;
+pub use snapshot::container::ContainerSnapshot;
+pub(crate) use snapshot::container::{ContainerRestore, LockedContainer};
+pub(crate) use snapshot::load::RestoreContext;
+pub use transaction::document::{Document, DocumentError};
+pub use transaction::patch::apply as apply_patch;
 pub use transaction::{Precondition, Transaction, WriteError, WrittenItem};

@@ -1,4 +1,4 @@
-//! What a container's properties mean to its store, worked out once.
+//! A container's properties, prepared for the store: partition key, unique keys, indexing, TTL, conflicts.
 
 use protocol::container::{ContainerProperties, DistanceFunction, GeospatialType, PartitionKeyDefinition};
 use protocol::partition::{EffectivePartitionKey, PartitionKey};
@@ -6,22 +6,23 @@ use smol_str::SmolStr;
 use sql::Value;
 use sql::value::write_json;
 
-use super::document::component;
-use crate::regions::Settlement;
+use crate::regions::ConflictResolver;
+use crate::store::transaction::document::component;
 
-use super::index::{IndexSpace, Policy, Step, Terms, follow};
+use crate::store::index::{IndexSpace, Policy, Step, Terms, follow};
 
-/// The rules documents of one container live under.
+/// What a container's properties say about its documents.
 #[derive(Debug)]
 pub struct ContainerSchema {
+    /// The paths of the partition key, and how it is hashed.
     pub partition_key: PartitionKeyDefinition,
     key_paths: Vec<Vec<SmolStr>>,
     pub(crate) default_ttl: Option<i32>,
     pub(super) unique_keys: Vec<UniqueKey>,
     pub(crate) policy: Policy,
-    /// What happens when two regions write one item.
-    pub(crate) settlement: Settlement,
-    /// What the query language must know: computed properties, vectors, geography.
+    /// Decides which version wins when two regions write one item.
+    pub(crate) conflict_resolver: ConflictResolver,
+    /// What the query language has to know: computed properties, vectors, geography.
     pub sql: sql::QuerySchema,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct UniqueKey {
 }
 
 impl ContainerSchema {
-    /// Works out `properties`.
+    /// Prepares a container's properties.
     pub(crate) fn of(properties: &ContainerProperties) -> ContainerSchema {
         let key_paths = properties
             .partition_key
@@ -57,7 +58,7 @@ impl ContainerSchema {
             default_ttl: properties.default_ttl.and_then(|seconds| i32::try_from(seconds).ok()),
             unique_keys: unique_keys.collect(),
             policy: Policy::compile(&properties.indexing_policy),
-            settlement: Settlement::of(&properties.conflict_resolution_policy),
+            conflict_resolver: ConflictResolver::of(&properties.conflict_resolution_policy),
             sql: query_schema(properties),
             partition_key: properties.partition_key.clone(),
         }

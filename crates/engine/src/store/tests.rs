@@ -1,4 +1,4 @@
-//! The store against a model: random writes, then every promise is checked.
+//! Random writes to the store, checked against a model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use protocol::lsn::Lsn;
 use protocol::resource_id::{ContainerRid, DatabaseRid};
 use sql::Value;
 
-use super::document::ITEM_BYTES_MAX;
+use super::transaction::document::ITEM_BYTES_MAX;
 use super::*;
 use crate::items::{ChangeKind, Item, Ordinal};
 use crate::regions::{RegionId, Regions};
@@ -140,17 +140,17 @@ fn expired_items_are_gone_for_readers_at_once_and_purged_by_writers() {
 }
 
 #[test]
-fn bad_documents_are_refused_with_their_reason() {
+fn invalid_documents_are_rejected_with_a_reason() {
     let schema = plain().schema();
-    let refuse = |body: &str| Document::parse(body.as_bytes(), &schema, 0).unwrap_err().to_string();
-    assert!(refuse("{").contains("payload"));
-    assert!(refuse("[]").contains("not a JSON object"));
-    assert!(refuse("{}").contains("'id; '"));
-    assert!(refuse(r#"{"id":""}"#).contains("'1024'"));
-    assert!(refuse(&format!(r#"{{"id":"{}"}}"#, "x".repeat(1024))).contains("'1024'"));
-    assert!(refuse(r#"{"id":5}"#).contains("'1024'"));
-    assert!(refuse(r#"{"id":"a/b"}"#).contains("a/b"));
-    assert!(refuse(&format!(r#"{{"id":"1","x":"{}"}}"#, "x".repeat(ITEM_BYTES_MAX))).contains("too large"));
+    let rejected = |body: &str| Document::parse(body.as_bytes(), &schema, 0).unwrap_err().to_string();
+    assert!(rejected("{").contains("payload"));
+    assert!(rejected("[]").contains("not a JSON object"));
+    assert!(rejected("{}").contains("'id; '"));
+    assert!(rejected(r#"{"id":""}"#).contains("'1024'"));
+    assert!(rejected(&format!(r#"{{"id":"{}"}}"#, "x".repeat(1024))).contains("'1024'"));
+    assert!(rejected(r#"{"id":5}"#).contains("'1024'"));
+    assert!(rejected(r#"{"id":"a/b"}"#).contains("a/b"));
+    assert!(rejected(&format!(r#"{{"id":"1","x":"{}"}}"#, "x".repeat(ITEM_BYTES_MAX))).contains("too large"));
 }
 
 #[test]
@@ -246,7 +246,7 @@ proptest! {
                 stored.insert(at, value.member("v").as_i64().unwrap() as i8);
             }
             prop_assert_eq!((bytes, state.len()), (head.bytes(), head.len()));
-            // What was kept up write by write is what would be made anew.
+            // The index that was maintained write by write equals one that is built anew.
             let mut anew = PartitionState::clone(&state);
             anew.reindex(Arc::clone(&state.schema));
             prop_assert!(state.index == anew.index);

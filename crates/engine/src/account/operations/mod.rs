@@ -1,16 +1,18 @@
-//! Splits and merges that can be watched, held half way, carried on and called off.
+//! Splits and merges as long-running operations: they can be observed, held between phases, advanced and
+//! cancelled.
 //!
-//! In: what is to be split or merged, and who carries it on. Out: an [`Operation`] that says how far it
-//! is. It belongs to the server: whoever began it may go away. While it is *swapping* its ranges are
-//! held, so that requests that name them are told to wait (410/1007); a hold ends by itself, and with
-//! it an operation that nobody carried on.
+//! In: the ranges to split or merge, and whether the operation advances by itself. Out: an [`Operation`] with
+//! its phase. It does not depend on the client that started it. While it is *swapping*, its ranges are marked
+//! as splitting, so that requests that name them get 410/1007; the mark ends by itself, and with it an
+//! operation that was not advanced in time.
 
 mod operation;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::task::JoinSet;
 
@@ -20,40 +22,40 @@ use crate::account::Account;
 use crate::account::partitions::PartitionError;
 use clock::Clock;
 
-/// Operations that are remembered.
+/// How many operations are remembered.
 const KEPT_MAX: usize = 256;
-/// Time a change may take after its hold, before its ranges are let go whatever became of it.
+/// Time the split or merge may take after the hold, before the mark on its ranges ends in any case.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 
-/// Why an operation was not begun, or not changed.
+/// Why an operation was not started, or not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
-    /// It is impossible.
+    /// The split or merge is not possible.
     #[error(transparent)]
     Partitions(#[from] PartitionError),
-    /// There is no such operation.
+    /// No operation has this id.
     #[error("there is no operation '{0}'; the last {KEPT_MAX} are remembered")]
     Unknown(String),
-    /// Another one is at it.
+    /// Another operation is working on the range.
     #[error("the range '{range}' is taken by operation '{operation}'; wait for it, or cancel it")]
     RangeBusy {
-        /// Which range.
+        /// The range that both name.
         range: u32,
-        /// By which operation.
+        /// The id of the other operation.
         operation: u64,
     },
-    /// Nothing can be changed about it any more.
+    /// The operation is over, or about to be.
     #[error("operation '{0}' is over or about to be")]
     Finished(u64),
-    /// It needs nobody.
+    /// The operation advances by itself.
     #[error("operation '{0}' advances by itself; begin it with progressionMode 'manual' to advance it")]
     Automatic(u64),
-    /// Nobody ends them.
+    /// As many operations are under way as are remembered.
     #[error("{KEPT_MAX} operations are under way; advance or cancel some of them first")]
     TooMany,
 }
 
-/// The operations of an account. What is under way ends with this.
+/// The operations of an account. Those under way end when this is dropped.
 #[derive(Debug)]
 pub struct Operations {
     account: Arc<Account>,
@@ -69,12 +71,13 @@ struct Register {
 }
 
 impl Operations {
+    /// No operations yet, for `account`.
     pub fn new(account: Arc<Account>, clock: Clock) -> Operations {
         Operations { account, clock, register: Arc::default(), tasks: Mutex::default() }
     }
 
-    /// Begins one, if it is possible. Without a hold an automatic one is over when this returns, which
-    /// takes as long as it takes.
+    /// Starts an operation, if it is possible. An automatic one without a hold is over when this returns,
+    /// which takes as long as the split or merge.
     pub fn begin(
         &self,
         subject: OperationTarget,
@@ -89,8 +92,8 @@ impl Operations {
             None => {}
             Some(Duration::ZERO) => {
                 finish(&self.account, &self.register, operation.id, now);
-                // Whoever asks for what cannot be done is told so, and needs no operation to look at.
-                self.register().take_refused(operation.id)?;
+                // An impossible operation is reported as an error, and is not remembered.
+                self.register().take_failure(operation.id)?;
             }
             Some(hold) => {
                 self.hold(&operation, now.saturating_add(hold).saturating_add(CHANGE_MAX));
@@ -100,13 +103,13 @@ impl Operations {
         self.get(&operation.id.to_string())
     }
 
-    /// How one is.
+    /// The operation with this id, as it is now.
     pub fn get(&self, id: &str) -> Result<Operation, OperationError> {
         self.register().find(id, self.clock.uptime()).cloned()
     }
 
-    /// Carries a manual one on: from preparing to swapping, and from there to its end, which comes a
-    /// moment after this returns.
+    /// Advances a manual operation: from preparing to swapping, and from there to its end, which follows
+    /// shortly after this returns.
     pub fn advance(&self, id: &str) -> Result<Operation, OperationError> {
         let now = self.clock.uptime();
         let advanced = {
@@ -123,7 +126,7 @@ impl Operations {
         Ok(advanced)
     }
 
-    /// Calls one off.
+    /// Cancels the operation with this id.
     pub fn cancel(&self, id: &str) -> Result<Operation, OperationError> {
         let cancelled = {
             let mut register = self.register();
@@ -143,11 +146,11 @@ impl Operations {
         hold(&self.account, &operation.target, until);
     }
 
-    /// Splits or merges at an uptime, on a thread that may take its time.
+    /// Splits or merges at an uptime, on a blocking thread.
     fn finish_at(&self, id: u64, uptime: Duration) {
         let (account, register) = (Arc::downgrade(&self.account), Arc::downgrade(&self.register));
         let clock = self.clock.clone();
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             clock.wait_for_uptime(uptime).await;
@@ -160,7 +163,7 @@ impl Operations {
 }
 
 impl Register {
-    /// Numbers an operation and takes it in, unless another one has its ranges.
+    /// Gives an operation its id and remembers it, unless another one has its ranges.
     fn admit(&mut self, mut operation: Operation, now: Duration) -> Result<Operation, OperationError> {
         self.all.values_mut().for_each(|other| other.expire(now));
         for other in self.all.values().filter(|other| !other.is_over()) {
@@ -185,10 +188,10 @@ impl Register {
         Ok(operation)
     }
 
-    /// Forgets an operation that turned out to be impossible, and says why it is.
-    fn take_refused(&mut self, id: u64) -> Result<(), OperationError> {
-        let refused = self.all.get_mut(&id).and_then(|operation| operation.refused.take());
-        match refused {
+    /// Forgets an operation that turned out to be impossible, and returns why it is.
+    fn take_failure(&mut self, id: u64) -> Result<(), OperationError> {
+        let failure = self.all.get_mut(&id).and_then(|operation| operation.failure.take());
+        match failure {
             None => Ok(()),
             Some(error) => {
                 self.all.remove(&id);
@@ -198,7 +201,7 @@ impl Register {
     }
 }
 
-/// Whether it could be done as things are.
+/// Checks whether the operation is possible now.
 fn check(account: &Account, subject: &OperationTarget) -> Result<(), PartitionError> {
     let OperationTarget { database, container, change } = subject;
     match change {
@@ -209,7 +212,7 @@ fn check(account: &Account, subject: &OperationTarget) -> Result<(), PartitionEr
     }
 }
 
-/// Does it, and writes down how that went. Nothing if it was called off meanwhile.
+/// Splits or merges, and records the outcome. Does nothing if the operation was cancelled meanwhile.
 fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration) {
     let subject = {
         let mut register = lock(register);
@@ -229,7 +232,7 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
         }
     };
     if made.is_err() {
-        // Whatever kept it from being done, clients need not wait for it any longer.
+        // It failed, so clients need not wait for it any longer.
         hold(account, &subject, Duration::ZERO);
     }
     if let Some(operation) = lock(register).all.get_mut(&id) {
@@ -237,14 +240,14 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
     }
 }
 
-/// Holds its ranges until an uptime, as far as they are there.
+/// Marks its ranges as splitting until an uptime.
 fn hold(account: &Account, subject: &OperationTarget, until: Duration) {
     for range in subject.ranges() {
-        // A range that is gone keeps nobody waiting.
+        // An error means that the range no longer exists, so no request can wait for it.
         let _ = account.mark_splitting_until(&subject.database, &subject.container, range, until);
     }
 }
 
 fn lock(register: &Mutex<Register>) -> MutexGuard<'_, Register> {
-    register.lock().unwrap_or_else(PoisonError::into_inner)
+    register.lock()
 }

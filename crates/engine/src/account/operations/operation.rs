@@ -1,4 +1,4 @@
-//! One split or merge: its phases and what moves it from one to the next. Pure.
+//! One split or merge: its phases and the transitions between them. Pure.
 
 use std::time::Duration;
 
@@ -8,74 +8,88 @@ use super::OperationError;
 use crate::account::partitions::PartitionError;
 use clock::HumanDuration;
 
-/// How long a manual operation is prepared before it is given up.
+/// How long a manual operation may stay in preparation before it fails.
 const PREPARING_MAX: Duration = Duration::from_secs(600);
-/// How long a manual operation holds its ranges, unless it says otherwise.
+/// How long a manual operation marks its ranges as splitting, by default.
 const HOLD_DEFAULT: Duration = Duration::from_secs(60);
 
-/// What is to happen to which ranges.
+/// The container and the ranges that an operation changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationTarget {
+    /// The name of the database.
     pub database: String,
+    /// The name of the container.
     pub container: String,
+    /// What happens to its ranges.
     pub change: PartitionChange,
 }
 
-/// What is to happen.
+/// The change that an operation makes to ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionChange {
-    /// Into two, at an effective partition key or in the middle.
-    Split { range: u32, at: Option<String> },
-    /// Into one.
-    Merge { ranges: Vec<u32> },
+    /// Split one range in two, at an effective partition key or in the middle.
+    Split {
+        /// The id of the range.
+        range: u32,
+        /// The split point in hexadecimal; the middle of the range without it.
+        at: Option<String>,
+    },
+    /// Merge neighbouring ranges into one.
+    Merge {
+        /// The ids of the ranges.
+        ranges: Vec<u32>,
+    },
 }
 
-/// Who carries it on.
+/// What makes an operation advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ProgressionMode {
-    /// It does so itself.
+    /// It advances by itself.
     #[default]
     Automatic,
-    /// Whoever began it.
+    /// The client advances it, phase by phase.
     Manual,
 }
 
-/// How far it is.
+/// The phase of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Phase {
-    /// Nobody notices anything yet.
+    /// Its ranges serve as before.
     Preparing,
-    /// Its ranges are held.
+    /// Its ranges are marked as splitting.
     Swapping,
     /// The new ranges serve.
     Succeeded,
-    /// The old ranges serve, and will.
+    /// It has failed, and the old ranges go on serving.
     Failed,
 }
 
-/// A split or merge.
+/// A split or merge, as it is now.
 #[derive(Clone, Debug)]
 pub struct Operation {
+    /// The id of the operation.
     pub id: u64,
+    /// The container and ranges it changes.
     pub target: OperationTarget,
+    /// The phase it is in.
     pub phase: Phase,
-    /// The ranges that came of it.
+    /// The ids of the ranges it made.
     pub new_ranges: Vec<u32>,
-    /// Why it failed.
+    /// The message of its failure.
     pub error: Option<String>,
-    /// The same as it was said.
-    pub(super) refused: Option<PartitionError>,
-    /// Whether the change itself is under way, so that it is too late for anything else.
+    /// The error behind that message.
+    pub(super) failure: Option<PartitionError>,
+    /// Whether the split or merge itself is under way, so that it can no longer be cancelled.
     pub(super) finishing: bool,
-    /// When its phase ends by itself, by uptime.
+    /// The uptime at which its phase ends by itself.
     pub(super) ends_at: Duration,
     progression: ProgressionMode,
     hold: Duration,
 }
 
 impl OperationTarget {
-    /// The ranges that end with it.
+    /// The ids of the ranges it replaces.
     pub fn ranges(&self) -> Vec<u32> {
         match &self.change {
             PartitionChange::Split { range, .. } => vec![*range],
@@ -83,7 +97,7 @@ impl OperationTarget {
         }
     }
 
-    /// A range that both are about.
+    /// A range that both operations replace.
     pub(super) fn shared_range(&self, other: &OperationTarget) -> Option<u32> {
         if (&self.database, &self.container) != (&other.database, &other.container) {
             return None;
@@ -95,24 +109,24 @@ impl OperationTarget {
 
 impl Operation {
     pub(super) fn new(
-        subject: OperationTarget,
+        target: OperationTarget,
         progression: ProgressionMode,
         hold: Option<Duration>,
         now: Duration,
     ) -> Operation {
         let (phase, default, ends_at) = match progression {
-            // It is held from the start, if at all, and ends when the change has been made.
+            // Its hold begins at once, and it ends when the change has been made.
             ProgressionMode::Automatic => (Phase::Swapping, Duration::ZERO, Duration::MAX),
             ProgressionMode::Manual => (Phase::Preparing, HOLD_DEFAULT, now.saturating_add(PREPARING_MAX)),
         };
         let hold = hold.unwrap_or(default);
         Operation {
             id: 0,
-            target: subject,
+            target: target,
             phase,
             new_ranges: Vec::new(),
             error: None,
-            refused: None,
+            failure: None,
             finishing: false,
             ends_at,
             progression,
@@ -120,17 +134,17 @@ impl Operation {
         }
     }
 
-    /// Whether nothing more will happen.
+    /// Whether it has succeeded or failed.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// How long its ranges are held before it carries itself on; none if somebody else does.
+    /// How long an automatic operation holds its ranges before the change; none for a manual one.
     pub(super) fn hold_before_change(&self) -> Option<Duration> {
         (self.progression == ProgressionMode::Automatic).then_some(self.hold)
     }
 
-    /// Gives it up if nobody carried it on in time.
+    /// Fails it if it was not advanced in time.
     pub(super) fn expire(&mut self, now: Duration) {
         if !self.is_over() && !self.finishing && now >= self.ends_at {
             let waited = match self.phase {
@@ -144,7 +158,7 @@ impl Operation {
         }
     }
 
-    /// The next phase, or the end, which the caller has to bring about.
+    /// Moves to the next phase, or to the end, which the caller has to bring about.
     pub(super) fn advance(&mut self, now: Duration) -> Result<(), OperationError> {
         self.check_changeable()?;
         if self.progression == ProgressionMode::Automatic {
@@ -174,7 +188,7 @@ impl Operation {
             }
             Err(error) => {
                 self.fail(error.to_string());
-                self.refused = Some(error);
+                self.failure = Some(error);
             }
         }
     }
@@ -197,12 +211,12 @@ mod tests {
 
     fn operation(progression: ProgressionMode, hold: Option<Duration>) -> Operation {
         let change = PartitionChange::Split { range: 0, at: None };
-        let subject = OperationTarget { database: "d".to_owned(), container: "c".to_owned(), change };
-        Operation::new(subject, progression, hold, SECOND)
+        let target = OperationTarget { database: "d".to_owned(), container: "c".to_owned(), change };
+        Operation::new(target, progression, hold, SECOND)
     }
 
     #[test]
-    fn a_manual_one_goes_from_phase_to_phase_when_it_is_told() {
+    fn a_manual_operation_advances_phase_by_phase() {
         let mut manual = operation(ProgressionMode::Manual, None);
         assert_eq!((manual.phase, manual.hold_before_change()), (Phase::Preparing, None));
         manual.advance(SECOND).unwrap();
@@ -216,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_carries_on_is_given_up() {
+    fn an_operation_that_is_not_advanced_expires() {
         let cases = [
             (0, None, Duration::from_secs(601)),
             (1, None, Duration::from_secs(61)),
@@ -233,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_automatic_one_needs_nobody_and_can_be_called_off() {
+    fn an_automatic_operation_cannot_be_advanced_but_cancelled() {
         let mut automatic = operation(ProgressionMode::Automatic, Some(SECOND));
         assert_eq!(automatic.hold_before_change(), Some(SECOND));
         assert_eq!(automatic.advance(SECOND), Err(OperationError::Automatic(0)));
@@ -243,20 +257,20 @@ mod tests {
     }
 
     #[test]
-    fn two_are_about_the_same_if_they_share_a_range_of_a_container() {
-        let subject = |container: &str, change| OperationTarget {
+    fn operations_overlap_if_they_share_a_range_of_a_container() {
+        let target = |container: &str, change| OperationTarget {
             database: "d".to_owned(),
             container: container.to_owned(),
             change,
         };
         let merge = |ranges: &[u32]| PartitionChange::Merge { ranges: ranges.to_vec() };
         for (other, shared) in [
-            (subject("c", PartitionChange::Split { range: 2, at: None }), Some(2)),
-            (subject("c", merge(&[2, 3])), Some(2)),
-            (subject("c", merge(&[3, 4])), None),
-            (subject("other", merge(&[1, 2])), None),
+            (target("c", PartitionChange::Split { range: 2, at: None }), Some(2)),
+            (target("c", merge(&[2, 3])), Some(2)),
+            (target("c", merge(&[3, 4])), None),
+            (target("other", merge(&[1, 2])), None),
         ] {
-            assert_eq!(subject("c", merge(&[1, 2])).shared_range(&other), shared, "{other:?}");
+            assert_eq!(target("c", merge(&[1, 2])).shared_range(&other), shared, "{other:?}");
         }
     }
 }

@@ -8,14 +8,14 @@ pub(super) fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// A directory with one item per commit and a mark after `marked` of them, as a killed process leaves it.
-fn killed(scratch: &Scratch, items: u32) -> PathBuf {
-    let account = open(scratch.path()).unwrap();
+fn killed(directory: &tempfile::TempDir, items: u32) -> PathBuf {
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..items {
         upsert(&container, id, 10, 100).unwrap();
     }
-    let copy = scratch.path().with_extension("killed");
-    copy_killed(scratch.path(), &copy);
+    let copy = directory.path().with_extension("killed");
+    copy_killed(directory.path(), &copy);
     copy
 }
 
@@ -31,9 +31,9 @@ pub(super) fn copy_killed(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_journal_cut_anywhere_opens_with_what_was_whole_and_says_so() {
-    let scratch = Scratch::new();
-    let copy = killed(&scratch, 8);
+fn a_truncated_journal_opens_with_its_intact_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = killed(&directory, 8);
     let whole = files(&copy);
     let (name, bytes) = whole.last_key_value().unwrap();
     let first = bytes.len() - 1_500;
@@ -61,36 +61,36 @@ fn a_journal_cut_anywhere_opens_with_what_was_whole_and_says_so() {
 }
 
 #[test]
-fn damage_to_what_had_reached_the_disk_is_refused_and_nothing_is_touched() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn damage_to_synced_data_is_an_error_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..8 {
         upsert(&container, id, 10, 100).unwrap();
     }
     // A clean end syncs, and marks what it synced.
     account.disk.as_ref().unwrap().close();
-    let (name, bytes) = files(scratch.path()).pop_last().unwrap();
+    let (name, bytes) = files(directory.path()).pop_last().unwrap();
     for at in [40, 700, 1_500] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
         fs::write(&name, &damaged).unwrap();
-        let before = files(scratch.path());
-        let error = open(scratch.path()).unwrap_err();
+        let before = files(directory.path());
+        let error = open(directory.path()).unwrap_err();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
         assert!(error.advice().contains("copy"), "{}", error.advice());
-        assert_eq!(files(scratch.path()), before);
+        assert_eq!(files(directory.path()), before);
     }
     fs::remove_file(&name).unwrap();
     fs::write(&name, &bytes).unwrap();
-    open(scratch.path()).unwrap();
+    open(directory.path()).unwrap();
 }
 
 #[test]
-fn a_missing_journal_file_is_noticed() {
-    let scratch = Scratch::new();
+fn a_missing_segment_is_detected() {
+    let directory = tempfile::tempdir().unwrap();
     for _ in 0..3 {
-        let account = open(scratch.path()).unwrap();
+        let account = open(directory.path()).unwrap();
         if account.catalog.snapshot().database("d").is_none() {
             with_container(&account);
         }
@@ -98,8 +98,8 @@ fn a_missing_journal_file_is_noticed() {
         upsert(&container, 1, 10, 100).unwrap();
         account.disk.as_ref().unwrap().close();
     }
-    let middle = files(scratch.path()).into_keys().nth(1).unwrap();
+    let middle = files(directory.path()).into_keys().nth(1).unwrap();
     fs::remove_file(middle).unwrap();
-    let error = open(scratch.path()).unwrap_err().to_string();
+    let error = open(directory.path()).unwrap_err().to_string();
     assert!(error.contains("missing"), "{error}");
 }

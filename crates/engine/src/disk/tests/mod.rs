@@ -1,7 +1,7 @@
 //! A directory, from commits to what is read back.
 
 mod damage;
-mod mesh;
+mod multi_write;
 mod restore;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,6 @@ use protocol::container::ContainerProperties;
 use protocol::throughput::Throughput;
 use protocol::user::Permission;
 
-use super::testing::Scratch;
 use super::*;
 use crate::account::{Account, AccountSettings};
 use crate::catalog::{CatalogError, ContainerEntry, NewContainer, UserAddress};
@@ -126,11 +125,11 @@ fn everything(account: &Account) -> Vec<String> {
                 container.alt_content_path
             ));
             seen.push(format!("{:?}", container.properties));
-            let layout = container.store.kept_layout();
-            // Ordinals of writes that were refused are not given out again either.
-            seen.push(format!("{:?}", KeptLayout { next_ordinal: 0, ..layout }));
+            let layout = container.store.stored_layout();
+            // Ordinals of writes that failed are not assigned again either.
+            seen.push(format!("{:?}", StoredLayout { next_ordinal: 0, ..layout }));
             for partition in container.store.partitions().iter() {
-                for (head, state) in partition.every_line() {
+                for (head, state) in partition.every_chain() {
                     see_line(&head, &state, &mut seen);
                 }
                 let conflicts = partition.conflicts();
@@ -144,7 +143,7 @@ fn everything(account: &Account) -> Vec<String> {
     seen
 }
 
-/// What is in one line of a partition.
+/// The contents of one version chain of a partition.
 fn see_line(head: &Head, state: &PartitionState, seen: &mut Vec<String>) {
     seen.push(format!("{} {:?} {} {}", state.lsn, head.progress(), head.len(), head.bytes()));
     for item in state.items_from(Ordinal(0)) {
@@ -181,9 +180,9 @@ fn reopened_by(account: Account, open: impl FnOnce() -> Result<Account, OpenErro
 }
 
 #[test]
-fn a_whole_account_is_read_back_as_it_was() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn an_account_is_read_back_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     let user = UserAddress { database: "d", user: "u" };
     account.catalog.create_user("d", "u", NOW).unwrap();
@@ -203,7 +202,7 @@ fn a_whole_account_is_read_back_as_it_was() {
     for id in (0..40).step_by(5) {
         delete(&container, id, 300);
     }
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     // What comes after continues what was: no id, LSN or entity tag twice.
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     upsert(&container, 1_000, 5, 400).unwrap();
@@ -213,34 +212,34 @@ fn a_whole_account_is_read_back_as_it_was() {
         .create_container(new_container(&account, "d", &PLAIN.replace("\"c\"", "\"e\"")), NOW)
         .unwrap();
     account.catalog.delete_database("shared", |_| Ok::<_, CatalogError>(())).unwrap();
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     let rids: Vec<_> = everything(&account).into_iter().filter(|text| text.contains("_rid")).collect();
     assert!(!rids.is_empty());
 }
 
 #[test]
 fn unique_keys_and_expiry_hold_right_after_opening() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     account.catalog.create_database("d", None, NOW).unwrap();
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":50,
         "uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/text"]}]}}"#;
     let container = account.catalog.create_container(new_container(&account, "d", body), NOW).unwrap();
     upsert(&container, 1, 3, 100).unwrap();
     assert_eq!(upsert(&container, 8, 3, 101), Err(WriteError::UniqueConflict));
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     assert_eq!(upsert(&container, 8, 3, 102), Err(WriteError::UniqueConflict));
     upsert(&container, 8, 3, 151).unwrap();
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     assert_eq!(container.store.usage().items, 1, "the expired one is gone for good");
 }
 
 #[test]
 fn splits_and_merges_are_read_back_with_their_history() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..30 {
         upsert(&container, id, 10, 100).unwrap();
@@ -249,22 +248,22 @@ fn splits_and_merges_are_read_back_with_their_history() {
     for id in 0..30 {
         upsert(&container, id, 12, 110).unwrap();
     }
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     container.store.merge(&halves, Duration::ZERO).unwrap();
     for id in 0..30 {
         upsert(&container, id, 14, 120).unwrap();
     }
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     container.store.split(1, None, Duration::ZERO).unwrap();
-    reopened(account, scratch.path());
+    reopened(account, directory.path());
 }
 
 #[test]
-fn what_was_settled_is_read_back_and_the_journal_gets_shorter() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn checkpointed_data_is_read_back_and_the_journal_shrinks() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     let doomed = PLAIN.replace("\"c\"", "\"doomed\"");
     let doomed = account.catalog.create_container(new_container(&account, "d", &doomed), NOW).unwrap();
@@ -279,46 +278,46 @@ fn what_was_settled_is_read_back_and_the_journal_gets_shorter() {
     for id in 0..200 {
         upsert(&container, id, 300, 300).unwrap();
     }
-    let account = reopened(account, scratch.path());
-    settled(&account);
-    let journal: Vec<_> = fs::read_dir(scratch.path().join("journal")).unwrap().collect();
+    let account = reopened(account, directory.path());
+    checkpointed(&account);
+    let journal: Vec<_> = fs::read_dir(directory.path().join("journal")).unwrap().collect();
     assert!(journal.len() < 20, "{} files", journal.len());
-    assert!(scratch.path().join("base/items").exists());
-    reopened(account, scratch.path());
+    assert!(directory.path().join("base/items").exists());
+    reopened(account, directory.path());
 }
 
-/// Waits until what is sealed is settled.
-fn settled(account: &Account) {
+/// Waits until the sealed segments are checkpointed.
+fn checkpointed(account: &Account) {
     let disk = account.disk.as_ref().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let mut progress = disk.journal.progress.subscribe();
         let quiet = progress.wait_for(|now| now.backlog < journal::SEGMENT_BYTES);
-        tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("it settles").unwrap();
+        tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("it is checkpointed").unwrap();
     });
 }
 
 #[test]
-fn a_log_that_outgrew_its_bounds_is_read_back_as_far_as_it_is_known() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn a_trimmed_log_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..50 {
         upsert(&container, id % 5, 400, 100).unwrap();
     }
-    // More than an hour later: what is old is forgotten, eight changes per write.
+    // More than an hour later: old changes are trimmed, eight per write.
     for id in 0..50 {
         upsert(&container, id % 5, 400, 10_000).unwrap();
     }
-    let account = reopened(account, scratch.path());
-    settled(&account);
-    reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
+    checkpointed(&account);
+    reopened(account, directory.path());
 }
 
 #[test]
 fn always_waits_for_the_disk_and_one_sync_serves_many() {
-    let scratch = Scratch::new();
-    let account = open_with(scratch.path(), Fsync::Always).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let account = open_with(directory.path(), Fsync::Always).unwrap();
     let container = with_container(&account);
     let disk = Arc::clone(account.disk.as_ref().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -332,7 +331,7 @@ fn always_waits_for_the_disk_and_one_sync_serves_many() {
         for ticket in tickets {
             disk.wait_durable(ticket).await.unwrap();
         }
-        // A mark has been written since, which nobody syncs; nobody may wait for it either.
+        // A sync mark has been written since, which is not synced itself; no response may wait for it.
         tokio::time::timeout(Duration::from_secs(10), disk.wait_durable(disk.pending_sync().unwrap()))
             .await
             .unwrap()
@@ -341,30 +340,30 @@ fn always_waits_for_the_disk_and_one_sync_serves_many() {
     assert!(disk.journal.progress.borrow().synced >= 20);
     disk.close();
     assert_eq!(
-        open_with(scratch.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().pending_sync(),
+        open_with(directory.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().pending_sync(),
         None
     );
 }
 
 #[test]
-fn a_write_that_cannot_be_kept_is_not_made() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn a_write_that_cannot_be_persisted_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     upsert(&container, 1, 10, 100).unwrap();
     let before = everything(&account);
-    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
-    let refused = upsert(&container, 2, 10, 100).unwrap_err();
-    assert!(refused.to_string().contains("not stored"), "{refused}");
+    account.disk.as_ref().unwrap().journal.fail("test".to_owned());
+    let io = upsert(&container, 2, 10, 100).unwrap_err();
+    assert!(io.to_string().contains("not stored"), "{io}");
     assert!(matches!(account.catalog.create_database("x", None, NOW), Err(CatalogError::NotPersisted(_))));
     assert!(container.store.split(0, None, Duration::ZERO).is_err());
     assert_eq!(everything(&account), before);
 }
 
 #[test]
-fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
-    let scratch = Scratch::new();
-    let open = || open_in(scratch.path(), Fsync::Never, &["West US", "East US"], false);
+fn write_region_lags_and_pauses_survive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || open_in(directory.path(), Fsync::Never, &["West US", "East US"], false);
     let account = open().unwrap();
     let container = with_container(&account);
     upsert(&container, 1, 10, 100).unwrap();
@@ -390,17 +389,17 @@ fn who_writes_how_far_apart_and_what_is_paused_outlive_a_restart() {
     let account = reopened_by(account, open);
     let topology = Arc::clone(&account.regions.current());
     assert_eq!((topology.hub(), topology.region(RegionId(0)).paused_at), (RegionId(0), None));
-    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    account.disk.as_ref().unwrap().journal.fail("test".to_owned());
     assert!(account.fail_over("East US").unwrap_err().to_string().contains("not stored"));
     assert_eq!(account.regions.current().hub(), RegionId(0));
 }
 
 #[test]
-fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_moves() {
-    let scratch = Scratch::new();
+fn a_partition_failover_survives_a_restart_until_the_account_fails_over() {
+    let directory = tempfile::tempdir().unwrap();
     let names = ["West US", "East US", "North Europe"];
     let with = |names: &[&str], allowed: bool| {
-        let account = open_as(scratch.path(), names, |topology| topology.with_partition_failover(allowed));
+        let account = open_as(directory.path(), names, |topology| topology.with_partition_failover(allowed));
         account.unwrap()
     };
     let homes = |account: &Account| -> Vec<Option<String>> {
@@ -425,14 +424,14 @@ fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_
     account.fail_over_partition("d", "c", 2, "West US").unwrap();
     let account = reopened_by(account, || Ok(with(&names, true)));
     assert_eq!(homes(&account), [none.clone(), east.clone(), none.clone()]);
-    // Not where ranges stay with their account; nothing is lost by looking.
+    // Without partition failover the setting is ignored, and nothing is lost.
     account.disk.as_ref().unwrap().close_and_wait();
     let account = with(&names, false);
     assert_eq!(homes(&account), [none.clone(), none.clone(), none.clone()]);
     account.disk.as_ref().unwrap().close_and_wait();
     let account = with(&names, true);
     assert_eq!(homes(&account), [none.clone(), east, none.clone()]);
-    // The account moves, and with it all of them: also when that is the last that was written down.
+    // The account fails over, and with it every range: also when that is the last persisted change.
     let moved = |topology: &mut Topology| -> Result<(), DiskError> {
         topology.set_failover_count(topology.failover_count() + 1);
         Ok(())
@@ -444,34 +443,34 @@ fn a_range_that_is_written_elsewhere_still_is_after_a_restart_until_the_account_
     account.fail_over_partition("d", "c", 3, "East US").unwrap();
     account.fail_over("North Europe").unwrap();
     assert_eq!(homes(&account), [none.clone(), none.clone(), none.clone()]);
-    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    account.disk.as_ref().unwrap().journal.fail("test".to_owned());
     assert!(account.fail_over_partition("d", "c", 3, "East US").is_err());
     assert_eq!(homes(&account), [none.clone(), none.clone(), none]);
 }
 
 /// The ranges whose changes are on disk.
 fn ranges_on_disk(account: &Account, path: &Path) -> std::collections::BTreeSet<u32> {
-    let regions = account.regions.current().kept();
+    let regions = account.regions.current().stored();
     account.disk.as_ref().unwrap().close_and_wait();
     let directory = Directory::open(path).unwrap();
-    let base = base::Base::open(directory.base()).unwrap();
-    let mut replay = replay::replay(&directory.journal(), load::settled(&base).unwrap()).unwrap();
-    let source = load::Source::new(&base, std::mem::take(&mut replay.changes));
+    let trees = trees::Trees::open(directory.trees()).unwrap();
+    let mut replay = replay::replay(&directory.journal(), load::checkpointed(&trees).unwrap()).unwrap();
+    let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
     let mut ranges = std::collections::BTreeSet::new();
     source
-        .each(Space::Log, &[], &[0xFF; 30], |key, _| {
+        .each(Keyspace::Log, &[], &[0xFF; 30], |key, _| {
             ranges.insert(keys::read_log(key)?.0.partition);
             Ok(())
         })
         .unwrap();
-    assert_eq!(regions.lines(), 1);
+    assert_eq!(regions.chains(), 1);
     ranges
 }
 
 #[test]
-fn what_happened_in_ranges_that_are_no_more_goes_when_it_is_forgotten() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn logs_of_replaced_ranges_are_removed_once_trimmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..20 {
         upsert(&container, id, 10, 100).unwrap();
@@ -479,10 +478,10 @@ fn what_happened_in_ranges_that_are_no_more_goes_when_it_is_forgotten() {
     let halves = container.store.split(0, None, Duration::ZERO).unwrap();
     upsert(&container, 1, 10, 100).unwrap();
     // Those that came from it still know what happened there.
-    let account = reopened(account, scratch.path());
-    assert!(ranges_on_disk(&account, scratch.path()).contains(&0));
-    // More than an hour later they have forgotten; also that something made there was removed.
-    let account = open(scratch.path()).unwrap();
+    let account = reopened(account, directory.path());
+    assert!(ranges_on_disk(&account, directory.path()).contains(&0));
+    // More than an hour later they have trimmed their logs; also the deletion of something created there.
+    let account = open(directory.path()).unwrap();
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     for id in 0..20 {
         delete(&container, id, 10_000);
@@ -490,11 +489,11 @@ fn what_happened_in_ranges_that_are_no_more_goes_when_it_is_forgotten() {
     for round in 0..40 {
         (100..110).for_each(|id| upsert(&container, id, 100, 20_000 + round * 10_000).unwrap());
     }
-    let account = reopened(account, scratch.path());
-    settled(&account);
-    let account = reopened(account, scratch.path());
-    let left = ranges_on_disk(&account, scratch.path());
-    assert!(!left.contains(&0) && halves.iter().all(|half| left.contains(half)), "{left:?}");
-    let account = open(scratch.path()).unwrap();
-    reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
+    checkpointed(&account);
+    let account = reopened(account, directory.path());
+    let remaining = ranges_on_disk(&account, directory.path());
+    assert!(!remaining.contains(&0) && halves.iter().all(|half| remaining.contains(half)), "{remaining:?}");
+    let account = open(directory.path()).unwrap();
+    reopened(account, directory.path());
 }

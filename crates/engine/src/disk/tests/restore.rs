@@ -1,4 +1,4 @@
-//! Restoring a snapshot of an account that is kept: all of it is there afterwards, or nothing.
+//! Restoring a snapshot of an account with a data directory: all of it is there afterwards, or nothing.
 
 use super::damage::{copy_killed, files};
 use super::*;
@@ -55,9 +55,9 @@ fn items(account: &Account) -> Vec<String> {
 }
 
 #[test]
-fn a_restored_account_is_read_back_and_goes_on_from_there() {
-    let scratch = Scratch::new();
-    let account = account_with(scratch.path(), "other");
+fn a_restored_account_is_read_back_and_continues() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = account_with(directory.path(), "other");
     account.save_snapshot("s", NOW).unwrap();
     let saved = items(&account);
     for round in 0..3 {
@@ -65,23 +65,23 @@ fn a_restored_account_is_read_back_and_goes_on_from_there() {
         account.restore_snapshot("s").unwrap();
         assert_eq!(items(&account), saved, "round {round}");
     }
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
     assert_eq!(items(&account), saved);
     // No ordinal, LSN or entity tag twice.
     change(&account, 300);
-    let account = reopened(account, scratch.path());
-    // What is on its way to the base, too.
+    let account = reopened(account, directory.path());
+    // Also what is not checkpointed yet.
     for round in 0..60 {
         upsert(&container_of(&account, "other"), round % 9, 300, 400).unwrap();
     }
-    settled(&account);
-    reopened(account, scratch.path());
+    checkpointed(&account);
+    reopened(account, directory.path());
 }
 
 #[test]
-fn a_restore_with_a_history_before_and_after_it_is_read_back_with_it() {
-    let scratch = Scratch::new();
-    let account = account_with(scratch.path(), "other");
+fn the_change_log_around_a_restore_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = account_with(directory.path(), "other");
     account.save_snapshot("first", NOW).unwrap();
     change(&account, 200);
     account.restore_snapshot("first").unwrap();
@@ -94,41 +94,41 @@ fn a_restore_with_a_history_before_and_after_it_is_read_back_with_it() {
     for id in 0..5 {
         upsert(&container_of(&account, "c"), id, 8, 230).unwrap();
     }
-    let account = reopened(account, scratch.path());
-    settled(&account);
-    reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
+    checkpointed(&account);
+    reopened(account, directory.path());
 }
 
 #[test]
 fn ranges_and_containers_that_are_others_by_now_come_back() {
-    let scratch = Scratch::new();
-    let account = account_with(scratch.path(), "other");
+    let directory = tempfile::tempdir().unwrap();
+    let account = account_with(directory.path(), "other");
     account.save_snapshot("s", NOW).unwrap();
     let saved = items(&account);
     let halves = container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
     change(&account, 200);
     account.restore_snapshot("s").unwrap();
     assert_eq!(items(&account), saved);
-    let account = reopened(account, scratch.path());
-    assert!(container_of(&account, "c").store.partition_numbered(halves[0]).is_none());
+    let account = reopened(account, directory.path());
+    assert!(container_of(&account, "c").store.partition_by_id(halves[0]).is_none());
     account.save_snapshot("again", NOW).unwrap();
     account.catalog.delete_container("d", "other", |_| Ok::<_, CatalogError>(())).unwrap();
     change(&account, 300);
     account.restore_snapshot("again").unwrap();
     assert_eq!(items(&account), saved);
     upsert(&container_of(&account, "other"), 1, 44, 310).unwrap();
-    let account = reopened(account, scratch.path());
-    settled(&account);
-    let account = reopened(account, scratch.path());
+    let account = reopened(account, directory.path());
+    checkpointed(&account);
+    let account = reopened(account, directory.path());
     upsert(&container_of(&account, "other"), 2, 44, 310).unwrap();
-    reopened(account, scratch.path());
+    reopened(account, directory.path());
 }
 
 #[test]
-fn what_restoring_something_older_gave_up_can_be_restored_as_well() {
+fn a_snapshot_newer_than_a_restored_one_can_be_restored() {
     for splits in [false, true] {
-        let scratch = Scratch::new();
-        let account = account_with(scratch.path(), "other");
+        let directory = tempfile::tempdir().unwrap();
+        let account = account_with(directory.path(), "other");
         account.save_snapshot("older", NOW).unwrap();
         let older = items(&account);
         change(&account, 200);
@@ -143,18 +143,18 @@ fn what_restoring_something_older_gave_up_can_be_restored_as_well() {
         account.restore_snapshot("older").unwrap();
         assert_eq!(items(&account), older);
         account.restore_snapshot("newer").unwrap();
-        let account = reopened(account, scratch.path());
+        let account = reopened(account, directory.path());
         assert_eq!(items(&account), newer, "splits: {splits}");
         upsert(&container_of(&account, "c"), 1, 10, 300).unwrap();
         delete(&container_of(&account, "c"), 0, 300);
-        reopened(account, scratch.path());
+        reopened(account, directory.path());
     }
 }
 
 #[test]
-fn a_restore_that_is_torn_never_was() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+fn a_torn_restore_did_not_happen() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     // Few enough for one file of the journal.
     (0..6).for_each(|id| upsert(&container, id, 10, 100).unwrap());
@@ -166,12 +166,12 @@ fn a_restore_that_is_torn_never_was() {
     account.catalog.create_container(new_container(&account, "d", &named("new")), NOW).unwrap();
     let changed = items(&account);
     let length = |path: &Path| files(path).values().map(Vec::len).sum::<usize>();
-    let before = length(scratch.path());
+    let before = length(directory.path());
     account.restore_snapshot("s").unwrap();
-    let after = length(scratch.path());
-    let killed = Scratch::new();
+    let after = length(directory.path());
+    let killed = tempfile::tempdir().unwrap();
     for cut in [1, 7, (after - before) / 2, after - before - 1, after - before] {
-        copy_killed(scratch.path(), killed.path());
+        copy_killed(directory.path(), killed.path());
         // The record is the last thing in the newest file.
         let (name, bytes) = files(killed.path()).pop_last().unwrap();
         fs::write(&name, &bytes[..bytes.len() - cut]).unwrap();
@@ -179,19 +179,19 @@ fn a_restore_that_is_torn_never_was() {
         assert_eq!(items(&account), changed, "cut {cut} bytes before the end");
         assert_eq!(account.disk.as_ref().unwrap().health().truncated_tail.is_some(), cut < after - before);
     }
-    copy_killed(scratch.path(), killed.path());
+    copy_killed(directory.path(), killed.path());
     assert_eq!(items(&open(killed.path()).unwrap()), saved);
 }
 
 #[test]
-fn a_restore_that_cannot_be_kept_is_not_made() {
-    let scratch = Scratch::new();
-    let account = account_with(scratch.path(), "other");
+fn a_restore_that_cannot_be_persisted_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let account = account_with(directory.path(), "other");
     account.save_snapshot("s", NOW).unwrap();
     change(&account, 200);
     container_of(&account, "c").store.split(0, None, Duration::ZERO).unwrap();
     let before = everything(&account);
-    account.disk.as_ref().unwrap().journal.give_up("test".to_owned());
+    account.disk.as_ref().unwrap().journal.fail("test".to_owned());
     let error = account.restore_snapshot("s").unwrap_err().to_string();
     assert!(error.contains("not stored"), "{error}");
     assert_eq!(everything(&account), before);
@@ -199,8 +199,8 @@ fn a_restore_that_cannot_be_kept_is_not_made() {
 
 #[test]
 fn restoring_writes_what_changed_and_not_what_is_there() {
-    let scratch = Scratch::new();
-    let account = open(scratch.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let account = open(directory.path()).unwrap();
     let container = with_container(&account);
     for id in 0..200 {
         upsert(&container, id, 1_000, 100).unwrap();
@@ -217,9 +217,9 @@ fn restoring_writes_what_changed_and_not_what_is_there() {
 
 #[test]
 fn where_every_region_writes_each_goes_back_to_what_it_had() {
-    let scratch = Scratch::new();
+    let directory = tempfile::tempdir().unwrap();
     let names = ["West US", "East US"];
-    let open = || open_in(scratch.path(), Fsync::Never, &names, true);
+    let open = || open_in(directory.path(), Fsync::Never, &names, true);
     let account = open().unwrap();
     let container = with_container(&account);
     let write = |id: u32, region: u8, fill: usize| {
@@ -265,10 +265,10 @@ fn write_both(containers: &[Arc<ContainerEntry>], region: u8, round: u32) {
 }
 
 #[test]
-fn writers_that_go_on_while_it_is_restored_write_before_it_or_after_it() {
+fn concurrent_writers_write_before_or_after_a_restore() {
     for multi_write in [false, true] {
-        let scratch = Scratch::new();
-        let open = || open_in(scratch.path(), Fsync::Never, &["West US", "East US"], multi_write);
+        let directory = tempfile::tempdir().unwrap();
+        let open = || open_in(directory.path(), Fsync::Never, &["West US", "East US"], multi_write);
         let account = open().unwrap();
         with_container(&account);
         account.catalog.create_container(new_container(&account, "d", &named("other")), NOW).unwrap();

@@ -1,9 +1,9 @@
 //! Entries of a partition's index: bytes in the order in which they are scanned.
 //!
-//! An entry is `space (8) · value (any) · ordinal (8)`. The space says what is indexed (a document
-//! path, a composite index, a unique key, the position on the ring, the LSN, the expiry time), the
-//! value is order-preserving within the space, and the ordinal says which item. One ordered set of
-//! such entries therefore answers every question that is asked by value.
+//! An entry is `space (8) · value (any) · ordinal (8)`. The space says what is indexed (a document path, a
+//! composite index, a unique key, the effective partition key, the LSN, the expiry time), the value is
+//! order-preserving within the space, and the ordinal identifies the item. So one ordered set of such entries
+//! serves every lookup by value.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::space::IndexSpace;
 use crate::items::Ordinal;
 
-/// Long enough for a number, a short string or a position on the ring, with space and ordinal.
+/// Long enough for a number, a short string or an effective partition key, with space and ordinal.
 const INLINE_MAX: usize = 38;
 /// Bytes that are compared first: the space, and where most values differ.
 const HEAD: usize = 16;
@@ -55,7 +55,7 @@ impl IndexKey {
         }
     }
 
-    /// The first bytes as two numbers, zeros in the place of those it does not have.
+    /// The first bytes as two numbers, padded with zeros.
     #[inline]
     fn head(&self) -> [u64; 2] {
         let head: &[u8; HEAD] = match self {
@@ -73,12 +73,12 @@ impl IndexKey {
         Ordinal(u64::from_be_bytes(tail))
     }
 
-    /// What it is about.
+    /// The index space of the entry.
     pub(crate) fn space(&self) -> IndexSpace {
         IndexSpace::from_bytes(self.head()[0].to_be_bytes())
     }
 
-    /// Space and value, without the ordinal.
+    /// Keyspace and value, without the ordinal.
     pub(crate) fn term(&self) -> &[u8] {
         let bytes = self.bytes();
         &bytes[..bytes.len() - 8]
@@ -106,8 +106,8 @@ impl PartialOrd for IndexKey {
 }
 
 impl Ord for IndexKey {
-    /// As the bytes compare, but most are told apart by their heads. Heads order as the bytes do
-    /// even where zeros fill them: nothing is below zero, and equal heads decide nothing.
+    /// Orders as the bytes do, but most entries differ in their heads. Heads order as the bytes do even where
+    /// zeros pad them: nothing is below zero, and equal heads decide nothing.
     #[inline]
     fn cmp(&self, other: &IndexKey) -> Ordering {
         let ([space, value], [other_space, other_value]) = (self.head(), other.head());

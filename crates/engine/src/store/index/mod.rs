@@ -1,9 +1,9 @@
 //! A partition's index: one persistent ordered set of entries.
 //!
-//! In: the terms of a document and its ordinal. Out: ordinals in the order of a term, a range of
-//! values or the ring. What to index is `policy`, a document's terms are `terms`, the entries
-//! themselves `key` and `space`. Every operation costs the logarithm of the number of entries, and
-//! a clone costs nothing, so a reader keeps its version while writers go on.
+//! In: the terms of a document and its ordinal. Out: ordinals in the order of a term, a range of values or
+//! the effective partition key. What to index is `policy`, a document's terms are `terms`, the entries
+//! themselves `key` and `space`. Every operation costs the logarithm of the number of entries, and a clone
+//! costs nothing, so a reader keeps its version while writers go on.
 
 mod key;
 mod policy;
@@ -23,7 +23,7 @@ pub(crate) use terms::{Term, Terms, difference, follow};
 
 use crate::items::Ordinal;
 
-/// Everything that is found by value.
+/// The index of one replica: entries in order, and their counts.
 #[derive(Clone, Default, PartialEq)]
 pub struct Index {
     entries: OrdSet<IndexKey>,
@@ -33,9 +33,9 @@ pub struct Index {
 /// How many entries a space has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpaceCount {
-    /// All of them.
+    /// The number of all entries.
     pub(crate) entries: u64,
-    /// Those whose value says less than the document does: cut strings, arrays, objects.
+    /// Entries whose value says less than the document does: truncated strings, arrays, objects.
     pub(crate) imprecise: u64,
 }
 
@@ -71,7 +71,7 @@ impl KeyRange {
 }
 
 impl Index {
-    /// Adds an entry.
+    /// Adds an entry to the index.
     pub(crate) fn insert(&mut self, entry: IndexKey, imprecise: bool) {
         let (space, imprecise) = (entry.space(), u64::from(imprecise));
         match self.counts.get_mut(&space) {
@@ -85,7 +85,7 @@ impl Index {
         debug_assert!(previous.is_none(), "an item is indexed once per term");
     }
 
-    /// Removes an entry.
+    /// Removes an entry from the index.
     pub(crate) fn remove(&mut self, entry: &IndexKey, imprecise: bool) {
         let removed = self.entries.remove(entry);
         debug_assert!(removed.is_some(), "what is removed was there");
@@ -106,7 +106,7 @@ impl Index {
 
     /// The entries of `range`, in order, from either end.
     pub fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = &IndexKey> + use<'_> {
-        // The underlying range panics on crossed bounds; an empty one is a fine answer here.
+        // The underlying range panics on crossed bounds; here an empty one is valid.
         let crossed = range.is_empty();
         let entries: &GenericOrdSet<IndexKey, DefaultSharedPtr> = &self.entries;
         (!crossed).then(|| entries.range::<_, [u8]>(range.bounds())).into_iter().flatten()

@@ -9,12 +9,12 @@ use super::space::{IndexSpace, Step};
 /// Which paths are indexed, and how several are indexed together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// Nothing is indexed without them.
+    /// The rules of the indexing policy; nothing is indexed without them.
     rules: Option<IndexingRules>,
     composites: Vec<Composite>,
 }
 
-/// One composite index.
+/// One composite index of the policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Composite {
     pub(crate) space: IndexSpace,
@@ -48,7 +48,7 @@ impl Policy {
         self.rules.as_ref().map(|_| IndexSpace::ROOT.member("_ts"))
     }
 
-    /// The composite indexes.
+    /// The composite indexes of the policy.
     pub(crate) fn composites(&self) -> &[Composite] {
         &self.composites
     }

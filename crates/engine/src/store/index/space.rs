@@ -1,7 +1,7 @@
-//! Index spaces: which thing an entry is about, as eight bytes.
+//! Index spaces: what an entry indexes, as eight bytes.
 //!
-//! A document path is named by a hash of its steps, so no table of paths has to be kept, and
-//! nothing grows with the variety of documents.
+//! A document path is named by a hash of its steps, so no table of paths is needed, and nothing grows with
+//! the variety of documents. Continuation tokens carry these bytes, so the hash is part of their format.
 
 pub(crate) use protocol::container::IndexStep as Step;
 
@@ -9,14 +9,14 @@ pub(crate) use protocol::container::IndexStep as Step;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexSpace(u64);
 
-/// FNV-1a's prime and offset: the hash is extended step by step while walking a document.
+/// FNV-1a's prime and offset. By hand, because the hash is extended step by step while a document is walked.
 const PRIME: u64 = 0x0000_0100_0000_01B3;
 const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
 
 impl IndexSpace {
-    /// The document itself.
+    /// The space of the document itself.
     pub(crate) const ROOT: IndexSpace = IndexSpace(OFFSET);
-    /// Items by their position on the ring: the partition-key index.
+    /// Items by effective partition key: the partition key index.
     pub const EPK: IndexSpace = IndexSpace(1);
     /// Items by the LSN of their newest version: the change feed.
     pub(crate) const LSN: IndexSpace = IndexSpace(2);
@@ -38,7 +38,7 @@ impl IndexSpace {
         self.extend(role, &part.0.to_be_bytes())
     }
 
-    /// As the beginning of an entry.
+    /// The first bytes of an entry in this space.
     pub fn to_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Terms {
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// What the term begins with, at hand for comparisons.
+    /// The space that the term begins with, at hand for comparisons.
     space: IndexSpace,
     start: u32,
     end: u32,
@@ -75,7 +75,7 @@ impl Terms {
         self.spans.iter().map(|span| self.term(*span))
     }
 
-    /// Adds one term outside the policy's reach. Call [`Terms::sort`] when all are added.
+    /// Adds one term that the policy does not govern. Call [`Terms::sort`] when all are added.
     pub(crate) fn add(&mut self, space: IndexSpace, value: &[u8]) {
         let start = self.open(space);
         self.bytes.extend_from_slice(value);

@@ -1,0 +1,352 @@
+//! AccessPath paths: how the documents that may match a query are found.
+//!
+//! In: what the query could use (`sql::access`), where it may look (an EPK range), and the state with its
+//! index. Out: an [`AccessPlan`]. Choosing counts index entries, never more than [`FEW`] per condition, so it
+//! stays cheap however large the container is.
+
+use std::ops::Bound;
+
+use protocol::partition::EpkRange;
+use sql::Value;
+use sql::access_path::{AccessPath, DocPath, DocStep, Filter, Predicate};
+use sql::ast::Direction;
+use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
+
+use super::ordinal_stream::OrdinalStream;
+use crate::items::Ordinal;
+use crate::store::PartitionState;
+use crate::store::index::{IndexSpace, KeyRange, Step, after_prefix, composite_space};
+
+/// A condition with fewer matches than this is collected rather than scanned.
+const FEW: usize = 1024;
+
+/// An access path to the items of one partition.
+#[derive(Debug)]
+pub(super) enum AccessMethod {
+    /// Every item, in order of creation.
+    FullScan,
+    /// Items that satisfy conditions, in order of creation.
+    Matches(OrdinalStream),
+    /// Index entries, in the order of their values.
+    Entries { range: KeyRange, backwards: bool, undefined_values: UndefinedValues },
+}
+
+/// Where items without the indexed value come in an ordered scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UndefinedValues {
+    /// There are none, or the query does not want them.
+    None,
+    /// Ascending: undefined sorts before everything.
+    First,
+    /// Descending: undefined sorts after everything.
+    Last,
+}
+
+/// An access path and what it guarantees.
+#[derive(Debug)]
+pub(super) struct AccessPlan {
+    pub(super) access_path: AccessMethod,
+    /// Every item on the path satisfies WHERE: it need not be evaluated again.
+    pub(super) exact: bool,
+    /// Items come in the order of ORDER BY.
+    pub(super) ordered: bool,
+    /// The index served a condition or the order.
+    pub(super) indexed: bool,
+}
+
+/// Chooses the access path of one partition.
+pub(super) fn choose(
+    access: &AccessPath,
+    state: &PartitionState,
+    within: &EpkRange,
+    whole: bool,
+) -> AccessPlan {
+    let candidates = narrow(&access.filter, state);
+    let in_scope = if whole { Candidates::anything() } else { in_epk_range(within, state) };
+    let conditions: Vec<OrdinalStream> = [candidates.stream, in_scope.stream].into_iter().flatten().collect();
+    let indexed = !conditions.is_empty() || candidates.range.is_some();
+    let matches = match conditions.len() {
+        0 => None,
+        1 => conditions.into_iter().next(),
+        _ => Some(OrdinalStream::All(conditions)),
+    };
+    // A stream is preferred to a scan, and then the scan's condition is still to be checked.
+    let exact = access.exact && candidates.exact && (candidates.range.is_none() || matches.is_none());
+    let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW) < FEW);
+    let scan_is_as_short = whole && orders_by_its_only_condition(access);
+    if (!few || scan_is_as_short)
+        && let Some(plan) = in_order(access, state)
+    {
+        return plan;
+    }
+    // The EPK range is checked per item in any case, so scanning it alone stays exact.
+    let access_path = match (matches, candidates.range, in_scope.range) {
+        (Some(stream), _, _) => AccessMethod::Matches(stream),
+        (None, Some(range), _) | (None, None, Some(range)) => {
+            AccessMethod::Entries { range, backwards: false, undefined_values: UndefinedValues::None }
+        }
+        (None, None, None) => AccessMethod::FullScan,
+    };
+    AccessPlan { access_path, exact, ordered: false, indexed }
+}
+
+/// The access path that has the order of ORDER BY, whether or not a shorter one exists.
+pub(super) fn in_order(access: &AccessPath, state: &PartitionState) -> Option<AccessPlan> {
+    let access_path = ordered_path(access, state)?;
+    let exact = access.exact && matches!(access.filter, Filter::All);
+    Some(AccessPlan { access_path, exact, ordered: true, indexed: true })
+}
+
+/// Whether a scan in the order of ORDER BY that met entries of `space` went backwards; `None` when it cannot
+/// have met any.
+pub(super) fn went_backwards(access: &AccessPath, space: IndexSpace) -> Option<bool> {
+    match access.order.as_slice() {
+        [] => None,
+        [(path, direction)] => (steps_of(path).iter().collect::<IndexSpace>() == space)
+            .then_some(*direction == Direction::Descending),
+        order => composite_spaces(order).iter().position(|of_order| *of_order == space).map(|at| at == 1),
+    }
+}
+
+/// The composite indexes that have an order: the one to scan forwards and the one to scan backwards.
+fn composite_spaces(order: &[(DocPath, Direction)]) -> [IndexSpace; 2] {
+    let parts = |reversed: bool| -> Vec<(Vec<Step>, bool)> {
+        let part = |(path, direction): &(DocPath, Direction)| {
+            (steps_of(path), (*direction == Direction::Descending) != reversed)
+        };
+        order.iter().map(part).collect()
+    };
+    [composite_space(&parts(false)), composite_space(&parts(true))]
+}
+
+/// The items that one condition selects, as far as the index knows.
+struct Candidates {
+    /// Items that satisfy it, when there are few or it is an equality.
+    stream: Option<OrdinalStream>,
+    /// The index entries that satisfy it, when there are many.
+    range: Option<KeyRange>,
+    /// Whether stream and range hold only items that satisfy it.
+    exact: bool,
+}
+
+impl Candidates {
+    fn anything() -> Candidates {
+        Candidates { stream: None, range: None, exact: true }
+    }
+
+    fn unknown() -> Candidates {
+        Candidates { stream: None, range: None, exact: false }
+    }
+}
+
+fn narrow(filter: &Filter, state: &PartitionState) -> Candidates {
+    match filter {
+        Filter::All => Candidates::anything(),
+        Filter::Nothing => {
+            Candidates { stream: Some(OrdinalStream::List(Vec::new())), range: None, exact: true }
+        }
+        Filter::Predicate { path, predicate } => narrow_predicate(path, predicate, state),
+        Filter::And(parts) => {
+            let parts: Vec<Candidates> = parts.iter().map(|part| narrow(part, state)).collect();
+            let ranges = parts.iter().filter(|part| part.range.is_some()).count();
+            let mut exact = parts.iter().all(|part| part.exact);
+            let (mut streams, mut range) = (Vec::new(), None);
+            for part in parts {
+                streams.extend(part.stream);
+                range = range.or(part.range);
+            }
+            match streams.len() {
+                0 => Candidates { stream: None, range, exact: exact && ranges <= 1 },
+                count => {
+                    exact &= ranges == 0;
+                    let stream = if count == 1 { streams.pop() } else { Some(OrdinalStream::All(streams)) };
+                    Candidates { stream, range: None, exact }
+                }
+            }
+        }
+        Filter::Or(parts) => {
+            let parts: Vec<Candidates> = parts.iter().map(|part| narrow(part, state)).collect();
+            let exact = parts.iter().all(|part| part.exact);
+            let mut streams = Vec::with_capacity(parts.len());
+            for part in parts {
+                match (part.stream, part.range) {
+                    (Some(stream), _) => streams.push(stream),
+                    (None, Some(range)) => streams.push(collect(&range, state)),
+                    // One side can be anything, so both together can.
+                    (None, None) => return Candidates { stream: None, range: None, exact },
+                }
+            }
+            Candidates { stream: Some(OrdinalStream::Any(streams)), range: None, exact }
+        }
+    }
+}
+
+fn narrow_predicate(path: &DocPath, predicate: &Predicate, state: &PartitionState) -> Candidates {
+    let steps = steps_of(path);
+    if !state.schema.policy.is_indexed(&steps) {
+        return Candidates::unknown();
+    }
+    let through_elements = steps.contains(&Step::Element);
+    let space: IndexSpace = steps.iter().collect();
+    let precise = state.index.count(space).imprecise == 0;
+    match predicate {
+        Predicate::Equals(value) => {
+            let mut term = space.to_bytes().to_vec();
+            match encode_order_key(value, &mut term) {
+                Some(precision) => Candidates {
+                    stream: Some(OrdinalStream::term(term)),
+                    range: None,
+                    exact: precision == OrderKeyPrecision::Exact,
+                },
+                None => Candidates::unknown(),
+            }
+        }
+        Predicate::Range { .. } | Predicate::Prefix(_) | Predicate::Defined => {
+            let Some(range) = range_of(space, predicate) else { return Candidates::unknown() };
+            let exact = precise || matches!(predicate, Predicate::Defined);
+            if through_elements || state.index.count_up_to(&range, FEW) < FEW {
+                Candidates { stream: Some(collect(&range, state)), range: None, exact }
+            } else {
+                Candidates { stream: None, range: Some(range), exact }
+            }
+        }
+    }
+}
+
+/// The entries of `space` that satisfy a predicate over a range of values of one type.
+fn range_of(space: IndexSpace, predicate: &Predicate) -> Option<KeyRange> {
+    let key = |value: &Value| {
+        let mut key = space.to_bytes().to_vec();
+        encode_order_key(value, &mut key).map(|_| key)
+    };
+    match predicate {
+        Predicate::Equals(value) => key(value).map(KeyRange::prefix),
+        Predicate::Defined => Some(KeyRange::prefix(space.to_bytes().to_vec())),
+        Predicate::Prefix(text) => {
+            let mut prefix = key(&Value::String(text.clone()))?;
+            // Without its end, the key of a string is the beginning of the keys of all that start with it.
+            let end = if prefix.ends_with(&[0, 0]) { 2 } else { 1 };
+            prefix.truncate(prefix.len() - end);
+            Some(KeyRange::prefix(prefix))
+        }
+        Predicate::Range { low, high } => {
+            let kind = match (low, high) {
+                (Bound::Included(value) | Bound::Excluded(value), _)
+                | (Bound::Unbounded, Bound::Included(value) | Bound::Excluded(value)) => value.kind(),
+                (Bound::Unbounded, Bound::Unbounded) => return None,
+            };
+            let mut of_kind = space.to_bytes().to_vec();
+            of_kind.push(kind as u8);
+            let all = KeyRange::prefix(of_kind);
+            // A cut string shares its key with longer ones, so its own key is never left out.
+            let is_cut = |key: &[u8]| kind == ValueKind::String && key.ends_with(&[0xFF]);
+            let from = match low {
+                Bound::Unbounded => all.from,
+                Bound::Included(value) => Bound::Included(key(value)?),
+                Bound::Excluded(value) => match key(value)? {
+                    key if is_cut(&key) => Bound::Included(key),
+                    key => Bound::Included(after_prefix(&key)?),
+                },
+            };
+            let to = match high {
+                Bound::Unbounded => all.to,
+                Bound::Included(value) => Bound::Excluded(after_prefix(&key(value)?)?),
+                Bound::Excluded(value) => match key(value)? {
+                    key if is_cut(&key) => Bound::Excluded(after_prefix(&key)?),
+                    key => Bound::Excluded(key),
+                },
+            };
+            Some(KeyRange { from, to })
+        }
+    }
+}
+
+/// The entries of the partition key index within an EPK range.
+fn in_epk_range(within: &EpkRange, state: &PartitionState) -> Candidates {
+    let bound = |key: &[u8]| [IndexSpace::EPK.to_bytes().as_slice(), key].concat();
+    let range = KeyRange {
+        from: Bound::Included(bound(within.min.as_bytes())),
+        to: Bound::Excluded(bound(within.max.as_bytes())),
+    };
+    if *within == EpkRange::point(within.min.clone()) {
+        return Candidates {
+            stream: Some(OrdinalStream::term(bound(within.min.as_bytes()))),
+            range: None,
+            exact: true,
+        };
+    }
+    if state.index.count_up_to(&range, FEW) < FEW {
+        Candidates { stream: Some(collect(&range, state)), range: None, exact: true }
+    } else {
+        Candidates { stream: None, range: Some(range), exact: true }
+    }
+}
+
+fn collect(range: &KeyRange, state: &PartitionState) -> OrdinalStream {
+    OrdinalStream::list(state.index.range(range).map(|entry| entry.ordinal()).collect::<Vec<Ordinal>>())
+}
+
+/// A scan of the index in the order of ORDER BY, if there is one.
+fn ordered_path(access: &AccessPath, state: &PartitionState) -> Option<AccessMethod> {
+    let (first, rest) = access.order.split_first()?;
+    if rest.is_empty() {
+        let (path, direction) = first;
+        let steps = steps_of(path);
+        if steps.contains(&Step::Element) || !state.schema.policy.is_indexed(&steps) {
+            return None;
+        }
+        let space: IndexSpace = steps.iter().collect();
+        let count = state.index.count(space);
+        if count.imprecise > 0 {
+            return None;
+        }
+        let backwards = *direction == Direction::Descending;
+        let condition =
+            same_path_condition(&access.filter, path).and_then(|predicate| range_of(space, predicate));
+        let undefined_values = match condition {
+            Some(_) => UndefinedValues::None,
+            None if count.entries == state.len() as u64 => UndefinedValues::None,
+            None if backwards => UndefinedValues::Last,
+            None => UndefinedValues::First,
+        };
+        let range = condition.unwrap_or_else(|| KeyRange::prefix(space.to_bytes().to_vec()));
+        return Some(AccessMethod::Entries { range, backwards, undefined_values });
+    }
+    let exists =
+        |space: IndexSpace| state.schema.policy.composites().iter().any(|composite| composite.space == space);
+    let [forwards, backwards] = composite_spaces(&access.order);
+    let (space, backwards) =
+        [(forwards, false), (backwards, true)].into_iter().find(|(space, _)| exists(*space))?;
+    (state.index.count(space).imprecise == 0).then(|| AccessMethod::Entries {
+        range: KeyRange::prefix(space.to_bytes().to_vec()),
+        backwards,
+        undefined_values: UndefinedValues::None,
+    })
+}
+
+/// Whether the ordered scan passes exactly the entries that satisfy the conditions.
+fn orders_by_its_only_condition(access: &AccessPath) -> bool {
+    match (access.order.as_slice(), &access.filter) {
+        ([(path, _)], Filter::Predicate { path: tested, .. }) => tested == path,
+        _ => false,
+    }
+}
+
+/// A condition on `path` that every match satisfies.
+fn same_path_condition<'a>(filter: &'a Filter, path: &DocPath) -> Option<&'a Predicate> {
+    match filter {
+        Filter::Predicate { path: tested, predicate } if tested == path => Some(predicate),
+        Filter::And(parts) => parts.iter().find_map(|part| same_path_condition(part, path)),
+        _ => None,
+    }
+}
+
+pub(super) fn steps_of(path: &DocPath) -> Vec<Step> {
+    path.0
+        .iter()
+        .map(|step| match step {
+            DocStep::Key(name) => Step::Key(name.to_string()),
+            DocStep::Element => Step::Element,
+        })
+        .collect()
+}

@@ -1,0 +1,187 @@
+//! Pages whose rows come from one document each, along an access path.
+//!
+//! A page costs what it returns: it begins at the item, or at the index entry, where the one before it
+//! ended.
+
+use protocol::partition::EpkRange;
+use sql::{InputOrder, QueryExecution, SqlError, Value};
+
+use super::access_method::{self, AccessMethod, AccessPlan};
+use super::continuation::{Continuation, ItemPosition, RangeProgress};
+use super::cursor;
+use super::execute::{QueryOutcome, QueryRequest};
+use super::offset_limit::{OffsetLimit, RowDecision};
+use super::page::PageBody;
+use crate::store::PartitionState;
+
+/// Items one page may read before it is sent, full or not: no request occupies a core for long.
+const EXAMINED_MAX: usize = 50_000;
+/// The work one page may do, in the units of [`QueryExecution::effort`], before it is sent. A single item may take more
+/// than that, up to what a run allows.
+const WORK_UNITS_MAX: u64 = 5_000_000;
+
+impl QueryRequest<'_> {
+    /// Whether the only partition can be scanned in the order of ORDER BY, from where the page before ended.
+    /// A scan that was begun is continued; whether to begin one depends on which path is shorter.
+    pub(super) fn has_ordered_scan(&self) -> bool {
+        let [partition] = self.scope.partitions.as_slice() else { return false };
+        if !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
+            return false;
+        }
+        let (within, whole) = self.scope.range_in(partition);
+        let ranges = self.ranges(&within);
+        match ranges.as_slice() {
+            [] => true,
+            [RangeProgress { position: ItemPosition::Start, .. }] => {
+                access_method::choose(self.statement.access_path(), &partition.snapshot(), &within, whole)
+                    .ordered
+            }
+            [RangeProgress { position: ItemPosition::Entry(_) | ItemPosition::Undefined(_), .. }] => true,
+            // Each range has an order of its own, and they have to be merged.
+            _ => false,
+        }
+    }
+
+    /// Fills `page` with rows of one partition, so that its session token covers all of them.
+    pub(super) fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
+        let mut outcome = QueryOutcome::default();
+        let mut offset_limit = OffsetLimit::after(self.statement, self.passed());
+        for (at, partition) in self.scope.partitions.iter().enumerate() {
+            let (within, _) = self.scope.range_in(partition);
+            let ranges = self.ranges(&within);
+            if ranges.is_empty() {
+                continue;
+            }
+            if page.count() > 0 {
+                outcome.continuation = Some(self.continue_at(ranges[0].clone(), &offset_limit));
+                return Ok(outcome);
+            }
+            outcome.partition = at;
+            let state = partition.snapshot();
+            for progress in ranges {
+                let whole = progress.range.covers(&partition.range);
+                let Some(plan) = self.plan(&state, &progress.range, whole) else {
+                    // Since the scan began, the index has lost the order.
+                    return self.run_sorted(page);
+                };
+                let anew = progress.position == ItemPosition::Start;
+                outcome.work.partitions_begun += usize::from(anew);
+                outcome.begin(at, anew);
+                outcome.metrics.scanned |= !plan.indexed;
+                let RangeProgress { range, position, rows_returned } = progress;
+                let mut scan = PartitionScan {
+                    request: self,
+                    state: &state,
+                    within: &range,
+                    rows_returned,
+                    offset_limit: &mut offset_limit,
+                };
+                if let Some((position, rows_returned)) = scan.fill(page, plan, &position, &mut outcome)? {
+                    let progress = RangeProgress { range, position, rows_returned };
+                    outcome.continuation = Some(self.continue_at(progress, &offset_limit));
+                    return Ok(outcome);
+                }
+                if offset_limit.is_exhausted() {
+                    return Ok(outcome);
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn plan(&self, state: &PartitionState, within: &EpkRange, whole: bool) -> Option<AccessPlan> {
+        let access = self.statement.access_path();
+        if self.statement.is_ordered() {
+            access_method::in_order(access, state)
+        } else {
+            Some(access_method::choose(access, state, within, whole))
+        }
+    }
+
+    fn continue_at(&self, progress: RangeProgress, offset_limit: &OffsetLimit) -> Continuation {
+        let behind = self.from.iter().flat_map(|from| from.behind(&progress.range.max));
+        let ranges = std::iter::once(progress.clone()).chain(behind).collect();
+        Continuation { ranges: ranges, rows_passed: offset_limit.rows_passed(self.statement) }
+    }
+}
+
+/// A scan of one partition.
+struct PartitionScan<'a> {
+    request: &'a QueryRequest<'a>,
+    state: &'a PartitionState,
+    within: &'a EpkRange,
+    /// Rows of its first item that an earlier page returned.
+    rows_returned: usize,
+    offset_limit: &'a mut OffsetLimit,
+}
+
+impl PartitionScan<'_> {
+    /// Adds rows until the page is full, and returns the position of the next row if there is one.
+    fn fill(
+        &mut self,
+        page: &mut PageBody,
+        plan: AccessPlan,
+        from: &ItemPosition,
+        outcome: &mut QueryOutcome,
+    ) -> Result<Option<(ItemPosition, usize)>, SqlError> {
+        let request = self.request;
+        let statement = request.statement;
+        let whole_documents = statement.returns_whole_documents();
+        // A scan whose access path changed since the last page has to check every item again.
+        let unchecked = plan.exact && whole_documents && continues(&plan.access_path, from);
+        // OFFSET and LIMIT are counted outside the run; without them, rows need not be kept apart.
+        let limited = statement.is_limited();
+        let mut run = match limited {
+            true => QueryExecution::unmerged(statement, request.context),
+            false => QueryExecution::new(statement, request.context, InputOrder::AlreadyOrdered),
+        };
+        let mut cursor = request.cursor(self.state, plan, from);
+        while !self.offset_limit.is_exhausted()
+            && let Some(found) = cursor.next()
+        {
+            if !request.is_visible(&found, self.state, self.within) {
+                continue;
+            }
+            // If the item the last page stopped at is gone, none of the next one's rows were returned.
+            let returned = if found.position == *from { self.rows_returned } else { 0 };
+            let effort = outcome.effort + run.work_done();
+            if outcome.metrics.retrieved_count >= EXAMINED_MAX || effort >= WORK_UNITS_MAX {
+                return Ok(Some((found.position, returned)));
+            }
+            let rows: Option<Vec<Value>> = if unchecked {
+                None
+            } else {
+                run.push(&found.item.value())?;
+                let unmerged = run.drain_unmerged().into_iter().map(|row| row.row);
+                Some(if limited { unmerged.collect() } else { run.drain() })
+            };
+            let count = rows.as_ref().map_or(1, Vec::len);
+            outcome.count_document(&found.item, count > 0);
+            for at in returned..count {
+                if self.offset_limit.is_exhausted() {
+                    break;
+                }
+                if self.offset_limit.decide() == RowDecision::Return {
+                    if page.is_full() {
+                        return Ok(Some((found.position, at)));
+                    }
+                    match &rows {
+                        Some(rows) if !whole_documents => page.add(&rows[at]),
+                        _ => page.add_text(found.item.body_bytes()),
+                    }
+                }
+                self.offset_limit.pass();
+            }
+        }
+        outcome.effort += run.work_done();
+        Ok(None)
+    }
+}
+
+/// Whether the access path continues at `from` rather than being replaced by another.
+fn continues(access_path: &AccessMethod, from: &ItemPosition) -> bool {
+    match access_path {
+        AccessMethod::FullScan | AccessMethod::Matches(_) => !matches!(from, ItemPosition::Entry(_)),
+        AccessMethod::Entries { range, .. } => cursor::continues(range, from),
+    }
+}
