@@ -8,7 +8,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::{TICKS_PER_SECOND, Ticks};
 
-/// Nanoseconds per tick.
+/// The number of nanoseconds per tick.
 const NANOSECONDS: i128 = 100;
 
 /// The text is not a timestamp that an account can have.

@@ -7,7 +7,7 @@ use engine::disk::OpenError;
 use engine::regions::TopologyError;
 use server::ListenError;
 
-/// Why [`Emulator::start`](crate::Emulator::start) failed.
+/// The error of [`Emulator::start`](crate::Emulator::start), worded for its caller.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {

@@ -58,7 +58,7 @@ pub enum AuthorityError {
     /// The file exists, but this program did not write it.
     #[error("{} is damaged; delete it and a new authority will be made", path.display())]
     Damaged {
-        /// The damaged file.
+        /// The path of the damaged file.
         path: PathBuf,
     },
     /// The cryptography library failed.

@@ -38,7 +38,7 @@ const TIMESTAMP_MAX: &str = "9999-12-31T23:59:59Z";
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ClockView {
-    /// The account time.
+    /// The account time as RFC 3339 text.
     now: String,
     /// The account time in seconds since the epoch, as in `_ts`.
     timestamp: i64,

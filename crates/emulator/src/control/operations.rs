@@ -90,7 +90,7 @@ struct OperationView {
     container: String,
     /// The ranges that were replaced.
     retired: Vec<u32>,
-    /// The new ranges.
+    /// The ranges that replace them.
     ranges: Vec<u32>,
     /// The new ranges of a split.
     children: Vec<u32>,

@@ -64,7 +64,7 @@ struct PartitionActivity {
     throttled: u64,
     request_units: f64,
     mean_ms: Option<f64>,
-    /// The median latency.
+    /// The median latency in milliseconds.
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
     /// Request units used in the last whole second.

@@ -66,7 +66,7 @@ struct ContainerView {
     partitions: Vec<PartitionView>,
 }
 
-/// One physical partition.
+/// One physical partition, as the control port shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartitionView {

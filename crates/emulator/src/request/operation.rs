@@ -13,33 +13,33 @@ pub(crate) type Id<'a> = Cow<'a, str>;
 /// An operation on the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<'a> {
-    /// `GET /`.
+    /// Reading the account: `GET /`.
     ReadAccount,
-    /// `/dbs`.
+    /// An operation on the feed of databases, `/dbs`.
     Databases(FeedVerb),
-    /// `/dbs/{database}`.
+    /// An operation on one database, `/dbs/{database}`.
     Database(Id<'a>, DatabaseVerb),
-    /// `/dbs/{database}/colls`.
+    /// An operation on a database's containers, `/dbs/{database}/colls`.
     Containers(Id<'a>, FeedVerb),
-    /// `/dbs/{database}/colls/{container}`.
+    /// An operation on one container, `/dbs/{database}/colls/{container}`.
     Container(ContainerIds<'a>, ResourceVerb),
     /// `/dbs/{database}/colls/{container}/docs` and below, and other operations on items.
     Items(ContainerIds<'a>, ItemOperation<'a>),
-    /// `GET /dbs/{database}/colls/{container}/pkranges`.
+    /// Listing the partition key ranges: `GET /dbs/{database}/colls/{container}/pkranges`.
     PartitionRanges(ContainerIds<'a>),
-    /// `/dbs/{database}/colls/{container}/conflicts`.
+    /// An operation on conflicts, `/dbs/{database}/colls/{container}/conflicts`.
     Conflicts(ContainerIds<'a>, ConflictVerb<'a>),
-    /// `/offers`.
+    /// An operation on the feed of offers, `/offers`.
     Offers(OffersVerb),
-    /// `/offers/{id}`.
+    /// An operation on one offer, `/offers/{id}`.
     Offer(Id<'a>, OfferVerb),
-    /// `/dbs/{database}/users`.
+    /// An operation on a database's users, `/dbs/{database}/users`.
     Users(Id<'a>, FeedVerb),
-    /// `/dbs/{database}/users/{user}`.
+    /// An operation on one user, `/dbs/{database}/users/{user}`.
     User(UserIds<'a>, ResourceVerb),
-    /// `/dbs/{database}/users/{user}/permissions`.
+    /// An operation on a user's permissions, `/dbs/{database}/users/{user}/permissions`.
     Permissions(UserIds<'a>, FeedVerb),
-    /// `/dbs/{database}/users/{user}/permissions/{permission}`.
+    /// An operation on one permission, `/dbs/{database}/users/{user}/permissions/{permission}`.
     Permission(UserIds<'a>, Id<'a>, ResourceVerb),
     /// Stored procedures, triggers, functions, encryption keys and the like: never more than an
     /// empty feed.
@@ -187,19 +187,19 @@ pub(crate) enum ConflictVerb<'a> {
 /// The operations on items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ItemOperation<'a> {
-    /// `POST docs`.
+    /// Creating an item: `POST docs`.
     Create,
     /// `POST docs` with the upsert header.
     Upsert,
-    /// `GET docs/{id}`.
+    /// The point read: `GET docs/{id}`.
     Read(Id<'a>),
-    /// `PUT docs/{id}`.
+    /// Replacing an item: `PUT docs/{id}`.
     Replace(Id<'a>),
-    /// `PATCH docs/{id}`.
+    /// Patching an item: `PATCH docs/{id}`.
     Patch(Id<'a>),
-    /// `DELETE docs/{id}`.
+    /// Deleting an item: `DELETE docs/{id}`.
     Delete(Id<'a>),
-    /// `GET docs`.
+    /// Reading all items: `GET docs`.
     ReadFeed,
     /// `GET docs` with `a-im`.
     ChangeFeed,
@@ -209,7 +209,7 @@ pub(crate) enum ItemOperation<'a> {
     QueryPlan,
     /// `POST docs` with the batch header; atomic or bulk.
     Batch,
-    /// `POST operations/partitionkeydelete`.
+    /// Deleting a logical partition: `POST operations/partitionkeydelete`.
     DeletePartition,
 }
 

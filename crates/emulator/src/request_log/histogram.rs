@@ -34,7 +34,7 @@ pub(crate) struct LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Counts one duration.
+    /// Adds one duration to the counts.
     pub(crate) fn record(&mut self, duration: Duration) {
         self.buckets[BOUNDS.partition_point(|bound| *bound < duration)] += 1;
         self.sum = self.sum.saturating_add(duration);

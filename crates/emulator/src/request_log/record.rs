@@ -50,7 +50,7 @@ pub(crate) struct ResponseSummary {
 /// The partition that served a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServingPartition {
-    /// `dbs/{database}/colls/{container}`.
+    /// The container as `dbs/{database}/colls/{container}`.
     pub(crate) container: HeaderValue,
     pub(crate) range: u32,
 }

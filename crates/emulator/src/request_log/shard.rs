@@ -50,7 +50,7 @@ pub(crate) struct OperationCounts {
 /// The key of a partition's counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartitionKey {
-    /// `dbs/{database}/colls/{container}`, or [`OTHER`].
+    /// The container as `dbs/{database}/colls/{container}`, or [`OTHER`].
     pub(crate) container: Box<str>,
     pub(crate) region: RegionId,
     pub(crate) range: u32,

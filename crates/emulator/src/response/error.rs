@@ -19,7 +19,7 @@ use crate::request_log::ServingPartition;
 /// An error, with the status and message of the real service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceError {
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub(crate) status: Status,
     /// `x-ms-substatus`, for when the status alone does not say what to do next.
     pub(crate) sub_status: SubStatus,
@@ -27,7 +27,7 @@ pub(crate) struct ServiceError {
     pub(crate) message: String,
     /// The query plan, as text, of a query that the client has to merge itself.
     pub(crate) additional_error_info: Option<String>,
-    /// `x-ms-retry-after-ms`.
+    /// The value of `x-ms-retry-after-ms`, for 429.
     pub(crate) retry_after: Option<Duration>,
     /// The request charge, where it is not the 1 RU of most errors.
     pub(crate) charge: Option<f64>,
@@ -96,7 +96,7 @@ impl ServiceError {
         )
     }
 
-    /// Sets the sub-status.
+    /// Sets the sub-status of the error.
     pub(crate) fn with_sub_status(mut self, sub_status: SubStatus) -> ServiceError {
         self.sub_status = sub_status;
         self

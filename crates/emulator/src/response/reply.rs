@@ -112,9 +112,9 @@ fn is_same_name(name: &HeaderName, wanted: &HeaderName) -> bool {
 /// The outcome of a handler: status, headers and body.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub(crate) status: Status,
-    /// `x-ms-substatus`.
+    /// The value of `x-ms-substatus`.
     pub(crate) sub_status: SubStatus,
     /// The request charge, in request units.
     pub(crate) charge: f64,
@@ -133,9 +133,9 @@ pub(crate) struct Reply {
 /// The physical partition that served a request, as response headers state it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartitionHeaders<'a> {
-    /// `x-ms-content-path`.
+    /// The value of `x-ms-content-path`: the container by `_rid`.
     pub(crate) content_path: &'a Bytes,
-    /// `x-ms-alt-content-path`.
+    /// The value of `x-ms-alt-content-path`: the container by name.
     pub(crate) alt_content_path: &'a Bytes,
     /// The id of the partition key range, 0 for the first.
     pub(crate) range_id: u32,
@@ -208,7 +208,7 @@ impl Reply {
         self
     }
 
-    /// Sets the sub-status.
+    /// Sets the sub-status of the reply.
     pub(crate) fn sub_status(mut self, sub_status: SubStatus) -> Reply {
         self.sub_status = sub_status;
         self

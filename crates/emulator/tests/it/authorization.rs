@@ -6,7 +6,7 @@ use http::Method;
 use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 use serde_json::json;
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{TestAccount, TestResponse};
 
 const DATE: &str = "Sun, 15 Nov 2026 19:23:36 GMT";
 
@@ -14,16 +14,16 @@ fn key() -> AccountKey {
     AccountKey::from_base64(EMULATOR_KEY).unwrap()
 }
 
-async fn get(account: &TestAccount, path: &str, authorization: &str) -> Answer {
+async fn get(account: &TestAccount, path: &str, authorization: &str) -> TestResponse {
     let headers = [("authorization", authorization), ("x-ms-date", DATE)];
     account.send_unsigned(Method::GET, path, &headers, "").await
 }
 
 #[tokio::test]
-async fn a_request_without_a_signature_is_refused() {
+async fn a_request_without_a_signature_is_rejected() {
     let account = TestAccount::new();
     for path in ["/", "/dbs"] {
-        account.send_unsigned(Method::GET, path, &[], "").await.expect_refusal(
+        account.send_unsigned(Method::GET, path, &[], "").await.expect_error(
             401,
             5000,
             "authorization is missing",
@@ -32,16 +32,16 @@ async fn a_request_without_a_signature_is_refused() {
 }
 
 #[tokio::test]
-async fn the_wrong_key_is_told_what_should_have_been_signed() {
+async fn a_wrong_key_gets_the_payload_that_should_have_been_signed() {
     let account = TestAccount::new();
     let wrong = AccountKey::from_base64("d3Jvbmc=").unwrap();
-    let answer = get(&account, "/dbs/Db", &sign(&wrong, "GET", "dbs", "dbs/Db", DATE)).await;
+    let response = get(&account, "/dbs/Db", &sign(&wrong, "GET", "dbs", "dbs/Db", DATE)).await;
     let part = "'get\ndbs\ndbs/Db\nsun, 15 nov 2026 19:23:36 gmt\n\n'";
-    answer.expect_refusal(401, 0, part);
+    response.expect_error(401, 0, part);
 }
 
 #[tokio::test]
-async fn malformed_tokens_are_refused() {
+async fn malformed_tokens_are_rejected() {
     let account = TestAccount::new();
     for token in [
         "x",
@@ -50,13 +50,13 @@ async fn malformed_tokens_are_refused() {
         "type=master&ver=1.0&sig=short",
         "type=sas&sig=x",
     ] {
-        get(&account, "/dbs", token).await.expect_refusal(401, 5001, "expected format");
+        get(&account, "/dbs", token).await.expect_error(401, 5001, "expected format");
     }
 }
 
 /// The same signature as each client writes it.
 #[tokio::test]
-async fn every_client_s_encoding_is_read() {
+async fn every_client_s_encoding_of_the_signature_is_accepted() {
     let account = TestAccount::new();
     let encoded = sign(&key(), "GET", "dbs", "", DATE);
     let plain = percent_encoding::percent_decode_str(&encoded).decode_utf8().unwrap().into_owned();
@@ -88,11 +88,11 @@ async fn a_signature_is_good_for_a_quarter_of_an_hour_around_its_date() {
     account.clock.advance(Duration::from_secs(15 * 60));
     get(&account, "/dbs", &token).await.expect(200);
     account.clock.advance(Duration::from_secs(1));
-    get(&account, "/dbs", &token).await.expect_refusal(403, 0, "not valid at the current time");
+    get(&account, "/dbs", &token).await.expect_error(403, 0, "not valid at the current time");
     // From the future, too: the client's clock may be ahead.
     let ahead = "Sun, 15 Nov 2026 19:53:38 GMT";
     let headers = [("authorization", &*sign(&key(), "GET", "dbs", "", ahead)), ("x-ms-date", ahead)];
-    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_refusal(403, 0, "current time");
+    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_error(403, 0, "current time");
 }
 
 #[tokio::test]
@@ -103,14 +103,14 @@ async fn the_date_may_come_in_the_standard_header_but_not_be_missing_or_unreadab
     let token = format!("type=master&ver=1.0&sig={signature}");
     let with_date = [("authorization", &*token), ("date", DATE)];
     account.send_unsigned(Method::GET, "/dbs", &with_date, "").await.expect(200);
-    account.send_unsigned(Method::GET, "/dbs", &with_date[..1], "").await.expect_refusal(401, 0, "x-ms-date");
+    account.send_unsigned(Method::GET, "/dbs", &with_date[..1], "").await.expect_error(401, 0, "x-ms-date");
     let odd = "yesterday";
     let headers = [("authorization", &*sign(&key(), "GET", "dbs", "", odd)), ("x-ms-date", odd)];
-    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_refusal(401, 0, "RFC 1123");
+    account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect_error(401, 0, "RFC 1123");
 }
 
 #[tokio::test]
-async fn a_directory_token_is_taken_when_it_is_one() {
+async fn an_entra_id_token_is_accepted_when_it_is_well_formed() {
     let account = TestAccount::new();
     // {"alg":"none"} . {"sub":"x"} . signature
     let jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln";
@@ -118,12 +118,12 @@ async fn a_directory_token_is_taken_when_it_is_one() {
     get(&account, "/dbs", &format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")).await.expect(200);
     for bad in ["a.b", "a.b.c", "eyJhbGciOiJub25lIn0.bm90IGpzb24.c2ln"] {
         let refused = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await;
-        refused.expect_refusal(401, 5003, "three parts");
+        refused.expect_error(401, 5003, "three parts");
     }
 }
 
 #[tokio::test]
-async fn a_directory_token_is_taken_while_it_is_valid() {
+async fn an_entra_id_token_is_accepted_while_it_is_valid() {
     let account = TestAccount::new();
     let (past, future) = (1_000_000_000, 100_000_000_000_i64);
     for (claims, sub_status) in [
@@ -133,10 +133,10 @@ async fn a_directory_token_is_taken_while_it_is_valid() {
         (json!({"exp": past}), Some(5006)),
         (json!({"exp": i64::MAX, "nbf": future}), Some(5005)),
     ] {
-        let answer = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={}", jwt(&claims))).await;
+        let response = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={}", jwt(&claims))).await;
         match sub_status {
-            None => answer.expect(200),
-            Some(sub_status) => answer.expect_refusal(401, sub_status, "AAD token"),
+            None => response.expect(200),
+            Some(sub_status) => response.expect_error(401, sub_status, "AAD token"),
         };
     }
 }

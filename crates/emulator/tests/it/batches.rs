@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const A: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
 const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "True");
 
-async fn batch(account: &Account, headers: &[(&str, &str)], operations: Value) -> Answer {
+async fn batch(account: &LiveAccount, headers: &[(&str, &str)], operations: Value) -> LiveResponse {
     let mut all = vec![BATCH];
     all.extend_from_slice(headers);
     account.post("/dbs/d/colls/c/docs", &all, operations).await
 }
 
-fn statuses(answer: &Answer) -> Vec<i64> {
-    answer.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_i64().unwrap()).collect()
+fn statuses(response: &LiveResponse) -> Vec<i64> {
+    response.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_i64().unwrap()).collect()
 }
 
 fn create(id: &str, pk: &str) -> Value {
@@ -22,8 +22,8 @@ fn create(id: &str, pk: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_that_would_be_too_large_is_refused_before_anything_is_done() {
-    let account = Account::with_container(1, json!({})).await;
+async fn a_batch_whose_response_would_be_too_large_changes_nothing() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "large", "pk": "a", "x": "y".repeat(1_900_000)})).await.expect(201);
     let mut operations = vec![json!({"operationType": "Create", "resourceBody": {"id": "new", "pk": "a"}})];
     operations.extend(vec![json!({"operationType": "Read", "id": "large", "partitionKey": "[\"a\"]"}); 5]);
@@ -31,18 +31,18 @@ async fn an_answer_that_would_be_too_large_is_refused_before_anything_is_done() 
     assert_eq!(refused.sub_status(), "3402");
     account.get("/dbs/d/colls/c/docs/new", &[A]).await.expect(404);
     let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
-    let answer = batch(
+    let response = batch(
         &account,
         &[bulk[0], bulk[1], ("x-ms-cosmos-batch-continue-on-error", "true")],
         json!(operations),
     )
     .await;
-    assert_eq!(statuses(&answer.expect(207)), [201, 200, 200, 200, 413, 413]);
+    assert_eq!(statuses(&response.expect(207)), [201, 200, 200, 200, 413, 413]);
 }
 
 #[tokio::test]
 async fn a_batch_does_all_or_nothing() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let atomic = ("x-ms-cosmos-batch-atomic", "True");
     let done = batch(
         &account,
@@ -74,7 +74,7 @@ async fn a_batch_does_all_or_nothing() {
 
 #[tokio::test]
 async fn a_batch_moves_the_lsn_once() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let before: u64 = account.create(json!({"id": "0", "pk": "a"})).await.header("lsn").parse().unwrap();
     let done = batch(&account, &[A], json!([create("1", "a"), create("2", "a")])).await.expect(200);
     assert_eq!(done.header("lsn").parse::<u64>().unwrap(), before + 1);
@@ -82,7 +82,7 @@ async fn a_batch_moves_the_lsn_once() {
 
 #[tokio::test]
 async fn every_kind_of_operation_works_in_a_batch() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let operations = json!([
         create("1", "a"),
         {"operationType": "Upsert", "resourceBody": {"id": "1", "pk": "a", "n": 1}},
@@ -99,8 +99,8 @@ async fn every_kind_of_operation_works_in_a_batch() {
 }
 
 #[tokio::test]
-async fn bad_batches_are_refused_whole() {
-    let account = Account::with_container(1, json!({})).await;
+async fn invalid_batches_are_rejected_as_a_whole() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     for (operations, fragment) in [
         (json!([]), "Batch request has no operations."),
         (json!(vec![create("1", "a"); 101]), "Batch request has more operations than what is supported."),
@@ -117,7 +117,7 @@ async fn bad_batches_are_refused_whole() {
 
 #[tokio::test]
 async fn an_atomic_batch_stays_within_its_logical_partition() {
-    let account = Account::with_container(2, json!({})).await;
+    let account = LiveAccount::with_container(2, json!({})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     for key in [json!("[\"b\"]"), json!("nonsense"), json!(["b"]), json!("[]")] {
         let read = json!({"operationType": "Read", "id": "1", "partitionKey": key});
@@ -132,7 +132,7 @@ async fn an_atomic_batch_stays_within_its_logical_partition() {
 
 #[tokio::test]
 async fn an_operation_on_an_item_names_it() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     for operation in [
         json!({"operationType": "Replace", "resourceBody": {"id": "1", "pk": "a"}}),
@@ -146,8 +146,8 @@ async fn an_operation_on_an_item_names_it() {
 }
 
 #[tokio::test]
-async fn bulk_operations_of_another_range_are_sent_back() {
-    let account = Account::with_container(4, json!({})).await;
+async fn bulk_operations_of_another_range_get_410() {
+    let account = LiveAccount::with_container(4, json!({})).await;
     let keys: Vec<String> = (0..20).map(|n| format!("k{n}")).collect();
     let operations: Vec<Value> = keys
         .iter()
@@ -162,8 +162,8 @@ async fn bulk_operations_of_another_range_are_sent_back() {
                 ("x-ms-documentdb-partitionkeyrangeid", range),
                 ("x-ms-cosmos-batch-continue-on-error", go_on),
             ];
-            let answer = batch(&account, &headers, json!(operations)).await.expect(207);
-            for (home, result) in homes.iter_mut().zip(answer.body.as_array().unwrap()) {
+            let response = batch(&account, &headers, json!(operations)).await.expect(207);
+            for (home, result) in homes.iter_mut().zip(response.body.as_array().unwrap()) {
                 match result["statusCode"].as_u64() {
                     Some(200 | 201) => home.push(range),
                     _ => assert_eq!(
@@ -178,8 +178,8 @@ async fn bulk_operations_of_another_range_are_sent_back() {
 }
 
 #[tokio::test]
-async fn bulk_operations_stand_for_themselves() {
-    let account = Account::with_container(1, json!({})).await;
+async fn bulk_operations_are_independent() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
     let operation = |id: &str, pk: &str| json!({"operationType": "Create", "partitionKey": format!("[\"{pk}\"]"), "resourceBody": {"id": id, "pk": pk}});
     let operations = json!([operation("1", "a"), operation("1", "a"), operation("1", "b")]);

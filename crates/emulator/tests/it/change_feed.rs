@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const LATEST: (&str, &str) = ("a-im", "Incremental Feed");
 const ALL: (&str, &str) = ("a-im", "Full-Fidelity Feed");
@@ -10,13 +10,13 @@ const RANGE: (&str, &str) = ("x-ms-documentdb-partitionkeyrangeid", "0");
 const PATH: &str = "/dbs/d/colls/c/docs";
 const A: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
 
-fn ids(answer: &Answer) -> Vec<&str> {
-    answer.documents().iter().map(|item| item["id"].as_str().unwrap()).collect()
+fn ids(response: &LiveResponse) -> Vec<&str> {
+    response.documents().iter().map(|item| item["id"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
 async fn each_item_appears_once_at_its_newest_version_in_order_of_writing() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     for id in ["1", "2", "3"] {
         account.create(json!({"id": id, "pk": "a"})).await.expect(201);
     }
@@ -35,7 +35,7 @@ async fn each_item_appears_once_at_its_newest_version_in_order_of_writing() {
 
 #[tokio::test]
 async fn a_feed_starts_now_or_at_a_time() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     let now = account.get(PATH, &[LATEST, RANGE, ("if-none-match", "*")]).await.expect(304);
     let time = httpdate::fmt_http_date(account.clock.now().to_system_time());
@@ -49,7 +49,7 @@ async fn a_feed_starts_now_or_at_a_time() {
 
 #[tokio::test]
 async fn pages_keep_a_batch_together_and_lose_nothing() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     for round in 0..4 {
         let operations: Vec<Value> = (0..3)
             .map(|at| json!({"operationType": "Create", "resourceBody": {"id": format!("{round}-{at}"), "pk": "a"}}))
@@ -77,8 +77,8 @@ async fn pages_keep_a_batch_together_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn all_versions_and_deletes_are_told() {
-    let account = Account::with_container(1, json!({})).await;
+async fn the_feed_of_all_versions_contains_deletes() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     for start in [vec![ALL, RANGE], vec![ALL, RANGE, ("if-modified-since", "Sun, 15 Nov 2026 00:00:00 GMT")]]
     {
         account.get(PATH, &start).await.expect(400);
@@ -106,8 +106,8 @@ async fn all_versions_and_deletes_are_told() {
 }
 
 #[tokio::test]
-async fn a_feed_over_several_partitions_goes_on_in_each() {
-    let account = Account::with_container(3, json!({})).await;
+async fn a_feed_over_several_partitions_continues_in_each() {
+    let account = LiveAccount::with_container(3, json!({})).await;
     let (mut seen, mut etag) = (Vec::new(), String::new());
     for round in 0..2 {
         for n in 0..10 {
@@ -132,8 +132,8 @@ async fn a_feed_over_several_partitions_goes_on_in_each() {
 }
 
 #[tokio::test]
-async fn an_expired_item_is_told_as_a_deletion() {
-    let account = Account::with_container(1, json!({"defaultTtl": 10})).await;
+async fn an_expired_item_is_a_delete_in_the_change_feed() {
+    let account = LiveAccount::with_container(1, json!({"defaultTtl": 10})).await;
     let now = account.get(PATH, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     account.advance(11);

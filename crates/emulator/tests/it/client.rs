@@ -35,13 +35,13 @@ pub(crate) struct TestAccount {
 }
 
 /// What came back.
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     /// What becomes of the connection, where that is not the usual.
     #[allow(dead_code, reason = "the simulation, which shares this file, loses answers")]
-    pub(crate) conduct: Option<ConnectionFault>,
+    pub(crate) connection_fault: Option<ConnectionFault>,
 }
 
 impl TestAccount {
@@ -87,30 +87,30 @@ impl TestAccount {
     }
 
     /// Creates a container, and its database when it is not there.
-    pub(crate) async fn create_container(&self, database: &str, body: &str) -> Answer {
+    pub(crate) async fn create_container(&self, database: &str, body: &str) -> TestResponse {
         let status = self.post("/dbs", &format!(r#"{{"id":"{database}"}}"#)).await.status;
         assert!([201, 409].contains(&status), "creating the database: {status}");
         self.post(&format!("/dbs/{database}/colls"), body).await.expect(201)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &str) -> TestResponse {
         self.send(Method::POST, path, &[], body).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &str) -> TestResponse {
         self.send(Method::PUT, path, &[], body).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> TestResponse {
         self.send(Method::DELETE, path, &[], "").await
     }
 
     /// A query over metadata or items.
-    pub(crate) async fn query(&self, path: &str, text: &str, parameters: Value) -> Answer {
+    pub(crate) async fn query(&self, path: &str, text: &str, parameters: Value) -> TestResponse {
         let body = serde_json::json!({ "query": text, "parameters": parameters }).to_string();
         let headers = [("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
         self.send(Method::POST, path, &headers, &body).await
@@ -123,7 +123,7 @@ impl TestAccount {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         self.send_in(RegionId(0), method, path, headers, body).await
     }
 
@@ -135,7 +135,7 @@ impl TestAccount {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
         let parsed = ResourcePath::parse(path).expect("tests ask for paths that exist");
         let target = protocol::authorization::signed_targets(&parsed).next().unwrap();
@@ -147,7 +147,7 @@ impl TestAccount {
     }
 
     /// Signs a request, if its path can be signed, and sends it with everything else as it is.
-    pub(crate) async fn send_signed(&self, mut request: Request<Bytes>) -> Answer {
+    pub(crate) async fn send_signed(&self, mut request: Request<Bytes>) -> TestResponse {
         let date = httpdate::fmt_http_date(self.clock.now().to_system_time());
         let authorization = ResourcePath::parse(request.uri().path()).ok().and_then(|path| {
             let target = protocol::authorization::signed_targets(&path).next()?;
@@ -167,7 +167,7 @@ impl TestAccount {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         self.gateways[0].handle(request(method, path, headers, body)).into_response().await.into()
     }
 }
@@ -180,39 +180,39 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> 
     request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap()
 }
 
-impl From<Response<Bytes>> for Answer {
-    fn from(response: Response<Bytes>) -> Answer {
+impl From<Response<Bytes>> for TestResponse {
+    fn from(response: Response<Bytes>) -> TestResponse {
         let (parts, body) = response.into_parts();
-        let conduct = parts.extensions.get().copied();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body, conduct }
+        let connection_fault = parts.extensions.get().copied();
+        TestResponse { status: parts.status.as_u16(), headers: parts.headers, body, connection_fault }
     }
 }
 
-impl Answer {
+impl TestResponse {
     /// Fails unless the status is `status`.
     #[track_caller]
-    pub(crate) fn expect(self, status: u16) -> Answer {
+    pub(crate) fn expect(self, status: u16) -> TestResponse {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         self
     }
 
     /// Fails unless the status is one of `statuses`.
     #[track_caller]
-    pub(crate) fn expect_status(self, statuses: &[u16]) -> Answer {
+    pub(crate) fn expect_status(self, statuses: &[u16]) -> TestResponse {
         assert!(statuses.contains(&self.status), "{} {}", self.status, String::from_utf8_lossy(&self.body));
         self
     }
 
     /// Fails unless this is an error with this status, sub-status and a message that contains `part`.
     #[track_caller]
-    pub(crate) fn expect_refusal(self, status: u16, sub_status: u32, part: &str) -> Answer {
-        let answer = self.expect(status);
-        assert_eq!(answer.header("x-ms-substatus").unwrap_or("0"), sub_status.to_string());
-        let json = answer.json();
+    pub(crate) fn expect_error(self, status: u16, sub_status: u32, part: &str) -> TestResponse {
+        let response = self.expect(status);
+        assert_eq!(response.header("x-ms-substatus").unwrap_or("0"), sub_status.to_string());
+        let json = response.json();
         assert_eq!(json["code"], protocol::status::Status(status).code_name());
         let message = json["message"].as_str().expect("a message");
         assert!(message.contains(part), "{message}");
-        answer
+        response
     }
 
     #[track_caller]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "true");
@@ -28,9 +28,9 @@ fn key_header(key: &str) -> (&str, &str) {
 }
 
 /// Runs `work` once for each of several clients, all at the same time.
-async fn together<F, Work>(account: &Arc<Account>, clients: usize, work: F)
+async fn together<F, Work>(account: &Arc<LiveAccount>, clients: usize, work: F)
 where
-    F: Fn(Arc<Account>, usize) -> Work,
+    F: Fn(Arc<LiveAccount>, usize) -> Work,
     Work: Future<Output = ()> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
@@ -56,7 +56,7 @@ impl Dice {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn increments_by_patch_are_never_lost() {
-    let account = Arc::new(Account::with_container(3, json!({})).await);
+    let account = Arc::new(LiveAccount::with_container(3, json!({})).await);
     for pk in ["a", "b"] {
         account.create(json!({"id": "n", "pk": pk, "count": 0})).await.expect(201);
     }
@@ -76,7 +76,7 @@ async fn increments_by_patch_are_never_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_replace_that_names_an_etag_never_overwrites_another() {
-    let account = Arc::new(Account::with_container(2, json!({})).await);
+    let account = Arc::new(LiveAccount::with_container(2, json!({})).await);
     account.create(json!({"id": "n", "pk": "a", "count": 0})).await.expect(201);
     together(&account, TASKS, |account, _| async move {
         let pk = key("a");
@@ -100,9 +100,9 @@ async fn a_replace_that_names_an_etag_never_overwrites_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_batch_is_seen_whole_or_not_at_all() {
+async fn a_batch_is_visible_as_a_whole_or_not_at_all() {
     const MEMBERS: usize = 5;
-    let account = Arc::new(Account::with_container(2, json!({})).await);
+    let account = Arc::new(LiveAccount::with_container(2, json!({})).await);
     let stamped = |stamp: usize| -> Value {
         (0..MEMBERS)
             .map(|at| json!({"operationType": "Upsert", "resourceBody": {"id": at.to_string(), "pk": "a", "stamp": stamp}}))
@@ -124,8 +124,8 @@ async fn a_batch_is_seen_whole_or_not_at_all() {
                         // The last operation fails, so none of the others may leave a trace.
                         batch.as_array_mut().unwrap().push(json!({"operationType": "Read", "id": "missing"}));
                     }
-                    let answer = account.post(DOCS, &[key_header(&key("a")), BATCH], batch).await;
-                    assert_eq!(answer.status, if fails { 207 } else { 200 });
+                    let response = account.post(DOCS, &[key_header(&key("a")), BATCH], batch).await;
+                    assert_eq!(response.status, if fails { 207 } else { 200 });
                 }
             })
             .await;
@@ -138,9 +138,9 @@ async fn a_batch_is_seen_whole_or_not_at_all() {
         let headers = [key_header(&pk)];
         let (queried, listed) =
             tokio::join!(account.query("SELECT c.id, c.stamp FROM c", &headers), account.get(DOCS, &headers));
-        for answer in [queried.expect(200), listed.expect(200)] {
+        for response in [queried.expect(200), listed.expect(200)] {
             let stamps: Vec<u64> =
-                answer.documents().iter().map(|item| item["stamp"].as_u64().unwrap()).collect();
+                response.documents().iter().map(|item| item["stamp"].as_u64().unwrap()).collect();
             assert_eq!(stamps.len(), MEMBERS);
             assert!(stamps.windows(2).all(|pair| pair[0] == pair[1]), "half a batch: {stamps:?}");
             let stamp = usize::try_from(stamps[0]).unwrap();
@@ -153,15 +153,15 @@ async fn a_batch_is_seen_whole_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn unique_keys_hold_whoever_comes_first() {
+async fn unique_keys_hold_under_concurrent_writes() {
     let policy = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/name"]}]}});
-    let account = Arc::new(Account::with_container(2, policy).await);
+    let account = Arc::new(LiveAccount::with_container(2, policy).await);
     together(&account, TASKS, |account, client| async move {
         let mut dice = Dice(client as u64 + 1);
         for round in 0..ROUNDS {
             let item = json!({"id": format!("{client}-{}", round % 5), "pk": "a", "name": dice.roll(4)});
             let pk = key("a");
-            let answer = match dice.roll(4) {
+            let response = match dice.roll(4) {
                 0 => account.create(item).await,
                 1 => account.post(DOCS, &[key_header(&pk), UPSERT], item).await,
                 2 => {
@@ -174,7 +174,7 @@ async fn unique_keys_hold_whoever_comes_first() {
                         .await
                 }
             };
-            assert!([200, 201, 204, 207, 404, 409].contains(&answer.status), "{answer:?}");
+            assert!([200, 201, 204, 207, 404, 409].contains(&response.status), "{response:?}");
             let names = account.query("SELECT VALUE c.name FROM c", &[key_header(&pk)]).await.expect(200);
             let mut names: Vec<u64> = names.documents().iter().map(|name| name.as_u64().unwrap()).collect();
             names.sort_unstable();
@@ -184,13 +184,13 @@ async fn unique_keys_hold_whoever_comes_first() {
     .await;
 }
 
-fn lsn_of(answer: &Answer) -> u64 {
-    answer.header("lsn").parse().unwrap()
+fn lsn_of(response: &LiveResponse) -> u64 {
+    response.header("lsn").parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_client_reads_what_it_wrote_and_its_tokens_only_grow() {
-    let account = Arc::new(Account::with_container(3, json!({})).await);
+    let account = Arc::new(LiveAccount::with_container(3, json!({})).await);
     together(&account, TASKS, |account, client| async move {
         let mut dice = Dice(client as u64 + 77);
         // By range: the token and the LSN in it.
@@ -220,7 +220,7 @@ async fn a_client_reads_what_it_wrote_and_its_tokens_only_grow() {
 
 /// Reads one range's feed until `over` and nothing is left; calls `each` with every document.
 async fn follow(
-    account: &Account,
+    account: &LiveAccount,
     (range, mode): (&str, (&str, &str)),
     mut etag: String,
     over: &AtomicBool,
@@ -246,7 +246,7 @@ async fn follow(
 }
 
 /// Random writes to few items; what each item was last left as, by key and id.
-async fn scramble(account: &Arc<Account>) -> BTreeMap<(String, String), Option<u64>> {
+async fn scramble(account: &Arc<LiveAccount>) -> BTreeMap<(String, String), Option<u64>> {
     let mut left = BTreeMap::new();
     let mut tasks = JoinSet::new();
     for client in 0..TASKS {
@@ -293,8 +293,8 @@ async fn scramble(account: &Arc<Account>) -> BTreeMap<(String, String), Option<u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_change_feed_ends_with_what_is_there() {
-    let account = Arc::new(Account::with_container(2, json!({})).await);
+async fn the_change_feed_ends_with_the_current_items() {
+    let account = Arc::new(LiveAccount::with_container(2, json!({})).await);
     let over = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for range in ["0", "1"] {
@@ -327,8 +327,8 @@ async fn the_change_feed_ends_with_what_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_feed_of_all_versions_tells_every_change_once() {
-    let account = Arc::new(Account::with_container(2, json!({})).await);
+async fn the_feed_of_all_versions_contains_every_change_once() {
+    let account = Arc::new(LiveAccount::with_container(2, json!({})).await);
     let over = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for range in ["0", "1"] {

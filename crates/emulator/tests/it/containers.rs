@@ -40,7 +40,7 @@ async fn a_container_is_completed_with_defaults_and_read_back() {
 }
 
 #[tokio::test]
-async fn quota_comes_with_every_container_and_progress_when_asked_for() {
+async fn every_container_has_quota_headers_and_progress_on_request() {
     let account = TestAccount::with_container().await;
     let plain = account.get("/dbs/d/colls/c").await.expect(200);
     assert!(plain.header("x-ms-resource-quota").unwrap().contains("collectionSize=10485760;"));
@@ -48,24 +48,24 @@ async fn quota_comes_with_every_container_and_progress_when_asked_for() {
     let progress = "x-ms-documentdb-collection-index-transformation-progress";
     assert_eq!(plain.header(progress), None);
     let asked = [("x-ms-documentdb-populatequotainfo", "True")];
-    let answer = account.send(Method::GET, "/dbs/d/colls/c", &asked, "").await.expect(200);
-    assert_eq!(answer.header(progress), Some("100"));
-    assert_eq!(answer.header("x-ms-documentdb-collection-lazy-indexing-progress"), None);
+    let response = account.send(Method::GET, "/dbs/d/colls/c", &asked, "").await.expect(200);
+    assert_eq!(response.header(progress), Some("100"));
+    assert_eq!(response.header("x-ms-documentdb-collection-lazy-indexing-progress"), None);
 }
 
 #[tokio::test]
-async fn what_is_missing_is_missing_at_its_own_level() {
+async fn a_missing_resource_and_a_missing_parent_have_different_sub_statuses() {
     let account = TestAccount::with_container().await;
-    account.get("/dbs/d/colls/none").await.expect_refusal(404, 0, "Resource Not Found");
-    account.get("/dbs/none/colls/c").await.expect_refusal(404, 1003, "Owner");
-    account.get("/dbs/none/colls").await.expect_refusal(404, 1003, "Owner");
-    account.post("/dbs/none/colls", PLAIN).await.expect_refusal(404, 1003, "Owner");
-    account.delete("/dbs/d/colls/none").await.expect_refusal(404, 0, "Resource Not Found");
-    account.post("/dbs/d/colls/none/docs", "{}").await.expect_refusal(404, 1003, "Owner");
+    account.get("/dbs/d/colls/none").await.expect_error(404, 0, "Resource Not Found");
+    account.get("/dbs/none/colls/c").await.expect_error(404, 1003, "Owner");
+    account.get("/dbs/none/colls").await.expect_error(404, 1003, "Owner");
+    account.post("/dbs/none/colls", PLAIN).await.expect_error(404, 1003, "Owner");
+    account.delete("/dbs/d/colls/none").await.expect_error(404, 0, "Resource Not Found");
+    account.post("/dbs/d/colls/none/docs", "{}").await.expect_error(404, 1003, "Owner");
 }
 
 #[tokio::test]
-async fn a_container_id_under_another_database_leads_nowhere() {
+async fn a_container_id_in_another_database_is_not_found() {
     let account = TestAccount::with_container().await;
     let rid = account.get("/dbs/d/colls/c").await.text("_rid");
     let other = account.post("/dbs", r#"{"id":"other"}"#).await.expect(201).text("_rid");
@@ -74,17 +74,17 @@ async fn a_container_id_under_another_database_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_recreated_container_is_another_one_and_stale_clients_are_told() {
+async fn a_request_for_the_earlier_incarnation_of_a_container_is_rejected() {
     let account = TestAccount::with_container().await;
     let old = account.get("/dbs/d/colls/c").await.text("_rid");
-    account.post("/dbs/d/colls", PLAIN).await.expect_refusal(409, 0, "already exists");
+    account.post("/dbs/d/colls", PLAIN).await.expect_error(409, 0, "already exists");
     account.delete("/dbs/d/colls/c").await.expect(204);
     account.get("/dbs/d/colls/c").await.expect(404);
     let new = account.post("/dbs/d/colls", PLAIN).await.expect(201).text("_rid");
     assert_ne!(old, new);
     let stale = [("x-ms-cosmos-intended-collection-rid", old.as_str())];
     for path in ["/dbs/d/colls/c", "/dbs/d/colls/c/docs", "/dbs/d/colls/c/pkranges"] {
-        account.send(Method::GET, path, &stale, "").await.expect_refusal(400, 1024, "recreated");
+        account.send(Method::GET, path, &stale, "").await.expect_error(400, 1024, "recreated");
     }
     let fresh = [("x-ms-cosmos-intended-collection-rid", new.as_str())];
     account.send(Method::GET, "/dbs/d/colls/c/pkranges", &fresh, "").await.expect(200);
@@ -114,15 +114,15 @@ async fn a_replace_changes_policies_and_neither_name_nor_key() {
         changed.to_string()
     };
     let other_key = with("partitionKey", json!({ "paths": ["/other"], "kind": "Hash", "version": 2 }));
-    account.put("/dbs/d/colls/c", &other_key).await.expect_refusal(400, 0, "partition key");
-    account.put("/dbs/d/colls/c", &with("id", json!("other"))).await.expect_refusal(400, 0, "id");
+    account.put("/dbs/d/colls/c", &other_key).await.expect_error(400, 0, "partition key");
+    account.put("/dbs/d/colls/c", &with("id", json!("other"))).await.expect_error(400, 0, "id");
     account.put("/dbs/d/colls/none", &with("id", json!("none"))).await.expect(404);
     let stale = [("if-match", before.header("etag").unwrap())];
     account.send(Method::PUT, "/dbs/d/colls/c", &stale, &wanted.to_string()).await.expect(412);
 }
 
 #[tokio::test]
-async fn definitions_the_service_refuses_are_refused_in_its_words() {
+async fn definitions_that_the_service_rejects_get_its_messages() {
     let account = TestAccount::with_container().await;
     for (body, part) in [
         ("{", "One of the specified inputs is invalid"),
@@ -145,7 +145,7 @@ async fn definitions_the_service_refuses_are_refused_in_its_words() {
             "One of the specified inputs is invalid",
         ),
     ] {
-        account.post("/dbs/d/colls", body).await.expect_refusal(400, 0, part);
+        account.post("/dbs/d/colls", body).await.expect_error(400, 0, part);
     }
 }
 
@@ -169,15 +169,15 @@ async fn containers_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn names_with_spaces_and_letters_beyond_ascii_work() {
+async fn names_with_spaces_and_non_ascii_letters_work() {
     let account = TestAccount::new();
     account.create_container("d", r#"{"id":"Validate 中文 Query","partitionKey":{"paths":["/pk"]}}"#).await;
-    let answer = account.get("/dbs/d/colls/Validate%20%E4%B8%AD%E6%96%87%20Query").await.expect(200);
-    assert_eq!(answer.json()["id"], "Validate 中文 Query");
+    let response = account.get("/dbs/d/colls/Validate%20%E4%B8%AD%E6%96%87%20Query").await.expect(200);
+    assert_eq!(response.json()["id"], "Validate 中文 Query");
 }
 
 #[tokio::test]
-async fn partitions_follow_from_throughput() {
+async fn the_number_of_partitions_follows_from_the_throughput() {
     let account = TestAccount::new();
     account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
     for (header, value, ranges) in [
@@ -193,7 +193,7 @@ async fn partitions_follow_from_throughput() {
 }
 
 #[tokio::test]
-async fn a_thousand_containers_are_no_trouble() {
+async fn a_thousand_containers_can_be_created_and_listed() {
     let account = TestAccount::new();
     for index in 0..1_000 {
         let body = format!(r#"{{"id":"c{index}","partitionKey":{{"paths":["/pk"]}}}}"#);

@@ -24,15 +24,15 @@ async fn a_database_is_created_read_and_deleted() {
 
     let deleted = account.delete("/dbs/d").await.expect(204);
     assert!(deleted.body.is_empty());
-    account.get("/dbs/d").await.expect_refusal(404, 0, "Resource Not Found");
-    account.delete("/dbs/d").await.expect_refusal(404, 0, "Resource Not Found");
+    account.get("/dbs/d").await.expect_error(404, 0, "Resource Not Found");
+    account.delete("/dbs/d").await.expect_error(404, 0, "Resource Not Found");
 }
 
 #[tokio::test]
-async fn a_taken_name_is_a_conflict_and_a_recreated_one_is_another_database() {
+async fn an_existing_id_is_a_conflict_and_a_recreated_database_is_another_one() {
     let account = TestAccount::new();
     let first = account.post("/dbs", r#"{"id":"d"}"#).await.expect(201).text("_rid");
-    account.post("/dbs", r#"{"id":"d"}"#).await.expect_refusal(409, 0, "already exists");
+    account.post("/dbs", r#"{"id":"d"}"#).await.expect_error(409, 0, "already exists");
     account.delete("/dbs/d").await.expect(204);
     let second = account.post("/dbs", r#"{"id":"d"}"#).await.expect(201).text("_rid");
     assert_ne!(first, second);
@@ -49,7 +49,7 @@ async fn deleting_a_database_deletes_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn bad_bodies_and_names_are_refused() {
+async fn bad_bodies_and_names_are_rejected() {
     let account = TestAccount::new();
     for (body, part) in [
         ("", "One of the specified inputs is invalid"),
@@ -59,11 +59,11 @@ async fn bad_bodies_and_names_are_refused() {
         (r#"{"id":""}"#, "less than '255' characters."),
         (r#"{"id":"a/b"}"#, "'/'"),
     ] {
-        account.post("/dbs", body).await.expect_refusal(400, 0, part);
+        account.post("/dbs", body).await.expect_error(400, 0, part);
     }
     let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(256));
     let part = "Ensure to provide a unique non-empty string less than '255' characters.";
-    account.post("/dbs", &long).await.expect_refusal(400, 0, part);
+    account.post("/dbs", &long).await.expect_error(400, 0, part);
 }
 
 #[tokio::test]
@@ -107,27 +107,27 @@ async fn page_sizes_and_continuations_are_checked() {
         ("x-ms-continuation", "nonsense", "Invalid Continuation Token"),
         ("x-ms-continuation", "+RID:~!#RT:1", "Invalid Continuation Token"),
     ] {
-        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect_refusal(400, 0, part);
+        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect_error(400, 0, part);
     }
     account.send(Method::GET, "/dbs", &[("x-ms-max-item-count", "-1")], "").await.expect(200);
 }
 
 #[tokio::test]
-async fn preconditions_hold_for_databases_too() {
+async fn preconditions_apply_to_databases() {
     let account = TestAccount::new();
     let etag = account.post("/dbs", r#"{"id":"d"}"#).await.expect(201).text("_etag");
     let unchanged = account.send(Method::GET, "/dbs/d", &[("if-none-match", &etag)], "").await.expect(304);
     assert!(unchanged.body.is_empty());
     assert_eq!(unchanged.header("etag"), Some(etag.as_str()));
     let stale = [("if-match", "\"stale\"")];
-    account.send(Method::DELETE, "/dbs/d", &stale, "").await.expect_refusal(412, 0, "pre-condition");
+    account.send(Method::DELETE, "/dbs/d", &stale, "").await.expect_error(412, 0, "pre-condition");
     account.send(Method::DELETE, "/dbs/d", &[("if-match", &etag)], "").await.expect(204);
 }
 
 #[tokio::test]
 async fn a_database_cannot_be_replaced() {
     let account = TestAccount::with_container().await;
-    account.put("/dbs/d", r#"{"id":"d"}"#).await.expect_refusal(405, 0, "not supported");
+    account.put("/dbs/d", r#"{"id":"d"}"#).await.expect_error(405, 0, "not supported");
 }
 
 #[tokio::test]
@@ -148,20 +148,20 @@ async fn databases_are_queried_page_by_page() {
 }
 
 #[tokio::test]
-async fn queries_that_make_no_sense_are_refused() {
+async fn invalid_queries_are_rejected() {
     let account = TestAccount::new();
     for (text, part) in [
         ("SELECT * frm c", "SC1001"),
         ("SELECT * FROM c WHERE c.id = @missing", "@missing"),
         ("SELECT NOSUCH(1) FROM c", "SC2005"),
     ] {
-        account.query("/dbs", text, json!([])).await.expect_refusal(400, 0, part);
+        account.query("/dbs", text, json!([])).await.expect_error(400, 0, part);
     }
     let is_query = [("x-ms-documentdb-isquery", "true")];
     for body in ["", "[]", r#"{"query":7}"#] {
-        account.send(Method::POST, "/dbs", &is_query, body).await.expect_refusal(400, 0, "query");
+        account.send(Method::POST, "/dbs", &is_query, body).await.expect_error(400, 0, "query");
     }
     let bad = [is_query[0], ("x-ms-continuation", "x")];
     let body = r#"{"query":"SELECT * FROM c"}"#;
-    account.send(Method::POST, "/dbs", &bad, body).await.expect_refusal(400, 0, "Invalid Continuation Token");
+    account.send(Method::POST, "/dbs", &bad, body).await.expect_error(400, 0, "Invalid Continuation Token");
 }

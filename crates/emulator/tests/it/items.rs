@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::live::Account;
+use crate::live::LiveAccount;
 
 const A: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
 
 /// The headers of a read are copied from an earlier one where they can be.
 #[tokio::test]
-async fn every_read_says_how_far_its_partition_is_now() {
-    let account = Account::with_container(1, json!({})).await;
+async fn every_read_states_the_lsn_of_its_partition() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     let other = json!({"id": "other", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     account.post("/dbs/d/colls", &[], other).await.expect(201);
     account.post("/dbs/d/colls/other/docs", &[A], json!({"id": "1", "pk": "a"})).await.expect(201);
@@ -35,7 +35,7 @@ async fn every_read_says_how_far_its_partition_is_now() {
 
 #[tokio::test]
 async fn an_item_lives_from_create_to_delete() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let created = account.create(json!({"id": "1", "pk": "a", "n": 1})).await.expect(201);
     assert_eq!(created.body["n"], 1);
     assert!(created.body["_rid"].is_string() && created.body.get("_lsn").is_none());
@@ -61,8 +61,8 @@ async fn an_item_lives_from_create_to_delete() {
 
 #[tokio::test]
 async fn every_write_moves_the_lsn_by_one_and_reads_do_not() {
-    let account = Account::with_container(1, json!({})).await;
-    let lsn = |answer: &crate::live::Answer| answer.header("lsn").parse::<u64>().unwrap();
+    let account = LiveAccount::with_container(1, json!({})).await;
+    let lsn = |response: &crate::live::LiveResponse| response.header("lsn").parse::<u64>().unwrap();
     let first = account.create(json!({"id": "1", "pk": "a"})).await;
     let second = account.create(json!({"id": "2", "pk": "a"})).await;
     assert_eq!(lsn(&second), lsn(&first) + 1);
@@ -72,7 +72,7 @@ async fn every_write_moves_the_lsn_by_one_and_reads_do_not() {
 
 #[tokio::test]
 async fn a_session_token_from_the_future_is_not_available() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     let ahead =
         account.get("/dbs/d/colls/c/docs/1", &[A, ("x-ms-session-token", "0:-1#99999")]).await.expect(404);
@@ -81,8 +81,8 @@ async fn a_session_token_from_the_future_is_not_available() {
 }
 
 #[tokio::test]
-async fn upsert_inserts_or_replaces_and_minds_its_preconditions() {
-    let account = Account::with_container(1, json!({})).await;
+async fn upsert_creates_or_replaces_and_checks_its_preconditions() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     let upsert = ("x-ms-documentdb-is-upsert", "True");
     let path = "/dbs/d/colls/c/docs";
     let item = json!({"id": "1", "pk": "a"});
@@ -94,8 +94,8 @@ async fn upsert_inserts_or_replaces_and_minds_its_preconditions() {
 }
 
 #[tokio::test]
-async fn minimal_answers_have_headers_and_no_body() {
-    let account = Account::with_container(1, json!({})).await;
+async fn minimal_responses_have_headers_and_no_body() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     for minimal in [("prefer", "return=minimal"), ("x-ms-cosmos-populate-content-response-on-write", "false")]
     {
         let created = account
@@ -107,8 +107,8 @@ async fn minimal_answers_have_headers_and_no_body() {
 }
 
 #[tokio::test]
-async fn keys_that_do_not_fit_are_refused() {
-    let account = Account::with_container(1, json!({})).await;
+async fn keys_that_do_not_fit_are_rejected() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     let path = "/dbs/d/colls/c/docs";
     let wrong = account.post(path, &[A], json!({"id": "1", "pk": "b"})).await.expect(400);
     assert_eq!(wrong.sub_status(), "1001");
@@ -129,7 +129,7 @@ async fn keys_that_do_not_fit_are_refused() {
 
 #[tokio::test]
 async fn bad_documents_say_what_is_wrong() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.post("/dbs/d/colls/c/docs", &[A], json!({"pk": "a"})).await.expect(400);
     let long = account
         .post("/dbs/d/colls/c/docs", &[A], json!({"id": "x".repeat(1024), "pk": "a"}))
@@ -147,7 +147,7 @@ async fn bad_documents_say_what_is_wrong() {
 
 #[tokio::test]
 async fn patches_change_all_or_nothing() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "1", "pk": "a", "n": 1, "tags": ["x"]})).await.expect(201);
     let path = "/dbs/d/colls/c/docs/1";
     let operations =
@@ -177,8 +177,8 @@ async fn patches_change_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn items_expire_when_their_time_is_over() {
-    let account = Account::with_container(1, json!({"defaultTtl": 100})).await;
+async fn items_expire_after_their_ttl() {
+    let account = LiveAccount::with_container(1, json!({"defaultTtl": 100})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     account.create(json!({"id": "2", "pk": "a", "ttl": -1})).await.expect(201);
     account.create(json!({"id": "3", "pk": "a", "ttl": -10})).await.expect(400);
@@ -194,7 +194,7 @@ async fn items_expire_when_their_time_is_over() {
 
 #[tokio::test]
 async fn a_whole_logical_partition_can_be_deleted() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     for id in 0..600 {
         account
             .create(json!({"id": id.to_string(), "pk": if id % 2 == 0 { "a" } else { "b" }}))
@@ -210,8 +210,8 @@ async fn a_whole_logical_partition_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn triggers_are_refused_by_name() {
-    let account = Account::with_container(1, json!({})).await;
+async fn triggers_are_rejected_by_name() {
+    let account = LiveAccount::with_container(1, json!({})).await;
     let refused = account
         .post(
             "/dbs/d/colls/c/docs",
@@ -225,7 +225,7 @@ async fn triggers_are_refused_by_name() {
 
 #[tokio::test]
 async fn an_item_is_found_by_its_rid_as_well() {
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let created = account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     let path = format!("/dbs/d/colls/c/docs/{}", created.body["_rid"].as_str().unwrap());
     // Right after a write nobody has asked for a snapshot yet; each of these has to make its own.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// One emulator whose clock stands still until a test moves it.
-pub(crate) struct Account {
+pub(crate) struct LiveAccount {
     running: Arc<RunningEmulator>,
     /// Where requests go.
     port: u16,
@@ -25,15 +25,15 @@ pub(crate) struct Account {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct LiveResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
 }
 
-impl Answer {
+impl LiveResponse {
     #[track_caller]
-    pub(crate) fn expect(self, status: u16) -> Answer {
+    pub(crate) fn expect(self, status: u16) -> LiveResponse {
         assert_eq!(self.status, status, "{:?} {}", self.headers, self.body);
         self
     }
@@ -55,29 +55,29 @@ impl Answer {
     }
 }
 
-impl Account {
+impl LiveAccount {
     /// An account with nothing in it.
-    pub(crate) async fn start(config: EmulatorConfig) -> Account {
+    pub(crate) async fn start(config: EmulatorConfig) -> LiveAccount {
         let clock = config.clock.clone();
         let running = Arc::new(Emulator::start(config).await.unwrap());
-        Account { port: running.port(), running, clock }
+        LiveAccount { port: running.port(), running, clock }
     }
 
     /// The same with a clock that stands still, set up as `change` says.
-    pub(crate) async fn with(change: impl FnOnce(&mut EmulatorConfig)) -> Account {
+    pub(crate) async fn with(change: impl FnOnce(&mut EmulatorConfig)) -> LiveAccount {
         let mut config = EmulatorConfig::default();
         config.clock = Clock::manual(START);
         change(&mut config);
-        Account::start(config).await
+        LiveAccount::start(config).await
     }
 
-    async fn with_partitions(partitions: u32) -> Account {
-        Account::with(|config| config.partitions = partitions.try_into().ok()).await
+    async fn with_partitions(partitions: u32) -> LiveAccount {
+        LiveAccount::with(|config| config.partitions = partitions.try_into().ok()).await
     }
 
     /// A database `d` with a container `c` of these properties.
-    pub(crate) async fn with_container(partitions: u32, properties: Value) -> Account {
-        let account = Account::with_partitions(partitions).await;
+    pub(crate) async fn with_container(partitions: u32, properties: Value) -> LiveAccount {
+        let account = LiveAccount::with_partitions(partitions).await;
         account.create_container(properties).await;
         account
     }
@@ -91,10 +91,10 @@ impl Account {
     }
 
     /// The same account, asked in another of its regions.
-    pub(crate) fn in_region(&self, region: usize) -> Account {
+    pub(crate) fn in_region(&self, region: usize) -> LiveAccount {
         let endpoint = &self.running.regions()[region].endpoint;
         let port = endpoint.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
-        Account { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
+        LiveAccount { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
     }
 
     /// Ends it, if nobody else holds it, and waits until it has.
@@ -106,34 +106,34 @@ impl Account {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> LiveResponse {
         self.send(Method::GET, path, headers, Bytes::new()).await
     }
 
-    pub(crate) async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> LiveResponse {
         self.send(Method::DELETE, path, headers, Bytes::new()).await
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: Value) -> LiveResponse {
         self.send(Method::POST, path, headers, body.to_string().into()).await
     }
 
-    pub(crate) async fn put(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, headers: &[(&str, &str)], body: Value) -> LiveResponse {
         self.send(Method::PUT, path, headers, body.to_string().into()).await
     }
 
-    pub(crate) async fn patch(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    pub(crate) async fn patch(&self, path: &str, headers: &[(&str, &str)], body: Value) -> LiveResponse {
         self.send(Method::PATCH, path, headers, body.to_string().into()).await
     }
 
     /// Stores an item of `d/c` under its own partition key.
-    pub(crate) async fn create(&self, item: Value) -> Answer {
+    pub(crate) async fn create(&self, item: Value) -> LiveResponse {
         let key = json!([item.get("pk").cloned().unwrap_or(json!({}))]).to_string();
         self.post("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkey", &key)], item).await
     }
 
     /// Runs a query over `d/c`.
-    pub(crate) async fn query(&self, text: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn query(&self, text: &str, headers: &[(&str, &str)]) -> LiveResponse {
         let mut all = vec![("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
         all.extend_from_slice(headers);
         self.post("/dbs/d/colls/c/docs", &all, json!({"query": text})).await
@@ -155,7 +155,7 @@ impl Account {
     }
 
     /// Asks the control port; an empty `body` is none.
-    pub(crate) async fn control(&self, method: Method, path: &str, body: &str) -> Answer {
+    pub(crate) async fn control(&self, method: Method, path: &str, body: &str) -> LiveResponse {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
         let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
         exchange(self.running.control_port(), request.body(body).unwrap()).await
@@ -168,7 +168,7 @@ impl Account {
         path: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> Answer {
+    ) -> LiveResponse {
         let date = httpdate::fmt_http_date(self.clock.wall_clock().to_system_time());
         let (kind, link) = signed_resource(path);
         let key = AccountKey::from_base64(WELL_KNOWN_KEY).unwrap();
@@ -185,7 +185,7 @@ impl Account {
         path: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> Answer {
+    ) -> LiveResponse {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -199,7 +199,7 @@ impl Account {
 }
 
 /// Sends one request on a connection of its own. Text that is not JSON arrives as a JSON string.
-async fn exchange(port: u16, request: Request<Full<Bytes>>) -> Answer {
+async fn exchange(port: u16, request: Request<Full<Bytes>>) -> LiveResponse {
     let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -211,7 +211,7 @@ async fn exchange(port: u16, request: Request<Full<Bytes>>) -> Answer {
         Ok(body) => body,
         Err(_) => Value::from(String::from_utf8_lossy(&bytes)),
     };
-    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    LiveResponse { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
 /// The resource type and link a request is signed for.

@@ -7,7 +7,7 @@ use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use protocol::account::ConsistencyLevel;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{TestAccount, TestResponse};
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const CONFLICTS: &str = "/dbs/d/colls/c/conflicts";
@@ -36,13 +36,13 @@ fn wait(account: &TestAccount, milliseconds: u64) {
     account.clock.advance(Duration::from_millis(milliseconds));
 }
 
-async fn put(account: &TestAccount, region: u8, item: Value) -> Answer {
+async fn put(account: &TestAccount, region: u8, item: Value) -> TestResponse {
     let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
     let written = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &item.to_string()).await;
     written.expect_status(&[200, 201])
 }
 
-async fn upsert(account: &TestAccount, region: u8, value: u32) -> Answer {
+async fn upsert(account: &TestAccount, region: u8, value: u32) -> TestResponse {
     put(account, region, json!({"id": "1", "pk": "a", "v": value})).await
 }
 
@@ -70,7 +70,7 @@ async fn everywhere(account: &TestAccount) -> Vec<Option<u64>> {
 }
 
 #[tokio::test]
-async fn every_region_writes_and_the_others_see_it_by_way_of_the_hub() {
+async fn writes_of_every_region_reach_the_others_through_the_hub() {
     let account = account(json!({})).await;
     let body = account.get("/").await.expect(200).json();
     assert_eq!(body["writableLocations"].as_array().unwrap().len(), 3);
@@ -91,11 +91,11 @@ async fn every_region_writes_and_the_others_see_it_by_way_of_the_hub() {
     account
         .send_in(RegionId(1), Method::POST, "/dbs", &[], r#"{"id":"x"}"#)
         .await
-        .expect_refusal(403, 3, "West US");
+        .expect_error(403, 3, "West US");
 }
 
 #[tokio::test]
-async fn the_last_writer_wins_and_everybody_agrees() {
+async fn the_last_writer_wins_in_every_region() {
     let account = account(json!({})).await;
     upsert(&account, 0, 1).await;
     wait(&account, 100);
@@ -116,7 +116,7 @@ async fn the_last_writer_wins_and_everybody_agrees() {
 }
 
 #[tokio::test]
-async fn a_larger_number_at_the_container_s_path_wins() {
+async fn the_larger_value_at_the_conflict_resolution_path_wins() {
     let policy =
         json!({"conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": "/rank"}});
     let account = account(policy).await;
@@ -147,7 +147,7 @@ async fn a_deletion_wins_over_a_concurrent_change() {
 }
 
 #[tokio::test]
-async fn conflicts_left_to_people_can_be_read_and_removed() {
+async fn conflicts_of_custom_resolution_can_be_read_and_deleted() {
     let account = account(json!({"conflictResolutionPolicy": {"mode": "Custom"}})).await;
     upsert(&account, 0, 1).await;
     wait(&account, 100);
@@ -182,7 +182,7 @@ async fn a_session_follows_its_writes_from_region_to_region() {
     let read = |region: u8| account.send_in(RegionId(region), Method::GET, &path, &session, "");
     read(1).await.expect(200);
     for region in [0, 2] {
-        read(region).await.expect_refusal(404, 1002, "session");
+        read(region).await.expect_error(404, 1002, "session");
     }
     wait(&account, 60);
     for region in 0..REGIONS {
@@ -191,7 +191,7 @@ async fn a_session_follows_its_writes_from_region_to_region() {
 }
 
 #[tokio::test]
-async fn a_paused_region_keeps_its_own_writes_and_joins_in_when_resumed() {
+async fn a_paused_region_keeps_its_own_writes_and_replicates_them_when_resumed() {
     let account = account(json!({})).await;
     upsert(&account, 0, 1).await;
     wait(&account, 100);
@@ -209,7 +209,7 @@ async fn a_paused_region_keeps_its_own_writes_and_joins_in_when_resumed() {
 }
 
 #[tokio::test]
-async fn splits_merges_and_snapshots_settle_everything_first() {
+async fn splits_merges_and_snapshots_apply_all_replicated_writes_first() {
     let account = account(json!({})).await;
     upsert(&account, 1, 7).await;
     let uptime = account.clock.uptime();
@@ -229,7 +229,7 @@ async fn splits_merges_and_snapshots_settle_everything_first() {
 }
 
 #[tokio::test]
-async fn an_item_made_in_two_regions_at_once_is_one_item_afterwards() {
+async fn an_item_created_in_two_regions_at_once_becomes_one_item() {
     let account = account(json!({})).await;
     upsert(&account, 2, 1).await;
     upsert(&account, 0, 2).await;
@@ -244,7 +244,7 @@ async fn an_item_made_in_two_regions_at_once_is_one_item_afterwards() {
 }
 
 #[tokio::test]
-async fn a_region_s_change_feed_goes_on_through_a_split() {
+async fn a_region_s_change_feed_continues_through_a_split() {
     let account = account(json!({})).await;
     put(&account, 0, json!({"id": "1", "pk": "a"})).await;
     put(&account, 1, json!({"id": "2", "pk": "a"})).await;
@@ -267,7 +267,7 @@ async fn a_region_s_change_feed_goes_on_through_a_split() {
 }
 
 #[tokio::test]
-async fn an_item_that_got_another_id_has_it_everywhere() {
+async fn a_renamed_item_is_renamed_in_every_region() {
     let account = account(json!({})).await;
     upsert(&account, 0, 1).await;
     wait(&account, 100);
@@ -281,7 +281,7 @@ async fn an_item_that_got_another_id_has_it_everywhere() {
 }
 
 #[tokio::test]
-async fn what_expired_is_told_by_the_feed_of_every_region_and_asking_ends() {
+async fn the_change_feed_of_every_region_contains_expired_items_and_ends() {
     let account = account(json!({"defaultTtl": 5})).await;
     let feed = [KEY, ("a-im", "Full-Fidelity Feed"), ("if-none-match", "*")];
     for region in 0..REGIONS {
@@ -298,14 +298,14 @@ async fn what_expired_is_told_by_the_feed_of_every_region_and_asking_ends() {
 }
 
 #[tokio::test]
-async fn a_change_feed_that_goes_on_in_another_region_misses_nothing() {
+async fn a_change_feed_that_continues_in_another_region_misses_nothing() {
     let account = account(json!({})).await;
     let feed = async |region: u8, mode: &str, position: &str| {
         let headers = [("a-im", mode), ("if-none-match", position)];
         account.send_in(RegionId(region), Method::GET, DOCS, &headers, "").await
     };
-    let told = |answer: &Answer| -> Vec<u64> {
-        let rows = answer.json()["Documents"].as_array().unwrap().clone();
+    let told = |response: &TestResponse| -> Vec<u64> {
+        let rows = response.json()["Documents"].as_array().unwrap().clone();
         rows.iter().map(|row| row["v"].as_u64().unwrap()).collect()
     };
     let latest = "Incremental Feed";
@@ -324,7 +324,7 @@ async fn a_change_feed_that_goes_on_in_another_region_misses_nothing() {
     feed(2, latest, everything.header("etag").unwrap()).await.expect(304);
     // Every version in another order is not what was asked for.
     let all = "Full-Fidelity Feed";
-    feed(2, all, &position).await.expect_refusal(400, 0, "another region");
+    feed(2, all, &position).await.expect_error(400, 0, "another region");
     feed(1, all, &position).await.expect(200);
 }
 
@@ -347,12 +347,12 @@ async fn bounded_staleness_holds_where_all_regions_write() {
     let read = async |region: u8| {
         account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await
     };
-    read(2).await.expect_refusal(503, 0, "staler");
+    read(2).await.expect_error(503, 0, "staler");
     read(0).await.expect(200);
     let item = json!({"id": "1", "pk": "a", "v": 3}).to_string();
     let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
     let refused = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &item).await;
-    refused.expect_refusal(429, 0, "staler");
+    refused.expect_error(429, 0, "staler");
     account.hosted.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
     upsert(&account, 1, 4).await;
     wait(&account, 60);

@@ -22,7 +22,7 @@ async fn only_offer(account: &TestAccount) -> Value {
 }
 
 #[tokio::test]
-async fn a_container_without_throughput_gets_the_least() {
+async fn a_container_without_throughput_gets_the_minimum() {
     let account = TestAccount::with_container().await;
     let container = account.get("/dbs/d/colls/c").await.json();
     let offer = only_offer(&account).await;
@@ -35,7 +35,7 @@ async fn a_container_without_throughput_gets_the_least() {
 }
 
 #[tokio::test]
-async fn a_database_has_an_offer_only_when_it_was_asked_for() {
+async fn a_database_has_an_offer_only_when_throughput_was_requested() {
     let account = TestAccount::new();
     account.post("/dbs", r#"{"id":"plain"}"#).await.expect(201);
     assert_eq!(account.get("/offers").await.json()["_count"], 0);
@@ -54,7 +54,7 @@ async fn a_database_has_an_offer_only_when_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn autoscale_shows_a_tenth_of_its_maximum() {
+async fn an_autoscale_offer_reports_a_tenth_of_its_maximum() {
     let settings =
         r#"{"maxThroughput":5000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":42}}}"#;
     let account = with_throughput(("x-ms-cosmos-offer-autopilot-settings", settings)).await;
@@ -70,7 +70,7 @@ async fn autoscale_shows_a_tenth_of_its_maximum() {
 }
 
 #[tokio::test]
-async fn throughput_outside_the_limits_is_refused() {
+async fn throughput_outside_the_limits_is_rejected() {
     let account = TestAccount::new();
     account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
     let autopilot = "x-ms-cosmos-offer-autopilot-settings";
@@ -112,10 +112,10 @@ async fn an_offer_is_read_and_replaced() {
         [(json!({ "offerThroughput": 450 }), "increments of 100"), (json!({}), "throughput")]
     {
         offer["content"] = content;
-        account.put(&path, &offer.to_string()).await.expect_refusal(400, 0, part);
+        account.put(&path, &offer.to_string()).await.expect_error(400, 0, part);
     }
     offer["_rid"] = json!("zzzz");
-    account.put(&path, &offer.to_string()).await.expect_refusal(400, 0, "zzzz");
+    account.put(&path, &offer.to_string()).await.expect_error(400, 0, "zzzz");
     for missing in ["/offers/zzzz", "/offers/not-an-offer"] {
         account.get(missing).await.expect(404);
         account.put(missing, r#"{"content":{"offerThroughput":500}}"#).await.expect(404);

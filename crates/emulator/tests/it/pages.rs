@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::live::Account;
+use crate::live::LiveAccount;
 
 /// Items 0 to 11, two of each `n`, in one partition.
-async fn filled() -> Account {
-    let account = Account::with_container(1, json!({})).await;
+async fn filled() -> LiveAccount {
+    let account = LiveAccount::with_container(1, json!({})).await;
     for id in 0..12 {
         account.create(item(id, id / 2)).await.expect(201);
     }
@@ -19,7 +19,7 @@ fn item(id: usize, n: usize) -> Value {
 
 const ONE_KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
 
-async fn page(account: &Account, text: &str, token: &str) -> (Vec<Value>, String) {
+async fn page(account: &LiveAccount, text: &str, token: &str) -> (Vec<Value>, String) {
     let mut headers = vec![ONE_KEY, ("x-ms-max-item-count", "3")];
     if !token.is_empty() {
         headers.push(("x-ms-continuation", token));
@@ -84,7 +84,7 @@ async fn rows_that_stay_are_returned_once_whatever_is_written_between_pages() {
 }
 
 #[tokio::test]
-async fn a_token_that_counts_rows_still_goes_on_and_one_of_another_query_is_refused() {
+async fn a_row_count_token_continues_and_one_of_another_query_is_rejected() {
     const ORDERED: &str = "SELECT VALUE c.id FROM c ORDER BY c.n";
     let account = filled().await;
     let (_, token) = page(&account, ORDERED, "").await;

@@ -8,10 +8,10 @@ use crate::client::TestAccount;
 const INCREMENTAL: (&str, &str) = ("a-im", "Incremental Feed");
 
 #[tokio::test]
-async fn one_range_covers_the_ring_of_a_small_container() {
+async fn one_range_covers_the_epk_space_of_a_small_container() {
     let account = TestAccount::with_container().await;
-    let answer = account.get("/dbs/d/colls/c/pkranges/").await.expect(200);
-    let body = answer.json();
+    let response = account.get("/dbs/d/colls/c/pkranges/").await.expect(200);
+    let body = response.json();
     assert_eq!(body["_count"], 1);
     let range = &body["PartitionKeyRanges"][0];
     assert_eq!(range["id"], "0");
@@ -19,9 +19,9 @@ async fn one_range_covers_the_ring_of_a_small_container() {
     assert_eq!((&range["status"], &range["parents"]), (&json!("online"), &json!([])));
     assert_eq!(range["throughputFraction"], 1.0);
     assert!(range["_self"].as_str().unwrap().ends_with('/'));
-    assert!(answer.header("etag").is_some());
-    assert_eq!(answer.header("x-ms-item-count"), Some("1"));
-    assert!(answer.header("lsn").is_some());
+    assert!(response.header("etag").is_some());
+    assert_eq!(response.header("x-ms-item-count"), Some("1"));
+    assert!(response.header("lsn").is_some());
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn ranges_follow_each_other_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_client_that_polls_is_told_that_nothing_is_new() {
+async fn a_polling_client_gets_304_when_nothing_is_new() {
     let account = TestAccount::with_container().await;
     let path = "/dbs/d/colls/c/pkranges";
     let first =
@@ -52,7 +52,7 @@ async fn a_client_that_polls_is_told_that_nothing_is_new() {
 }
 
 #[tokio::test]
-async fn ranges_come_in_pages_when_asked_to() {
+async fn ranges_are_paged_on_request() {
     let account = TestAccount::with(|settings| settings.partitions = std::num::NonZeroU32::new(3));
     account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#).await;
     let path = "/dbs/d/colls/c/pkranges";
@@ -63,19 +63,19 @@ async fn ranges_come_in_pages_when_asked_to() {
     assert_eq!(second.json()["PartitionKeyRanges"][0]["id"], "2");
     assert_eq!(second.header("x-ms-continuation"), None);
     let bad = [("x-ms-continuation", "x")];
-    account.send(Method::GET, path, &bad, "").await.expect_refusal(400, 0, "Invalid Continuation Token");
+    account.send(Method::GET, path, &bad, "").await.expect_error(400, 0, "Invalid Continuation Token");
 }
 
 #[tokio::test]
-async fn ranges_of_a_missing_or_recreated_container_are_refused() {
+async fn ranges_of_a_missing_or_recreated_container_are_rejected() {
     let account = TestAccount::with_container().await;
-    account.get("/dbs/d/colls/none/pkranges").await.expect_refusal(404, 1003, "Owner");
-    account.get("/dbs/none/colls/c/pkranges").await.expect_refusal(404, 1003, "Owner");
+    account.get("/dbs/d/colls/none/pkranges").await.expect_error(404, 1003, "Owner");
+    account.get("/dbs/none/colls/c/pkranges").await.expect_error(404, 1003, "Owner");
     let stale = [("x-ms-cosmos-intended-collection-rid", "AAAAAIAAAAA=")];
-    account.send(Method::GET, "/dbs/d/colls/c/pkranges", &stale, "").await.expect_refusal(
+    account.send(Method::GET, "/dbs/d/colls/c/pkranges", &stale, "").await.expect_error(
         400,
         1024,
         "recreated",
     );
-    account.post("/dbs/d/colls/c/pkranges", "{}").await.expect_refusal(405, 0, "not supported");
+    account.post("/dbs/d/colls/c/pkranges", "{}").await.expect_error(405, 0, "not supported");
 }

@@ -6,7 +6,7 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{TestAccount, TestResponse};
 
 const USERS: &str = "/dbs/d/users";
 const PERMISSIONS: &str = "/dbs/d/users/u/permissions";
@@ -23,7 +23,7 @@ async fn token(account: &TestAccount, terms: Value) -> String {
     utf8_percent_encode(&created.text("_token"), NON_ALPHANUMERIC).to_string()
 }
 
-async fn with_token(account: &TestAccount, token: &str, method: Method, path: &str) -> Answer {
+async fn with_token(account: &TestAccount, token: &str, method: Method, path: &str) -> TestResponse {
     with_token_and(account, token, method, path, &[]).await
 }
 
@@ -33,15 +33,15 @@ async fn with_token_and(
     method: Method,
     path: &str,
     headers: &[(&str, &str)],
-) -> Answer {
+) -> TestResponse {
     let mut all = vec![("authorization", token)];
     all.extend_from_slice(headers);
     account.send_unsigned(method, path, &all, "{}").await
 }
 
 /// Whether the gateway let a request through to the item handlers.
-fn let_in(answer: &Answer) -> bool {
-    answer.status != 401 && answer.status != 403
+fn let_in(response: &TestResponse) -> bool {
+    response.status != 401 && response.status != 403
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn users_come_and_go() {
     let created = account.post(USERS, r#"{"id":"u"}"#).await.expect(201);
     assert_eq!(created.json()["_permissions"], "permissions/");
     assert!(created.text("_self").ends_with(&format!("users/{}/", created.text("_rid"))));
-    account.post(USERS, r#"{"id":"u"}"#).await.expect_refusal(409, 0, "already exists");
+    account.post(USERS, r#"{"id":"u"}"#).await.expect_error(409, 0, "already exists");
     assert_eq!(account.get("/dbs/d/users/u").await.expect(200).body, created.body);
     assert_eq!(
         account.get(&format!("{USERS}/{}", created.text("_rid"))).await.expect(200).body,
@@ -68,7 +68,7 @@ async fn users_come_and_go() {
     account.put("/dbs/d/users/v", r#"{"id":"w"}"#).await.expect(409);
     account.delete("/dbs/d/users/v").await.expect(204);
     account.delete("/dbs/d/users/v").await.expect(404);
-    account.post("/dbs/none/users", r#"{"id":"u"}"#).await.expect_refusal(404, 1003, "Owner");
+    account.post("/dbs/none/users", r#"{"id":"u"}"#).await.expect_error(404, 1003, "Owner");
 }
 
 #[tokio::test]
@@ -78,9 +78,9 @@ async fn permissions_come_and_go() {
     let created = account.post(PERMISSIONS, &terms.to_string()).await.expect(201);
     assert!(created.text("_token").starts_with("type=resource&ver=1"));
     assert_eq!(created.json()["permissionMode"], "Read");
-    account.post(PERMISSIONS, &terms.to_string()).await.expect_refusal(409, 0, "already exists");
+    account.post(PERMISSIONS, &terms.to_string()).await.expect_error(409, 0, "already exists");
     let same_resource = json!({ "id": "q", "permissionMode": "All", "resource": "dbs/d/colls/c/" });
-    account.post(PERMISSIONS, &same_resource.to_string()).await.expect_refusal(409, 0, "already exists");
+    account.post(PERMISSIONS, &same_resource.to_string()).await.expect_error(409, 0, "already exists");
     // Links to nothing are accepted; they open nothing.
     let nowhere = json!({ "id": "q", "permissionMode": "Read", "resource": "dbs/AQAAAJ0fgTc=" });
     account.post(PERMISSIONS, &nowhere.to_string()).await.expect(201);
@@ -107,7 +107,7 @@ async fn permissions_come_and_go() {
     ] {
         account.post(PERMISSIONS, &bad.to_string()).await.expect(400);
     }
-    account.get("/dbs/d/users/none/permissions").await.expect_refusal(404, 1003, "Owner");
+    account.get("/dbs/d/users/none/permissions").await.expect_error(404, 1003, "Owner");
 }
 
 #[tokio::test]
@@ -134,8 +134,8 @@ async fn a_read_token_reads_its_container_and_nothing_else() {
         (Method::GET, "/offers"),
         (Method::GET, PERMISSIONS),
     ] {
-        let answer = with_token(&account, &token, method.clone(), path).await;
-        assert_eq!(answer.status, 403, "{method} {path}");
+        let response = with_token(&account, &token, method.clone(), path).await;
+        assert_eq!(response.status, 403, "{method} {path}");
     }
 }
 
@@ -162,14 +162,15 @@ async fn a_token_may_be_for_one_item_or_one_partition_key() {
     let one_key = token(&account, one_key).await;
     for (key, expected) in [(Some("[1]"), true), (Some("[1.0]"), true), (Some("[2]"), false), (None, false)] {
         let headers: Vec<_> = key.map(|key| ("x-ms-documentdb-partitionkey", key)).into_iter().collect();
-        let answer = with_token_and(&account, &one_key, Method::GET, "/dbs/d/colls/c/docs/i", &headers).await;
-        assert_eq!(let_in(&answer), expected, "{key:?}");
+        let response =
+            with_token_and(&account, &one_key, Method::GET, "/dbs/d/colls/c/docs/i", &headers).await;
+        assert_eq!(let_in(&response), expected, "{key:?}");
     }
     with_token(&account, &one_key, Method::GET, "/dbs/d/colls/c/pkranges").await.expect(200);
 }
 
 #[tokio::test]
-async fn tokens_end_when_they_were_told_to() {
+async fn resource_tokens_expire_after_their_lifetime() {
     let account = with_user().await;
     let terms = json!({ "id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c" });
     let lifetime = [("x-ms-documentdb-expiry-seconds", "60")];
@@ -179,7 +180,7 @@ async fn tokens_end_when_they_were_told_to() {
     with_token(&account, &token, Method::GET, "/dbs/d/colls/c").await.expect(200);
     account.clock.advance(Duration::from_secs(1));
     let late = with_token(&account, &token, Method::GET, "/dbs/d/colls/c").await;
-    late.expect_refusal(403, 0, "not valid at the current time");
+    late.expect_error(403, 0, "not valid at the current time");
     for bad in ["9", "86401", "soon"] {
         let headers = [("x-ms-documentdb-expiry-seconds", bad)];
         account.send(Method::GET, PERMISSIONS, &headers, "").await.expect(400);
@@ -187,7 +188,7 @@ async fn tokens_end_when_they_were_told_to() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_tampered_with_or_is_for_a_container_that_is_gone_opens_nothing() {
+async fn a_forged_token_or_one_for_a_deleted_container_allows_nothing() {
     let account = with_user().await;
     let token =
         token(&account, json!({ "id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c" })).await;

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::live::Account;
+use crate::live::LiveAccount;
 
 const CROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "true");
 
-async fn filled(partitions: u32) -> Account {
-    let account = Account::with_container(partitions, json!({})).await;
+async fn filled(partitions: u32) -> LiveAccount {
+    let account = LiveAccount::with_container(partitions, json!({})).await;
     for n in 0..40 {
         account
             .create(json!({"id": n.to_string(), "pk": format!("p{}", n % 7), "n": n, "even": n % 2 == 0}))
@@ -17,7 +17,7 @@ async fn filled(partitions: u32) -> Account {
     account
 }
 
-async fn all_pages(account: &Account, text: &str, headers: &[(&str, &str)]) -> (Vec<Value>, usize) {
+async fn all_pages(account: &LiveAccount, text: &str, headers: &[(&str, &str)]) -> (Vec<Value>, usize) {
     let (mut rows, mut pages, mut token) = (Vec::new(), 0, String::new());
     loop {
         let mut all = headers.to_vec();
@@ -104,7 +104,7 @@ async fn a_continuation_of_the_service_names_the_last_item() {
 }
 
 #[tokio::test]
-async fn a_query_that_needs_merging_hands_over_its_plan() {
+async fn a_query_that_needs_merging_returns_its_plan() {
     let account = filled(3).await;
     for text in [
         "SELECT * FROM c ORDER BY c.n",
@@ -139,7 +139,7 @@ async fn a_filter_that_pins_the_partition_key_is_served_at_once() {
 }
 
 #[tokio::test]
-async fn one_range_answers_what_the_client_merges() {
+async fn one_range_serves_its_part_of_a_merged_query() {
     let account = filled(3).await;
     let mut total = 0;
     for range in ["0", "1", "2"] {
@@ -162,7 +162,7 @@ async fn one_range_answers_what_the_client_merges() {
 }
 
 #[tokio::test]
-async fn positions_on_the_ring_narrow_a_range() {
+async fn an_epk_range_narrows_a_partition_key_range() {
     let account = filled(1).await;
     let half = [
         ("x-ms-documentdb-partitionkeyrangeid", "0"),
@@ -178,7 +178,7 @@ async fn positions_on_the_ring_narrow_a_range() {
 }
 
 #[tokio::test]
-async fn replayed_continuations_give_the_same_page_and_bad_ones_are_refused() {
+async fn a_repeated_continuation_gives_the_same_page_and_an_invalid_one_is_rejected() {
     let account = filled(1).await;
     let size = ("x-ms-max-item-count", "5");
     let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
@@ -202,7 +202,7 @@ async fn replayed_continuations_give_the_same_page_and_bad_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn metrics_say_what_was_read_and_a_count_reads_nothing() {
+async fn query_metrics_state_the_items_read_and_a_count_reads_none() {
     let account = filled(1).await;
     let metrics = ("x-ms-documentdb-populatequerymetrics", "true");
     let key = ("x-ms-documentdb-partitionkey", r#"["p1"]"#);
@@ -220,7 +220,8 @@ async fn metrics_say_what_was_read_and_a_count_reads_nothing() {
         header.contains("retrievedDocumentCount=40;") && header.ends_with("indexUtilizationRatio=0.03"),
         "{header}"
     );
-    let charge = |answer: &crate::live::Answer| answer.header("x-ms-request-charge").parse::<f64>().unwrap();
+    let charge =
+        |response: &crate::live::LiveResponse| response.header("x-ms-request-charge").parse::<f64>().unwrap();
     assert!(charge(&scanned) > charge(&found));
 }
 

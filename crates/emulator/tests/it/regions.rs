@@ -7,7 +7,7 @@ use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
 use protocol::account::ConsistencyLevel;
 use serde_json::json;
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{TestAccount, TestResponse};
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
@@ -28,21 +28,21 @@ fn wait(account: &TestAccount, milliseconds: u64) {
     account.clock.advance(Duration::from_millis(milliseconds));
 }
 
-async fn upsert(account: &TestAccount, region: u8, value: u32) -> Answer {
+async fn upsert(account: &TestAccount, region: u8, value: u32) -> TestResponse {
     let body = json!({"id": "1", "pk": "a", "v": value}).to_string();
     let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
     account.send_in(RegionId(region), Method::POST, DOCS, &headers, &body).await
 }
 
-async fn read(account: &TestAccount, region: u8, headers: &[(&str, &str)]) -> Answer {
+async fn read(account: &TestAccount, region: u8, headers: &[(&str, &str)]) -> TestResponse {
     let headers = [&[KEY], headers].concat();
     account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &headers, "").await
 }
 
 /// What a region shows, by a point read and by a query: they must agree.
 async fn shown(account: &TestAccount, region: u8) -> Option<u64> {
-    let answer = read(account, region, &[]).await;
-    let value = (answer.status == 200).then(|| answer.json()["v"].as_u64().unwrap());
+    let response = read(account, region, &[]).await;
+    let value = (response.status == 200).then(|| response.json()["v"].as_u64().unwrap());
     let query = json!({"query": "SELECT VALUE c.v FROM c WHERE c.v > 0"}).to_string();
     let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
     let found = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &query).await.expect(200);
@@ -76,13 +76,13 @@ async fn deleted_items_are_seen_until_the_deletion_arrives() {
 }
 
 #[tokio::test]
-async fn a_region_behind_a_session_says_so() {
+async fn a_region_behind_a_session_responds_404_1002() {
     let account = account(false, ConsistencyLevel::Session).await;
     let token = upsert(&account, 0, 1).await.expect(201).header("x-ms-session-token").unwrap().to_owned();
     let session = [("x-ms-session-token", token.as_str())];
-    read(&account, 1, &session).await.expect_refusal(404, 1002, "session");
+    read(&account, 1, &session).await.expect_error(404, 1002, "session");
     let weaker = [session[0], ("x-ms-consistency-level", "Eventual")];
-    read(&account, 1, &weaker).await.expect_refusal(404, 0, "");
+    read(&account, 1, &weaker).await.expect_error(404, 0, "");
     wait(&account, 30);
     read(&account, 1, &session).await.expect(200);
 }
@@ -90,12 +90,12 @@ async fn a_region_behind_a_session_says_so() {
 #[tokio::test]
 async fn only_the_write_region_writes_and_a_failover_moves_it_without_loss() {
     let account = account(false, ConsistencyLevel::Session).await;
-    upsert(&account, 1, 1).await.expect_refusal(403, 3, "West US");
+    upsert(&account, 1, 1).await.expect_error(403, 3, "West US");
     account.send_in(RegionId(1), Method::POST, "/dbs", &[], r#"{"id":"x"}"#).await.expect(403);
     upsert(&account, 0, 1).await.expect(201);
     account.hosted.account.fail_over("North Europe").unwrap();
     assert_eq!(shown(&account, 2).await, Some(1), "it has caught up before it writes");
-    upsert(&account, 0, 2).await.expect_refusal(403, 3, "North Europe");
+    upsert(&account, 0, 2).await.expect_error(403, 3, "North Europe");
     upsert(&account, 2, 2).await.expect(200);
     assert_eq!(shown(&account, 0).await, Some(1));
     wait(&account, 30);
@@ -177,11 +177,11 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
     assert_eq!(shown(&account, 1).await, Some(1), "it is as stale as it may be");
     wait(&account, 1);
     for _ in 0..2 {
-        read(&account, 1, &[]).await.expect_refusal(503, 0, "staler");
+        read(&account, 1, &[]).await.expect_error(503, 0, "staler");
         let eventual = [("x-ms-consistency-level", "Eventual")];
         assert_eq!(read(&account, 1, &eventual).await.expect(200).json()["v"], 1);
         assert_eq!((shown(&account, 0).await, shown(&account, 2).await), (Some(2), Some(2)));
-        let refused = upsert(&account, 0, 3).await.expect_refusal(429, 0, "staler");
+        let refused = upsert(&account, 0, 3).await.expect_error(429, 0, "staler");
         assert_eq!(refused.header("x-ms-retry-after-ms"), Some("1000"));
         // The children of a range are as stale as it was.
         let range = read(&account, 0, &[]).await;
@@ -194,12 +194,12 @@ async fn bounded_staleness_holds_while_a_region_is_paused() {
 }
 
 #[tokio::test]
-async fn a_region_that_is_paused_again_before_anybody_looked_has_what_was_too_old_to_miss() {
+async fn a_region_paused_again_without_reads_in_between_has_the_old_writes() {
     let account = account(false, ConsistencyLevel::BoundedStaleness).await;
     account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
     upsert(&account, 0, 1).await.expect(201);
     wait(&account, 300_001);
-    upsert(&account, 0, 2).await.expect_refusal(429, 0, "staler");
+    upsert(&account, 0, 2).await.expect_error(429, 0, "staler");
     account.hosted.account.resume_replication("East US", account.clock.uptime()).unwrap();
     account.hosted.account.pause_replication("East US", account.clock.uptime()).unwrap();
     wait(&account, 1);
@@ -208,10 +208,10 @@ async fn a_region_that_is_paused_again_before_anybody_looked_has_what_was_too_ol
 }
 
 #[tokio::test]
-async fn the_hub_alone_answers_what_is_meant_for_it() {
+async fn only_the_hub_serves_hub_only_requests() {
     let account = account(false, ConsistencyLevel::Session).await;
     upsert(&account, 0, 1).await.expect(201);
     let hub_only = [("x-ms-cosmos-hub-region-processing-only", "true")];
     read(&account, 0, &hub_only).await.expect(200);
-    read(&account, 1, &hub_only).await.expect_refusal(403, 3, "West US");
+    read(&account, 1, &hub_only).await.expect_error(403, 3, "West US");
 }

@@ -4,18 +4,18 @@ use perihelion_emulator::{Bind, Emulator, EmulatorConfig, StartError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The first line of what `port` answers to `GET path`.
+/// The first line of what `port` responses to `GET path`.
 async fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("somebody listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer.lines().next().unwrap_or_default().to_owned()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response.lines().next().unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
-async fn several_run_side_by_side_and_know_where_they_are() {
+async fn several_emulators_run_side_by_side_with_their_own_endpoints() {
     let first = Emulator::start(EmulatorConfig::default()).await.unwrap();
     let second = Emulator::start(EmulatorConfig::default()).await.unwrap();
     for running in [&first, &second] {
@@ -34,7 +34,7 @@ async fn several_run_side_by_side_and_know_where_they_are() {
 }
 
 #[tokio::test]
-async fn it_stops_when_told_and_when_dropped() {
+async fn an_emulator_stops_on_stop_and_on_drop() {
     for drop_it in [false, true] {
         let running = Emulator::start(EmulatorConfig::default()).await.unwrap();
         let port = running.port();

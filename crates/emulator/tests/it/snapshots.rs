@@ -32,7 +32,7 @@ fn save(account: &TestAccount, name: &str) {
 }
 
 #[tokio::test]
-async fn a_restored_account_is_as_it_was_and_goes_on_from_there() {
+async fn a_restored_account_has_its_old_state_and_continues_from_there() {
     let account = TestAccount::with_container().await;
     put(&account, 1, 1).await;
     put(&account, 2, 2).await;
@@ -57,7 +57,7 @@ async fn a_restored_account_is_as_it_was_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn sessions_and_entity_tags_of_before_a_restore_mean_one_thing() {
+async fn session_tokens_and_etags_from_before_a_restore_stay_unambiguous() {
     let account = TestAccount::with_container().await;
     put(&account, 1, 1).await;
     save(&account, "clean");
@@ -75,7 +75,7 @@ async fn sessions_and_entity_tags_of_before_a_restore_mean_one_thing() {
 }
 
 #[tokio::test]
-async fn a_query_may_ask_about_a_snapshot_or_an_lsn() {
+async fn a_query_may_read_as_of_a_snapshot_or_an_lsn() {
     let account = TestAccount::with_container().await;
     put(&account, 1, 1).await; // LSN 2
     put(&account, 2, 2).await; // LSN 3
@@ -102,12 +102,12 @@ async fn a_query_may_ask_about_a_snapshot_or_an_lsn() {
             ("content-type", "application/query+json"),
             ("x-perihelion-as-of", as_of),
         ];
-        account.send(Method::POST, DOCS, &headers, &query).await.expect_refusal(400, 0, part);
+        account.send(Method::POST, DOCS, &headers, &query).await.expect_error(400, 0, part);
     }
 }
 
 #[tokio::test]
-async fn what_was_given_up_by_a_restore_is_neither_shown_as_the_past_nor_gone_on_from() {
+async fn changes_undone_by_a_restore_cannot_be_read_or_continued_from() {
     let account = TestAccount::with(|settings| {
         settings.topology = crate::client::topology(&[("West US", 0), ("East US", 0)]);
     });
@@ -129,10 +129,10 @@ async fn what_was_given_up_by_a_restore_is_neither_shown_as_the_past_nor_gone_on
     for (lsn, expected) in [(2, Some(json!([1]))), (3, None), (4, None), (5, Some(json!([1])))] {
         let as_of = format!("lsn={lsn}");
         let headers = [&headers[..], &[("x-perihelion-as-of", as_of.as_str())]].concat();
-        let answer = account.send(Method::POST, DOCS, &headers, &body).await;
+        let response = account.send(Method::POST, DOCS, &headers, &body).await;
         match expected {
-            Some(expected) => assert_eq!(answer.expect(200).json()["Documents"], expected, "{as_of}"),
-            None => drop(answer.expect_refusal(400, 0, "bounded history")),
+            Some(expected) => assert_eq!(response.expect(200).json()["Documents"], expected, "{as_of}"),
+            None => drop(response.expect_error(400, 0, "bounded history")),
         }
     }
 }

@@ -42,9 +42,9 @@ async fn upsert(account: &TestAccount, region: u8, id: usize) {
     let key = format!(r#"["{}"]"#, id % 97);
     let headers = [("x-ms-documentdb-partitionkey", key.as_str()), ("x-ms-documentdb-is-upsert", "true")];
     let body = format!(r#"{{"id":"{id}","pk":"{}","fill":"{:100}","n":{id}}}"#, id % 97, "");
-    let answer = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &body).await;
+    let response = account.send_in(RegionId(region), Method::POST, DOCS, &headers, &body).await;
     // While ranges change places a request may have to be sent again.
-    answer.expect_status(&[200, 201, 410]);
+    response.expect_status(&[200, 201, 410]);
 }
 
 /// Writes until told to stop, and says how long each write took.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, TestAccount};
+use crate::client::{TestAccount, TestResponse};
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const RANGES: &str = "/dbs/d/colls/c/pkranges";
@@ -13,7 +13,7 @@ const ITEMS: u32 = 60;
 
 type Headers<'a> = Vec<(&'a str, &'a str)>;
 
-async fn put(account: &TestAccount, n: u32) -> Answer {
+async fn put(account: &TestAccount, n: u32) -> TestResponse {
     let (key, body) =
         (format!(r#"["k{}"]"#, n % 20), json!({"id": n.to_string(), "pk": format!("k{}", n % 20), "n": n}));
     let headers = [("x-ms-documentdb-partitionkey", key.as_str()), ("x-ms-documentdb-is-upsert", "true")];
@@ -52,13 +52,13 @@ async fn page(
     headers.extend_from_slice(more);
     headers.extend(from.map(|from| ("x-ms-continuation", from)));
     let body = json!({"query": query}).to_string();
-    let answer = account.send(Method::POST, DOCS, &headers, &body).await.expect(200);
-    let rows = answer.json()["Documents"].as_array().unwrap().clone();
-    (rows, answer.header("x-ms-continuation").map(str::to_owned))
+    let response = account.send(Method::POST, DOCS, &headers, &body).await.expect(200);
+    let rows = response.json()["Documents"].as_array().unwrap().clone();
+    (rows, response.header("x-ms-continuation").map(str::to_owned))
 }
 
 #[tokio::test]
-async fn a_query_goes_on_through_splits_and_merges_without_losing_or_repeating_a_row() {
+async fn a_query_continues_through_splits_and_merges_without_losing_or_repeating_a_row() {
     for between in 0..8 {
         let account = filled().await;
         let (mut rows, mut from) = (Vec::new(), None);
@@ -86,7 +86,7 @@ async fn a_query_goes_on_through_splits_and_merges_without_losing_or_repeating_a
 }
 
 #[tokio::test]
-async fn a_result_that_is_worked_out_as_a_whole_survives_a_split_of_its_range() {
+async fn an_aggregate_query_survives_a_split_of_its_range() {
     let account = filled().await;
     let query = "SELECT DISTINCT VALUE c.n FROM c";
     let (mut rows, from) = page(&account, query, &[("x-ms-documentdb-partitionkeyrangeid", "0")], None).await;
@@ -105,15 +105,15 @@ async fn a_result_that_is_worked_out_as_a_whole_survives_a_split_of_its_range() 
 }
 
 #[tokio::test]
-async fn clients_with_an_old_map_are_told_and_find_the_new_ranges() {
+async fn clients_with_an_old_routing_map_get_410_and_find_the_new_ranges() {
     let account = filled().await;
     let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
     account.hosted.account.set_splitting("d", "c", 0, true).unwrap();
-    account.send(Method::GET, DOCS, &range, "").await.expect_refusal(410, 1007, "try again");
+    account.send(Method::GET, DOCS, &range, "").await.expect_error(410, 1007, "try again");
     put(&account, 1).await;
     let before = account.get(RANGES).await.expect(200);
     split(&account, 0);
-    account.send(Method::GET, DOCS, &range, "").await.expect_refusal(410, 1002, "read the ranges again");
+    account.send(Method::GET, DOCS, &range, "").await.expect_error(410, 1002, "read the ranges again");
     let etag = before.header("etag").unwrap().to_owned();
     let poll = [("a-im", "Incremental Feed"), ("if-none-match", etag.as_str())];
     let after = account.send(Method::GET, RANGES, &poll, "").await.expect(200).json();
@@ -132,17 +132,17 @@ async fn clients_with_an_old_map_are_told_and_find_the_new_ranges() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_with_the_children_of_its_partition() {
+async fn a_session_continues_in_the_children_of_its_partition() {
     let account = filled().await;
     let token = put(&account, 5).await.header("x-ms-session-token").unwrap().to_owned();
     split(&account, 0);
     let headers = [("x-ms-documentdb-partitionkey", r#"["k5"]"#), ("x-ms-session-token", token.as_str())];
-    let answer = account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect(200);
-    let child = answer.header("x-ms-session-token").unwrap();
+    let response = account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect(200);
+    let child = response.header("x-ms-session-token").unwrap();
     assert!(child.starts_with("1:-1#") || child.starts_with("2:-1#"), "{child}");
     let future = token.replace('#', "#9");
     let headers = [headers[0], ("x-ms-session-token", future.as_str())];
-    account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect_refusal(404, 1002, "session");
+    account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect_error(404, 1002, "session");
     merge(&account, &[1, 2]);
     let headers = [headers[0], ("x-ms-session-token", token.as_str())];
     let merged = account.send(Method::GET, &format!("{DOCS}/5"), &headers, "").await.expect(200);
@@ -164,20 +164,20 @@ async fn changes(
         if !place.is_empty() {
             headers.push(("if-none-match", &place));
         }
-        let answer = account.send(Method::GET, DOCS, &headers, "").await.expect_status(&[200, 304]);
-        etag = answer.header("etag").unwrap().to_owned();
-        if answer.status == 304 {
+        let response = account.send(Method::GET, DOCS, &headers, "").await.expect_status(&[200, 304]);
+        etag = response.header("etag").unwrap().to_owned();
+        if response.status == 304 {
             break;
         }
         seen.extend(
-            answer.json()["Documents"].as_array().unwrap().iter().map(|item| item["n"].as_u64().unwrap()),
+            response.json()["Documents"].as_array().unwrap().iter().map(|item| item["n"].as_u64().unwrap()),
         );
     }
     (seen, etag)
 }
 
 #[tokio::test]
-async fn a_change_feed_goes_on_through_splits_and_merges() {
+async fn a_change_feed_continues_through_splits_and_merges() {
     let account = filled().await;
     // By range: half of the parent, then the children, then what they merged into.
     let (mut seen, etag) = changes(&account, &[("x-ms-documentdb-partitionkeyrangeid", "0")], "", 3).await;
@@ -199,7 +199,7 @@ async fn a_change_feed_goes_on_through_splits_and_merges() {
 }
 
 #[tokio::test]
-async fn a_feed_of_a_part_of_the_ring_goes_on_when_the_part_is_within_a_merged_range() {
+async fn a_feed_of_an_epk_range_continues_within_a_merged_range() {
     let account = TestAccount::with(|settings| settings.partitions = std::num::NonZeroU32::new(2));
     account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#).await;
     let part = [
@@ -231,8 +231,8 @@ async fn changes_with_the_same_lsn_survive_merging_again_and_again() {
     let whole = merge(&account, &halves);
     merge(&account, &[whole, 1]);
     let headers = [("a-im", "Full-Fidelity Feed"), ("if-none-match", "\"1\"")];
-    let answer = account.send(Method::GET, DOCS, &headers, "").await.expect(200).json();
-    assert_eq!(answer["Documents"].as_array().unwrap().len(), 20);
+    let response = account.send(Method::GET, DOCS, &headers, "").await.expect(200).json();
+    assert_eq!(response["Documents"].as_array().unwrap().len(), 20);
 }
 
 #[tokio::test]
@@ -260,7 +260,7 @@ async fn impossible_splits_and_merges_say_why() {
 }
 
 #[tokio::test]
-async fn ranges_do_not_merge_while_a_region_could_not_follow() {
+async fn ranges_do_not_merge_while_a_region_is_too_far_behind() {
     let account = TestAccount::with(|settings| {
         settings.topology = crate::client::topology(&[("West US", 0), ("East US", 0)]);
     });
@@ -275,7 +275,7 @@ async fn ranges_do_not_merge_while_a_region_could_not_follow() {
 }
 
 #[tokio::test]
-async fn accounts_of_one_process_do_not_answer_with_each_other_s_tokens() {
+async fn accounts_of_one_process_do_not_share_session_tokens() {
     // The item is in range 2 at LSN 2 both times: once made by a merge, once, for half of the keys, by a
     // split.
     for n in 0..8 {
@@ -292,8 +292,8 @@ async fn accounts_of_one_process_do_not_answer_with_each_other_s_tokens() {
             }
             let key = format!(r#"["k{n}"]"#);
             let key = [("x-ms-documentdb-partitionkey", key.as_str())];
-            let answer = account.send(Method::GET, &format!("{DOCS}/{n}"), &key, "").await.expect(200);
-            let token = answer.header("x-ms-session-token").unwrap();
+            let response = account.send(Method::GET, &format!("{DOCS}/{n}"), &key, "").await.expect(200);
+            let token = response.header("x-ms-session-token").unwrap();
             assert!(token.ends_with(version), "{token}");
         }
     }
@@ -416,7 +416,7 @@ async fn range_count(account: &TestAccount, container: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_throughput_than_the_partitions_can_carry_splits_them() {
+async fn more_throughput_than_the_partitions_support_splits_them() {
     let account = filled().await;
     assert!(!set_throughput(&account, 10_000).await, "one partition carries that");
     assert!(set_throughput(&account, 25_000).await);
@@ -473,7 +473,7 @@ async fn throughput_of_a_database_splits_the_containers_that_share_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fixed_number_of_partitions_stays() {
+async fn a_fixed_number_of_partitions_does_not_change() {
     let account = TestAccount::with(|settings| settings.partitions = 2.try_into().ok());
     account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#).await;
     assert!(!set_throughput(&account, 50_000).await);

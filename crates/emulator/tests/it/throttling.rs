@@ -6,43 +6,48 @@ use perihelion_emulator::regions::RegionId;
 use perihelion_emulator::{ConsistencyLevel, RequestUnitMode};
 use serde_json::{Value, json};
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 pub(crate) const MANUAL: &str = "x-ms-offer-throughput";
 pub(crate) const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
 const KEY: &str = "x-ms-documentdb-partitionkey";
 
 /// An account in this mode with a database `d`, which has throughput if `database` says so.
-pub(crate) async fn account(mode: RequestUnitMode, database: &[(&str, &str)]) -> Account {
-    let account = Account::with(|config| config.request_units = mode).await;
+pub(crate) async fn account(mode: RequestUnitMode, database: &[(&str, &str)]) -> LiveAccount {
+    let account = LiveAccount::with(|config| config.request_units = mode).await;
     account.post("/dbs", database, json!({"id": "d"})).await.expect(201);
     account
 }
 
 /// Adds a container that indexes nothing, so that writes cost what their size costs: 4.95.
-pub(crate) async fn add_container(account: &Account, name: &str, throughput: &[(&str, &str)]) {
+pub(crate) async fn add_container(account: &LiveAccount, name: &str, throughput: &[(&str, &str)]) {
     let body = json!({"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
         "indexingPolicy": {"indexingMode": "none", "automatic": false}});
     account.post("/dbs/d/colls", throughput, body).await.expect(201);
 }
 
 /// A container `c` with 400 RU/s whose requests are throttled beyond that.
-pub(crate) async fn enforced() -> Account {
+pub(crate) async fn enforced() -> LiveAccount {
     let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(MANUAL, "400")]).await;
     account
 }
 
-pub(crate) fn charge(answer: &Answer) -> f64 {
-    answer.header("x-ms-request-charge").parse().unwrap()
+pub(crate) fn charge(response: &LiveResponse) -> f64 {
+    response.header("x-ms-request-charge").parse().unwrap()
 }
 
-pub(crate) fn wait(answer: &Answer) -> Duration {
-    Duration::from_millis(answer.header("x-ms-retry-after-ms").parse().unwrap())
+pub(crate) fn wait(response: &LiveResponse) -> Duration {
+    Duration::from_millis(response.header("x-ms-retry-after-ms").parse().unwrap())
 }
 
 /// Upserts one item of `container`.
-pub(crate) async fn write(account: &Account, container: &str, key: &str, extra: &[(&str, &str)]) -> Answer {
+pub(crate) async fn write(
+    account: &LiveAccount,
+    container: &str,
+    key: &str,
+    extra: &[(&str, &str)],
+) -> LiveResponse {
     let key_header = json!([key]).to_string();
     let mut headers = vec![(KEY, key_header.as_str()), ("x-ms-documentdb-is-upsert", "true")];
     headers.extend_from_slice(extra);
@@ -50,14 +55,14 @@ pub(crate) async fn write(account: &Account, container: &str, key: &str, extra: 
 }
 
 /// Writes without a pause until one is throttled. Returns what the others cost, and that one.
-pub(crate) async fn exhaust(account: &Account, container: &str, key: &str) -> (f64, Answer) {
+pub(crate) async fn exhaust(account: &LiveAccount, container: &str, key: &str) -> (f64, LiveResponse) {
     let mut spent = 0.0;
     loop {
-        let answer = write(account, container, key, &[]).await;
-        match answer.status {
-            429 => return (spent, answer),
-            200 | 201 => spent += charge(&answer),
-            _ => panic!("{answer:?}"),
+        let response = write(account, container, key, &[]).await;
+        match response.status {
+            429 => return (spent, response),
+            200 | 201 => spent += charge(&response),
+            _ => panic!("{response:?}"),
         }
         assert!(spent < 20_000.0, "nothing stopped it");
     }
@@ -69,7 +74,7 @@ fn assert_about(found: f64, expected: f64) {
 }
 
 #[tokio::test]
-async fn who_spends_more_than_the_throughput_is_told_when_to_come_back() {
+async fn requests_beyond_the_throughput_get_429_with_a_retry_after() {
     let account = enforced().await;
     let (spent, throttled) = exhaust(&account, "c", "a").await;
     assert_about(spent, 400.0);
@@ -98,7 +103,7 @@ async fn every_kind_of_operation_waits_for_its_partition() {
     let batch = json!([{"operationType": "Read", "id": "1"}]);
     let atomic = [key, ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
     let change_feed = [("a-im", "Incremental Feed"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
-    for (name, answer) in [
+    for (name, response) in [
         ("read", account.get(item, &[key]).await),
         ("replace", account.put(item, &[key], document()).await),
         ("delete", account.delete(item, &[key]).await),
@@ -108,7 +113,7 @@ async fn every_kind_of_operation_waits_for_its_partition() {
         ("feed", account.get(docs, &[]).await),
         ("change feed", account.get(docs, &change_feed).await),
     ] {
-        assert_eq!((answer.status, answer.sub_status()), (429, "3200"), "{name}: {answer:?}");
+        assert_eq!((response.status, response.sub_status()), (429, "3200"), "{name}: {response:?}");
     }
     // What is not about items is not paid from the items' budget.
     account.get("/dbs/d/colls/c", &[]).await.expect(200);
@@ -117,7 +122,7 @@ async fn every_kind_of_operation_waits_for_its_partition() {
 }
 
 /// One batch of a hundred new items, which is let in whatever it costs: 495 RU.
-async fn write_a_hundred(account: &Account) -> Answer {
+async fn write_a_hundred(account: &LiveAccount) -> LiveResponse {
     let operations: Vec<Value> = (0..100)
         .map(|n| json!({"operationType": "Upsert", "resourceBody": {"id": n.to_string(), "pk": "a"}}))
         .collect();
@@ -127,7 +132,7 @@ async fn write_a_hundred(account: &Account) -> Answer {
 }
 
 #[tokio::test]
-async fn queries_and_batches_pay_what_they_state() {
+async fn queries_and_batches_are_charged_what_they_state() {
     let account = enforced().await;
     let batch = write_a_hundred(&account).await;
     assert!((charge(&batch) - 495.0).abs() < 0.01, "{}", charge(&batch));
@@ -146,7 +151,7 @@ async fn queries_and_batches_pay_what_they_state() {
 }
 
 #[tokio::test]
-async fn a_list_of_operations_is_cut_off_where_the_budget_ends() {
+async fn a_bulk_request_is_throttled_where_the_budget_ends() {
     let account = enforced().await;
     let create = |n: usize| {
         json!({"operationType": "Create", "partitionKey": "[\"a\"]",
@@ -159,8 +164,8 @@ async fn a_list_of_operations_is_cut_off_where_the_budget_ends() {
         ("x-ms-cosmos-batch-continue-on-error", "True"),
     ];
     let list = json!((0..100).map(create).collect::<Vec<_>>());
-    let answer = account.post("/dbs/d/colls/c/docs", &headers, list.clone()).await.expect(207);
-    let results = answer.body.as_array().unwrap();
+    let response = account.post("/dbs/d/colls/c/docs", &headers, list.clone()).await.expect(207);
+    let results = response.body.as_array().unwrap();
     let stored = results.iter().filter(|result| result["statusCode"] == 201).count();
     assert_eq!(stored, 81, "81 × 4.95 RU are more than 400");
     assert_eq!(results[stored]["retryAfterMilliseconds"], 3, "0.95 RU at 400 RU/s");
@@ -187,9 +192,9 @@ async fn a_hot_partition_throttles_alone() {
         let key = r#"["a"]"#;
         let headers = [(KEY, key), ("x-ms-documentdb-is-upsert", "true")];
         let body = json!({"id": "1", "pk": "a", "large": large});
-        let answer = account.post("/dbs/d/colls/c/docs", &headers, body).await;
-        if answer.status == 429 {
-            throttled = Some(answer);
+        let response = account.post("/dbs/d/colls/c/docs", &headers, body).await;
+        if response.status == 429 {
+            throttled = Some(response);
             break;
         }
     }
@@ -197,9 +202,9 @@ async fn a_hot_partition_throttles_alone() {
     assert_eq!(throttled.header("x-ms-documentdb-partitionkeyrangeid"), hot);
     let mut elsewhere = 0;
     for n in 0..20 {
-        let answer = write(&account, "c", &format!("k{n}"), &[]).await;
-        let range = answer.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
-        assert_eq!(answer.status == 429, range == hot, "k{n} in {range}");
+        let response = write(&account, "c", &format!("k{n}"), &[]).await;
+        let range = response.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
+        assert_eq!(response.status == 429, range == hot, "k{n} in {range}");
         elsewhere += usize::from(range != hot);
     }
     assert!(elsewhere > 0);
@@ -233,7 +238,7 @@ async fn autoscale_is_limited_by_its_maximum() {
 }
 
 #[tokio::test]
-async fn unused_throughput_is_saved_and_spent_in_a_burst() {
+async fn unused_throughput_accumulates_for_a_burst() {
     let account = enforced().await;
     write(&account, "c", "a", &[]).await.expect(201);
     account.advance(1_000);
@@ -246,7 +251,7 @@ async fn unused_throughput_is_saved_and_spent_in_a_burst() {
 }
 
 #[tokio::test]
-async fn more_throughput_helps_at_once() {
+async fn more_throughput_applies_at_once() {
     let account = enforced().await;
     write_a_hundred(&account).await;
     let before = write(&account, "c", "a", &[]).await.expect(429);
@@ -269,11 +274,11 @@ async fn low_priority_is_throttled_first() {
     let low = [("x-ms-cosmos-priority-level", "Low")];
     let mut spent = 0.0;
     let throttled = loop {
-        let answer = write(&account, "c", "a", &low).await;
-        if answer.status == 429 {
-            break answer;
+        let response = write(&account, "c", "a", &low).await;
+        if response.status == 429 {
+            break response;
         }
-        spent += charge(&answer);
+        spent += charge(&response);
     };
     assert_about(spent, 320.0);
     assert!(throttled.message().contains("low priority"), "{}", throttled.message());
@@ -283,7 +288,7 @@ async fn low_priority_is_throttled_first() {
 }
 
 #[tokio::test]
-async fn deleting_a_logical_partition_does_not_hold_others_up() {
+async fn deleting_a_logical_partition_does_not_throttle_other_requests() {
     let account = enforced().await;
     write_a_hundred(&account).await;
     account.advance(1);
@@ -306,16 +311,16 @@ async fn a_split_divides_the_throughput() {
     assert!(["1", "2"].contains(&hot.as_str()), "{hot}");
     let mut other = 0;
     for n in 0..10 {
-        let answer = write(&account, "c", &format!("k{n}"), &[]).await;
-        assert_eq!(answer.status == 429, answer.header("x-ms-documentdb-partitionkeyrangeid") == hot);
-        other += usize::from(answer.status == 201);
+        let response = write(&account, "c", &format!("k{n}"), &[]).await;
+        assert_eq!(response.status == 429, response.header("x-ms-documentdb-partitionkeyrangeid") == hot);
+        other += usize::from(response.status == 201);
     }
     assert!(other > 0);
 }
 
 #[tokio::test]
-async fn each_region_has_the_whole_throughput() {
-    let account = Account::with(|config| {
+async fn each_region_has_the_full_throughput() {
+    let account = LiveAccount::with(|config| {
         config.request_units = RequestUnitMode::Enforce;
         config.regions = vec!["West US".to_owned(), "East US".to_owned()];
     })
@@ -329,21 +334,21 @@ async fn each_region_has_the_whole_throughput() {
 }
 
 #[tokio::test]
-async fn nobody_is_throttled_unless_asked_to() {
+async fn requests_are_not_throttled_unless_configured() {
     for mode in [RequestUnitMode::Off, RequestUnitMode::Account] {
         let account = account(mode, &[]).await;
         add_container(&account, "c", &[(MANUAL, "400")]).await;
         let large = "x".repeat(1_500 * 1024);
         for n in 0..3 {
-            let answer = account.create(json!({"id": n.to_string(), "pk": "a", "large": large})).await;
-            assert!(charge(&answer.expect(201)) > 400.0, "stated all the same");
+            let response = account.create(json!({"id": n.to_string(), "pk": "a", "large": large})).await;
+            assert!(charge(&response.expect(201)) > 400.0, "stated all the same");
         }
     }
     assert_eq!(RequestUnitMode::default(), RequestUnitMode::Account);
 }
 
 #[tokio::test]
-async fn what_was_spent_is_known_by_partition_and_region() {
+async fn usage_is_reported_by_partition_and_region() {
     let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":2000}"#)]).await;
     let (spent, _) = exhaust(&account, "c", "a").await;
@@ -371,8 +376,8 @@ async fn what_is_off_is_not_counted() {
 }
 
 #[tokio::test]
-async fn a_page_over_several_partitions_is_paid_by_those_it_read() {
-    let account = Account::with(|config| config.partitions = 4.try_into().ok()).await;
+async fn a_page_over_several_partitions_is_charged_to_those_it_read() {
+    let account = LiveAccount::with(|config| config.partitions = 4.try_into().ok()).await;
     account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
     add_container(&account, "c", &[]).await;
     for n in 0..40 {
@@ -395,7 +400,7 @@ async fn a_page_over_several_partitions_is_paid_by_those_it_read() {
 }
 
 #[tokio::test]
-async fn stronger_reads_cost_twice_and_may_be_weakened() {
+async fn strong_reads_are_charged_twice_and_may_be_weakened() {
     for (level, asked, expected) in [
         (ConsistencyLevel::Session, None, "1"),
         (ConsistencyLevel::Strong, None, "2"),
@@ -403,7 +408,7 @@ async fn stronger_reads_cost_twice_and_may_be_weakened() {
         (ConsistencyLevel::Strong, Some("Eventual"), "1"),
         (ConsistencyLevel::Strong, Some("BoundedStaleness"), "2"),
     ] {
-        let account = Account::with(|config| config.consistency = level).await;
+        let account = LiveAccount::with(|config| config.consistency = level).await;
         account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
         add_container(&account, "c", &[]).await;
         let written = write(&account, "c", "a", &[]).await.expect(201);

@@ -1,17 +1,17 @@
 //! What may happen next, and how often.
 
-use crate::dice::Dice;
 use crate::failure::Failure;
-use crate::operation::Write;
-use crate::operator::Deed;
-use crate::run::Play;
-use crate::trouble::Time;
-use crate::world::World;
+use crate::fault_rules::RequestDelay;
+use crate::operation::WriteKind;
+use crate::operator::OperatorAction;
+use crate::run::Simulation;
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    Write(Write),
+    Write(WriteKind),
     Batch,
     ReadInSession,
     ReadAlone,
@@ -21,22 +21,22 @@ enum Action {
     ReadQuery,
     BeginFeed,
     ReadFeed,
-    Operate(Deed),
+    Operate(OperatorAction),
     FailOver,
     ToggleSplitting,
     SaveSnapshot,
     RestoreSnapshot,
-    Trouble,
+    AddFault,
     Restart,
 }
 
 /// How often each happens, in relation to the others.
 const ACTIONS: &[(usize, Action)] = &[
-    (10, Action::Write(Write::Create)),
-    (22, Action::Write(Write::Upsert)),
-    (8, Action::Write(Write::Replace)),
-    (8, Action::Write(Write::Patch)),
-    (5, Action::Write(Write::Delete)),
+    (10, Action::Write(WriteKind::Create)),
+    (22, Action::Write(WriteKind::Upsert)),
+    (8, Action::Write(WriteKind::Replace)),
+    (8, Action::Write(WriteKind::Patch)),
+    (5, Action::Write(WriteKind::Delete)),
     (8, Action::Batch),
     (24, Action::ReadInSession),
     (10, Action::ReadAlone),
@@ -46,72 +46,72 @@ const ACTIONS: &[(usize, Action)] = &[
     (8, Action::ReadQuery),
     (2, Action::BeginFeed),
     (12, Action::ReadFeed),
-    (14, Action::Operate(Deed::LetTimePass)),
-    (2, Action::Operate(Deed::ChangeLag)),
-    (3, Action::Operate(Deed::Pause)),
-    (4, Action::Operate(Deed::Resume)),
+    (14, Action::Operate(OperatorAction::AdvanceClock)),
+    (2, Action::Operate(OperatorAction::ChangeLag)),
+    (3, Action::Operate(OperatorAction::Pause)),
+    (4, Action::Operate(OperatorAction::Resume)),
     (3, Action::FailOver),
-    (4, Action::Operate(Deed::Split)),
-    (3, Action::Operate(Deed::Merge)),
+    (4, Action::Operate(OperatorAction::Split)),
+    (3, Action::Operate(OperatorAction::Merge)),
     (2, Action::ToggleSplitting),
     (2, Action::SaveSnapshot),
     (1, Action::RestoreSnapshot),
-    (4, Action::Trouble),
+    (4, Action::AddFault),
     (3, Action::Restart),
 ];
 
-impl Play for World {
-    async fn begin(dice: &mut Dice) -> World {
-        World::new(dice).await
+impl Simulation for SingleWriteSimulation {
+    async fn create(rng: &mut SeededRandom) -> SingleWriteSimulation {
+        SingleWriteSimulation::new(rng).await
     }
 
-    /// Does what the dice say.
-    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        match dice.weighted(ACTIONS) {
-            Action::Write(write) => self.write(write, dice).await?,
-            Action::Batch => self.write_batch(dice).await?,
-            Action::ReadInSession => self.read_in_session(dice).await?,
-            Action::ReadAlone => self.read_alone(dice).await?,
-            Action::Query => self.query(dice).await?,
-            Action::QueryAsOf => self.query_as_of(dice).await?,
-            Action::BeginQuery => self.begin_query(dice).await?,
-            Action::ReadQuery => self.read_query(dice).await?,
-            Action::BeginFeed => self.begin_feed(dice).await?,
-            Action::ReadFeed => self.read_feed(dice).await?,
-            Action::FailOver => self.fail_over(dice),
-            Action::ToggleSplitting => self.toggle_splitting(dice),
-            Action::SaveSnapshot => self.save_snapshot(dice),
-            Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
-            Action::Operate(deed) => self.operate_on(deed, dice).await?,
-            Action::Trouble => self.make_trouble(Time::MayPass, dice),
-            Action::Restart => self.end_and_begin(dice).await?,
+    /// Does what `rng` decides.
+    async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        match rng.weighted(ACTIONS) {
+            Action::Write(write) => self.write(write, rng).await?,
+            Action::Batch => self.write_batch(rng).await?,
+            Action::ReadInSession => self.read_in_session(rng).await?,
+            Action::ReadAlone => self.read_alone(rng).await?,
+            Action::Query => self.query(rng).await?,
+            Action::QueryAsOf => self.query_as_of(rng).await?,
+            Action::BeginQuery => self.begin_query(rng).await?,
+            Action::ReadQuery => self.read_query(rng).await?,
+            Action::BeginFeed => self.begin_feed(rng).await?,
+            Action::ReadFeed => self.read_feed(rng).await?,
+            Action::FailOver => self.fail_over(rng),
+            Action::ToggleSplitting => self.toggle_splitting(rng),
+            Action::SaveSnapshot => self.save_snapshot(rng),
+            Action::RestoreSnapshot => self.restore_snapshot(rng).await?,
+            Action::Operate(action) => self.run_operator_action(action, rng).await?,
+            Action::AddFault => self.add_fault_rule(RequestDelay::Allowed, rng),
+            Action::Restart => self.end_and_begin(rng).await?,
         }
         Ok(())
     }
 
-    async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        self.ask_for_everything(dice).await
+    async fn check_final_state(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        self.check_everything(rng).await
     }
 
-    fn told(&mut self) -> &mut Vec<String> {
-        &mut self.stage.told
+    fn log(&mut self) -> &mut Vec<String> {
+        &mut self.fixture.log
     }
 }
 
-impl World {
+impl SingleWriteSimulation {
     /// Of every region, in every session.
-    async fn ask_for_everything(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        self.end_trouble();
+    async fn check_everything(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        self.clear_faults();
         if self.splitting.is_some() {
-            self.toggle_splitting(dice);
+            self.toggle_splitting(rng);
         }
         for at in 0..self.regions.len() {
             self.resume_region(at);
         }
         self.wait(std::time::Duration::from_secs(5));
-        self.query_everything(dice).await?;
+        self.query_everything(rng).await?;
         self.read_everything_in_sessions().await?;
-        let region = self.region(dice);
+        let region = self.random_region(rng);
         self.drain_feeds(region).await?;
         self.drain_queries().await
     }

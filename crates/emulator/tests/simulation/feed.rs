@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::Value;
 
-use crate::client::Answer;
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::client::TestResponse;
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::{DOCS, Fixture, lsn_of};
 use crate::model::{Change, History, plain};
-use crate::ring::{Lease, Place};
-use crate::stage::{DOCS, Stage, lsn_of};
-use crate::world::World;
-use crate::writes::shown;
+use crate::partition_ranges::{Lease, ReadScope};
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
+use crate::writes::summary;
 
 const READERS_MAX: usize = 5;
 /// More pages than a feed can have.
@@ -20,37 +20,37 @@ pub(crate) const PAGES_MAX: usize = 400;
 
 /// Which changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum FeedMode {
     Latest,
     All,
 }
 
 /// One reader of the feed.
 pub(crate) struct FeedReader {
-    mode: Mode,
+    mode: FeedMode,
     leases: Vec<Lease>,
     page_size: usize,
     /// By partition key, the LSN after which it reads.
     start: BTreeMap<String, u64>,
-    told: Told,
+    delivered: DeliveredChanges,
 }
 
 /// What a reader has been told.
 #[derive(Default)]
-struct Told {
+struct DeliveredChanges {
     /// By partition key, how many changes.
     changes: BTreeMap<String, usize>,
     /// By partition key and id, the LSN of the last version.
     versions: BTreeMap<(String, String), u64>,
 }
 
-impl Told {
+impl DeliveredChanges {
     /// The next change of a partition key in all-versions mode: exactly the one that comes next.
     fn change(&mut self, key: &str, start: u64, history: &History, row: &Value) -> Result<u64, Failure> {
         let count = self.changes.entry(key.to_owned()).or_default();
         let expected = history.changes_after(start).nth(*count);
         *count += 1;
-        ensure(expected.is_some_and(|expected| matches(row, expected)), Promise::FeedOrder, || {
+        ensure(expected.is_some_and(|expected| matches(row, expected)), Guarantee::FeedOrder, || {
             format!("{row}\n  instead of change {count} of {key}, {expected:?}")
         })?;
         Ok(expected.map_or(0, |change| change.lsn))
@@ -62,29 +62,33 @@ impl Told {
         let at = history.at(lsn);
         let expected = at.get(&id);
         let holds = expected.is_some_and(|version| plain(row) == version.body && row["_lsn"] == version.lsn);
-        ensure(holds, Promise::FeedOrder, || format!("{row}\n  at LSN {lsn} there was {expected:?}"))?;
+        ensure(holds, Guarantee::FeedOrder, || format!("{row}\n  at LSN {lsn} there was {expected:?}"))?;
         let told = expected.map_or(0, |version| version.lsn);
         let before = self.versions.insert((key.to_owned(), id), told).unwrap_or(0);
-        ensure(before < told, Promise::FeedOrder, || {
+        ensure(before < told, Guarantee::FeedOrder, || {
             format!("{row}\n  comes after LSN {before} of the same item")
         })?;
         Ok(told)
     }
 
     /// Whether all of a partition key has been told.
-    fn is_complete(&self, mode: Mode, key: &str, start: u64, history: &History) -> Result<(), Failure> {
+    fn is_complete(&self, mode: FeedMode, key: &str, start: u64, history: &History) -> Result<(), Failure> {
         match mode {
-            Mode::All => {
+            FeedMode::All => {
                 let count = self.changes.get(key).copied().unwrap_or(0);
                 let missing: Vec<&Change> = history.changes_after(start).skip(count).collect();
-                ensure(missing.is_empty(), Promise::FeedComplete, || format!("missing of {key}: {missing:?}"))
+                ensure(missing.is_empty(), Guarantee::FeedComplete, || {
+                    format!("missing of {key}: {missing:?}")
+                })
             }
-            Mode::Latest => {
+            FeedMode::Latest => {
                 let told =
                     |id: &String| self.versions.get(&(key.to_owned(), id.clone())).copied().unwrap_or(0);
                 let missing =
                     history.newest().iter().find(|(id, item)| item.lsn > start && told(id) != item.lsn);
-                ensure(missing.is_none(), Promise::FeedComplete, || format!("missing of {key}: {missing:?}"))
+                ensure(missing.is_none(), Guarantee::FeedComplete, || {
+                    format!("missing of {key}: {missing:?}")
+                })
             }
         }
     }
@@ -96,15 +100,17 @@ fn matches(row: &Value, change: &Change) -> bool {
         Some(version) => plain(&row["current"]) == version.body,
         None => metadata["id"] == change.id.as_str(),
     };
-    same_item && metadata["lsn"] == change.lsn && metadata["operationType"] == change.kind.word()
+    same_item && metadata["lsn"] == change.lsn && metadata["operationType"] == change.kind.name()
 }
 
 /// The partition key that a row is about.
-pub(crate) fn key_of(mode: Mode, row: &Value) -> &str {
+pub(crate) fn key_of(mode: FeedMode, row: &Value) -> &str {
     let key = match mode {
-        Mode::Latest => &row["pk"],
-        Mode::All if row["metadata"]["operationType"] == "delete" => &row["metadata"]["partitionKey"]["pk"],
-        Mode::All => &row["current"]["pk"],
+        FeedMode::Latest => &row["pk"],
+        FeedMode::All if row["metadata"]["operationType"] == "delete" => {
+            &row["metadata"]["partitionKey"]["pk"]
+        }
+        FeedMode::All => &row["current"]["pk"],
     };
     key.as_str().unwrap_or_default()
 }
@@ -120,13 +126,13 @@ pub(crate) enum Page {
     Later,
 }
 
-impl Stage {
+impl Fixture {
     /// What another reader reads.
-    pub(crate) fn draw_leases(&self, dice: &mut Dice) -> Vec<Lease> {
-        match dice.below(4) {
-            0 => vec![Lease::new(Place::Everywhere)],
-            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
-            2 => vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))],
+    pub(crate) fn draw_leases(&self, rng: &mut SeededRandom) -> Vec<Lease> {
+        match rng.below(4) {
+            0 => vec![Lease::new(ReadScope::AllPartitions)],
+            1 => vec![Lease::new(ReadScope::Key(self.random_key(rng).header))],
+            2 => vec![Lease::new(ReadScope::EpkRange(rng.pick(&self.ranges).epks.clone()))],
             _ => Lease::per_range(&self.ranges),
         }
     }
@@ -134,15 +140,15 @@ impl Stage {
     /// Asks for a page after `position`.
     pub(crate) async fn ask_feed(
         &self,
-        mode: Mode,
+        mode: FeedMode,
         lease: &Lease,
         (region, page_size): (u8, usize),
         position: Option<&str>,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut headers = lease.headers();
         let mode = match mode {
-            Mode::Latest => "Incremental Feed",
-            Mode::All => "Full-Fidelity Feed",
+            FeedMode::Latest => "Incremental Feed",
+            FeedMode::All => "Full-Fidelity Feed",
         };
         headers.push(("a-im", mode.to_owned()));
         headers.push(("x-ms-max-item-count", page_size.to_string()));
@@ -155,49 +161,56 @@ impl Stage {
         &mut self,
         leases: &mut Vec<Lease>,
         at: usize,
-        answer: &Answer,
+        response: &TestResponse,
     ) -> Result<Page, Failure> {
-        match (answer.status, answer.header("x-ms-substatus")) {
+        match (response.status, response.header("x-ms-substatus")) {
             (410, Some("1002")) => {
                 let ranges = self.read_ranges().await?;
                 let gone = leases.remove(at);
-                leases.extend(gone.relocate(&ranges));
+                leases.extend(gone.split_over(&ranges));
                 Ok(Page::Later)
             }
             (410, Some("1007")) => Ok(Page::Later),
             (200 | 304, _) => {
-                leases[at].position = answer.header("etag").map(str::to_owned);
-                Ok(if answer.status == 200 { Page::Changes } else { Page::End })
+                leases[at].position = response.header("etag").map(str::to_owned);
+                Ok(if response.status == 200 { Page::Changes } else { Page::End })
             }
-            _ => Err(Failure { promise: Promise::Answer, details: shown(answer) }),
+            _ => Err(Failure { guarantee: Guarantee::Response, details: summary(response) }),
         }
     }
 }
 
-impl World {
+impl SingleWriteSimulation {
     /// Begins another feed: somewhere, by some means, from now or from the beginning.
-    pub(crate) async fn begin_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn begin_feed(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.feeds.len() >= READERS_MAX {
             return Ok(());
         }
-        let mode = *dice.pick(&[Mode::Latest, Mode::All]);
-        let region = self.fresh_region(dice);
-        let leases = self.draw_leases(dice);
-        let from_now = mode == Mode::All || dice.chance(30);
+        let mode = *rng.pick(&[FeedMode::Latest, FeedMode::All]);
+        let region = self.random_fresh_region(rng);
+        let leases = self.draw_leases(rng);
+        let from_now = mode == FeedMode::All || rng.chance(30);
         let start = if from_now { self.probe(region).await? } else { BTreeMap::new() };
         let line = format!("feed {}: {mode:?} in {region}, from {start:?}, {leases:?}", self.feeds.len());
-        self.tell(line);
-        let mut reader =
-            FeedReader { mode, leases, page_size: dice.between(1, 6), start, told: Told::default() };
+        self.log_line(line);
+        let mut reader = FeedReader {
+            mode,
+            leases,
+            page_size: rng.between(1, 6),
+            start,
+            delivered: DeliveredChanges::default(),
+        };
         if from_now {
             for at in 0..reader.leases.len() {
-                let answer =
+                let response =
                     self.ask_feed(mode, &reader.leases[at], (region, reader.page_size), Some("*")).await;
-                if answer.status == 410 {
+                if response.status == 410 {
                     return Ok(());
                 }
-                ensure(answer.status == 304, Promise::Answer, || format!("from now: {}", shown(&answer)))?;
-                reader.leases[at].position = answer.header("etag").map(str::to_owned);
+                ensure(response.status == 304, Guarantee::Response, || {
+                    format!("from now: {}", summary(&response))
+                })?;
+                reader.leases[at].position = response.header("etag").map(str::to_owned);
             }
             // Somebody was held up, and it is not known where it begins.
             if self.probe(region).await? != reader.start {
@@ -209,14 +222,14 @@ impl World {
     }
 
     /// A reader reads a page or more, in any region.
-    pub(crate) async fn read_feed(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn read_feed(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.feeds.is_empty() {
             return Ok(());
         }
-        let at = dice.below(self.feeds.len());
-        let region = self.fresh_region(dice);
-        for _ in 0..dice.between(1, 3) {
-            let lease = dice.below(self.feeds[at].leases.len());
+        let at = rng.below(self.feeds.len());
+        let region = self.random_fresh_region(rng);
+        for _ in 0..rng.between(1, 3) {
+            let lease = rng.below(self.feeds[at].leases.len());
             self.read_feed_page(at, lease, region).await?;
         }
         Ok(())
@@ -226,16 +239,16 @@ impl World {
     async fn read_feed_page(&mut self, at: usize, lease: usize, region: u8) -> Result<bool, Failure> {
         let mut reader = self.feeds.remove(at);
         let position = reader.leases[lease].position.clone();
-        let answer = self
+        let response = self
             .ask_feed(reader.mode, &reader.leases[lease], (region, reader.page_size), position.as_deref())
             .await;
-        let more = self.take_feed_page(&mut reader, lease, &answer).await;
-        let etag = answer.header("etag").unwrap_or("-");
-        self.tell(format!(
+        let more = self.take_feed_page(&mut reader, lease, &response).await;
+        let etag = response.header("etag").unwrap_or("-");
+        self.log_line(format!(
             "feed {at} in {region}: {:?} after {position:?} → {} to {etag}: {}",
-            reader.leases[lease.min(reader.leases.len() - 1)].place,
-            shown(&answer),
-            String::from_utf8_lossy(&answer.body)
+            reader.leases[lease.min(reader.leases.len() - 1)].scope,
+            summary(&response),
+            String::from_utf8_lossy(&response.body)
         ));
         self.feeds.insert(at, reader);
         more
@@ -245,25 +258,25 @@ impl World {
         &mut self,
         reader: &mut FeedReader,
         lease: usize,
-        answer: &Answer,
+        response: &TestResponse,
     ) -> Result<bool, Failure> {
-        match self.turn_page(&mut reader.leases, lease, answer).await? {
+        match self.turn_page(&mut reader.leases, lease, response).await? {
             Page::Changes => {}
             Page::End => return Ok(false),
             Page::Later => return Ok(true),
         }
-        let lsn = lsn_of(answer);
+        let lsn = lsn_of(response);
         let mut last = 0;
-        for row in answer.json()["Documents"].as_array().unwrap() {
+        for row in response.json()["Documents"].as_array().unwrap() {
             let key = key_of(reader.mode, row).to_owned();
             let asked = self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
-            ensure(asked, Promise::FeedOrder, || format!("{row}\n  was not asked for"))?;
+            ensure(asked, Guarantee::FeedOrder, || format!("{row}\n  was not asked for"))?;
             let (start, history) = (reader.start.get(&key).copied().unwrap_or(0), &self.histories[&key]);
             let told = match reader.mode {
-                Mode::All => reader.told.change(&key, start, history, row)?,
-                Mode::Latest => reader.told.version(&key, lsn, history, row)?,
+                FeedMode::All => reader.delivered.change(&key, start, history, row)?,
+                FeedMode::Latest => reader.delivered.version(&key, lsn, history, row)?,
             };
-            ensure(last <= told && told <= lsn, Promise::FeedOrder, || {
+            ensure(last <= told && told <= lsn, Guarantee::FeedOrder, || {
                 format!("{row}\n  with LSN {told} comes after {last} on a page of LSN {lsn}")
             })?;
             last = told;
@@ -279,12 +292,12 @@ impl World {
                 let more = self.read_feed_page(at, lease, region).await?;
                 lease += usize::from(!more);
                 pages += 1;
-                ensure(pages < PAGES_MAX, Promise::FeedComplete, || "the feed has no end".to_owned())?;
+                ensure(pages < PAGES_MAX, Guarantee::FeedComplete, || "the feed has no end".to_owned())?;
             }
             let reader = &self.feeds[at];
             for key in self.keys.iter().filter(|key| reader.leases.iter().any(|lease| lease.covers(key))) {
                 let start = reader.start.get(&key.name).copied().unwrap_or(0);
-                reader.told.is_complete(reader.mode, &key.name, start, &self.histories[&key.name])?;
+                reader.delivered.is_complete(reader.mode, &key.name, start, &self.histories[&key.name])?;
             }
         }
         Ok(())

@@ -14,29 +14,29 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod actions;
-mod ask;
 #[allow(dead_code, reason = "shared with the tests of single behaviours, which need more of it")]
 #[path = "../it/client.rs"]
 mod client;
-mod descent;
-mod dice;
 mod failure;
+mod fault_rules;
 mod feed;
-mod mesh;
-mod mesh_feed;
+mod fixture;
+mod lineage;
 mod model;
+mod multi_write;
+mod multi_write_feed;
 mod operation;
 mod operator;
-mod order;
+mod partition_ranges;
 mod query;
 mod reads;
+mod requests;
 mod restart;
-mod ring;
 mod run;
+mod seeded_random;
 mod session;
-mod stage;
-mod trouble;
-mod world;
+mod single_write;
+mod write_request;
 mod writes;
 
 use std::sync::Mutex;
@@ -55,17 +55,17 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_seed_keeps_every_promise_where_one_region_writes() {
-    play::<world::World>(SEEDS, STEPS);
+fn every_seed_keeps_every_guarantee_with_one_write_region() {
+    run_seeds::<single_write::SingleWriteSimulation>(SEEDS, STEPS);
 }
 
 #[test]
-fn every_seed_keeps_every_promise_where_all_regions_write() {
-    play::<mesh::Mesh>(SEEDS_ALL_WRITE, STEPS);
+fn every_seed_keeps_every_guarantee_with_multiple_write_regions() {
+    run_seeds::<multi_write::MultiWriteSimulation>(SEEDS_ALL_WRITE, STEPS);
 }
 
 /// Plays seeds, as many at once as there are processors.
-fn play<P: run::Play>(seeds: u64, steps: usize) {
+fn run_seeds<P: run::Simulation>(seeds: u64, steps: usize) {
     let (start, count) = match variable("PERI_SEED") {
         Some(seed) => (seed, 1),
         None => (variable("PERI_SEED_START").unwrap_or(0), variable("PERI_SEEDS").unwrap_or(seeds)),

@@ -1,6 +1,6 @@
 //! What the account should hold: for each partition key its history, by LSN.
 //!
-//! Pure. An answer states the LSN it was given at, so the model says exactly what it had to show.
+//! Pure. A response states the LSN it was given at, so the model says exactly what it had to show.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,19 +21,19 @@ pub(crate) struct Version {
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChangeKind {
     Create,
     Replace,
     Delete,
 }
 
-impl Kind {
+impl ChangeKind {
     /// As the change feed calls it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Create => "create",
-            Kind::Replace => "replace",
-            Kind::Delete => "delete",
+            ChangeKind::Create => "create",
+            ChangeKind::Replace => "replace",
+            ChangeKind::Delete => "delete",
         }
     }
 }
@@ -43,7 +43,7 @@ impl Kind {
 pub(crate) struct Change {
     pub(crate) lsn: u64,
     pub(crate) id: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChangeKind,
     /// What it made; nothing for a deletion.
     pub(crate) version: Option<Version>,
     /// The uptime at which it was made.

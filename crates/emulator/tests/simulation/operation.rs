@@ -6,9 +6,9 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-use crate::model::{Items, Kind, Version};
-use crate::ring::Key;
+use crate::model::{ChangeKind, Items, Version};
+use crate::partition_ranges::Key;
+use crate::seeded_random::SeededRandom;
 
 /// What a client asks for. Bodies have an `id`, the partition key `pk` and a `v` nobody else has.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum Operation {
 
 /// What kind of write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Write {
+pub(crate) enum WriteKind {
     Create,
     Upsert,
     Replace,
@@ -55,35 +55,35 @@ pub(crate) struct Decision {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Effect {
     pub(crate) id: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChangeKind,
     pub(crate) body: Option<Value>,
 }
 
 impl Operation {
-    /// A write of the item `id` that makes it `v`; the rest is up to the dice.
-    pub(crate) fn draw(
-        write: Write,
+    /// A write of the item `id` that makes it `v`; the rest is drawn from `rng`.
+    pub(crate) fn random(
+        write: WriteKind,
         key: &Key,
         (id, v): (String, u64),
         if_match: Option<String>,
-        dice: &mut Dice,
+        rng: &mut SeededRandom,
     ) -> Operation {
-        let mut body = json!({"id": id, "pk": key.name, "v": v, "n": dice.below(10), "tags": []});
-        if dice.chance(30) {
-            body["extra"] = "x".repeat(dice.between(1, 40)).into();
+        let mut body = json!({"id": id, "pk": key.name, "v": v, "n": rng.below(10), "tags": []});
+        if rng.chance(30) {
+            body["extra"] = "x".repeat(rng.between(1, 40)).into();
         }
         match write {
-            Write::Create => Operation::Create { body },
-            Write::Upsert => Operation::Upsert { body },
-            Write::Replace => Operation::Replace { body, if_match },
-            Write::Delete => Operation::Delete { id, if_match },
-            Write::Patch => {
+            WriteKind::Create => Operation::Create { body },
+            WriteKind::Upsert => Operation::Upsert { body },
+            WriteKind::Replace => Operation::Replace { body, if_match },
+            WriteKind::Delete => Operation::Delete { id, if_match },
+            WriteKind::Patch => {
                 let patch = Patch {
                     v,
-                    add_to_n: dice.chance(50).then(|| dice.below(7) as i64 - 3),
-                    add_tag: dice.chance(30),
-                    remove_extra: dice.chance(15),
-                    least_n: dice.chance(30).then(|| dice.below(8) as i64),
+                    add_to_n: rng.chance(50).then(|| rng.below(7) as i64 - 3),
+                    add_tag: rng.chance(30),
+                    remove_extra: rng.chance(15),
+                    least_n: rng.chance(30).then(|| rng.below(8) as i64),
                 };
                 Operation::Patch { id, patch, if_match }
             }
@@ -113,25 +113,25 @@ impl Operation {
         let there = items.get(self.id());
         let refused = |status| Decision { status, effect: None };
         let stored = |kind, body: &Value| Decision {
-            status: if kind == Kind::Create { 201 } else { 200 },
+            status: if kind == ChangeKind::Create { 201 } else { 200 },
             effect: Some(Effect { id: self.id().to_owned(), kind, body: Some(body.clone()) }),
         };
         match (self, there) {
             (Operation::Create { body }, None) | (Operation::Upsert { body }, None) => {
-                stored(Kind::Create, body)
+                stored(ChangeKind::Create, body)
             }
             (Operation::Create { .. }, Some(_)) => refused(409),
-            (Operation::Upsert { body }, Some(_)) => stored(Kind::Replace, body),
+            (Operation::Upsert { body }, Some(_)) => stored(ChangeKind::Replace, body),
             (_, None) => refused(404),
             (_, Some(version)) if self.if_match().is_some_and(|etag| etag != version.etag) => refused(412),
-            (Operation::Replace { body, .. }, Some(_)) => stored(Kind::Replace, body),
+            (Operation::Replace { body, .. }, Some(_)) => stored(ChangeKind::Replace, body),
             (Operation::Patch { patch, .. }, Some(version)) => match patch.apply(version) {
-                Ok(body) => stored(Kind::Replace, &body),
+                Ok(body) => stored(ChangeKind::Replace, &body),
                 Err(status) => refused(status),
             },
             (Operation::Delete { .. }, Some(_)) => Decision {
                 status: 204,
-                effect: Some(Effect { id: self.id().to_owned(), kind: Kind::Delete, body: None }),
+                effect: Some(Effect { id: self.id().to_owned(), kind: ChangeKind::Delete, body: None }),
             },
             (Operation::Read { .. }, Some(_)) => refused(200),
         }
@@ -176,7 +176,7 @@ impl Operation {
     }
 
     /// In a few words, for the history.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let tag = self.if_match().map(|etag| format!(" if-match {etag}")).unwrap_or_default();
         match self {
             Operation::Create { body } => format!("create {body}"),

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::{Fixture, LAG_MAX, random_lag};
 use crate::model::Items;
-use crate::stage::{LAG_MAX, Stage, lag};
-use crate::world::World;
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
 
 /// What an operator does to an account, whoever writes there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Deed {
-    LetTimePass,
+pub(crate) enum OperatorAction {
+    AdvanceClock,
     ChangeLag,
     Pause,
     Resume,
@@ -19,97 +19,101 @@ pub(crate) enum Deed {
     Merge,
 }
 
-impl Stage {
-    pub(crate) async fn operate_on(&mut self, deed: Deed, dice: &mut Dice) -> Result<(), Failure> {
-        match deed {
-            Deed::LetTimePass => self.let_time_pass(dice),
-            Deed::ChangeLag => self.change_lag(dice),
-            Deed::Pause => self.pause(dice),
-            Deed::Resume => self.resume(dice),
-            Deed::Split => self.split(dice).await?,
-            Deed::Merge => self.merge(dice).await?,
+impl Fixture {
+    pub(crate) async fn run_operator_action(
+        &mut self,
+        action: OperatorAction,
+        rng: &mut SeededRandom,
+    ) -> Result<(), Failure> {
+        match action {
+            OperatorAction::AdvanceClock => self.advance_clock(rng),
+            OperatorAction::ChangeLag => self.change_lag(rng),
+            OperatorAction::Pause => self.pause(rng),
+            OperatorAction::Resume => self.resume(rng),
+            OperatorAction::Split => self.split(rng).await?,
+            OperatorAction::Merge => self.merge(rng).await?,
         }
         Ok(())
     }
 
     /// Lets time pass: mostly as long as a lag, seldom as long as a bound.
-    fn let_time_pass(&mut self, dice: &mut Dice) {
-        let milliseconds = dice.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
-        let milliseconds = if dice.chance(1) { 301_000 } else { dice.between(1, milliseconds) };
-        self.tell(format!("{milliseconds} ms pass"));
+    fn advance_clock(&mut self, rng: &mut SeededRandom) {
+        let milliseconds = rng.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
+        let milliseconds = if rng.chance(1) { 301_000 } else { rng.between(1, milliseconds) };
+        self.log_line(format!("{milliseconds} ms pass"));
         self.wait(Duration::from_millis(milliseconds as u64));
     }
 
-    fn change_lag(&mut self, dice: &mut Dice) {
-        let lag = lag(dice);
-        let from = dice.chance(50).then(|| dice.pick(&self.regions).name);
-        let to = dice.chance(70).then(|| dice.pick(&self.regions).name);
-        self.tell(format!("lag {lag} from {from:?} to {to:?}"));
-        self.operate().set_lag(from, to, lag).unwrap();
+    fn change_lag(&mut self, rng: &mut SeededRandom) {
+        let lag = random_lag(rng);
+        let from = rng.chance(50).then(|| rng.pick(&self.regions).name);
+        let to = rng.chance(70).then(|| rng.pick(&self.regions).name);
+        self.log_line(format!("lag {lag} from {from:?} to {to:?}"));
+        self.engine_account().set_lag(from, to, lag).unwrap();
     }
 
-    fn pause(&mut self, dice: &mut Dice) {
-        let at = dice.below(self.regions.len());
-        self.tell(format!("replication to region {at} pauses"));
-        self.operate().pause_replication(self.regions[at].name, self.uptime()).unwrap();
+    fn pause(&mut self, rng: &mut SeededRandom) {
+        let at = rng.below(self.regions.len());
+        self.log_line(format!("replication to region {at} pauses"));
+        self.engine_account().pause_replication(self.regions[at].name, self.uptime()).unwrap();
         let age = self.age();
         // What it missed during the pause before may still be on its way.
         let before = self.regions[at].resumed.filter(|(resumed, _)| age < *resumed + LAG_MAX);
         self.regions[at].paused.get_or_insert(before.map_or(age, |(_, paused)| paused));
     }
 
-    fn resume(&mut self, dice: &mut Dice) {
+    fn resume(&mut self, rng: &mut SeededRandom) {
         let paused: Vec<usize> =
             (0..self.regions.len()).filter(|at| self.regions[*at].paused.is_some()).collect();
         if paused.is_empty() {
             return;
         }
-        let at = *dice.pick(&paused);
-        self.tell(format!("replication to region {at} resumes"));
+        let at = *rng.pick(&paused);
+        self.log_line(format!("replication to region {at} resumes"));
         self.resume_region(at);
     }
 
     pub(crate) fn resume_region(&mut self, at: usize) {
-        self.operate().resume_replication(self.regions[at].name, self.uptime()).unwrap();
+        self.engine_account().resume_replication(self.regions[at].name, self.uptime()).unwrap();
         let age = self.age();
         let paused = self.regions[at].paused.take();
         self.regions[at].resumed = paused.map(|paused| (age, paused)).or(self.regions[at].resumed);
     }
 
-    async fn split(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn split(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.ranges.len() >= 8 {
             return Ok(());
         }
-        let id = dice.pick(&self.ranges).id;
-        let halves = self.operate().split_partition("d", "c", id, None, self.uptime());
+        let id = rng.pick(&self.ranges).id;
+        let halves = self.engine_account().split_partition("d", "c", id, None, self.uptime());
         let halves =
-            halves.map_err(|error| Failure { promise: Promise::Layout, details: error.to_string() })?;
-        self.tell(format!("range {id} splits into {halves:?}"));
+            halves.map_err(|error| Failure { guarantee: Guarantee::Layout, details: error.to_string() })?;
+        self.log_line(format!("range {id} splits into {halves:?}"));
         self.layout_changed().await
     }
 
-    async fn merge(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn merge(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.ranges.len() < 2 {
             return Ok(());
         }
-        let first = dice.below(self.ranges.len() - 1);
-        let last = dice.between(first + 1, (first + 2).min(self.ranges.len() - 1));
+        let first = rng.below(self.ranges.len() - 1);
+        let last = rng.between(first + 1, (first + 2).min(self.ranges.len() - 1));
         let ids: Vec<u32> = self.ranges[first..=last].iter().map(|range| range.id).collect();
-        let merged = self.operate().merge_partitions("d", "c", &ids, self.uptime());
+        let merged = self.engine_account().merge_partitions("d", "c", &ids, self.uptime());
         if self.regions.iter().any(|region| region.paused.is_some()) {
-            return ensure(merged.is_err(), Promise::Layout, || "a paused region cannot follow".to_owned());
+            return ensure(merged.is_err(), Guarantee::Layout, || "a paused region cannot follow".to_owned());
         }
         let merged =
-            merged.map_err(|error| Failure { promise: Promise::Layout, details: error.to_string() })?;
-        self.tell(format!("ranges {ids:?} merge into {merged}"));
+            merged.map_err(|error| Failure { guarantee: Guarantee::Layout, details: error.to_string() })?;
+        self.log_line(format!("ranges {ids:?} merge into {merged}"));
         self.layout_changed().await
     }
 
     /// Saves everything under one of a few names.
-    pub(crate) fn save_as(&mut self, dice: &mut Dice) -> String {
-        let name = format!("s{}", dice.below(2));
-        self.tell(format!("snapshot {name} is saved"));
-        self.operate().save_snapshot(&name, self.now()).unwrap();
+    pub(crate) fn save_as(&mut self, rng: &mut SeededRandom) -> String {
+        let name = format!("s{}", rng.below(2));
+        self.log_line(format!("snapshot {name} is saved"));
+        self.engine_account().save_snapshot(&name, self.now()).unwrap();
         name
     }
 
@@ -117,14 +121,14 @@ impl Stage {
     pub(crate) async fn go_back(
         &mut self,
         names: Vec<String>,
-        dice: &mut Dice,
+        rng: &mut SeededRandom,
     ) -> Result<Option<String>, Failure> {
         if names.is_empty() {
             return Ok(None);
         }
-        let name = dice.pick(&names).clone();
-        self.tell(format!("snapshot {name} is restored"));
-        self.operate().restore_snapshot(&name).unwrap();
+        let name = rng.pick(&names).clone();
+        self.log_line(format!("snapshot {name} is restored"));
+        self.engine_account().restore_snapshot(&name).unwrap();
         self.layout_changed().await?;
         Ok(Some(name))
     }
@@ -136,35 +140,35 @@ impl Stage {
     }
 
     /// Requests that name a range are told to wait, or no longer.
-    pub(crate) fn toggle_splitting(&mut self, dice: &mut Dice) {
+    pub(crate) fn toggle_splitting(&mut self, rng: &mut SeededRandom) {
         let (id, splitting) = match self.splitting.take() {
             Some(id) => (id, false),
-            None => (dice.pick(&self.ranges).id, true),
+            None => (rng.pick(&self.ranges).id, true),
         };
-        self.tell(format!("range {id} is {}splitting", if splitting { "" } else { "no longer " }));
-        self.operate().set_splitting("d", "c", id, splitting).unwrap();
+        self.log_line(format!("range {id} is {}splitting", if splitting { "" } else { "no longer " }));
+        self.engine_account().set_splitting("d", "c", id, splitting).unwrap();
         self.splitting = splitting.then_some(id);
     }
 }
 
-impl World {
-    pub(crate) fn fail_over(&mut self, dice: &mut Dice) {
-        let to = self.region(dice);
-        self.tell(format!("region {to} writes from now on"));
-        self.operate().fail_over(self.regions[usize::from(to)].name).unwrap();
+impl SingleWriteSimulation {
+    pub(crate) fn fail_over(&mut self, rng: &mut SeededRandom) {
+        let to = self.random_region(rng);
+        self.log_line(format!("region {to} writes from now on"));
+        self.engine_account().fail_over(self.regions[usize::from(to)].name).unwrap();
         self.hub = to;
     }
 
-    pub(crate) fn save_snapshot(&mut self, dice: &mut Dice) {
-        let name = self.save_as(dice);
+    pub(crate) fn save_snapshot(&mut self, rng: &mut SeededRandom) {
+        let name = self.save_as(rng);
         let saved = self.histories.iter().map(|(key, history)| (key.clone(), history.newest().clone()));
         let saved = saved.collect();
         self.snapshots.insert(name, saved);
     }
 
-    pub(crate) async fn restore_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn restore_snapshot(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let names = self.snapshots.keys().cloned().collect();
-        let Some(name) = self.go_back(names, dice).await? else { return Ok(()) };
+        let Some(name) = self.go_back(names, rng).await? else { return Ok(()) };
         let lsns = self.probe(self.hub).await?;
         for (key, lsn) in lsns {
             let items: Items = self.snapshots[&name][&key].clone();
@@ -177,14 +181,16 @@ impl World {
     }
 
     /// Everything acknowledged is there when the account is opened again; snapshots are not.
-    pub(crate) async fn end_and_begin(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        if !self.restart(dice).await? {
+    pub(crate) async fn end_and_begin(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        if !self.restart(rng).await? {
             return Ok(());
         }
         self.snapshots.clear();
         for (key, lsn) in self.probe(self.hub).await? {
             let newest = self.history(&key).lsn();
-            ensure(lsn >= newest, Promise::Kept, || format!("{key} is at LSN {lsn}, and was at {newest}"))?;
+            ensure(lsn >= newest, Guarantee::Durability, || {
+                format!("{key} is at LSN {lsn}, and was at {newest}")
+            })?;
         }
         Ok(())
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::Answer;
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::client::TestResponse;
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::DOCS;
 use crate::model::{Items, plain};
-use crate::ring::{Key, Lease, Place};
-use crate::stage::DOCS;
-use crate::world::World;
-use crate::writes::shown;
+use crate::partition_ranges::{Key, Lease, ReadScope};
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
+use crate::writes::summary;
 
 const CURSORS_MAX: usize = 4;
 /// More pages than a query can have.
@@ -20,35 +20,40 @@ const PAGES_MAX: usize = 400;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct TestQuery {
     least_n: Option<u64>,
-    shape: Shape,
+    shape: RowOrder,
 }
 
 /// How the rows are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum RowOrder {
     Any,
     Ascending,
     Descending,
     Distinct,
 }
 
-impl Question {
-    fn any(dice: &mut Dice) -> Question {
-        let least_n = dice.chance(50).then(|| dice.below(8) as u64);
-        let shape =
-            *dice.pick(&[Shape::Any, Shape::Any, Shape::Ascending, Shape::Descending, Shape::Distinct]);
-        Question { least_n, shape }
+impl TestQuery {
+    fn any(rng: &mut SeededRandom) -> TestQuery {
+        let least_n = rng.chance(50).then(|| rng.below(8) as u64);
+        let shape = *rng.pick(&[
+            RowOrder::Any,
+            RowOrder::Any,
+            RowOrder::Ascending,
+            RowOrder::Descending,
+            RowOrder::Distinct,
+        ]);
+        TestQuery { least_n, shape }
     }
 
     fn text(self) -> String {
         let filter = self.least_n.map(|least| format!(" WHERE c.n >= {least}")).unwrap_or_default();
         match self.shape {
-            Shape::Any => format!("SELECT * FROM c{filter}"),
-            Shape::Ascending => format!("SELECT * FROM c{filter} ORDER BY c.n"),
-            Shape::Descending => format!("SELECT * FROM c{filter} ORDER BY c.n DESC"),
-            Shape::Distinct => format!("SELECT DISTINCT * FROM c{filter}"),
+            RowOrder::Any => format!("SELECT * FROM c{filter}"),
+            RowOrder::Ascending => format!("SELECT * FROM c{filter} ORDER BY c.n"),
+            RowOrder::Descending => format!("SELECT * FROM c{filter} ORDER BY c.n DESC"),
+            RowOrder::Distinct => format!("SELECT DISTINCT * FROM c{filter}"),
         }
     }
 
@@ -61,21 +66,21 @@ impl Question {
         rows.windows(2).all(|pair| {
             let (first, second) = (pair[0]["n"].as_i64(), pair[1]["n"].as_i64());
             match self.shape {
-                Shape::Any | Shape::Distinct => true,
-                Shape::Ascending => first <= second,
-                Shape::Descending => first >= second,
+                RowOrder::Any | RowOrder::Distinct => true,
+                RowOrder::Ascending => first <= second,
+                RowOrder::Descending => first >= second,
             }
         })
     }
 
-    fn wants(self, body: &Value) -> bool {
+    fn matches(self, body: &Value) -> bool {
         // Patches may have made it negative.
         self.least_n.is_none_or(|least| body["n"].as_i64().unwrap() >= least as i64)
     }
 
     /// The bodies it should find, in an order of their own.
     fn expected(self, items: &Items) -> Vec<Value> {
-        let found = items.values().filter(|version| self.wants(&version.body));
+        let found = items.values().filter(|version| self.matches(&version.body));
         sorted(found.map(|version| version.body.clone()).collect())
     }
 }
@@ -86,13 +91,13 @@ fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
     rows
 }
 
-fn rows_of(answer: &Answer) -> Vec<Value> {
-    answer.json()["Documents"].as_array().unwrap().iter().map(plain).collect()
+fn rows_of(response: &TestResponse) -> Vec<Value> {
+    response.json()["Documents"].as_array().unwrap().iter().map(plain).collect()
 }
 
 /// A query that is read page by page, in one region.
 pub(crate) struct Cursor {
-    question: Question,
+    question: TestQuery,
     region: u8,
     leases: Vec<Lease>,
     page_size: usize,
@@ -101,17 +106,17 @@ pub(crate) struct Cursor {
     rows: Vec<Value>,
 }
 
-impl World {
+impl SingleWriteSimulation {
     /// Asks about one partition key or one range, and reads to the end at once.
-    pub(crate) async fn query(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let (region, question, page_size) =
-            (self.fresh_region(dice), Question::any(dice), dice.between(1, 6));
-        let (place, keys) = if dice.chance(60) {
-            let key = self.key(dice);
-            (Place::Key(key.header.clone()), vec![key])
+            (self.random_fresh_region(rng), TestQuery::any(rng), rng.between(1, 6));
+        let (place, keys) = if rng.chance(60) {
+            let key = self.random_key(rng);
+            (ReadScope::Key(key.header.clone()), vec![key])
         } else {
-            let range = dice.pick(&self.ranges).clone();
-            (Place::Range { id: range.id, part: range.epks.clone() }, self.keys_of(range.id))
+            let range = rng.pick(&self.ranges).clone();
+            (ReadScope::Range { id: range.id, part: range.epks.clone() }, self.keys_in_range(range.id))
         };
         self.query_at_once(region, question, place, &keys, page_size).await
     }
@@ -119,8 +124,8 @@ impl World {
     async fn query_at_once(
         &mut self,
         region: u8,
-        question: Question,
-        place: Place,
+        question: TestQuery,
+        place: ReadScope,
         keys: &[Key],
         page_size: usize,
     ) -> Result<(), Failure> {
@@ -128,60 +133,70 @@ impl World {
         let mut found = Vec::new();
         let mut lsn = None;
         for page in 0.. {
-            let answer = self.ask(region, &question.text(), &lease, page_size, &[]).await;
-            self.tell(format!("in {region}: {} of {:?} → {}", question.text(), lease.place, shown(&answer)));
-            if answer.status == 410 && answer.header("x-ms-substatus") == Some("1007") {
+            let response = self.ask(region, &question.text(), &lease, page_size, &[]).await;
+            self.log_line(format!(
+                "in {region}: {} of {:?} → {}",
+                question.text(),
+                lease.scope,
+                summary(&response)
+            ));
+            if response.status == 410 && response.header("x-ms-substatus") == Some("1007") {
                 return Ok(());
             }
-            ensure(answer.status == 200 && page < PAGES_MAX, Promise::Answer, || {
-                format!("{} {}", shown(&answer), String::from_utf8_lossy(&answer.body))
+            ensure(response.status == 200 && page < PAGES_MAX, Guarantee::Response, || {
+                format!("{} {}", summary(&response), String::from_utf8_lossy(&response.body))
             })?;
             for key in keys {
-                lsn = Some(self.check_lsn(region, &key.name, self.level, &answer)?);
+                lsn = Some(self.check_lsn(region, &key.name, self.level, &response)?);
             }
-            found.extend(rows_of(&answer));
-            lease.position = answer.header("x-ms-continuation").map(str::to_owned);
+            found.extend(rows_of(&response));
+            lease.position = response.header("x-ms-continuation").map(str::to_owned);
             if lease.position.is_none() {
                 break;
             }
         }
-        ensure(question.is_in_order(&found), Promise::Query, || format!("not in order: {found:?}"))?;
+        ensure(question.is_in_order(&found), Guarantee::Query, || format!("not in order: {found:?}"))?;
         let Some(lsn) = lsn else {
-            return ensure(found.is_empty(), Promise::Query, || format!("nobody wrote {found:?}"));
+            return ensure(found.is_empty(), Guarantee::Query, || format!("nobody wrote {found:?}"));
         };
         let expected = keys.iter().flat_map(|key| question.expected(&self.history(&key.name).at(lsn)));
         let (found, expected) = (sorted(found), sorted(expected.collect()));
-        ensure(found == expected, Promise::Query, || {
+        ensure(found == expected, Guarantee::Query, || {
             format!("found {found:?}\n  instead of {expected:?}, which there were at LSN {lsn}")
         })?;
-        let answer =
+        let response =
             self.ask(region, &question.count_text(), &Lease { position: None, ..lease }, 10, &[]).await;
-        let count = answer.json()["Documents"][0].as_u64();
-        ensure(count == Some(expected.len() as u64), Promise::Query, || {
+        let count = response.json()["Documents"][0].as_u64();
+        ensure(count == Some(expected.len() as u64), Guarantee::Query, || {
             format!("{} is {count:?} instead of {}", question.count_text(), expected.len())
         })
     }
 
     /// Asks about the past of one partition key.
-    pub(crate) async fn query_as_of(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let (key, question) = (self.key(dice), Question::any(dice));
+    pub(crate) async fn query_as_of(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let (key, question) = (self.random_key(rng), TestQuery::any(rng));
         let (since, newest) = (self.history(&key.name).known_since(), self.history(&key.name).lsn());
         if newest <= since {
             return Ok(());
         }
-        let lsn = dice.between(since.max(1) as usize, newest as usize) as u64;
-        let lease = Lease::new(Place::Key(key.header.clone()));
+        let lsn = rng.between(since.max(1) as usize, newest as usize) as u64;
+        let lease = Lease::new(ReadScope::Key(key.header.clone()));
         let as_of = [("x-perihelion-as-of", format!("lsn={lsn}"))];
-        let answer = self.ask(self.hub, &question.text(), &lease, 1_000, &as_of).await;
-        self.tell(format!("{} of {} as of LSN {lsn} → {}", question.text(), key.name, shown(&answer)));
+        let response = self.ask(self.hub, &question.text(), &lease, 1_000, &as_of).await;
+        self.log_line(format!(
+            "{} of {} as of LSN {lsn} → {}",
+            question.text(),
+            key.name,
+            summary(&response)
+        ));
         // History is bounded.
-        if answer.status == 400 {
+        if response.status == 400 {
             return Ok(());
         }
-        ensure(answer.status == 200, Promise::Answer, || shown(&answer))?;
+        ensure(response.status == 200, Guarantee::Response, || summary(&response))?;
         let (found, expected) =
-            (sorted(rows_of(&answer)), question.expected(&self.history(&key.name).at(lsn)));
-        ensure(found == expected, Promise::Query, || {
+            (sorted(rows_of(&response)), question.expected(&self.history(&key.name).at(lsn)));
+        ensure(found == expected, Guarantee::Query, || {
             format!(
                 "found {found:?}\n  instead of {expected:?}, which there were at LSN {lsn} of {}",
                 key.name
@@ -196,7 +211,7 @@ impl World {
         lease: &Lease,
         page_size: usize,
         more: &[(&'static str, String)],
-    ) -> Answer {
+    ) -> TestResponse {
         let mut headers = lease.headers();
         headers.extend([
             ("x-ms-documentdb-isquery", "true".to_owned()),
@@ -210,38 +225,38 @@ impl World {
     }
 
     /// Begins a query that is read while other things happen.
-    pub(crate) async fn begin_query(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn begin_query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.cursors.len() >= CURSORS_MAX {
             return Ok(());
         }
-        let (region, mut question) = (self.fresh_region(dice), Question::any(dice));
-        let leases = match dice.below(4) {
+        let (region, mut question) = (self.random_fresh_region(rng), TestQuery::any(rng));
+        let leases = match rng.below(4) {
             0 => {
-                question.shape = Shape::Any;
-                vec![Lease::new(Place::Everywhere)]
+                question.shape = RowOrder::Any;
+                vec![Lease::new(ReadScope::AllPartitions)]
             }
-            1 => vec![Lease::new(Place::Key(self.key(dice).header))],
+            1 => vec![Lease::new(ReadScope::Key(self.random_key(rng).header))],
             2 => {
-                question.shape = Shape::Any;
-                vec![Lease::new(Place::Part(dice.pick(&self.ranges).epks.clone()))]
+                question.shape = RowOrder::Any;
+                vec![Lease::new(ReadScope::EpkRange(rng.pick(&self.ranges).epks.clone()))]
             }
             _ => Lease::per_range(&self.ranges),
         };
         let start = self.probe(region).await?;
-        let page_size = dice.between(1, 4);
+        let page_size = rng.between(1, 4);
         let line = format!("query {}: {} in {region}, {leases:?}", self.cursors.len(), question.text());
-        self.tell(line);
+        self.log_line(line);
         self.cursors.push(Cursor { question, region, leases, page_size, start, rows: Vec::new() });
         Ok(())
     }
 
     /// Reads the next pages of a query that was begun.
-    pub(crate) async fn read_query(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn read_query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.cursors.is_empty() {
             return Ok(());
         }
-        let at = dice.below(self.cursors.len());
-        for _ in 0..dice.between(1, 2) {
+        let at = rng.below(self.cursors.len());
+        for _ in 0..rng.between(1, 2) {
             if !self.read_query_page(at).await? {
                 return self.end_query(at);
             }
@@ -254,37 +269,37 @@ impl World {
         let cursor = &self.cursors[at];
         let Some(lease) = cursor.leases.iter().position(|lease| !lease.done) else { return Ok(false) };
         let place = cursor.leases[lease].clone();
-        let answer = self.ask(cursor.region, &cursor.question.text(), &place, cursor.page_size, &[]).await;
-        let rows = if answer.status == 200 { rows_of(&answer) } else { Vec::new() };
+        let response = self.ask(cursor.region, &cursor.question.text(), &place, cursor.page_size, &[]).await;
+        let rows = if response.status == 200 { rows_of(&response) } else { Vec::new() };
         let shown_rows: Vec<String> =
             rows.iter().map(|row| format!("{}/{} v{}", row["pk"], row["id"], row["v"])).collect();
-        self.tell(format!("query {at}: {place:?} → {} {shown_rows:?}", shown(&answer)));
-        match (answer.status, answer.header("x-ms-substatus")) {
+        self.log_line(format!("query {at}: {place:?} → {} {shown_rows:?}", summary(&response)));
+        match (response.status, response.header("x-ms-substatus")) {
             (200, _) => {}
             (410, Some("1002")) => {
                 let ranges = self.read_ranges().await?;
                 let cursor = &mut self.cursors[at];
                 let gone = cursor.leases.remove(lease);
-                cursor.leases.extend(gone.relocate(&ranges));
+                cursor.leases.extend(gone.split_over(&ranges));
                 return Ok(true);
             }
             (410, Some("1007")) => return Ok(true),
-            (503, _) if self.is_too_stale(self.cursors[at].region, &answer)? => return Ok(true),
-            _ => return Err(Failure { promise: Promise::Answer, details: shown(&answer) }),
+            (503, _) if self.is_too_stale(self.cursors[at].region, &response)? => return Ok(true),
+            _ => return Err(Failure { guarantee: Guarantee::Response, details: summary(&response) }),
         }
         let Cursor { question, leases, .. } = &self.cursors[at];
-        ensure(question.is_in_order(&rows), Promise::Query, || format!("not in order: {rows:?}"))?;
+        ensure(question.is_in_order(&rows), Guarantee::Query, || format!("not in order: {rows:?}"))?;
         // Values of DISTINCT are of all that was asked about: after a split, the first child has them all.
         let asked = |key: &Key| match question.shape {
-            Shape::Distinct => leases.iter().any(|lease| lease.covers(key)),
-            Shape::Any | Shape::Ascending | Shape::Descending => place.covers(key),
+            RowOrder::Distinct => leases.iter().any(|lease| lease.covers(key)),
+            RowOrder::Any | RowOrder::Ascending | RowOrder::Descending => place.covers(key),
         };
         let covered = |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && asked(key));
         let foreign = rows.iter().find(|row| !covered(row));
-        ensure(foreign.is_none(), Promise::Query, || format!("{foreign:?} was not asked for"))?;
+        ensure(foreign.is_none(), Guarantee::Query, || format!("{foreign:?} was not asked for"))?;
         let cursor = &mut self.cursors[at];
         cursor.rows.extend(rows);
-        cursor.leases[lease].position = answer.header("x-ms-continuation").map(str::to_owned);
+        cursor.leases[lease].position = response.header("x-ms-continuation").map(str::to_owned);
         cursor.leases[lease].done = cursor.leases[lease].position.is_none();
         Ok(true)
     }
@@ -292,7 +307,7 @@ impl World {
     /// Everything that stayed as it was has to be there once, and nothing else that stayed.
     fn end_query(&mut self, at: usize) -> Result<(), Failure> {
         let Cursor { question, leases, start, rows, .. } = self.cursors.remove(at);
-        self.tell(format!("query {at} has ended"));
+        self.log_line(format!("query {at} has ended"));
         for key in self.keys.iter().filter(|key| leases.iter().any(|lease| lease.covers(key))) {
             let history = &self.histories[&key.name];
             let start = start[&key.name];
@@ -308,9 +323,9 @@ impl World {
                 }
                 let expected = history.newest().get(id).map(|version| &version.body);
                 let expected: Vec<&Value> =
-                    expected.into_iter().filter(|body| question.wants(body)).collect();
+                    expected.into_iter().filter(|body| question.matches(body)).collect();
                 let found: Vec<&Value> = found.iter().copied().filter(|row| row["id"] == id).collect();
-                ensure(found == expected, Promise::Query, || {
+                ensure(found == expected, Guarantee::Query, || {
                     format!(
                         "of item {} {id}, untouched since LSN {start}: found {found:?} instead of {expected:?}",
                         key.name
@@ -327,7 +342,7 @@ impl World {
             let mut pages = 0;
             while self.read_query_page(0).await? {
                 pages += 1;
-                ensure(pages < PAGES_MAX, Promise::Query, || "the query has no end".to_owned())?;
+                ensure(pages < PAGES_MAX, Guarantee::Query, || "the query has no end".to_owned())?;
             }
             self.end_query(0)?;
         }
@@ -335,18 +350,18 @@ impl World {
     }
 
     /// Asks every region about everything: by ranges in all of them, by keys in one.
-    pub(crate) async fn query_everything(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    pub(crate) async fn query_everything(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         for region in 0..self.regions.len() as u8 {
             for range in self.ranges.clone() {
-                let keys = self.keys_of(range.id);
-                let place = Place::Range { id: range.id, part: range.epks };
-                self.query_at_once(region, Question::any(dice), place, &keys, dice.between(2, 9)).await?;
+                let keys = self.keys_in_range(range.id);
+                let place = ReadScope::Range { id: range.id, part: range.epks };
+                self.query_at_once(region, TestQuery::any(rng), place, &keys, rng.between(2, 9)).await?;
             }
         }
-        let region = self.region(dice);
+        let region = self.random_region(rng);
         for key in self.keys.clone() {
-            let place = Place::Key(key.header.clone());
-            self.query_at_once(region, Question::any(dice), place, &[key], dice.between(1, 9)).await?;
+            let place = ReadScope::Key(key.header.clone());
+            self.query_at_once(region, TestQuery::any(rng), place, &[key], rng.between(1, 9)).await?;
         }
         Ok(())
     }

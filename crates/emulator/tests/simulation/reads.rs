@@ -3,19 +3,20 @@
 use http::Method;
 use protocol::account::ConsistencyLevel;
 
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::DOCS;
 use crate::model::plain;
-use crate::ring::Key;
-use crate::stage::DOCS;
-use crate::world::World;
-use crate::writes::shown;
+use crate::partition_ranges::Key;
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
+use crate::writes::summary;
 
-impl World {
+impl SingleWriteSimulation {
     /// Reads an item in any region, as part of a session.
-    pub(crate) async fn read_in_session(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let (key, region, session) = (self.key(dice), self.region(dice), dice.below(self.sessions.len()));
-        let id = self.some_id(&key, dice);
+    pub(crate) async fn read_in_session(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let (key, region, session) =
+            (self.random_key(rng), self.random_region(rng), rng.below(self.sessions.len()));
+        let id = self.some_id(&key, rng);
         self.session_read(&key, &id, region, session).await.map(drop)
     }
 
@@ -30,27 +31,31 @@ impl World {
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
         headers.extend(self.sessions[session].header().map(|token| ("x-ms-session-token", token)));
         let honoured = self.level >= ConsistencyLevel::Session;
-        let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
-        self.tell(format!("client {session} in {region}: {} read {id} → {}", key.name, shown(&answer)));
-        if self.is_too_stale(region, &answer)? {
+        let response = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        self.log_line(format!(
+            "client {session} in {region}: {} read {id} → {}",
+            key.name,
+            summary(&response)
+        ));
+        if self.is_too_stale(region, &response)? {
             return Ok(None);
         }
-        let behind = answer.status == 404 && answer.header("x-ms-substatus") == Some("1002");
+        let behind = response.status == 404 && response.header("x-ms-substatus") == Some("1002");
         if behind {
-            ensure(honoured && region != self.hub, Promise::Session, || {
-                format!("{}: this region has everything", shown(&answer))
+            ensure(honoured && region != self.hub, Guarantee::Session, || {
+                format!("{}: this region has everything", summary(&response))
             })?;
             return Ok(None);
         }
         let level = if honoured { self.level } else { ConsistencyLevel::Eventual };
-        let lsn = self.check_lsn(region, &key.name, level, &answer)?;
-        let floor = self.sessions[session].floor(&key.name);
-        ensure(!honoured || lsn >= floor, Promise::Session, || {
-            format!("client {session} has seen LSN {floor} of {}, and is shown LSN {lsn}", key.name)
+        let lsn = self.check_lsn(region, &key.name, level, &response)?;
+        let min_lsn = self.sessions[session].min_lsn(&key.name);
+        ensure(!honoured || lsn >= min_lsn, Guarantee::Session, || {
+            format!("client {session} has seen LSN {min_lsn} of {}, and is shown LSN {lsn}", key.name)
         })?;
-        self.check_item(key, id, lsn, &answer)?;
-        self.remember_tag(key, id, &answer);
-        self.session_saw(session, &answer);
+        self.check_item(key, id, lsn, &response)?;
+        self.remember_tag(key, id, &response);
+        self.session_observe(session, &response);
         Ok(Some(lsn))
     }
 
@@ -62,7 +67,7 @@ impl World {
                     let id = format!("i{}", session % self.ids);
                     let shown = self.session_read(&key, &id, region, session).await?;
                     let newest = self.history(&key.name).lsn();
-                    ensure(shown.is_some_and(|lsn| lsn >= newest), Promise::Convergence, || {
+                    ensure(shown.is_some_and(|lsn| lsn >= newest), Guarantee::Convergence, || {
                         format!("region {region} is at LSN {shown:?} of {}, and not at {newest}", key.name)
                     })?;
                 }
@@ -72,26 +77,30 @@ impl World {
     }
 
     /// Reads an item in any region, with nothing but the account's level or a weaker one.
-    pub(crate) async fn read_alone(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let (key, region) = (self.key(dice), self.region(dice));
-        let id = self.some_id(&key, dice);
+    pub(crate) async fn read_alone(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let (key, region) = (self.random_key(rng), self.random_region(rng));
+        let id = self.some_id(&key, rng);
         let weaker = [ConsistencyLevel::ConsistentPrefix, ConsistencyLevel::Eventual];
-        let asked = dice.chance(50).then(|| *dice.pick(&weaker)).filter(|level| *level < self.level);
+        let asked = rng.chance(50).then(|| *rng.pick(&weaker)).filter(|level| *level < self.level);
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
         headers.extend(asked.map(|level| ("x-ms-consistency-level", level.name().to_owned())));
-        let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        let response = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
         let level = asked.unwrap_or(self.level);
-        self.tell(format!("anyone in {region}: {} read {id} at {level:?} → {}", key.name, shown(&answer)));
-        if level == ConsistencyLevel::BoundedStaleness && self.is_too_stale(region, &answer)? {
+        self.log_line(format!(
+            "anyone in {region}: {} read {id} at {level:?} → {}",
+            key.name,
+            summary(&response)
+        ));
+        if level == ConsistencyLevel::BoundedStaleness && self.is_too_stale(region, &response)? {
             return Ok(());
         }
-        let lsn = self.check_lsn(region, &key.name, level, &answer)?;
-        self.check_item(&key, &id, lsn, &answer)?;
-        self.remember_tag(&key, &id, &answer);
+        let lsn = self.check_lsn(region, &key.name, level, &response)?;
+        self.check_item(&key, &id, lsn, &response)?;
+        self.remember_tag(&key, &id, &response);
         // Clients keep the tokens of weaker reads as well, which may say less than they know.
-        if dice.chance(50) {
-            let session = dice.below(self.sessions.len());
-            self.session_saw(session, &answer);
+        if rng.chance(50) {
+            let session = rng.below(self.sessions.len());
+            self.session_observe(session, &response);
         }
         Ok(())
     }
@@ -102,25 +111,26 @@ impl World {
         key: &Key,
         id: &str,
         lsn: u64,
-        answer: &crate::client::Answer,
+        response: &crate::client::TestResponse,
     ) -> Result<(), Failure> {
         let at = self.history(&key.name).at(lsn);
         let expected = at.get(id);
-        let holds = match (answer.status, expected) {
+        let holds = match (response.status, expected) {
             (200, Some(version)) => {
-                plain(&answer.json()) == version.body && answer.header("etag") == Some(version.etag.as_str())
+                plain(&response.json()) == version.body
+                    && response.header("etag") == Some(version.etag.as_str())
             }
             (404, None) => true,
             _ => false,
         };
-        ensure(holds, Promise::Prefix, || {
-            let body = String::from_utf8_lossy(&answer.body);
-            format!("{} {body}\n  at LSN {lsn} there was {expected:?}", answer.status)
+        ensure(holds, Guarantee::Prefix, || {
+            let body = String::from_utf8_lossy(&response.body);
+            format!("{} {body}\n  at LSN {lsn} there was {expected:?}", response.status)
         })
     }
 
-    fn remember_tag(&mut self, key: &Key, id: &str, answer: &crate::client::Answer) {
-        if let (200, Some(etag)) = (answer.status, answer.header("etag")) {
+    fn remember_tag(&mut self, key: &Key, id: &str, response: &crate::client::TestResponse) {
+        if let (200, Some(etag)) = (response.status, response.header("etag")) {
             self.tags.push((key.name.clone(), id.to_owned(), etag.to_owned()));
         }
     }

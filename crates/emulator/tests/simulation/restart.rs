@@ -7,37 +7,35 @@ use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::{DataDir, OpenError};
 
 use crate::client::TestAccount;
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
-use crate::stage::Stage;
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::Fixture;
+use crate::seeded_random::SeededRandom;
 
-/// A directory of its own, removed with it.
-pub(crate) struct Scratch(PathBuf);
+/// The data directory of a simulated account, removed on drop.
+pub(crate) struct DataDirectory(tempfile::TempDir);
 
-impl Scratch {
-    pub(crate) fn new() -> Scratch {
-        let path = std::env::temp_dir().join(format!("perihelion-simulation-{}", uuid::Uuid::new_v4()));
-        std::fs::create_dir_all(&path).unwrap();
-        Scratch(path)
+impl DataDirectory {
+    pub(crate) fn new() -> DataDirectory {
+        DataDirectory(tempfile::tempdir().unwrap())
     }
 
-    /// The account that is kept in it, ready to be asked.
+    /// Opens the account in the directory, with its indexes built.
     pub(crate) fn open(&self, settings: &AccountSettings) -> Result<Account, OpenError> {
-        let account = Account::open(settings.clone(), &DataDir::new(&self.0))?;
+        let account = Account::open(settings.clone(), &DataDir::new(self.0.path()))?;
         account.make_indexes();
         Ok(account)
     }
 
-    /// What the operating system would have if everybody in it were killed now.
-    fn as_it_is(&self) -> Scratch {
-        let copy = Scratch::new();
-        copy_folder(&self.0, &copy.0);
+    /// Copies the directory as it is on disk, as if the process were killed now.
+    fn copy(&self) -> DataDirectory {
+        let copy = DataDirectory::new();
+        copy_folder(self.0.path(), copy.0.path());
         copy
     }
 
-    /// Leaves the beginning of a record behind, as whoever was killed while writing one.
-    fn tear(&self, bytes: &[u8]) {
-        let journal = std::fs::read_dir(self.0.join("journal")).unwrap();
+    /// Appends an incomplete record to the journal, as a process killed during a write leaves it.
+    fn append_torn_record(&self, bytes: &[u8]) {
+        let journal = std::fs::read_dir(self.0.path().join("journal")).unwrap();
         let mut files: Vec<PathBuf> = journal.map(|entry| entry.unwrap().path()).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "log"));
         files.sort();
@@ -45,12 +43,6 @@ impl Scratch {
         let mut content = std::fs::read(last).unwrap();
         content.extend_from_slice(bytes);
         std::fs::write(last, content).unwrap();
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -67,35 +59,37 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-impl Stage {
+impl Fixture {
     /// Ends the account, one way or the other, and opens it again. All regions have everything, also
     /// those that stay paused. Says whether there was anything to open.
-    pub(crate) async fn restart(&mut self, dice: &mut Dice) -> Result<bool, Failure> {
-        let Some(kept) = self.kept.take() else { return Ok(false) };
-        let killed = dice.chance(60);
-        let kept = if killed { kept.as_it_is() } else { kept };
-        if killed && dice.chance(50) {
-            let bytes: Vec<u8> = (0..dice.between(1, 60)).map(|_| dice.below(256) as u8).collect();
-            kept.tear(&bytes);
+    pub(crate) async fn restart(&mut self, rng: &mut SeededRandom) -> Result<bool, Failure> {
+        let Some(kept) = self.directory.take() else { return Ok(false) };
+        let killed = rng.chance(60);
+        let kept = if killed { kept.copy() } else { kept };
+        if killed && rng.chance(50) {
+            let bytes: Vec<u8> = (0..rng.between(1, 60)).map(|_| rng.below(256) as u8).collect();
+            kept.append_torn_record(&bytes);
         }
         let how = if killed { "is killed" } else { "ends" };
-        self.tell(format!("the account {how} and is opened again"));
+        self.log_line(format!("the account {how} and is opened again"));
         let clock = Clock::manual(self.now());
-        self.ran = self.age();
+        self.uptime_before_restart = self.age();
         // The directory is given up before it is taken again.
         self.account = TestAccount::new();
         let opened = kept.open(&self.settings);
-        let opened =
-            opened.map_err(|error| Failure { promise: Promise::Kept, details: error.to_string() })?;
+        let opened = opened
+            .map_err(|error| Failure { guarantee: Guarantee::Durability, details: error.to_string() })?;
         self.account = TestAccount::over(opened, clock);
-        self.kept = Some(kept);
+        self.directory = Some(kept);
         self.splitting = None;
         // A region that was paused still is, but had everything when the account was opened.
-        let opened_at = self.ran;
+        let opened_at = self.uptime_before_restart;
         self.regions.iter_mut().for_each(|region| region.paused = region.paused.map(|_| opened_at));
         let before = self.ranges.clone();
         let after = self.read_ranges().await?;
-        ensure(before == after, Promise::Kept, || format!("ranges were {before:?}, and now {after:?}"))?;
+        ensure(before == after, Guarantee::Durability, || {
+            format!("ranges were {before:?}, and now {after:?}")
+        })?;
         Ok(true)
     }
 }

@@ -1,32 +1,32 @@
-//! One seed: a world, its steps, and, if a promise is broken, the fewest steps that break it.
+//! One seed: a world, its steps, and, if a guarantee is broken, the fewest steps that break it.
 
 use std::panic::AssertUnwindSafe;
 
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise};
+use crate::failure::{Failure, Guarantee};
+use crate::seeded_random::SeededRandom;
 
 /// Runs that are spent on making a history shorter.
 const SHRINK_RUNS_MAX: usize = 600;
 
 /// Something that can be played from a seed.
-pub(crate) trait Play: Sized {
-    async fn begin(dice: &mut Dice) -> Self;
-    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure>;
+pub(crate) trait Simulation: Sized {
+    async fn create(rng: &mut SeededRandom) -> Self;
+    async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure>;
     /// Lets everything arrive, and asks for everything.
-    async fn settle(&mut self, dice: &mut Dice) -> Result<(), Failure>;
+    async fn check_final_state(&mut self, rng: &mut SeededRandom) -> Result<(), Failure>;
     /// What happened since this was last looked at.
-    fn told(&mut self) -> &mut Vec<String>;
+    fn log(&mut self) -> &mut Vec<String>;
 }
 
-/// A broken promise and what led to it.
-pub(crate) struct Broken {
+/// A broken guarantee and what led to it.
+pub(crate) struct BrokenSeed {
     pub(crate) seed: u64,
     pub(crate) failure: Failure,
     pub(crate) steps: Vec<usize>,
     pub(crate) history: Vec<String>,
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for BrokenSeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.failure)?;
         writeln!(f, "history of the {} steps that matter:", self.steps.len())?;
@@ -36,36 +36,36 @@ impl std::fmt::Display for Broken {
 }
 
 /// Runs a seed, and if it fails finds the fewest steps that do.
-pub(crate) fn check<P: Play>(seed: u64, steps: usize) -> Result<(), Broken> {
+pub(crate) fn check<P: Simulation>(seed: u64, steps: usize) -> Result<(), BrokenSeed> {
     let all: Vec<usize> = (0..steps).collect();
     match run::<P>(seed, &all) {
         Ok(()) => Ok(()),
-        Err((failure, history)) => Err(shrink::<P>(Broken { seed, failure, steps: all, history })),
+        Err((failure, history)) => Err(shrink::<P>(BrokenSeed { seed, failure, steps: all, history })),
     }
 }
 
 /// Runs some steps of a seed. The last thing is that everything arrives.
-fn run<P: Play>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
+fn run<P: Simulation>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let mut told = Vec::new();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            let mut play = P::begin(&mut Dice::new(seed)).await;
+            let mut play = P::create(&mut SeededRandom::new(seed)).await;
             let outcome = drive(&mut play, seed, steps, &mut told).await;
-            told.append(play.told());
+            told.append(play.log());
             outcome
         })
     }));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Failure { promise: Promise::NoPanic, details: text.unwrap_or_default() })
+        Err(Failure { guarantee: Guarantee::NoPanic, details: text.unwrap_or_default() })
     });
     outcome.map_err(|failure| (failure, told))
 }
 
-async fn drive<P: Play>(
+async fn drive<P: Simulation>(
     play: &mut P,
     seed: u64,
     steps: &[usize],
@@ -73,21 +73,21 @@ async fn drive<P: Play>(
 ) -> Result<(), Failure> {
     for step in steps {
         // Handed over before the step, so that a panic does not take it along.
-        told.append(play.told());
+        told.append(play.log());
         told.push(format!("step {step}"));
-        play.step(&mut Dice::of_step(seed, *step)).await?;
+        play.step(&mut SeededRandom::of_step(seed, *step)).await?;
     }
-    told.append(play.told());
+    told.append(play.log());
     told.push("everything arrives, and everything is asked for".to_owned());
-    let outcome = play.settle(&mut Dice::of_step(seed, usize::MAX - 1)).await;
+    let outcome = play.check_final_state(&mut SeededRandom::of_step(seed, usize::MAX - 1)).await;
     // What went well does not help to understand what did not.
-    let well = play.told().len().saturating_sub(2);
-    play.told().drain(..well);
+    let well = play.log().len().saturating_sub(2);
+    play.log().drain(..well);
     outcome
 }
 
 /// Leaves out as many steps as it can, first many at once, then one by one.
-fn shrink<P: Play>(mut broken: Broken) -> Broken {
+fn shrink<P: Simulation>(mut broken: BrokenSeed) -> BrokenSeed {
     let mut chunk = broken.steps.len() / 2;
     let mut runs = 0;
     while chunk > 0 {
@@ -97,8 +97,8 @@ fn shrink<P: Play>(mut broken: Broken) -> Broken {
             fewer.drain(at..(at + chunk).min(fewer.len()));
             runs += 1;
             match run::<P>(broken.seed, &fewer) {
-                Err((failure, history)) if failure.promise == broken.failure.promise => {
-                    broken = Broken { steps: fewer, failure, history, ..broken };
+                Err((failure, history)) if failure.guarantee == broken.failure.guarantee => {
+                    broken = BrokenSeed { steps: fewer, failure, history, ..broken };
                 }
                 _ => at += chunk,
             }

@@ -9,7 +9,7 @@ use protocol::session_token::{PartitionToken, SessionToken};
 pub(crate) struct Session {
     token: SessionToken,
     /// By partition key, the LSN the client has seen.
-    floors: BTreeMap<String, u64>,
+    min_lsns: BTreeMap<String, u64>,
 }
 
 impl Session {
@@ -19,17 +19,17 @@ impl Session {
     }
 
     /// The least LSN that it may be shown of a partition key.
-    pub(crate) fn floor(&self, key: &str) -> u64 {
-        self.floors.get(key).copied().unwrap_or(0)
+    pub(crate) fn min_lsn(&self, key: &str) -> u64 {
+        self.min_lsns.get(key).copied().unwrap_or(0)
     }
 
-    /// Remembers an answer about a partition that holds `keys`.
-    pub(crate) fn saw<'a>(&mut self, token: &str, lsn: u64, keys: impl Iterator<Item = &'a str>) {
+    /// Remembers a response about a partition that holds `keys`.
+    pub(crate) fn observe<'a>(&mut self, token: &str, lsn: u64, keys: impl Iterator<Item = &'a str>) {
         let token = PartitionToken::parse(token).unwrap();
         self.token.record(token).unwrap();
         for key in keys {
-            let floor = self.floors.entry(key.to_owned()).or_default();
-            *floor = lsn.max(*floor);
+            let min_lsn = self.min_lsns.entry(key.to_owned()).or_default();
+            *min_lsn = lsn.max(*min_lsn);
         }
     }
 }

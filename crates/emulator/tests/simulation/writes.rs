@@ -6,99 +6,103 @@ use std::time::Duration;
 use http::Method;
 use serde_json::Value;
 
-use crate::ask::Heard;
-use crate::client::Answer;
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::client::TestResponse;
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fixture::{DOCS, lsn_of};
 use crate::model::{Change, Version, plain};
-use crate::operation::{Decision, Operation, Write};
-use crate::order::Order;
-use crate::ring::Key;
-use crate::stage::{DOCS, lsn_of};
-use crate::world::World;
+use crate::operation::{Decision, Operation, WriteKind};
+use crate::partition_ranges::Key;
+use crate::requests::Delivery;
+use crate::seeded_random::SeededRandom;
+use crate::single_write::SingleWriteSimulation;
+use crate::write_request::WriteRequest;
 
-impl World {
+impl SingleWriteSimulation {
     /// One write of one item, sometimes in a region that may not write.
-    pub(crate) async fn write(&mut self, write: Write, dice: &mut Dice) -> Result<(), Failure> {
-        let key = self.key(dice);
-        let order = Order::One(self.operation(write, &key, dice));
-        let region = if dice.chance(5) { self.region(dice) } else { self.hub };
-        self.carry_out(&order, &key, region, dice).await
+    pub(crate) async fn write(&mut self, write: WriteKind, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let key = self.random_key(rng);
+        let write = WriteRequest::Single(self.operation(write, &key, rng));
+        let region = if rng.chance(5) { self.random_region(rng) } else { self.hub };
+        self.execute(&write, &key, region, rng).await
     }
 
     /// Several operations on one partition key, all or nothing.
-    pub(crate) async fn write_batch(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let key = self.key(dice);
+    pub(crate) async fn write_batch(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let key = self.random_key(rng);
         let kinds = [
-            (2, Write::Create),
-            (5, Write::Upsert),
-            (2, Write::Replace),
-            (2, Write::Patch),
-            (1, Write::Delete),
+            (2, WriteKind::Create),
+            (5, WriteKind::Upsert),
+            (2, WriteKind::Replace),
+            (2, WriteKind::Patch),
+            (1, WriteKind::Delete),
         ];
-        let operations = (0..dice.between(1, 6)).map(|_| {
-            if dice.chance(10) {
-                return Operation::Read { id: self.some_id(&key, dice) };
+        let operations = (0..rng.between(1, 6)).map(|_| {
+            if rng.chance(10) {
+                return Operation::Read { id: self.some_id(&key, rng) };
             }
-            let write = dice.weighted(&kinds);
-            self.operation(write, &key, dice)
+            let write = rng.weighted(&kinds);
+            self.operation(write, &key, rng)
         });
-        let order = Order::Batch(operations.collect());
-        self.carry_out(&order, &key, self.hub, dice).await
+        let write = WriteRequest::Batch(operations.collect());
+        self.execute(&write, &key, self.hub, rng).await
     }
 
-    async fn carry_out(
+    async fn execute(
         &mut self,
-        order: &Order,
+        write: &WriteRequest,
         key: &Key,
         region: u8,
-        dice: &mut Dice,
+        rng: &mut SeededRandom,
     ) -> Result<(), Failure> {
-        let session = dice.below(self.sessions.len());
-        let decisions = order.decide(self.history(&key.name).newest());
+        let session = rng.below(self.sessions.len());
+        let decisions = write.decide(self.history(&key.name).newest());
         // Nothing else tells whether an order was carried out that leaves everything as it was.
         let before = if self.net_effect(key, &decisions).is_none() { self.hub_lsn(key).await } else { 0 };
-        let heard = self.hear(&order.ask(key, region), patience(dice)).await;
-        let words = format!("client {session} in {region}: {} {}", key.name, order.words());
-        self.tell(format!("{words} → {}", heard.shown()));
-        let answer = match heard {
-            Heard::Refusal(_) => return Ok(()),
-            Heard::Nothing if region != self.hub => return Ok(()),
-            Heard::Answer(answer) if region != self.hub => return self.expect_write_forbidden(&answer),
-            Heard::Answer(answer) if answer.status == 429 => return self.expect_stale_region(&answer),
-            Heard::Answer(answer) if answer.status != 408 => answer,
-            Heard::Answer(_) | Heard::Nothing => return self.find_out(key, &decisions, before).await,
+        let delivery = self.send_once(&write.to_request(key, region), timeout(rng)).await;
+        let description = format!("client {session} in {region}: {} {}", key.name, write.description());
+        self.log_line(format!("{description} → {}", delivery.summary()));
+        let response = match delivery {
+            Delivery::InjectedError(_) => return Ok(()),
+            Delivery::Lost if region != self.hub => return Ok(()),
+            Delivery::Response(response) if region != self.hub => {
+                return self.expect_write_forbidden(&response);
+            }
+            Delivery::Response(response) if response.status == 429 => {
+                return self.expect_stale_region(&response);
+            }
+            Delivery::Response(response) if response.status != 408 => response,
+            Delivery::Response(_) | Delivery::Lost => return self.find_out(key, &decisions, before).await,
         };
-        let etags = order.check(&answer, &decisions, self.history(&key.name).newest())?;
+        let etags = write.check(&response, &decisions, self.history(&key.name).newest())?;
         for (decision, etag) in decisions.iter().zip(&etags) {
-            self.committed(key, decision, etag, lsn_of(&answer))?;
+            self.committed(key, decision, etag, lsn_of(&response))?;
         }
-        self.session_saw(session, &answer);
+        self.session_observe(session, &response);
         Ok(())
     }
 
     /// Draws an operation; half of the time about an item that is there.
-    fn operation(&mut self, write: Write, key: &Key, dice: &mut Dice) -> Operation {
-        let id = self.some_id(key, dice);
-        let v = self.new_v();
-        let if_match = if dice.chance(40) { self.known_tag(&key.name, &id, dice) } else { None };
-        Operation::draw(write, key, (id, v), if_match, dice)
+    fn operation(&mut self, write: WriteKind, key: &Key, rng: &mut SeededRandom) -> Operation {
+        let id = self.some_id(key, rng);
+        let v = self.next_version();
+        let if_match = if rng.chance(40) { self.known_tag(&key.name, &id, rng) } else { None };
+        Operation::random(write, key, (id, v), if_match, rng)
     }
 
-    pub(crate) fn some_id(&self, key: &Key, dice: &mut Dice) -> String {
+    pub(crate) fn some_id(&self, key: &Key, rng: &mut SeededRandom) -> String {
         let there: Vec<&String> = self.history(&key.name).newest().keys().collect();
-        if !there.is_empty() && dice.chance(50) {
-            return (*dice.pick(&there)).clone();
+        if !there.is_empty() && rng.chance(50) {
+            return (*rng.pick(&there)).clone();
         }
-        format!("i{}", dice.below(self.ids))
+        format!("i{}", rng.below(self.ids))
     }
 
     /// An entity tag that a client has seen of this item, perhaps an old one.
-    fn known_tag(&self, key: &str, id: &str, dice: &mut Dice) -> Option<String> {
+    fn known_tag(&self, key: &str, id: &str, rng: &mut SeededRandom) -> Option<String> {
         let known: Vec<&String> =
             self.tags.iter().filter(|(k, i, _)| k == key && i == id).map(|(_, _, etag)| etag).collect();
         let recent = &known[known.len().saturating_sub(2)..];
-        (!recent.is_empty()).then(|| (*dice.pick(recent)).clone())
+        (!recent.is_empty()).then(|| (*rng.pick(recent)).clone())
     }
 
     /// Remembers that a decision has been carried out.
@@ -112,7 +116,7 @@ impl World {
         self.record(&key.name, Change { lsn, id: effect.id, kind: effect.kind, version, at: self.age() })
     }
 
-    /// After an answer that does not say: whether it happened, which is all or nothing. `before` is the
+    /// After a response that does not say: whether it happened, which is all or nothing. `before` is the
     /// LSN there was, where nothing but that can tell.
     async fn find_out(&mut self, key: &Key, decisions: &[Decision], before: u64) -> Result<(), Failure> {
         let happened = match self.net_effect(key, decisions) {
@@ -120,10 +124,10 @@ impl World {
             None => self.hub_lsn(key).await > before,
         };
         if !happened {
-            self.tell("  it did not happen".to_owned());
+            self.log_line("  it did not happen".to_owned());
             return Ok(());
         }
-        self.tell("  it happened".to_owned());
+        self.log_line("  it happened".to_owned());
         let lsn = self.hub_lsn(key).await;
         for decision in decisions {
             let Some(effect) = &decision.effect else { continue };
@@ -148,9 +152,9 @@ impl World {
     /// Entity tag and text of an item where it is written.
     async fn newest_item(&self, key: &Key, id: &str) -> (String, Option<Value>) {
         let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
-        let answer = self.send(self.hub, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
-        let etag = answer.header("etag").map(str::to_owned).unwrap_or_default();
-        (etag, (answer.status == 200).then(|| answer.json()))
+        let response = self.send(self.hub, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        let etag = response.header("etag").map(str::to_owned).unwrap_or_default();
+        (etag, (response.status == 200).then(|| response.json()))
     }
 
     async fn hub_lsn(&self, key: &Key) -> u64 {
@@ -159,28 +163,28 @@ impl World {
     }
 
     /// 429, and no effect, while another region is staler than agreed.
-    fn expect_stale_region(&self, answer: &Answer) -> Result<(), Failure> {
+    fn expect_stale_region(&self, response: &TestResponse) -> Result<(), Failure> {
         let stale = (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region));
-        ensure(stale && answer.header("x-ms-retry-after-ms").is_some(), Promise::WriteOutcome, || {
-            format!("{} where nothing is stale", shown(answer))
+        ensure(stale && response.header("x-ms-retry-after-ms").is_some(), Guarantee::WriteOutcome, || {
+            format!("{} where nothing is stale", summary(response))
         })
     }
 
     /// 403/3, and no effect: every later check would show one.
-    fn expect_write_forbidden(&self, answer: &Answer) -> Result<(), Failure> {
-        let refused = answer.status == 403 && answer.header("x-ms-substatus") == Some("3");
-        ensure(refused, Promise::WriteOutcome, || format!("{} where nobody may write", shown(answer)))
+    fn expect_write_forbidden(&self, response: &TestResponse) -> Result<(), Failure> {
+        let refused = response.status == 403 && response.header("x-ms-substatus") == Some("3");
+        ensure(refused, Guarantee::WriteOutcome, || format!("{} where nobody may write", summary(response)))
     }
 }
 
 /// How long a client waits: seldom not long enough.
-fn patience(dice: &mut Dice) -> Option<Duration> {
-    dice.chance(10).then(|| Duration::from_millis(dice.below(20) as u64))
+fn timeout(rng: &mut SeededRandom) -> Option<Duration> {
+    rng.chance(10).then(|| Duration::from_millis(rng.below(20) as u64))
 }
 
-/// An answer in a few words.
-pub(crate) fn shown(answer: &Answer) -> String {
-    let header = |name: &str| answer.header(name).unwrap_or("-").to_owned();
-    let sub_status = answer.header("x-ms-substatus").map(|code| format!("/{code}")).unwrap_or_default();
-    format!("{}{sub_status} lsn {} token {}", answer.status, header("lsn"), header("x-ms-session-token"))
+/// A response in a few words.
+pub(crate) fn summary(response: &TestResponse) -> String {
+    let header = |name: &str| response.header(name).unwrap_or("-").to_owned();
+    let sub_status = response.header("x-ms-substatus").map(|code| format!("/{code}")).unwrap_or_default();
+    format!("{}{sub_status} lsn {} token {}", response.status, header("lsn"), header("x-ms-session-token"))
 }

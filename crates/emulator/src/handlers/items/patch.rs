@@ -54,7 +54,7 @@ impl Patch {
         Ok(Patch { operations, condition: condition.map_err(super::query_plan::sql_error)? })
     }
 
-    /// The patched item.
+    /// Applies the patch to `item` and returns the new version.
     pub(super) fn apply(
         &self,
         item: &Value,

@@ -95,7 +95,7 @@ pub(super) fn prepare(
     Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)
 }
 
-/// Parses `{"query":…,"parameters":[…]}`.
+/// Parses the query in a request body, `{"query":…,"parameters":[…]}`.
 pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
     let bad = |reason: &str| ServiceError::bad_request(format!("The query payload is invalid: {reason}"));
     let payload = sql::value::parse(body).map_err(|error| bad(&error.to_string()))?;

@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::json;
 
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, Probe, Probes, refused, supported};
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, Probe, Probes, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -24,89 +24,96 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-async fn users(lab: &Lab) {
-    let created = lab.account.post("/dbs/d/users", &[], json!({"id": "u"})).await.expect(201);
-    assert_eq!(lab.account.get("/dbs/d/users/u", &[]).await.expect(200).body, created.body);
-    lab.account.put("/dbs/d/users/u", &[], json!({"id": "v"})).await.expect(200);
-    lab.account.delete("/dbs/d/users/v", &[]).await.expect(204);
+async fn users(fixture: &CompatibilityFixture) {
+    let created = fixture.account.post("/dbs/d/users", &[], json!({"id": "u"})).await.expect(201);
+    assert_eq!(fixture.account.get("/dbs/d/users/u", &[]).await.expect(200).body, created.body);
+    fixture.account.put("/dbs/d/users/u", &[], json!({"id": "v"})).await.expect(200);
+    fixture.account.delete("/dbs/d/users/v", &[]).await.expect(204);
 }
 
-async fn permissions(lab: &Lab) {
-    lab.account.post("/dbs/d/users", &[], json!({"id": "reader"})).await.expect(201);
+async fn permissions(fixture: &CompatibilityFixture) {
+    fixture.account.post("/dbs/d/users", &[], json!({"id": "reader"})).await.expect(201);
     let path = "/dbs/d/users/reader/permissions";
     let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
-    let created =
-        lab.account.post(path, &[("x-ms-documentdb-expiry-seconds", "60")], terms.clone()).await.expect(201);
+    let created = fixture
+        .account
+        .post(path, &[("x-ms-documentdb-expiry-seconds", "60")], terms.clone())
+        .await
+        .expect(201);
     assert!(created.body["_token"].as_str().unwrap().starts_with("type=resource&ver=1"));
     let twice = json!({"id": "q", "permissionMode": "All", "resource": "dbs/d/colls/c"});
-    lab.account.post(path, &[], twice).await.expect(409);
-    lab.account.post(path, &[("x-ms-documentdb-expiry-seconds", "5")], terms).await.expect(400);
-    lab.account.get(path, &[]).await.expect(200);
-    lab.account.delete(&format!("{path}/p"), &[]).await.expect(204);
+    fixture.account.post(path, &[], twice).await.expect(409);
+    fixture.account.post(path, &[("x-ms-documentdb-expiry-seconds", "5")], terms).await.expect(400);
+    fixture.account.get(path, &[]).await.expect(200);
+    fixture.account.delete(&format!("{path}/p"), &[]).await.expect(204);
 }
 
-async fn script(lab: &Lab, feed: &str) -> Answer {
+async fn script(fixture: &CompatibilityFixture, feed: &str) -> LiveResponse {
     let body = json!({"id": "s", "body": "function () {}", "triggerType": "Pre", "triggerOperation": "All"});
-    lab.account.post(&format!("/dbs/d/colls/c/{feed}"), &[], body).await
+    fixture.account.post(&format!("/dbs/d/colls/c/{feed}"), &[], body).await
 }
 
-async fn stored_procedures(lab: &Lab) -> Answer {
-    script(lab, "sprocs").await
+async fn stored_procedures(fixture: &CompatibilityFixture) -> LiveResponse {
+    script(fixture, "sprocs").await
 }
 
-async fn stored_procedure_execution(lab: &Lab) -> Answer {
-    lab.account.post("/dbs/d/colls/c/sprocs/s", &[KEY], json!([])).await
+async fn stored_procedure_execution(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.post("/dbs/d/colls/c/sprocs/s", &[KEY], json!([])).await
 }
 
-async fn triggers(lab: &Lab) -> Answer {
-    script(lab, "triggers").await
+async fn triggers(fixture: &CompatibilityFixture) -> LiveResponse {
+    script(fixture, "triggers").await
 }
 
-async fn trigger_headers(lab: &Lab) -> Answer {
+async fn trigger_headers(fixture: &CompatibilityFixture) -> LiveResponse {
     let header = ("x-ms-documentdb-pre-trigger-include", "t");
-    lab.account.post(DOCS, &[KEY, header], json!({"id": "triggered", "pk": "a"})).await
+    fixture.account.post(DOCS, &[KEY, header], json!({"id": "triggered", "pk": "a"})).await
 }
 
-async fn user_functions(lab: &Lab) -> Answer {
-    script(lab, "udfs").await
+async fn user_functions(fixture: &CompatibilityFixture) -> LiveResponse {
+    script(fixture, "udfs").await
 }
 
-async fn script_feeds(lab: &Lab) {
+async fn script_feeds(fixture: &CompatibilityFixture) {
     for (feed, plural) in
         [("sprocs", "StoredProcedures"), ("triggers", "Triggers"), ("udfs", "UserDefinedFunctions")]
     {
         let path = format!("/dbs/d/colls/c/{feed}");
-        assert_eq!(lab.account.get(&path, &[]).await.expect(200).body[plural], json!([]));
-        lab.account.get(&format!("{path}/x"), &[]).await.expect(404);
+        assert_eq!(fixture.account.get(&path, &[]).await.expect(200).body[plural], json!([]));
+        fixture.account.get(&format!("{path}/x"), &[]).await.expect(404);
     }
 }
 
-async fn client_encryption_keys(lab: &Lab) -> Answer {
-    lab.account.post("/dbs/d/clientencryptionkeys", &[], json!({"id": "k"})).await
+async fn client_encryption_keys(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.post("/dbs/d/clientencryptionkeys", &[], json!({"id": "k"})).await
 }
 
-async fn attachments(lab: &Lab) -> Answer {
-    lab.account.post(&format!("{DOCS}/1/attachments"), &[KEY], json!({"id": "x"})).await
+async fn attachments(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.post(&format!("{DOCS}/1/attachments"), &[KEY], json!({"id": "x"})).await
 }
 
-async fn conflicts(lab: &Lab) {
+async fn conflicts(fixture: &CompatibilityFixture) {
     assert_eq!(
-        lab.account.get("/dbs/d/colls/c/conflicts", &[]).await.expect(200).body["Conflicts"],
+        fixture.account.get("/dbs/d/colls/c/conflicts", &[]).await.expect(200).body["Conflicts"],
         json!([])
     );
-    lab.account.get("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
-    lab.account.delete("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
+    fixture.account.get("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
+    fixture.account.delete("/dbs/d/colls/c/conflicts/x", &[]).await.expect(404);
 }
 
-async fn partition_key_delete(lab: &Lab) {
-    let path = lab.container(json!({})).await;
+async fn partition_key_delete(fixture: &CompatibilityFixture) {
+    let path = fixture.container(json!({})).await;
     for (id, key) in [("1", "a"), ("2", "a"), ("1", "b")] {
         let header = ("x-ms-documentdb-partitionkey", &*format!("[\"{key}\"]"));
-        lab.account.post(&format!("{path}/docs"), &[header], json!({"id": id, "pk": key})).await.expect(201);
+        fixture
+            .account
+            .post(&format!("{path}/docs"), &[header], json!({"id": id, "pk": key}))
+            .await
+            .expect(201);
     }
     let all = format!("{path}/operations/partitionkeydelete");
-    let answer = lab.account.send(Method::POST, &all, &[KEY], "".into()).await;
-    assert!([200, 204].contains(&answer.status), "{answer:?}");
-    let left = lab.account.get(&format!("{path}/docs"), &[]).await.expect(200);
+    let response = fixture.account.send(Method::POST, &all, &[KEY], "".into()).await;
+    assert!([200, 204].contains(&response.status), "{response:?}");
+    let left = fixture.account.get(&format!("{path}/docs"), &[]).await.expect(200);
     assert_eq!(left.documents().len(), 1);
 }

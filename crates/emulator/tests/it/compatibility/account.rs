@@ -5,9 +5,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::authorization::{AccountKey, sign};
 use serde_json::json;
 
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, Probe, Probes, ignored, refused, supported};
-use crate::live::Account;
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
+use crate::live::LiveAccount;
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -47,100 +47,106 @@ fn key() -> AccountKey {
     AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap()
 }
 
-fn date(lab: &Lab) -> String {
-    httpdate::fmt_http_date(lab.account.clock.now().to_system_time())
+fn date(fixture: &CompatibilityFixture) -> String {
+    httpdate::fmt_http_date(fixture.account.clock.now().to_system_time())
 }
 
-async fn master_key(lab: &Lab) {
-    let date = date(lab);
+async fn master_key(fixture: &CompatibilityFixture) {
+    let date = date(fixture);
     let good = sign(&key(), "GET", "dbs", "dbs/d", &date);
-    lab.get_as("/dbs/d", &[("authorization", &good), ("x-ms-date", &date)]).await.expect(200);
+    fixture.get_as("/dbs/d", &[("authorization", &good), ("x-ms-date", &date)]).await.expect(200);
     let wrong = sign(&AccountKey::from_base64("d3Jvbmc=").unwrap(), "GET", "dbs", "dbs/d", &date);
-    lab.get_as("/dbs/d", &[("authorization", &wrong), ("x-ms-date", &date)]).await.expect(401);
+    fixture.get_as("/dbs/d", &[("authorization", &wrong), ("x-ms-date", &date)]).await.expect(401);
 }
 
-async fn master_key_rid(lab: &Lab) {
-    let database = lab.account.get("/dbs/d", &[]).await.expect(200);
+async fn master_key_rid(fixture: &CompatibilityFixture) {
+    let database = fixture.account.get("/dbs/d", &[]).await.expect(200);
     let rid = database.body["_rid"].as_str().unwrap();
-    let date = date(lab);
+    let date = date(fixture);
     let signature = sign(&key(), "GET", "dbs", &rid.to_lowercase(), &date);
-    lab.get_as(&format!("/dbs/{rid}/"), &[("authorization", &signature), ("x-ms-date", &date)])
+    fixture
+        .get_as(&format!("/dbs/{rid}/"), &[("authorization", &signature), ("x-ms-date", &date)])
         .await
         .expect(200);
 }
 
-async fn date_header(lab: &Lab) {
-    let date = date(lab);
+async fn date_header(fixture: &CompatibilityFixture) {
+    let date = date(fixture);
     let text = format!("get\ndbs\n\n\n{}\n", date.to_lowercase());
     let signature = format!("type=master&ver=1.0&sig={}", key().sign_bytes(text.as_bytes()));
-    lab.get_as("/dbs", &[("authorization", &signature), ("date", &date)]).await.expect(200);
+    fixture.get_as("/dbs", &[("authorization", &signature), ("date", &date)]).await.expect(200);
 }
 
-async fn clock_skew(lab: &Lab) {
+async fn clock_skew(fixture: &CompatibilityFixture) {
     let date = "Sun, 15 Nov 2026 12:30:00 GMT";
     let signature = sign(&key(), "GET", "dbs", "", date);
-    let refused = lab.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", date)]).await.expect(403);
+    let refused =
+        fixture.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", date)]).await.expect(403);
     assert!(refused.message().contains("not valid at the current time"));
 }
 
-async fn no_authorization(lab: &Lab) {
-    let missing = lab.get_as("/dbs", &[]).await.expect(401);
+async fn no_authorization(fixture: &CompatibilityFixture) {
+    let missing = fixture.get_as("/dbs", &[]).await.expect(401);
     assert_eq!(missing.sub_status(), "5000");
-    let malformed = lab.get_as("/dbs", &[("authorization", "nonsense"), ("x-ms-date", &date(lab))]).await;
+    let malformed =
+        fixture.get_as("/dbs", &[("authorization", "nonsense"), ("x-ms-date", &date(fixture))]).await;
     assert_eq!(malformed.expect(401).sub_status(), "5001");
 }
 
-async fn aad_token(lab: &Lab) {
+async fn aad_token(fixture: &CompatibilityFixture) {
     let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJvaWQiOiIxIn0.c2ln";
-    lab.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(lab))]).await.expect(200);
+    fixture.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(fixture))]).await.expect(200);
 }
 
-async fn aad_token_expiry(lab: &Lab) {
+async fn aad_token_expiry(fixture: &CompatibilityFixture) {
     // {"exp":1000000000}
     let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJleHAiOjEwMDAwMDAwMDB9.c2ln";
-    let late = lab.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(lab))]).await;
+    let late = fixture.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(fixture))]).await;
     assert_eq!(late.expect(401).sub_status(), "5006");
 }
 
 /// A token to read the lab's container, as a client sends it.
-async fn token(lab: &Lab, user: &str) -> String {
-    lab.account.post("/dbs/d/users", &[], json!({"id": user})).await.expect(201);
+async fn token(fixture: &CompatibilityFixture, user: &str) -> String {
+    fixture.account.post("/dbs/d/users", &[], json!({"id": user})).await.expect(201);
     let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
     let permission =
-        lab.account.post(&format!("/dbs/d/users/{user}/permissions"), &[], terms).await.expect(201);
+        fixture.account.post(&format!("/dbs/d/users/{user}/permissions"), &[], terms).await.expect(201);
     utf8_percent_encode(permission.body["_token"].as_str().unwrap(), NON_ALPHANUMERIC).to_string()
 }
 
-async fn resource_token(lab: &Lab) {
-    let token = token(lab, "token-user").await;
+async fn resource_token(fixture: &CompatibilityFixture) {
+    let token = token(fixture, "token-user").await;
     let headers = [("authorization", token.as_str()), KEY];
-    lab.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
-    lab.account
+    fixture.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    fixture
+        .account
         .send_unsigned(http::Method::DELETE, &format!("{DOCS}/1"), &headers, "".into())
         .await
         .expect(403);
 }
 
-async fn resource_token_revocation(lab: &Lab) -> (Answer, Answer) {
-    let token = token(lab, "revoked-user").await;
+async fn resource_token_revocation(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    let token = token(fixture, "revoked-user").await;
     let headers = [("authorization", token.as_str()), KEY];
-    let before = lab.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
-    lab.account.delete("/dbs/d/users/revoked-user/permissions/p", &[]).await.expect(204);
-    (before, lab.get_as(&format!("{DOCS}/1"), &headers).await)
+    let before = fixture.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    fixture.account.delete("/dbs/d/users/revoked-user/permissions/p", &[]).await.expect(204);
+    (before, fixture.get_as(&format!("{DOCS}/1"), &headers).await)
 }
 
-async fn sas_key(lab: &Lab) -> Answer {
-    lab.get_as("/dbs", &[("authorization", "type=sas&ver=1.0&sig=x"), ("x-ms-date", &date(lab))]).await
+async fn sas_key(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture
+        .get_as("/dbs", &[("authorization", "type=sas&ver=1.0&sig=x"), ("x-ms-date", &date(fixture))])
+        .await
 }
 
-async fn second_key(lab: &Lab) -> Answer {
-    let date = date(lab);
+async fn second_key(fixture: &CompatibilityFixture) -> LiveResponse {
+    let date = date(fixture);
     let signature = sign(&AccountKey::from_base64("c2Vjb25kYXJ5").unwrap(), "GET", "dbs", "", &date);
-    lab.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", &date)]).await
+    fixture.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", &date)]).await
 }
 
-async fn account_read(lab: &Lab) {
-    let account = lab.account.get("/", &[]).await.expect(200).body;
+async fn account_read(fixture: &CompatibilityFixture) {
+    let account = fixture.account.get("/", &[]).await.expect(200).body;
     for text in ["_self", "id", "_rid"] {
         assert!(account[text].is_string(), "{text}");
     }
@@ -148,35 +154,35 @@ async fn account_read(lab: &Lab) {
     assert_eq!(account["enableMultipleWriteLocations"], false);
 }
 
-async fn account_endpoints(lab: &Lab) {
-    let account = lab.account.get("/", &[]).await.expect(200).body;
+async fn account_endpoints(fixture: &CompatibilityFixture) {
+    let account = fixture.account.get("/", &[]).await.expect(200).body;
     for list in ["writableLocations", "readableLocations"] {
         let endpoint = account[list][0]["databaseAccountEndpoint"].as_str().unwrap();
-        assert_eq!(endpoint, format!("http://localhost:{}/", lab.account.port()));
+        assert_eq!(endpoint, format!("http://localhost:{}/", fixture.account.port()));
     }
 }
 
-async fn account_query_engine(lab: &Lab) {
-    let account = lab.account.get("/", &[]).await.expect(200).body;
+async fn account_query_engine(fixture: &CompatibilityFixture) {
+    let account = fixture.account.get("/", &[]).await.expect(200).body;
     let text = account["queryEngineConfiguration"].as_str().expect("a text");
     assert!(serde_json::from_str::<serde_json::Value>(text).unwrap()["maxSqlQueryInputLength"].is_u64());
 }
 
-async fn thin_client_probe(lab: &Lab) -> Answer {
-    lab.account.post("/connectivity-probe", &[], json!({})).await
+async fn thin_client_probe(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.post("/connectivity-probe", &[], json!({})).await
 }
 
-async fn direct_mode(lab: &Lab) -> Answer {
-    lab.account.get("/addresses", &[]).await
+async fn direct_mode(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.get("/addresses", &[]).await
 }
 
-async fn management_surface(lab: &Lab) {
-    lab.account.post("/regions/West%20US/offline", &[], json!({})).await.expect(404);
-    let capabilities = lab.account.control(Method::GET, "/capabilities", "").await.expect(200).body;
+async fn management_surface(fixture: &CompatibilityFixture) {
+    fixture.account.post("/regions/West%20US/offline", &[], json!({})).await.expect(404);
+    let capabilities = fixture.account.control(Method::GET, "/capabilities", "").await.expect(200).body;
     assert_eq!(capabilities["apiVersion"], 1);
-    let told = lab.account.control(Method::GET, "/account", "").await.expect(200).body;
+    let told = fixture.account.control(Method::GET, "/account", "").await.expect(200).body;
     assert_eq!(told["writeRegion"], told["regions"][0]["name"]);
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let split = "/databases/d/containers/c/partitions/0/split";
     let begun = account.control(Method::POST, split, r#"{"progressionMode":"manual"}"#).await.expect(202);
     assert_eq!(begun.body["phase"], "Preparing");
@@ -186,88 +192,88 @@ async fn management_surface(lab: &Lab) {
     assert_eq!(account.get(DOCS, &[range]).await.expect(410).sub_status(), "1007");
 }
 
-async fn consistency_level(lab: &Lab) {
+async fn consistency_level(fixture: &CompatibilityFixture) {
     for level in ["Session", "ConsistentPrefix", "Eventual"] {
         let header = ("x-ms-consistency-level", level);
-        lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(200);
+        fixture.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(200);
     }
 }
 
-async fn consistency_stronger(lab: &Lab) {
+async fn consistency_stronger(fixture: &CompatibilityFixture) {
     for level in ["Strong", "BoundedStaleness"] {
         let header = ("x-ms-consistency-level", level);
-        let refused = lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(400);
+        let refused = fixture.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(400);
         assert!(refused.message().contains("stronger"));
     }
 }
 
-async fn read_consistency_strategy(lab: &Lab) {
+async fn read_consistency_strategy(fixture: &CompatibilityFixture) {
     for (strategy, status) in
         [("Eventual", 200), ("Session", 200), ("LatestCommitted", 200), ("GlobalStrong", 400)]
     {
         let header = ("x-ms-cosmos-read-consistency-strategy", strategy);
-        lab.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(status);
+        fixture.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(status);
     }
 }
 
-async fn session_token(lab: &Lab) {
-    let created = lab.account.create(json!({"id": "session", "pk": "s"})).await.expect(201);
+async fn session_token(fixture: &CompatibilityFixture) {
+    let created = fixture.account.create(json!({"id": "session", "pk": "s"})).await.expect(201);
     let token = created.header("x-ms-session-token").to_owned();
     assert!(token.starts_with("0:"), "{token}");
     let key = ("x-ms-documentdb-partitionkey", r#"["s"]"#);
-    let read = lab.account.get(&format!("{DOCS}/session"), &[key, ("x-ms-session-token", &token)]).await;
+    let read = fixture.account.get(&format!("{DOCS}/session"), &[key, ("x-ms-session-token", &token)]).await;
     assert_eq!(read.expect(200).header("x-ms-session-token"), token);
 }
 
 /// The lab's token, moved on by a thousand writes that never were.
-async fn ahead(lab: &Lab) -> String {
-    let read = lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
+async fn ahead(fixture: &CompatibilityFixture) -> String {
+    let read = fixture.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
     let token = read.header("x-ms-session-token");
     let lsn: u64 = read.header("lsn").parse().unwrap();
     token.replacen(&format!("#{lsn}"), &format!("#{}", lsn + 1000), 1)
 }
 
-async fn session_not_available(lab: &Lab) {
-    let token = ahead(lab).await;
+async fn session_not_available(fixture: &CompatibilityFixture) {
+    let token = ahead(fixture).await;
     let refused =
-        lab.account.get(&format!("{DOCS}/1"), &[KEY, ("x-ms-session-token", &token)]).await.expect(404);
+        fixture.account.get(&format!("{DOCS}/1"), &[KEY, ("x-ms-session-token", &token)]).await.expect(404);
     assert_eq!(refused.sub_status(), "1002");
 }
 
-async fn session_legacy_form(lab: &Lab) {
+async fn session_legacy_form(fixture: &CompatibilityFixture) {
     let path = format!("{DOCS}/1");
-    lab.account.get(&path, &[KEY, ("x-ms-session-token", "0:1")]).await.expect(200);
-    let refused = lab.account.get(&path, &[KEY, ("x-ms-session-token", "0:999999")]).await.expect(404);
+    fixture.account.get(&path, &[KEY, ("x-ms-session-token", "0:1")]).await.expect(200);
+    let refused = fixture.account.get(&path, &[KEY, ("x-ms-session-token", "0:999999")]).await.expect(404);
     assert_eq!(refused.sub_status(), "1002");
 }
 
-async fn session_unknown_range(lab: &Lab) -> (Answer, Answer) {
+async fn session_unknown_range(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
     let path = format!("{DOCS}/1");
     let header = ("x-ms-session-token", "77:-1#999999");
-    (lab.account.get(&path, &[KEY]).await, lab.account.get(&path, &[KEY, header]).await)
+    (fixture.account.get(&path, &[KEY]).await, fixture.account.get(&path, &[KEY, header]).await)
 }
 
-async fn session_on_writes(lab: &Lab) -> (Answer, Answer) {
-    let token = ahead(lab).await;
+async fn session_on_writes(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    let token = ahead(fixture).await;
     let item = json!({"id": "session-write", "pk": "a-write"});
     let key = ("x-ms-documentdb-partitionkey", r#"["a-write"]"#);
     let upsert = ("x-ms-documentdb-is-upsert", "true");
-    lab.account.post(DOCS, &[key, upsert], item.clone()).await.expect(201);
-    let without = lab.account.post(DOCS, &[key, upsert], item.clone()).await;
-    (without, lab.account.post(DOCS, &[key, upsert, ("x-ms-session-token", &token)], item).await)
+    fixture.account.post(DOCS, &[key, upsert], item.clone()).await.expect(201);
+    let without = fixture.account.post(DOCS, &[key, upsert], item.clone()).await;
+    (without, fixture.account.post(DOCS, &[key, upsert, ("x-ms-session-token", &token)], item).await)
 }
 
-async fn lsn(lab: &Lab) {
-    let path = lab.container(json!({})).await;
+async fn lsn(fixture: &CompatibilityFixture) {
+    let path = fixture.container(json!({})).await;
     let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
     let mut last = None;
     for n in 0..3 {
         let item = json!({"id": n.to_string(), "pk": "a"});
-        let created = lab.account.post(&format!("{path}/docs"), &[key], item).await.expect(201);
+        let created = fixture.account.post(&format!("{path}/docs"), &[key], item).await.expect(201);
         let lsn: u64 = created.header("lsn").parse().unwrap();
         assert!(last.is_none_or(|last| lsn == last + 1));
         last = Some(lsn);
     }
-    let read = lab.account.get(&format!("{path}/docs/2"), &[key]).await.expect(200);
+    let read = fixture.account.get(&format!("{path}/docs/2"), &[key]).await.expect(200);
     assert_eq!(read.header("x-ms-item-lsn"), last.unwrap().to_string());
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::fixture::{CompatibilityFixture, KEY};
 use super::items::fresh;
-use super::lab::{KEY, Lab};
-use super::{Answer, Probes, ignored, supported};
+use super::{LiveResponse, Probes, ignored, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -24,18 +24,23 @@ pub(super) fn probes() -> Probes {
 
 const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "True");
 
-async fn batch(lab: &Lab, docs: &str, headers: &[(&str, &str)], operations: Value) -> Answer {
+async fn batch(
+    fixture: &CompatibilityFixture,
+    docs: &str,
+    headers: &[(&str, &str)],
+    operations: Value,
+) -> LiveResponse {
     let mut all = vec![BATCH];
     all.extend_from_slice(headers);
-    lab.account.post(docs, &all, operations).await
+    fixture.account.post(docs, &all, operations).await
 }
 
-fn codes(answer: &Answer) -> Vec<u64> {
-    answer.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_u64().unwrap()).collect()
+fn codes(response: &LiveResponse) -> Vec<u64> {
+    response.body.as_array().unwrap().iter().map(|result| result["statusCode"].as_u64().unwrap()).collect()
 }
 
-async fn batch_operations(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn batch_operations(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let operations = json!([
         {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
         {"operationType": "Upsert", "resourceBody": {"id": "3", "pk": "a"}},
@@ -45,95 +50,96 @@ async fn batch_operations(lab: &Lab) {
         {"operationType": "Patch", "id": "2", "resourceBody": {"operations": [{"op": "incr", "path": "/n", "value": 1}]}},
         {"operationType": "Delete", "id": "3"},
     ]);
-    let answer =
-        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "True")], operations).await.expect(200);
-    assert_eq!(codes(&answer), [201, 201, 200, 200, 200, 200, 204]);
+    let response =
+        batch(fixture, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "True")], operations).await.expect(200);
+    assert_eq!(codes(&response), [201, 201, 200, 200, 200, 200, 204]);
     assert_eq!(
-        (&answer.body[4]["resourceBody"]["n"], &answer.body[5]["resourceBody"]["n"]),
+        (&response.body[4]["resourceBody"]["n"], &response.body[5]["resourceBody"]["n"]),
         (&json!(2), &json!(3))
     );
-    assert!(answer.body[6]["resourceBody"].is_null());
+    assert!(response.body[6]["resourceBody"].is_null());
 }
 
-async fn batch_rollback(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn batch_rollback(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let operations = json!([
         {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
         {"operationType": "Create", "resourceBody": {"id": "1", "pk": "a"}},
         {"operationType": "Delete", "id": "2"},
     ]);
-    let answer =
-        batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "true")], operations).await.expect(207);
-    assert_eq!(codes(&answer), [424, 409, 424]);
-    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+    let response =
+        batch(fixture, &docs, &[KEY, ("x-ms-cosmos-batch-atomic", "true")], operations).await.expect(207);
+    assert_eq!(codes(&response), [424, 409, 424]);
+    fixture.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
 }
 
-async fn batch_default_atomic(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn batch_default_atomic(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let operations = json!([
         {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
         {"operationType": "Read", "id": "missing"},
     ]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 404]);
-    lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+    assert_eq!(codes(&batch(fixture, &docs, &[KEY], operations).await.expect(207)), [424, 404]);
+    fixture.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
 }
 
-async fn batch_preconditions(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let etag = lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).header("etag").to_owned();
+async fn batch_preconditions(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let etag = fixture.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).header("etag").to_owned();
     let replace = |etag: &str| json!([{"operationType": "Replace", "id": "1", "ifMatch": etag, "resourceBody": {"id": "1", "pk": "a"}}]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace("\"other\"")).await.expect(207)), [412]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], replace(&etag)).await.expect(200)), [200]);
+    assert_eq!(codes(&batch(fixture, &docs, &[KEY], replace("\"other\"")).await.expect(207)), [412]);
+    assert_eq!(codes(&batch(fixture, &docs, &[KEY], replace(&etag)).await.expect(200)), [200]);
 }
 
-async fn batch_limits(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let none = batch(lab, &docs, &[KEY], json!([])).await.expect(400);
+async fn batch_limits(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let none = batch(fixture, &docs, &[KEY], json!([])).await.expect(400);
     assert!(none.message().contains("Batch request has no operations."));
     let read = json!({"operationType": "Read", "id": "1"});
-    batch(lab, &docs, &[KEY], json!(vec![read.clone(); 100])).await.expect(200);
-    let many = batch(lab, &docs, &[KEY], json!(vec![read; 101])).await.expect(400);
+    batch(fixture, &docs, &[KEY], json!(vec![read.clone(); 100])).await.expect(200);
+    let many = batch(fixture, &docs, &[KEY], json!(vec![read; 101])).await.expect(400);
     assert!(many.message().contains("Batch request has more operations than what is supported."));
     let large: Vec<Value> = (0..3)
         .map(|n| json!({"operationType": "Create", "resourceBody": {"id": format!("l{n}"), "pk": "a", "x": "y".repeat(800_000)}}))
         .collect();
-    let refused = batch(lab, &docs, &[KEY], json!(large)).await.expect(413);
+    let refused = batch(fixture, &docs, &[KEY], json!(large)).await.expect(413);
     assert_eq!(refused.body["code"], "RequestEntityTooLarge");
 }
 
-async fn batch_answer_size(lab: &Lab) {
-    let docs = fresh(lab).await;
-    lab.account
+async fn batch_answer_size(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    fixture
+        .account
         .post(&docs, &[KEY], json!({"id": "l", "pk": "a", "x": "y".repeat(1_900_000)}))
         .await
         .expect(201);
     let read = json!({"operationType": "Read", "id": "l"});
-    let refused = batch(lab, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
+    let refused = batch(fixture, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
     assert_eq!(refused.sub_status(), "3402");
 }
 
-async fn batch_other_key(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn batch_other_key(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let operations = json!([
         {"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}},
         {"operationType": "Create", "resourceBody": {"id": "3", "pk": "b"}},
     ]);
-    assert_eq!(codes(&batch(lab, &docs, &[KEY], operations).await.expect(207)), [424, 400]);
+    assert_eq!(codes(&batch(fixture, &docs, &[KEY], operations).await.expect(207)), [424, 400]);
 }
 
-async fn batch_minimal(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn batch_minimal(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let operations = json!([{"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}}, {"operationType": "Read", "id": "1"}]);
-    let answer = batch(lab, &docs, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
-    assert!(answer.body[0]["resourceBody"].is_null() && answer.body[0]["eTag"].is_string());
-    assert!(answer.body[1]["resourceBody"].is_object());
+    let response = batch(fixture, &docs, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
+    assert!(response.body[0]["resourceBody"].is_null() && response.body[0]["eTag"].is_string());
+    assert!(response.body[1]["resourceBody"].is_object());
 }
 
-async fn batch_ordered(lab: &Lab) -> (Answer, Answer) {
-    let docs = fresh(lab).await;
+async fn batch_ordered(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    let docs = fresh(fixture).await;
     let operations = json!([{"operationType": "Read", "id": "1"}, {"operationType": "Read", "id": "1"}]);
-    let without = batch(lab, &docs, &[KEY], operations.clone()).await;
-    (without, batch(lab, &docs, &[KEY, ("x-ms-cosmos-batch-ordered", "true")], operations).await)
+    let without = batch(fixture, &docs, &[KEY], operations.clone()).await;
+    (without, batch(fixture, &docs, &[KEY, ("x-ms-cosmos-batch-ordered", "true")], operations).await)
 }
 
 const BULK: [(&str, &str); 2] =
@@ -143,16 +149,16 @@ fn bulk_create(id: &str, key: &str) -> Value {
     json!({"operationType": "Create", "partitionKey": format!("[\"{key}\"]"), "resourceBody": {"id": id, "pk": key}})
 }
 
-async fn bulk(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn bulk(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "true")];
     let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
-    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 201]);
+    assert_eq!(codes(&batch(fixture, &docs, &headers, operations).await.expect(207)), [201, 409, 201]);
 }
 
-async fn bulk_stop_on_error(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn bulk_stop_on_error(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let headers = [BULK[0], BULK[1], ("x-ms-cosmos-batch-continue-on-error", "false")];
     let operations = json!([bulk_create("2", "a"), bulk_create("1", "a"), bulk_create("3", "b")]);
-    assert_eq!(codes(&batch(lab, &docs, &headers, operations).await.expect(207)), [201, 409, 424]);
+    assert_eq!(codes(&batch(fixture, &docs, &headers, operations).await.expect(207)), [201, 409, 424]);
 }

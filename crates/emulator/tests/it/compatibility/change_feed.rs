@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::live::Account;
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, Probes, ignored, refused, supported};
+use super::super::live::LiveAccount;
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -32,130 +32,146 @@ const LATEST: (&str, &str) = ("a-im", "Incremental Feed");
 const ALL: (&str, &str) = ("a-im", "Full-Fidelity Feed");
 const RANGE: (&str, &str) = ("x-ms-documentdb-partitionkeyrangeid", "0");
 
-async fn fresh(lab: &Lab) -> String {
-    let docs = lab.container(json!({})).await + "/docs";
+async fn fresh(fixture: &CompatibilityFixture) -> String {
+    let docs = fixture.container(json!({})).await + "/docs";
     for id in ["1", "2"] {
-        lab.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(201);
+        fixture.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(201);
     }
     docs
 }
 
-fn ids(answer: &Answer) -> Vec<&str> {
-    answer.documents().iter().map(|item| item["id"].as_str().unwrap()).collect()
+fn ids(response: &LiveResponse) -> Vec<&str> {
+    response.documents().iter().map(|item| item["id"].as_str().unwrap()).collect()
 }
 
-async fn latest(lab: &Lab) {
-    let docs = fresh(lab).await;
-    lab.account.put(&format!("{docs}/1"), &[KEY], json!({"id": "1", "pk": "a", "n": 2})).await.expect(200);
-    let feed = lab.account.get(&docs, &[LATEST, RANGE]).await.expect(200);
+async fn latest(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    fixture
+        .account
+        .put(&format!("{docs}/1"), &[KEY], json!({"id": "1", "pk": "a", "n": 2}))
+        .await
+        .expect(200);
+    let feed = fixture.account.get(&docs, &[LATEST, RANGE]).await.expect(200);
     assert_eq!(ids(&feed), ["2", "1"]);
     assert!(feed.documents()[0]["_lsn"].is_u64());
 }
 
-async fn all_versions(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let now = lab.account.get(&docs, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
-    lab.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
-    lab.account.put(&format!("{docs}/3"), &[KEY], json!({"id": "3", "pk": "a", "n": 2})).await.expect(200);
-    lab.account.delete(&format!("{docs}/3"), &[KEY]).await.expect(204);
-    let feed = lab.account.get(&docs, &[ALL, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
+async fn all_versions(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let now = fixture.account.get(&docs, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
+    fixture.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
+    fixture
+        .account
+        .put(&format!("{docs}/3"), &[KEY], json!({"id": "3", "pk": "a", "n": 2}))
+        .await
+        .expect(200);
+    fixture.account.delete(&format!("{docs}/3"), &[KEY]).await.expect(204);
+    let feed =
+        fixture.account.get(&docs, &[ALL, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
     let kinds: Vec<&Value> = feed.documents().iter().map(|row| &row["metadata"]["operationType"]).collect();
     assert_eq!(kinds, ["create", "replace", "delete"]);
     let metadata = &feed.documents()[2]["metadata"];
     assert_eq!((&metadata["id"], &metadata["partitionKey"]), (&json!("3"), &json!({"pk": "a"})));
 }
 
-async fn all_versions_start(lab: &Lab) -> Answer {
-    lab.account.get(&fresh(lab).await, &[ALL, RANGE]).await
+async fn all_versions_start(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.get(&fresh(fixture).await, &[ALL, RANGE]).await
 }
 
-async fn from_now(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let now = lab.account.get(&docs, &[LATEST, RANGE, ("if-none-match", "*")]).await.expect(304);
-    lab.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
+async fn from_now(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let now = fixture.account.get(&docs, &[LATEST, RANGE, ("if-none-match", "*")]).await.expect(304);
+    fixture.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
     let feed =
-        lab.account.get(&docs, &[LATEST, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
+        fixture.account.get(&docs, &[LATEST, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
     assert_eq!(ids(&feed), ["3"]);
 }
 
-async fn from_a_time(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn from_a_time(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     for (date, count) in [("Sun, 15 Nov 2026 00:00:00 GMT", 2), ("Mon, 15 Nov 2027 00:00:00 GMT", 0)] {
-        let feed = lab.account.get(&docs, &[LATEST, RANGE, ("if-modified-since", date)]).await;
+        let feed = fixture.account.get(&docs, &[LATEST, RANGE, ("if-modified-since", date)]).await;
         assert_eq!((feed.status, feed.documents().len()), (if count == 0 { 304 } else { 200 }, count));
     }
 }
 
-async fn from_an_etag(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let feed = lab.account.get(&docs, &[LATEST, RANGE]).await.expect(200);
+async fn from_an_etag(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let feed = fixture.account.get(&docs, &[LATEST, RANGE]).await.expect(200);
     let etag = ("if-none-match", feed.header("etag"));
-    let nothing = lab.account.get(&docs, &[LATEST, RANGE, etag]).await.expect(304);
+    let nothing = fixture.account.get(&docs, &[LATEST, RANGE, etag]).await.expect(304);
     assert_eq!(nothing.header("etag"), etag.1);
-    lab.account.get(&docs, &[LATEST, RANGE, ("if-none-match", "nonsense")]).await.expect(400);
+    fixture.account.get(&docs, &[LATEST, RANGE, ("if-none-match", "nonsense")]).await.expect(400);
 }
 
-async fn of_a_range(lab: &Lab) {
-    let feed = lab.account.get(&fresh(lab).await, &[LATEST, RANGE]).await.expect(200);
+async fn of_a_range(fixture: &CompatibilityFixture) {
+    let feed = fixture.account.get(&fresh(fixture).await, &[LATEST, RANGE]).await.expect(200);
     assert_eq!(feed.documents().len(), 2);
 }
 
-async fn of_positions(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn of_positions(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let kind = ("x-ms-read-key-type", "EffectivePartitionKeyRange");
     let mut seen = 0;
     for (start, end) in [("", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"), ("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "FF")]
     {
         let headers = [LATEST, RANGE, kind, ("x-ms-start-epk", start), ("x-ms-end-epk", end)];
-        seen += lab.account.get(&docs, &headers).await.documents().len();
+        seen += fixture.account.get(&docs, &headers).await.documents().len();
     }
     assert_eq!(seen, 2);
 }
 
-async fn of_a_key(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn of_a_key(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let other = ("x-ms-documentdb-partitionkey", r#"["b"]"#);
-    assert_eq!(lab.account.get(&docs, &[LATEST, KEY]).await.expect(200).documents().len(), 2);
-    lab.account.get(&docs, &[LATEST, other]).await.expect(304);
+    assert_eq!(fixture.account.get(&docs, &[LATEST, KEY]).await.expect(200).documents().len(), 2);
+    fixture.account.get(&docs, &[LATEST, other]).await.expect(304);
 }
 
-async fn of_everything(lab: &Lab) {
-    assert_eq!(lab.account.get(&fresh(lab).await, &[LATEST]).await.expect(200).documents().len(), 2);
+async fn of_everything(fixture: &CompatibilityFixture) {
+    assert_eq!(fixture.account.get(&fresh(fixture).await, &[LATEST]).await.expect(200).documents().len(), 2);
 }
 
-async fn page_size(lab: &Lab) {
-    let feed =
-        lab.account.get(&fresh(lab).await, &[LATEST, RANGE, ("x-ms-max-item-count", "1")]).await.expect(200);
+async fn page_size(fixture: &CompatibilityFixture) {
+    let feed = fixture
+        .account
+        .get(&fresh(fixture).await, &[LATEST, RANGE, ("x-ms-max-item-count", "1")])
+        .await
+        .expect(200);
     assert_eq!(ids(&feed), ["1"]);
 }
 
-async fn batches_stay_together(lab: &Lab) {
-    let docs = lab.container(json!({})).await + "/docs";
+async fn batches_stay_together(fixture: &CompatibilityFixture) {
+    let docs = fixture.container(json!({})).await + "/docs";
     let operations: Vec<Value> = (0..5)
         .map(|n| json!({"operationType": "Create", "resourceBody": {"id": n.to_string(), "pk": "a"}}))
         .collect();
-    lab.account
+    fixture
+        .account
         .post(&docs, &[KEY, ("x-ms-cosmos-is-batch-request", "true")], json!(operations))
         .await
         .expect(200);
-    let feed = lab.account.get(&docs, &[LATEST, RANGE, ("x-ms-max-item-count", "2")]).await.expect(200);
+    let feed = fixture.account.get(&docs, &[LATEST, RANGE, ("x-ms-max-item-count", "2")]).await.expect(200);
     assert_eq!(feed.documents().len(), 5);
 }
 
-async fn retired_range(lab: &Lab) {
+async fn retired_range(fixture: &CompatibilityFixture) {
     let range = ("x-ms-documentdb-partitionkeyrangeid", "77");
-    let gone = lab.account.get(&fresh(lab).await, &[LATEST, range]).await.expect(410);
+    let gone = fixture.account.get(&fresh(fixture).await, &[LATEST, range]).await.expect(410);
     assert_eq!(gone.sub_status(), "1002");
 }
 
-async fn retention(lab: &Lab) -> (Answer, Answer) {
+async fn retention(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
     let mut answers = Vec::new();
     for policy in [json!({}), json!({"changeFeedPolicy": {"retentionDuration": 5}})] {
-        let docs = lab.container(policy).await + "/docs";
-        let now = lab.account.get(&docs, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
-        lab.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a"})).await.expect(201);
-        let mut feed =
-            lab.account.get(&docs, &[ALL, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
+        let docs = fixture.container(policy).await + "/docs";
+        let now = fixture.account.get(&docs, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
+        fixture.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a"})).await.expect(201);
+        let mut feed = fixture
+            .account
+            .get(&docs, &[ALL, RANGE, ("if-none-match", now.header("etag"))])
+            .await
+            .expect(200);
         feed.body = json!(feed.documents()[0]["metadata"]["operationType"]);
         answers.push(feed);
     }
@@ -163,20 +179,23 @@ async fn retention(lab: &Lab) -> (Answer, Answer) {
     (answers.pop().unwrap(), with)
 }
 
-async fn other_mode(lab: &Lab) -> Answer {
-    lab.account.get(&fresh(lab).await, &[("a-im", "Other Feed"), RANGE]).await
+async fn other_mode(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.get(&fresh(fixture).await, &[("a-im", "Other Feed"), RANGE]).await
 }
 
-async fn wire_format(lab: &Lab) -> (Answer, Answer) {
-    let docs = fresh(lab).await;
+async fn wire_format(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    let docs = fresh(fixture).await;
     let version = ("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15");
-    (lab.account.get(&docs, &[LATEST, RANGE]).await, lab.account.get(&docs, &[LATEST, RANGE, version]).await)
+    (
+        fixture.account.get(&docs, &[LATEST, RANGE]).await,
+        fixture.account.get(&docs, &[LATEST, RANGE, version]).await,
+    )
 }
 
 /// Ranges as the container has them, and a client's own cut through the middle of one: each item is
 /// in one of them, in queries and in the change feed.
-async fn feed_ranges(_: &Lab) {
-    let account = Account::with_container(2, json!({})).await;
+async fn feed_ranges(_: &CompatibilityFixture) {
+    let account = LiveAccount::with_container(2, json!({})).await;
     for n in 0..40 {
         account.create(json!({"id": n.to_string(), "pk": format!("k{n}")})).await.expect(201);
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use perihelion_emulator::faults::{ConnectionEffect, DownMode, OperationKind, Rule};
 use serde_json::json;
 
-use super::super::live::Account;
-use super::lab::{DOCS, KEY, Lab};
+use super::super::live::LiveAccount;
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
 use super::{Probes, supported};
 
 pub(super) fn probes() -> Probes {
@@ -21,23 +21,23 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-async fn account() -> Account {
-    let account = Account::with_container(1, json!({})).await;
+async fn account() -> LiveAccount {
+    let account = LiveAccount::with_container(1, json!({})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     account
 }
 
-async fn fault_status(_: &Lab) {
+async fn fault_status(_: &CompatibilityFixture) {
     let account = account().await;
     let rule = Rule::answer(410, 1002).on(OperationKind::Read).times(1).named("gone");
     account.running().faults().add(rule).unwrap();
     let path = format!("{DOCS}/1");
-    let answer = account.get(&path, &[KEY]).await.expect(410);
-    assert_eq!((answer.sub_status(), answer.header("x-ms-perihelion-fault")), ("1002", "gone"));
+    let response = account.get(&path, &[KEY]).await.expect(410);
+    assert_eq!((response.sub_status(), response.header("x-ms-perihelion-fault")), ("1002", "gone"));
     account.get(&path, &[KEY]).await.expect(200);
 }
 
-async fn fault_delay(_: &Lab) {
+async fn fault_delay(_: &CompatibilityFixture) {
     let account = account().await;
     account.running().faults().add(Rule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
     let path = format!("{DOCS}/1");
@@ -45,19 +45,19 @@ async fn fault_delay(_: &Lab) {
         account.running().faults().wait_for_delayed_requests(1).await;
         account.advance(5);
     };
-    let (answer, ()) = tokio::join!(account.get(&path, &[KEY]), moved);
-    answer.expect(200);
+    let (response, ()) = tokio::join!(account.get(&path, &[KEY]), moved);
+    response.expect(200);
 }
 
-async fn fault_connection(_: &Lab) {
+async fn fault_connection(_: &CompatibilityFixture) {
     let account = account().await;
     let rule = Rule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
     account.running().faults().add(rule).unwrap();
-    let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
-    assert_eq!(answer.header("connection"), "close");
+    let response = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
+    assert_eq!(response.header("connection"), "close");
 }
 
-async fn region_down(_: &Lab) {
+async fn region_down(_: &CompatibilityFixture) {
     let account = account().await;
     let region = account.running().region("West US").unwrap();
     region.down(DownMode::Unavailable).unwrap();
@@ -69,17 +69,17 @@ async fn region_down(_: &Lab) {
     account.get("/", &[]).await.expect(200);
 }
 
-async fn region_drain(_: &Lab) {
+async fn region_drain(_: &CompatibilityFixture) {
     let account = account().await;
     account.running().region("westus").unwrap().drain().unwrap();
-    let answer = account.get("/", &[]).await.expect(403);
-    assert_eq!(answer.sub_status(), "1008");
-    assert_eq!(answer.body["readableLocations"], json!([]));
+    let response = account.get("/", &[]).await.expect(403);
+    assert_eq!(response.sub_status(), "1008");
+    assert_eq!(response.body["readableLocations"], json!([]));
 }
 
-async fn region_storm(_: &Lab) {
+async fn region_storm(_: &CompatibilityFixture) {
     let account = account().await;
     account.running().region("westus").unwrap().storm().unwrap();
-    let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
-    assert_eq!((answer.sub_status(), answer.header("x-ms-retry-after-ms")), ("3200", "100"));
+    let response = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
+    assert_eq!((response.sub_status(), response.header("x-ms-retry-after-ms")), ("3200", "100"));
 }

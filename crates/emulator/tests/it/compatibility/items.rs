@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, Probe, Probes, ignored, refused, supported};
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -48,135 +48,138 @@ pub(super) fn probes() -> Probes {
 const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "True");
 
 /// A container with one item, `1`, under the key `a`, and the path of its items.
-pub(super) async fn fresh(lab: &Lab) -> String {
-    let docs = lab.container(json!({})).await + "/docs";
+pub(super) async fn fresh(fixture: &CompatibilityFixture) -> String {
+    let docs = fixture.container(json!({})).await + "/docs";
     let item = json!({"id": "1", "pk": "a", "n": 1, "tags": ["x"], "o": {"a": 1}});
-    lab.account.post(&docs, &[KEY], item).await.expect(201);
+    fixture.account.post(&docs, &[KEY], item).await.expect(201);
     docs
 }
 
-async fn item_create(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let created = lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(201);
+async fn item_create(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let created = fixture.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(201);
     assert_eq!(created.header("etag"), created.body["_etag"]);
-    lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(409);
+    fixture.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a"})).await.expect(409);
     let other = ("x-ms-documentdb-partitionkey", r#"["b"]"#);
-    lab.account.post(&docs, &[other], json!({"id": "2", "pk": "b"})).await.expect(201);
+    fixture.account.post(&docs, &[other], json!({"id": "2", "pk": "b"})).await.expect(201);
 }
 
-async fn item_read(lab: &Lab) {
-    let docs = fresh(lab).await;
-    assert_eq!(lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).body["n"], 1);
-    let missing = lab.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
+async fn item_read(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    assert_eq!(fixture.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).body["n"], 1);
+    let missing = fixture.account.get(&format!("{docs}/2"), &[KEY]).await.expect(404);
     for header in ["x-ms-session-token", "lsn", "x-ms-documentdb-partitionkeyrangeid"] {
         assert!(!missing.header(header).is_empty(), "{header} on 404");
     }
 }
 
-async fn item_upsert(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let first = lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a"})).await.expect(201);
+async fn item_upsert(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let first = fixture.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a"})).await.expect(201);
     let second =
-        lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a", "n": 2})).await.expect(200);
+        fixture.account.post(&docs, &[KEY, UPSERT], json!({"id": "2", "pk": "a", "n": 2})).await.expect(200);
     assert_eq!(first.body["_rid"], second.body["_rid"]);
     assert_ne!(first.body["_etag"], second.body["_etag"]);
 }
 
-async fn item_replace(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let replaced = lab
+async fn item_replace(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let replaced = fixture
         .account
         .put(&format!("{docs}/1"), &[KEY], json!({"id": "1", "pk": "a", "m": 1}))
         .await
         .expect(200);
     assert_eq!((&replaced.body["m"], &replaced.body["n"]), (&json!(1), &Value::Null));
-    lab.account.put(&format!("{docs}/2"), &[KEY], json!({"id": "2", "pk": "a"})).await.expect(404);
+    fixture.account.put(&format!("{docs}/2"), &[KEY], json!({"id": "2", "pk": "a"})).await.expect(404);
 }
 
-async fn item_rename(lab: &Lab) {
-    let docs = fresh(lab).await;
-    lab.account.put(&format!("{docs}/1"), &[KEY], json!({"id": "9", "pk": "a"})).await.expect(200);
-    lab.account.get(&format!("{docs}/1"), &[KEY]).await.expect(404);
-    lab.account.get(&format!("{docs}/9"), &[KEY]).await.expect(200);
+async fn item_rename(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    fixture.account.put(&format!("{docs}/1"), &[KEY], json!({"id": "9", "pk": "a"})).await.expect(200);
+    fixture.account.get(&format!("{docs}/1"), &[KEY]).await.expect(404);
+    fixture.account.get(&format!("{docs}/9"), &[KEY]).await.expect(200);
 }
 
-async fn item_delete(lab: &Lab) {
-    let docs = fresh(lab).await;
-    assert_eq!(lab.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(204).body, Value::Null);
-    lab.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(404);
+async fn item_delete(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    assert_eq!(fixture.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(204).body, Value::Null);
+    fixture.account.delete(&format!("{docs}/1"), &[KEY]).await.expect(404);
 }
 
-async fn item_feed(lab: &Lab) {
-    let feed = lab.account.get(&fresh(lab).await, &[]).await.expect(200);
+async fn item_feed(fixture: &CompatibilityFixture) {
+    let feed = fixture.account.get(&fresh(fixture).await, &[]).await.expect(200);
     assert_eq!((feed.documents().len(), &feed.body["_count"]), (1, &json!(1)));
 }
 
-async fn item_ids(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn item_ids(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     for id in ["a b", "é😀", "50%", "a,b=c.d:e~f+g-h@i(j)^$k", "{x}[y]!_"] {
-        lab.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(201);
+        fixture.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(201);
         let escaped = percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC);
-        assert_eq!(lab.account.get(&format!("{docs}/{escaped}"), &[KEY]).await.expect(200).body["id"], id);
+        assert_eq!(
+            fixture.account.get(&format!("{docs}/{escaped}"), &[KEY]).await.expect(200).body["id"],
+            id
+        );
     }
     for id in [json!(""), json!("a/b"), json!("a\\b"), json!(1), json!("x".repeat(1024))] {
-        lab.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(400);
+        fixture.account.post(&docs, &[KEY], json!({"id": id, "pk": "a"})).await.expect(400);
     }
-    lab.account.post(&docs, &[KEY], json!({"pk": "a"})).await.expect(400);
+    fixture.account.post(&docs, &[KEY], json!({"pk": "a"})).await.expect(400);
 }
 
-async fn item_size(lab: &Lab) {
+async fn item_size(fixture: &CompatibilityFixture) {
     let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)});
-    let refused = lab.account.post(DOCS, &[KEY], large).await.expect(413);
+    let refused = fixture.account.post(DOCS, &[KEY], large).await.expect(413);
     assert_eq!(refused.body["code"], "RequestEntityTooLarge");
 }
 
-async fn item_nesting(lab: &Lab) {
+async fn item_nesting(fixture: &CompatibilityFixture) {
     for (depth, status) in [(120, 201), (130, 400)] {
         let deep = format!(r#"{{"id":"deep","pk":"deep","x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
         let key = ("x-ms-documentdb-partitionkey", r#"["deep"]"#);
-        lab.account.send(Method::POST, DOCS, &[key], deep.into()).await.expect(status);
+        fixture.account.send(Method::POST, DOCS, &[key], deep.into()).await.expect(status);
     }
 }
 
-async fn item_numbers(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn item_numbers(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let numbers = json!({"id": "n", "pk": "a", "big": 9_007_199_254_740_993_i64, "max": i64::MAX, "half": 0.5, "whole": 1.0});
-    let stored = lab.account.post(&docs, &[KEY], numbers).await.expect(201).body;
+    let stored = fixture.account.post(&docs, &[KEY], numbers).await.expect(201).body;
     assert_eq!((&stored["big"], &stored["max"]), (&json!(9_007_199_254_740_993_i64), &json!(i64::MAX)));
     assert_eq!((&stored["half"], &stored["whole"]), (&json!(0.5), &json!(1)));
 }
 
-async fn if_match(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn if_match(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let path = format!("{docs}/1");
-    let etag = lab.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
+    let etag = fixture.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
     let item = json!({"id": "1", "pk": "a", "n": 2});
-    lab.account.put(&path, &[KEY, ("if-match", "\"other\"")], item.clone()).await.expect(412);
-    lab.account.post(&docs, &[KEY, UPSERT, ("if-match", "\"other\"")], item.clone()).await.expect(412);
-    lab.account.delete(&path, &[KEY, ("if-match", "\"other\"")]).await.expect(412);
-    lab.account.put(&path, &[KEY, ("if-match", &etag)], item.clone()).await.expect(200);
-    lab.account.put(&path, &[KEY, ("if-match", "")], item).await.expect(200);
-    lab.account.delete(&path, &[KEY, ("if-match", "*")]).await.expect(204);
+    fixture.account.put(&path, &[KEY, ("if-match", "\"other\"")], item.clone()).await.expect(412);
+    fixture.account.post(&docs, &[KEY, UPSERT, ("if-match", "\"other\"")], item.clone()).await.expect(412);
+    fixture.account.delete(&path, &[KEY, ("if-match", "\"other\"")]).await.expect(412);
+    fixture.account.put(&path, &[KEY, ("if-match", &etag)], item.clone()).await.expect(200);
+    fixture.account.put(&path, &[KEY, ("if-match", "")], item).await.expect(200);
+    fixture.account.delete(&path, &[KEY, ("if-match", "*")]).await.expect(204);
 }
 
-async fn if_none_match(lab: &Lab) {
+async fn if_none_match(fixture: &CompatibilityFixture) {
     let path = format!("{DOCS}/1");
-    let etag = lab.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
-    let unchanged = lab.account.get(&path, &[KEY, ("if-none-match", &etag)]).await.expect(304);
+    let etag = fixture.account.get(&path, &[KEY]).await.expect(200).header("etag").to_owned();
+    let unchanged = fixture.account.get(&path, &[KEY, ("if-none-match", &etag)]).await.expect(304);
     assert_eq!((unchanged.header("etag"), &unchanged.body), (&*etag, &Value::Null));
 }
 
-async fn if_none_match_any(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn if_none_match_any(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let any = ("if-none-match", "*");
-    lab.account.post(&docs, &[KEY, any], json!({"id": "1", "pk": "a"})).await.expect(409);
-    lab.account.post(&docs, &[KEY, UPSERT, any], json!({"id": "1", "pk": "a"})).await.expect(412);
-    lab.account.post(&docs, &[KEY, any], json!({"id": "2", "pk": "a"})).await.expect(201);
+    fixture.account.post(&docs, &[KEY, any], json!({"id": "1", "pk": "a"})).await.expect(409);
+    fixture.account.post(&docs, &[KEY, UPSERT, any], json!({"id": "1", "pk": "a"})).await.expect(412);
+    fixture.account.post(&docs, &[KEY, any], json!({"id": "2", "pk": "a"})).await.expect(201);
 }
 
-async fn minimal_responses(lab: &Lab) {
-    let docs = fresh(lab).await;
-    let created = lab
+async fn minimal_responses(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let created = fixture
         .account
         .post(&docs, &[KEY, ("prefer", "return=minimal")], json!({"id": "2", "pk": "a"}))
         .await
@@ -184,18 +187,21 @@ async fn minimal_responses(lab: &Lab) {
     assert!(created.body.is_null() && !created.header("etag").is_empty());
 }
 
-async fn content_response_header(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn content_response_header(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     for (value, empty) in [("false", true), ("true", false)] {
         let header = ("x-ms-cosmos-populate-content-response-on-write", value);
-        let written =
-            lab.account.post(&docs, &[KEY, UPSERT, header], json!({"id": "1", "pk": "a"})).await.expect(200);
+        let written = fixture
+            .account
+            .post(&docs, &[KEY, UPSERT, header], json!({"id": "1", "pk": "a"}))
+            .await
+            .expect(200);
         assert_eq!(written.body.is_null(), empty);
     }
 }
 
-async fn logical_partition_quota(lab: &Lab) -> (Answer, Answer) {
-    // 20 GB do not fit a test. Nothing else has this limit, so nothing may know its answer either.
+async fn logical_partition_quota(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    // 20 GB do not fit a test. Nothing else has this limit, so nothing may know its response either.
     let sources = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
     let mut folders = vec![sources.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -208,36 +214,37 @@ async fn logical_partition_quota(lab: &Lab) -> (Answer, Answer) {
             }
         }
     }
-    let docs = fresh(lab).await;
-    let first = lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await;
+    let docs = fresh(fixture).await;
+    let first = fixture.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await;
     for n in 0..8 {
         let item = json!({"id": format!("q{n}"), "pk": "a", "x": "y".repeat(1_900_000)});
-        lab.account.post(&docs, &[KEY], item).await.expect(201);
+        fixture.account.post(&docs, &[KEY], item).await.expect(201);
     }
-    (first, lab.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await)
+    (first, fixture.account.post(&docs, &[KEY, UPSERT], json!({"id": "1", "pk": "a"})).await)
 }
 
-async fn unique_keys(lab: &Lab) {
+async fn unique_keys(fixture: &CompatibilityFixture) {
     let policy = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}});
-    let docs = lab.container(policy).await + "/docs";
-    lab.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a", "u": 1})).await.expect(201);
-    let taken = lab.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a", "u": 1.0})).await.expect(409);
+    let docs = fixture.container(policy).await + "/docs";
+    fixture.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a", "u": 1})).await.expect(201);
+    let taken =
+        fixture.account.post(&docs, &[KEY], json!({"id": "2", "pk": "a", "u": 1.0})).await.expect(409);
     assert!(["", "3301"].contains(&taken.sub_status()));
     let other = ("x-ms-documentdb-partitionkey", r#"["b"]"#);
-    lab.account.post(&docs, &[other], json!({"id": "2", "pk": "b", "u": 1})).await.expect(201);
-    lab.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
-    lab.account.post(&docs, &[KEY], json!({"id": "4", "pk": "a"})).await.expect(409);
+    fixture.account.post(&docs, &[other], json!({"id": "2", "pk": "b", "u": 1})).await.expect(201);
+    fixture.account.post(&docs, &[KEY], json!({"id": "3", "pk": "a"})).await.expect(201);
+    fixture.account.post(&docs, &[KEY], json!({"id": "4", "pk": "a"})).await.expect(409);
 }
 
-async fn time_to_live(lab: &Lab) {
+async fn time_to_live(fixture: &CompatibilityFixture) {
     for ttl in [json!(0), json!(-10), json!(null)] {
-        lab.try_container(json!({"defaultTtl": ttl})).await.expect(400);
+        fixture.try_container(json!({"defaultTtl": ttl})).await.expect(400);
     }
-    let docs = lab.container(json!({"defaultTtl": -1})).await + "/docs";
+    let docs = fixture.container(json!({"defaultTtl": -1})).await + "/docs";
     for ttl in [json!(-10), json!(0), json!("x"), json!(null)] {
-        lab.account.post(&docs, &[KEY], json!({"id": "bad", "pk": "a", "ttl": ttl})).await.expect(400);
+        fixture.account.post(&docs, &[KEY], json!({"id": "bad", "pk": "a", "ttl": ttl})).await.expect(400);
     }
-    let own = crate::live::Account::with_container(1, json!({"defaultTtl": -1})).await;
+    let own = crate::live::LiveAccount::with_container(1, json!({"defaultTtl": -1})).await;
     own.create(json!({"id": "1", "pk": "a", "ttl": 10})).await.expect(201);
     own.create(json!({"id": "2", "pk": "a"})).await.expect(201);
     own.advance(11);
@@ -245,17 +252,17 @@ async fn time_to_live(lab: &Lab) {
     own.get(&format!("{DOCS}/2"), &[KEY]).await.expect(200);
 }
 
-async fn stored_under(lab: &Lab, item: Value, key: &str, status: u16) -> Answer {
-    let docs = lab.container(json!({})).await + "/docs";
+async fn stored_under(fixture: &CompatibilityFixture, item: Value, key: &str, status: u16) -> LiveResponse {
+    let docs = fixture.container(json!({})).await + "/docs";
     let header = ("x-ms-documentdb-partitionkey", key);
-    let created = lab.account.post(&docs, &[header], item).await.expect(status);
+    let created = fixture.account.post(&docs, &[header], item).await.expect(status);
     if status == 201 {
-        lab.account.get(&format!("{docs}/1"), &[header]).await.expect(200);
+        fixture.account.get(&format!("{docs}/1"), &[header]).await.expect(200);
     }
     created
 }
 
-async fn key_header_types(lab: &Lab) {
+async fn key_header_types(fixture: &CompatibilityFixture) {
     for (value, key) in [
         (json!("abc"), r#"["abc"]"#),
         (json!(5), "[5]"),
@@ -264,64 +271,64 @@ async fn key_header_types(lab: &Lab) {
         (json!(true), "[true]"),
         (json!(null), "[null]"),
     ] {
-        stored_under(lab, json!({"id": "1", "pk": value}), key, 201).await;
+        stored_under(fixture, json!({"id": "1", "pk": value}), key, 201).await;
     }
 }
 
-async fn key_header_undefined(lab: &Lab) {
-    stored_under(lab, json!({"id": "1"}), "[{}]", 201).await;
+async fn key_header_undefined(fixture: &CompatibilityFixture) {
+    stored_under(fixture, json!({"id": "1"}), "[{}]", 201).await;
 }
 
-async fn key_header_empty(lab: &Lab) {
-    stored_under(lab, json!({"id": "1"}), "[]", 400).await;
-    let docs = lab.container(json!({"partitionKey": {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": true}})).await + "/docs";
+async fn key_header_empty(fixture: &CompatibilityFixture) {
+    stored_under(fixture, json!({"id": "1"}), "[]", 400).await;
+    let docs = fixture.container(json!({"partitionKey": {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": true}})).await + "/docs";
     let empty = ("x-ms-documentdb-partitionkey", "[]");
-    lab.account.post(&docs, &[empty], json!({"id": "1"})).await.expect(201);
-    lab.account.get(&format!("{docs}/1"), &[empty]).await.expect(200);
+    fixture.account.post(&docs, &[empty], json!({"id": "1"})).await.expect(201);
+    fixture.account.get(&format!("{docs}/1"), &[empty]).await.expect(200);
 }
 
-async fn key_header_prefix(lab: &Lab) {
+async fn key_header_prefix(fixture: &CompatibilityFixture) {
     let definition = json!({"paths": ["/a", "/b"], "kind": "MultiHash", "version": 2});
-    let docs = lab.container(json!({"partitionKey": definition})).await + "/docs";
+    let docs = fixture.container(json!({"partitionKey": definition})).await + "/docs";
     for (id, b) in [("1", "x"), ("2", "y")] {
         let key = ("x-ms-documentdb-partitionkey", &*format!(r#"["t","{b}"]"#));
-        lab.account.post(&docs, &[key], json!({"id": id, "a": "t", "b": b})).await.expect(201);
+        fixture.account.post(&docs, &[key], json!({"id": id, "a": "t", "b": b})).await.expect(201);
     }
     let prefix = ("x-ms-documentdb-partitionkey", r#"["t"]"#);
-    assert_eq!(lab.account.get(&docs, &[prefix]).await.expect(200).documents().len(), 2);
+    assert_eq!(fixture.account.get(&docs, &[prefix]).await.expect(200).documents().len(), 2);
     let query = [prefix, ("x-ms-documentdb-isquery", "true")];
-    let found = lab.account.post(&docs, &query, json!({"query": "SELECT * FROM c"})).await.expect(200);
+    let found = fixture.account.post(&docs, &query, json!({"query": "SELECT * FROM c"})).await.expect(200);
     assert_eq!(found.documents().len(), 2);
-    assert_eq!(lab.account.get(&format!("{docs}/1"), &[prefix]).await.expect(400).sub_status(), "1001");
+    assert_eq!(fixture.account.get(&format!("{docs}/1"), &[prefix]).await.expect(400).sub_status(), "1001");
     let long = ("x-ms-documentdb-partitionkey", r#"["t","x","z"]"#);
-    lab.account.get(&format!("{docs}/1"), &[long]).await.expect(400);
+    fixture.account.get(&format!("{docs}/1"), &[long]).await.expect(400);
 }
 
-async fn key_header_mismatch(lab: &Lab) {
-    let refused = stored_under(lab, json!({"id": "1", "pk": "a"}), r#"["b"]"#, 400).await;
+async fn key_header_mismatch(fixture: &CompatibilityFixture) {
+    let refused = stored_under(fixture, json!({"id": "1", "pk": "a"}), r#"["b"]"#, 400).await;
     assert_eq!(refused.sub_status(), "1001");
     assert!(refused.message().contains("doesn't match partition key field values"));
 }
 
-async fn key_header_unicode(lab: &Lab) {
-    stored_under(lab, json!({"id": "1", "pk": "é😀"}), r#"["\u00e9\ud83d\ude00"]"#, 201).await;
-    stored_under(lab, json!({"id": "1", "pk": "é😀"}), r#"["é😀"]"#, 201).await;
+async fn key_header_unicode(fixture: &CompatibilityFixture) {
+    stored_under(fixture, json!({"id": "1", "pk": "é😀"}), r#"["\u00e9\ud83d\ude00"]"#, 201).await;
+    stored_under(fixture, json!({"id": "1", "pk": "é😀"}), r#"["é😀"]"#, 201).await;
 }
 
-async fn key_missing(lab: &Lab) -> Answer {
-    lab.account.post(DOCS, &[], json!({"id": "1", "pk": "a"})).await
+async fn key_missing(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.post(DOCS, &[], json!({"id": "1", "pk": "a"})).await
 }
 
-async fn binary_bodies(lab: &Lab) {
-    let docs = fresh(lab).await;
+async fn binary_bodies(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
     let text = json!({"id": "binary", "pk": "a", "n": [1, -5, 0.5, null, true, "é"]});
     let binary = protocol::binary_json::from_text(text.to_string().as_bytes()).unwrap();
     assert_eq!(binary[0], 0x80);
-    let created = lab.account.send(Method::POST, &docs, &[KEY], Bytes::from(binary)).await.expect(201);
+    let created = fixture.account.send(Method::POST, &docs, &[KEY], Bytes::from(binary)).await.expect(201);
     assert_eq!(created.body["n"], text["n"]);
 }
 
-async fn read_many(lab: &Lab) {
-    let rows = lab.rows("SELECT VALUE c.id FROM c WHERE c.pk = 'a' AND c.id IN ('1', '3', '9')").await;
+async fn read_many(fixture: &CompatibilityFixture) {
+    let rows = fixture.rows("SELECT VALUE c.id FROM c WHERE c.pk = 'a' AND c.id IN ('1', '3', '9')").await;
     assert_eq!(rows, json!(["1", "3"]));
 }

@@ -1,7 +1,7 @@
 //! The query language: every construct, and every family of functions.
 
-use super::lab::{KEY, Lab};
-use super::{Answer, Probe, Probes, refused};
+use super::fixture::{CompatibilityFixture, KEY};
+use super::{LiveResponse, Probe, Probes, refused};
 
 pub(super) fn probes() -> Probes {
     let mut probes: Probes = ROWS.iter().map(|(id, cases)| (*id, Probe::Rows(cases))).collect();
@@ -10,12 +10,12 @@ pub(super) fn probes() -> Probes {
     probes
 }
 
-async fn udf(lab: &Lab) -> Answer {
-    lab.account.query("SELECT VALUE udf.tax(c.n) FROM c", &[KEY]).await
+async fn udf(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.query("SELECT VALUE udf.tax(c.n) FROM c", &[KEY]).await
 }
 
-async fn is_null(lab: &Lab) -> Answer {
-    lab.account.query("SELECT * FROM c WHERE c.opt IS NULL", &[KEY]).await
+async fn is_null(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.query("SELECT * FROM c WHERE c.opt IS NULL", &[KEY]).await
 }
 
 /// The lab has three items under the key: n 1 to 3; Alpha, beta, Gamma; tags x and y, y, none.

@@ -2,7 +2,7 @@
 //! finds what its row says.
 //!
 //! A *supported* feature is used and its outcome checked. A *refused* one is asked for and must be
-//! answered with a 4xx that names it. An *ignored* one is asked for and left out, and both answers
+//! answered with a 4xx that names it. An *ignored* one is asked for and left out, and both responses
 //! must be the same.
 
 mod access;
@@ -11,8 +11,8 @@ mod batches;
 mod change_feed;
 mod durability;
 mod failures;
+mod fixture;
 mod items;
-mod lab;
 mod language;
 mod offers;
 mod operating;
@@ -26,23 +26,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::live::Answer;
-use lab::Lab;
+use crate::live::LiveResponse;
+use fixture::CompatibilityFixture;
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
 
 /// What is done about one row.
 enum Probe {
     /// Asserts for itself.
-    Supported(fn(Arc<Lab>) -> Future<()>),
+    Supported(fn(Arc<CompatibilityFixture>) -> Future<()>),
     /// Rows of queries over the lab's container.
     Rows(&'static [(&'static str, &'static str)]),
     /// Plans of queries.
     Plans(&'static [PlanCase]),
-    /// An answer, and what its message must say.
-    Refused(fn(Arc<Lab>) -> Future<Answer>, &'static str),
-    /// The answers without and with it.
-    Ignored(fn(Arc<Lab>) -> Future<(Answer, Answer)>),
+    /// A response, and what its message must say.
+    Refused(fn(Arc<CompatibilityFixture>) -> Future<LiveResponse>, &'static str),
+    /// The responses without and with it.
+    Ignored(fn(Arc<CompatibilityFixture>) -> Future<(LiveResponse, LiveResponse)>),
     /// A request header that changes nothing about reads, writes and queries.
     IgnoredHeader(&'static str, &'static str),
 }
@@ -56,21 +56,24 @@ type Probes = Vec<(&'static str, Probe)>;
 /// `supported!(function)`: a probe out of an `async fn(&Lab)`.
 macro_rules! supported {
     ($probe:path) => {
-        $crate::compatibility::Probe::Supported(|lab| Box::pin(async move { $probe(&lab).await }))
+        $crate::compatibility::Probe::Supported(|fixture| Box::pin(async move { $probe(&fixture).await }))
     };
 }
 
 /// `refused!(function, "words")`: a probe out of an `async fn(&Lab) -> GatewayResponse`.
 macro_rules! refused {
     ($probe:path, $words:literal) => {
-        $crate::compatibility::Probe::Refused(|lab| Box::pin(async move { $probe(&lab).await }), $words)
+        $crate::compatibility::Probe::Refused(
+            |fixture| Box::pin(async move { $probe(&fixture).await }),
+            $words,
+        )
     };
 }
 
 /// `ignored!(function)`: a probe out of an `async fn(&Lab) -> (GatewayResponse, GatewayResponse)`.
 macro_rules! ignored {
     ($probe:path) => {
-        $crate::compatibility::Probe::Ignored(|lab| Box::pin(async move { $probe(&lab).await }))
+        $crate::compatibility::Probe::Ignored(|fixture| Box::pin(async move { $probe(&fixture).await }))
     };
 }
 
@@ -92,27 +95,27 @@ impl Probe {
         }
     }
 
-    async fn run(self, lab: Arc<Lab>) {
+    async fn run(self, fixture: Arc<CompatibilityFixture>) {
         match self {
-            Probe::Supported(probe) => probe(lab).await,
+            Probe::Supported(probe) => probe(fixture).await,
             Probe::Rows(cases) => {
                 for (query, expected) in cases {
                     let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
-                    assert_eq!(lab.rows(query).await, expected, "{query}");
+                    assert_eq!(fixture.rows(query).await, expected, "{query}");
                 }
             }
-            Probe::Plans(cases) => queries::check_plans(&lab, cases).await,
+            Probe::Plans(cases) => queries::check_plans(&fixture, cases).await,
             Probe::Refused(probe, words) => {
-                let answer = probe(lab).await;
-                assert!((400..500).contains(&answer.status), "{answer:?}");
-                let message = answer.message().to_lowercase();
+                let response = probe(fixture).await;
+                assert!((400..500).contains(&response.status), "{response:?}");
+                let message = response.message().to_lowercase();
                 assert!(message.contains(&words.to_lowercase()), "{message} does not name {words}");
             }
             Probe::Ignored(probe) => {
-                let (without, with) = probe(lab).await;
-                assert_eq!(lab::essence(without), lab::essence(with));
+                let (without, with) = probe(fixture).await;
+                assert_eq!(fixture::essence(without), fixture::essence(with));
             }
-            Probe::IgnoredHeader(name, value) => lab.header_changes_nothing(name, value).await,
+            Probe::IgnoredHeader(name, value) => fixture.header_changes_nothing(name, value).await,
         }
     }
 }
@@ -135,7 +138,7 @@ fn rows(document: &str) -> Vec<(String, Status)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_document_says_is_true() {
+async fn every_row_of_the_compatibility_document_holds() {
     let document = include_str!("../../../../../docs/compatibility.md");
     let rows = rows(document);
     let documented: BTreeMap<String, Status> = rows.iter().cloned().collect();
@@ -166,12 +169,12 @@ async fn what_the_document_says_is_true() {
     let lonely_probes: Vec<_> = probed.iter().filter(|id| !documented.contains_key(**id)).collect();
     assert!(lonely_rows.is_empty() && lonely_probes.is_empty(), "{lonely_rows:?} {lonely_probes:?}");
 
-    let lab = Arc::new(Lab::new().await);
+    let fixture = Arc::new(CompatibilityFixture::new().await);
     let mut untrue = Vec::new();
     for (id, probe) in probes {
         assert_eq!(probe.status(), documented[id], "`{id}`");
         // A task of its own, so that one failure does not hide the others.
-        if tokio::spawn(probe.run(Arc::clone(&lab))).await.is_err() {
+        if tokio::spawn(probe.run(Arc::clone(&fixture))).await.is_err() {
             untrue.push(id);
         }
     }

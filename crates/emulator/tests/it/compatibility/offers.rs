@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::json;
 
-use super::lab::Lab;
-use super::{Answer, Probe, Probes, supported};
+use super::fixture::CompatibilityFixture;
+use super::{LiveResponse, Probe, Probes, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -22,77 +22,80 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-async fn offer_of(lab: &Lab, path: &str) -> Answer {
-    let rid = lab.account.get(path, &[]).await.expect(200).body["_rid"].clone();
+async fn offer_of(fixture: &CompatibilityFixture, path: &str) -> LiveResponse {
+    let rid = fixture.account.get(path, &[]).await.expect(200).body["_rid"].clone();
     let query = json!({"query": "SELECT * FROM c WHERE c.offerResourceId = @rid",
         "parameters": [{"name": "@rid", "value": rid}]});
-    lab.account.post("/offers", &[("x-ms-documentdb-isquery", "true")], query).await.expect(200)
+    fixture.account.post("/offers", &[("x-ms-documentdb-isquery", "true")], query).await.expect(200)
 }
 
-async fn container_with(lab: &Lab, headers: &[(&str, &str)], status: u16) -> String {
+async fn container_with(fixture: &CompatibilityFixture, headers: &[(&str, &str)], status: u16) -> String {
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"id": id, "partitionKey": {"paths": ["/pk"]}});
-    lab.account.post("/dbs/d/colls", headers, body).await.expect(status);
+    fixture.account.post("/dbs/d/colls", headers, body).await.expect(status);
     format!("/dbs/d/colls/{id}")
 }
 
 const AUTOSCALE: (&str, &str) = ("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":5000}"#);
 
-async fn throughput_manual(lab: &Lab) {
-    let path = container_with(lab, &[("x-ms-offer-throughput", "700")], 201).await;
-    let offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+async fn throughput_manual(fixture: &CompatibilityFixture) {
+    let path = container_with(fixture, &[("x-ms-offer-throughput", "700")], 201).await;
+    let offer = offer_of(fixture, &path).await.body["Offers"][0].clone();
     assert_eq!((&offer["content"]["offerThroughput"], &offer["offerVersion"]), (&json!(700), &json!("V2")));
 }
 
-async fn throughput_autoscale(lab: &Lab) {
-    let path = container_with(lab, &[AUTOSCALE], 201).await;
-    let content = offer_of(lab, &path).await.body["Offers"][0]["content"].clone();
+async fn throughput_autoscale(fixture: &CompatibilityFixture) {
+    let path = container_with(fixture, &[AUTOSCALE], 201).await;
+    let content = offer_of(fixture, &path).await.body["Offers"][0]["content"].clone();
     assert_eq!(content["offerAutopilotSettings"]["maxThroughput"], 5000);
     assert_eq!(content["offerThroughput"], 500);
 }
 
-async fn throughput_limits(lab: &Lab) {
+async fn throughput_limits(fixture: &CompatibilityFixture) {
     for headers in [
         vec![("x-ms-offer-throughput", "300")],
         vec![("x-ms-offer-throughput", "450")],
         vec![("x-ms-offer-throughput", "400"), AUTOSCALE],
         vec![("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":1500}"#)],
     ] {
-        container_with(lab, &headers, 400).await;
+        container_with(fixture, &headers, 400).await;
     }
 }
 
-async fn throughput_default(lab: &Lab) {
-    let path = container_with(lab, &[], 201).await;
-    assert_eq!(offer_of(lab, &path).await.body["Offers"][0]["content"]["offerThroughput"], 400);
-    assert_eq!(offer_of(lab, "/dbs/d").await.body["Offers"], json!([]));
+async fn throughput_default(fixture: &CompatibilityFixture) {
+    let path = container_with(fixture, &[], 201).await;
+    assert_eq!(offer_of(fixture, &path).await.body["Offers"][0]["content"]["offerThroughput"], 400);
+    assert_eq!(offer_of(fixture, "/dbs/d").await.body["Offers"], json!([]));
 }
 
-async fn offers(lab: &Lab) {
-    let path = container_with(lab, &[], 201).await;
-    let mut offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+async fn offers(fixture: &CompatibilityFixture) {
+    let path = container_with(fixture, &[], 201).await;
+    let mut offer = offer_of(fixture, &path).await.body["Offers"][0].clone();
     let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
-    assert_eq!(lab.account.get(&at, &[]).await.expect(200).body, offer);
+    assert_eq!(fixture.account.get(&at, &[]).await.expect(200).body, offer);
     assert!(
-        lab.account.get("/offers", &[]).await.expect(200).body["Offers"].as_array().unwrap().contains(&offer)
+        fixture.account.get("/offers", &[]).await.expect(200).body["Offers"]
+            .as_array()
+            .unwrap()
+            .contains(&offer)
     );
     offer["content"]["offerThroughput"] = json!(900);
-    let replaced = lab.account.put(&at, &[], offer).await.expect(200).body;
+    let replaced = fixture.account.put(&at, &[], offer).await.expect(200).body;
     assert_eq!(replaced["content"]["offerThroughput"], 900);
 }
 
-async fn offer_migration(lab: &Lab) {
-    let path = container_with(lab, &[], 201).await;
-    let offer = offer_of(lab, &path).await.body["Offers"][0].clone();
+async fn offer_migration(fixture: &CompatibilityFixture) {
+    let path = container_with(fixture, &[], 201).await;
+    let offer = offer_of(fixture, &path).await.body["Offers"][0].clone();
     let at = format!("/offers/{}", offer["_rid"].as_str().unwrap());
     let header = ("x-ms-cosmos-migrate-offer-to-autopilot", "true");
-    let migrated = lab.account.put(&at, &[header], offer).await.expect(200).body;
+    let migrated = fixture.account.put(&at, &[header], offer).await.expect(200).body;
     assert!(migrated["content"]["offerAutopilotSettings"]["maxThroughput"].is_u64());
 }
 
-async fn throughput_raise(_: &Lab) {
+async fn throughput_raise(_: &CompatibilityFixture) {
     // An account whose number of partitions nobody fixed.
-    let account = crate::live::Account::with(|_| {}).await;
+    let account = crate::live::LiveAccount::with(|_| {}).await;
     account.create_container(json!({})).await;
     let mut offer = account.get("/offers", &[]).await.expect(200).body["Offers"][0].clone();
     offer["content"]["offerThroughput"] = json!(30_000);
@@ -104,8 +107,8 @@ async fn throughput_raise(_: &Lab) {
     assert_eq!(account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body["_count"], 3);
 }
 
-async fn partition_ranges(lab: &Lab) {
-    let ranges = lab.account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
+async fn partition_ranges(fixture: &CompatibilityFixture) {
+    let ranges = fixture.account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
     let range = &ranges["PartitionKeyRanges"][0];
     assert_eq!(
         (&range["id"], &range["minInclusive"], &range["maxExclusive"]),
@@ -114,16 +117,16 @@ async fn partition_ranges(lab: &Lab) {
     assert_eq!((&range["parents"], &range["status"]), (&json!([]), &json!("online")));
 }
 
-async fn partition_ranges_feed(lab: &Lab) {
+async fn partition_ranges_feed(fixture: &CompatibilityFixture) {
     let incremental = ("a-im", "Incremental Feed");
     let path = "/dbs/d/colls/c/pkranges";
-    let first = lab.account.get(path, &[incremental, ("x-ms-max-item-count", "-1")]).await.expect(200);
+    let first = fixture.account.get(path, &[incremental, ("x-ms-max-item-count", "-1")]).await.expect(200);
     let etag = first.header("etag").to_owned();
-    let nothing = lab.account.get(path, &[incremental, ("if-none-match", &etag)]).await.expect(304);
+    let nothing = fixture.account.get(path, &[incremental, ("if-none-match", &etag)]).await.expect(304);
     assert_eq!(nothing.header("etag"), etag);
 }
 
-async fn partition_count(_: &Lab) {
+async fn partition_count(_: &CompatibilityFixture) {
     let account = crate::client::TestAccount::new();
     account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;

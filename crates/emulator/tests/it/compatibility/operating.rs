@@ -7,9 +7,9 @@ use http::Method;
 use perihelion_emulator::ConsistencyLevel;
 use serde_json::{Value, json};
 
-use super::lab::{DOCS, KEY, Lab};
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
 use super::{Probes, supported};
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
 
@@ -36,8 +36,8 @@ pub(super) fn probes() -> Probes {
 }
 
 /// Two regions 30 ms apart whose clock stands still, with an empty container.
-async fn two_regions(level: ConsistencyLevel, multi_write: bool) -> Account {
-    let account = Account::with(|config| {
+async fn two_regions(level: ConsistencyLevel, multi_write: bool) -> LiveAccount {
+    let account = LiveAccount::with(|config| {
         config.regions = ["West US", "East US"].map(str::to_owned).to_vec();
         config.lag = "30ms".parse().unwrap();
         config.consistency = level;
@@ -49,20 +49,20 @@ async fn two_regions(level: ConsistencyLevel, multi_write: bool) -> Account {
     account
 }
 
-async fn tell(account: &Account, path: &str, body: Value) -> Answer {
+async fn control_post(account: &LiveAccount, path: &str, body: Value) -> LiveResponse {
     account.control(Method::POST, path, &body.to_string()).await
 }
 
-async fn put(account: &Account, value: u32) -> Answer {
+async fn put(account: &LiveAccount, value: u32) -> LiveResponse {
     account.post(DOCS, &[KEY, UPSERT], json!({"id": "1", "pk": "a", "v": value})).await
 }
 
-async fn value(account: &Account) -> Option<u64> {
+async fn value(account: &LiveAccount) -> Option<u64> {
     let read = account.get(&format!("{DOCS}/1"), &[KEY]).await;
     (read.status == 200).then(|| read.body["v"].as_u64().unwrap())
 }
 
-async fn regions(_: &Lab) {
+async fn regions(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, false).await;
     let document = account.in_region(1).get("/", &[]).await.expect(200).body;
     assert_eq!(document["readableLocations"].as_array().unwrap().len(), 2);
@@ -70,7 +70,7 @@ async fn regions(_: &Lab) {
     assert_eq!(put(&account.in_region(1), 1).await.expect(403).sub_status(), "3");
 }
 
-async fn lag(_: &Lab) {
+async fn lag(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, false).await;
     put(&account, 1).await.expect(201);
     assert_eq!((value(&account).await, value(&account.in_region(1)).await), (Some(1), None));
@@ -78,19 +78,19 @@ async fn lag(_: &Lab) {
     assert_eq!(value(&account.in_region(1)).await, Some(1));
 }
 
-async fn pause(_: &Lab) {
+async fn pause(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, false).await;
-    tell(&account, "/regions/eastus/replication/pause", json!({})).await.expect(200);
+    control_post(&account, "/regions/eastus/replication/pause", json!({})).await.expect(200);
     put(&account, 1).await.expect(201);
     account.advance(60);
     assert_eq!(value(&account.in_region(1)).await, None);
-    tell(&account, "/regions/eastus/replication/resume", json!({})).await.expect(200);
+    control_post(&account, "/regions/eastus/replication/resume", json!({})).await.expect(200);
     account.clock.advance(Duration::from_millis(30));
     assert_eq!(value(&account.in_region(1)).await, Some(1));
 }
 
-async fn partition_failover(_: &Lab) {
-    let account = Account::with(|config| {
+async fn partition_failover(_: &CompatibilityFixture) {
+    let account = LiveAccount::with(|config| {
         config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
         config.lag = "30ms".parse().unwrap();
         config.partitions = 2.try_into().ok();
@@ -115,7 +115,7 @@ async fn partition_failover(_: &Lab) {
     }
     let ((name, key), body) = stays.expect("twenty keys lie in both ranges");
     let path = format!("/databases/d/containers/c/partitions/{range}/failover");
-    tell(&account, &path, json!({"region": "East US"})).await.expect(200);
+    control_post(&account, &path, json!({"region": "East US"})).await.expect(200);
     assert_eq!(value(&east).await, Some(1), "it has caught up");
     assert_eq!(put(&account, 9).await.expect(403).sub_status(), "3");
     let written = put(&east, 2).await.expect(200);
@@ -132,41 +132,41 @@ async fn partition_failover(_: &Lab) {
     assert_eq!(moved.count(), 1);
     // Its successors stay with it, and a failover of the account ends it.
     let split = format!("/databases/d/containers/c/partitions/{range}/split");
-    tell(&account, &split, json!({})).await.expect(202);
+    control_post(&account, &split, json!({})).await.expect(202);
     put(&east, 3).await.expect(200);
-    tell(&account, "/regions/northeurope/failover", json!({})).await.expect(200);
+    control_post(&account, "/regions/northeurope/failover", json!({})).await.expect(200);
     put(&north, 4).await.expect(200);
     assert_eq!(put(&east, 9).await.expect(403).sub_status(), "3");
     // Elsewhere there is nothing of the kind.
     let plain = two_regions(ConsistencyLevel::Session, false).await;
-    let refused = tell(&plain, &path, json!({"region": "East US"})).await.expect(409);
+    let refused = control_post(&plain, &path, json!({"region": "East US"})).await.expect(409);
     assert!(refused.body.to_string().contains("--partition-failover"), "{}", refused.body);
 }
 
-async fn failover(_: &Lab) {
+async fn failover(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, false).await;
     put(&account, 1).await.expect(201);
-    tell(&account, "/regions/eastus/failover", json!({})).await.expect(200);
+    control_post(&account, "/regions/eastus/failover", json!({})).await.expect(200);
     assert_eq!(put(&account, 2).await.expect(403).sub_status(), "3");
     let east = account.in_region(0);
     assert_eq!(value(&east).await, Some(1), "nothing is lost");
     put(&east, 2).await.expect(200);
 }
 
-async fn removal(_: &Lab) {
+async fn removal(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, false).await;
     let east = account.in_region(1);
-    tell(&account, "/regions/eastus/remove", json!({})).await.expect(200);
+    control_post(&account, "/regions/eastus/remove", json!({})).await.expect(200);
     assert_eq!(
         account.get("/", &[]).await.expect(200).body["readableLocations"].as_array().unwrap().len(),
         1
     );
     assert_eq!(east.get("/", &[]).await.expect(403).sub_status(), "1008");
-    tell(&account, "/regions/eastus/add", json!({})).await.expect(200);
+    control_post(&account, "/regions/eastus/add", json!({})).await.expect(200);
     east.get("/", &[]).await.expect(200);
 }
 
-async fn multi_write(_: &Lab) {
+async fn multi_write(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Session, true).await;
     let east = account.in_region(1);
     put(&account, 1).await.expect(201);
@@ -177,7 +177,7 @@ async fn multi_write(_: &Lab) {
     assert_eq!(account.get("/", &[]).await.expect(200).body["enableMultipleWriteLocations"], true);
 }
 
-async fn strong(_: &Lab) {
+async fn strong(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::Strong, false).await;
     // A write waits for most regions, and time stands still unless somebody moves it.
     let east = account.in_region(1);
@@ -193,9 +193,9 @@ async fn strong(_: &Lab) {
     assert_eq!(value(&east).await, Some(1));
 }
 
-async fn bounded(_: &Lab) {
+async fn bounded(_: &CompatibilityFixture) {
     let account = two_regions(ConsistencyLevel::BoundedStaleness, false).await;
-    tell(&account, "/regions/lag", json!({"lag": "1h"})).await.expect(200);
+    control_post(&account, "/regions/lag", json!({"lag": "1h"})).await.expect(200);
     put(&account, 1).await.expect(201);
     assert_eq!(value(&account.in_region(1)).await, None);
     account.advance(301);
@@ -203,8 +203,8 @@ async fn bounded(_: &Lab) {
 }
 
 /// An account with two items in one container.
-async fn two_items() -> Account {
-    let account = Account::with_container(1, json!({})).await;
+async fn two_items() -> LiveAccount {
+    let account = LiveAccount::with_container(1, json!({})).await;
     for id in ["1", "2"] {
         account.create(json!({"id": id, "pk": id})).await.expect(201);
     }
@@ -212,7 +212,7 @@ async fn two_items() -> Account {
 }
 
 /// The ids of a page of one item, and where the next one is.
-async fn page(account: &Account, from: Option<&str>) -> (Value, String) {
+async fn page(account: &LiveAccount, from: Option<&str>) -> (Value, String) {
     let mut headers =
         vec![("x-ms-documentdb-query-enablecrosspartition", "true"), ("x-ms-max-item-count", "1")];
     headers.extend(from.map(|from| ("x-ms-continuation", from)));
@@ -220,11 +220,11 @@ async fn page(account: &Account, from: Option<&str>) -> (Value, String) {
     (page.body["Documents"].clone(), page.header("x-ms-continuation").to_owned())
 }
 
-async fn split(_: &Lab) {
+async fn split(_: &CompatibilityFixture) {
     let account = two_items().await;
     let (first, mut from) = page(&account, None).await;
     let mut seen = first.as_array().unwrap().clone();
-    tell(&account, "/databases/d/containers/c/partitions/0/split", json!({})).await.expect(202);
+    control_post(&account, "/databases/d/containers/c/partitions/0/split", json!({})).await.expect(202);
     let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
     assert_eq!(account.get(DOCS, &[range]).await.expect(410).sub_status(), "1002");
     let listed = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
@@ -238,11 +238,11 @@ async fn split(_: &Lab) {
     assert_eq!(seen, [json!("1"), json!("2")], "a page taken before goes on");
 }
 
-async fn merge(_: &Lab) {
+async fn merge(_: &CompatibilityFixture) {
     let account = two_items().await;
     let partitions = "/databases/d/containers/c/partitions";
-    tell(&account, &format!("{partitions}/0/split"), json!({})).await.expect(202);
-    tell(&account, &format!("{partitions}/merge"), json!({"partitionIds": [1, 2]})).await.expect(202);
+    control_post(&account, &format!("{partitions}/0/split"), json!({})).await.expect(202);
+    control_post(&account, &format!("{partitions}/merge"), json!({"partitionIds": [1, 2]})).await.expect(202);
     let listed = account.get("/dbs/d/colls/c/pkranges", &[]).await.expect(200).body;
     assert_eq!(listed["PartitionKeyRanges"][0]["parents"], json!(["0", "1", "2"]));
     for id in ["1", "2"] {
@@ -251,8 +251,8 @@ async fn merge(_: &Lab) {
     }
 }
 
-async fn split_by_size(_: &Lab) {
-    let account = Account::with(|config| config.partition_bytes_max = 10_000).await;
+async fn split_by_size(_: &CompatibilityFixture) {
+    let account = LiveAccount::with(|config| config.partition_bytes_max = 10_000).await;
     account.create_container(json!({})).await;
     for number in 0..40 {
         let item = json!({"id": "1", "pk": number.to_string(), "text": "x".repeat(1_000)});
@@ -267,18 +267,18 @@ async fn split_by_size(_: &Lab) {
     }
 }
 
-async fn snapshots(_: &Lab) {
+async fn snapshots(_: &CompatibilityFixture) {
     let account = two_items().await;
-    tell(&account, "/snapshots/clean", json!({})).await.expect(200);
+    control_post(&account, "/snapshots/clean", json!({})).await.expect(200);
     account.delete("/dbs/d", &[]).await.expect(204);
-    tell(&account, "/snapshots/clean/restore", json!({})).await.expect(200);
+    control_post(&account, "/snapshots/clean/restore", json!({})).await.expect(200);
     let key = ("x-ms-documentdb-partitionkey", r#"["1"]"#);
     account.get(&format!("{DOCS}/1"), &[key]).await.expect(200);
 }
 
-async fn as_of(_: &Lab) {
+async fn as_of(_: &CompatibilityFixture) {
     let account = two_items().await;
-    tell(&account, "/snapshots/before", json!({})).await.expect(200);
+    control_post(&account, "/snapshots/before", json!({})).await.expect(200);
     let key = ("x-ms-documentdb-partitionkey", r#"["1"]"#);
     account.delete(&format!("{DOCS}/1"), &[key]).await.expect(204);
     let count = "SELECT VALUE COUNT(1) FROM c";
@@ -287,15 +287,15 @@ async fn as_of(_: &Lab) {
     assert_eq!(then.documents(), [json!(1)]);
 }
 
-async fn clock(_: &Lab) {
-    let account = Account::with_container(1, json!({"defaultTtl": 60})).await;
+async fn clock(_: &CompatibilityFixture) {
+    let account = LiveAccount::with_container(1, json!({"defaultTtl": 60})).await;
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
-    tell(&account, "/clock/freeze", json!({})).await.expect(200);
-    tell(&account, "/clock/advance", json!({"by": "61s"})).await.expect(200);
+    control_post(&account, "/clock/freeze", json!({})).await.expect(200);
+    control_post(&account, "/clock/advance", json!({"by": "61s"})).await.expect(200);
     account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(404);
 }
 
-async fn request_log(_: &Lab) {
+async fn request_log(_: &CompatibilityFixture) {
     let account = two_items().await;
     let log = account.control(Method::GET, "/requests?limit=1", "").await.expect(200).body;
     let last = &log["requests"][0];
@@ -304,7 +304,7 @@ async fn request_log(_: &Lab) {
     assert!(last["charge"].as_f64().unwrap() > 0.0, "{last}");
 }
 
-async fn metrics(_: &Lab) {
+async fn metrics(_: &CompatibilityFixture) {
     let account = two_items().await;
     let metrics = account.control(Method::GET, "/metrics", "").await.expect(200);
     let text = metrics.body.as_str().unwrap();

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::fixture::{CompatibilityFixture, KEY};
 use super::items::fresh;
-use super::lab::{KEY, Lab};
 use super::{Probes, supported};
 
 pub(super) fn probes() -> Probes {
@@ -23,27 +23,28 @@ pub(super) fn probes() -> Probes {
 }
 
 /// Patches the item of a fresh container; the body that comes back.
-async fn patched(lab: &Lab, operations: Value, status: u16) -> Value {
-    let path = fresh(lab).await + "/1";
-    let answer = lab.account.patch(&path, &[KEY], json!({"operations": operations})).await.expect(status);
-    answer.body
+async fn patched(fixture: &CompatibilityFixture, operations: Value, status: u16) -> Value {
+    let path = fresh(fixture).await + "/1";
+    let response =
+        fixture.account.patch(&path, &[KEY], json!({"operations": operations})).await.expect(status);
+    response.body
 }
 
-async fn patch_add(lab: &Lab) {
+async fn patch_add(fixture: &CompatibilityFixture) {
     let body = patched(
-        lab,
+        fixture,
         json!([{"op": "add", "path": "/tags/0", "value": "w"}, {"op": "add", "path": "/tags/-", "value": "z"},
         {"op": "add", "path": "/o/b", "value": 2}]),
         200,
     )
     .await;
     assert_eq!((&body["tags"], &body["o"]["b"]), (&json!(["w", "x", "z"]), &json!(2)));
-    patched(lab, json!([{"op": "add", "path": "/missing/x", "value": 1}]), 400).await;
+    patched(fixture, json!([{"op": "add", "path": "/missing/x", "value": 1}]), 400).await;
 }
 
-async fn patch_set(lab: &Lab) {
+async fn patch_set(fixture: &CompatibilityFixture) {
     let body = patched(
-        lab,
+        fixture,
         json!([{"op": "set", "path": "/tags/0", "value": "w"}, {"op": "set", "path": "/a~1b", "value": 1}]),
         200,
     )
@@ -51,67 +52,67 @@ async fn patch_set(lab: &Lab) {
     assert_eq!((&body["tags"], &body["a/b"]), (&json!(["w"]), &json!(1)));
 }
 
-async fn patch_replace(lab: &Lab) {
-    assert_eq!(patched(lab, json!([{"op": "replace", "path": "/n", "value": 5}]), 200).await["n"], 5);
-    patched(lab, json!([{"op": "replace", "path": "/missing", "value": 5}]), 400).await;
+async fn patch_replace(fixture: &CompatibilityFixture) {
+    assert_eq!(patched(fixture, json!([{"op": "replace", "path": "/n", "value": 5}]), 200).await["n"], 5);
+    patched(fixture, json!([{"op": "replace", "path": "/missing", "value": 5}]), 400).await;
 }
 
-async fn patch_remove(lab: &Lab) {
-    assert_eq!(patched(lab, json!([{"op": "remove", "path": "/tags/0"}]), 200).await["tags"], json!([]));
-    patched(lab, json!([{"op": "remove", "path": "/missing"}]), 400).await;
+async fn patch_remove(fixture: &CompatibilityFixture) {
+    assert_eq!(patched(fixture, json!([{"op": "remove", "path": "/tags/0"}]), 200).await["tags"], json!([]));
+    patched(fixture, json!([{"op": "remove", "path": "/missing"}]), 400).await;
 }
 
-async fn patch_incr(lab: &Lab) {
+async fn patch_incr(fixture: &CompatibilityFixture) {
     let body = patched(
-        lab,
+        fixture,
         json!([{"op": "incr", "path": "/n", "value": 2}, {"op": "incr", "path": "/new", "value": 0.5}]),
         200,
     )
     .await;
     assert_eq!((&body["n"], &body["new"]), (&json!(3), &json!(0.5)));
-    patched(lab, json!([{"op": "incr", "path": "/tags", "value": 1}]), 400).await;
+    patched(fixture, json!([{"op": "incr", "path": "/tags", "value": 1}]), 400).await;
 }
 
-async fn patch_move(lab: &Lab) {
-    let body = patched(lab, json!([{"op": "move", "from": "/n", "path": "/m"}]), 200).await;
+async fn patch_move(fixture: &CompatibilityFixture) {
+    let body = patched(fixture, json!([{"op": "move", "from": "/n", "path": "/m"}]), 200).await;
     assert_eq!((&body["n"], &body["m"]), (&Value::Null, &json!(1)));
-    patched(lab, json!([{"op": "move", "from": "/o", "path": "/o/a/b"}]), 400).await;
+    patched(fixture, json!([{"op": "move", "from": "/o", "path": "/o/a/b"}]), 400).await;
 }
 
-async fn patch_condition(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
+async fn patch_condition(fixture: &CompatibilityFixture) {
+    let path = fresh(fixture).await + "/1";
     let patch = |condition: &str| json!({"operations": [{"op": "incr", "path": "/n", "value": 1}], "condition": condition});
-    let unmet = lab.account.patch(&path, &[KEY], patch("from c where c.n > 5")).await.expect(412);
+    let unmet = fixture.account.patch(&path, &[KEY], patch("from c where c.n > 5")).await.expect(412);
     assert_eq!(unmet.sub_status(), "1110");
-    lab.account.patch(&path, &[KEY], patch("from c where c.n = 1")).await.expect(200);
+    fixture.account.patch(&path, &[KEY], patch("from c where c.n = 1")).await.expect(200);
 }
 
-async fn patch_forms(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
+async fn patch_forms(fixture: &CompatibilityFixture) {
+    let path = fresh(fixture).await + "/1";
     let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
-    lab.account.patch(&path, &[KEY], operations.clone()).await.expect(200);
+    fixture.account.patch(&path, &[KEY], operations.clone()).await.expect(200);
     for content_type in ["application/json-patch+json", "application/json_patch+json", "application/json"] {
         let header = ("content-type", content_type);
-        lab.account.patch(&path, &[KEY, header], json!({"operations": operations})).await.expect(200);
+        fixture.account.patch(&path, &[KEY, header], json!({"operations": operations})).await.expect(200);
     }
 }
 
-async fn patch_limits(lab: &Lab) {
+async fn patch_limits(fixture: &CompatibilityFixture) {
     let operation = json!({"op": "incr", "path": "/n", "value": 1});
-    patched(lab, json!(vec![operation.clone(); 10]), 200).await;
-    patched(lab, json!(vec![operation; 11]), 400).await;
-    patched(lab, json!([]), 400).await;
+    patched(fixture, json!(vec![operation.clone(); 10]), 200).await;
+    patched(fixture, json!(vec![operation; 11]), 400).await;
+    patched(fixture, json!([]), 400).await;
 }
 
-async fn patch_forbidden_paths(lab: &Lab) {
+async fn patch_forbidden_paths(fixture: &CompatibilityFixture) {
     for path in ["/id", "/pk", "/_rid", "/_self", "/_ts", "/_etag"] {
-        patched(lab, json!([{"op": "set", "path": path, "value": "x"}]), 400).await;
+        patched(fixture, json!([{"op": "set", "path": path, "value": "x"}]), 400).await;
     }
 }
 
-async fn patch_preconditions(lab: &Lab) {
-    let path = fresh(lab).await + "/1";
+async fn patch_preconditions(fixture: &CompatibilityFixture) {
+    let path = fresh(fixture).await + "/1";
     let operations = json!([{"op": "incr", "path": "/n", "value": 1}]);
-    lab.account.patch(&path, &[KEY, ("if-match", "\"other\"")], operations.clone()).await.expect(412);
-    lab.account.patch(&path, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
+    fixture.account.patch(&path, &[KEY, ("if-match", "\"other\"")], operations.clone()).await.expect(412);
+    fixture.account.patch(&path, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
 }

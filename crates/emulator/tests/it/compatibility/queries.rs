@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, PlanCase, Probe, Probes, ignored, refused, supported};
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, PlanCase, Probe, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     let mut probes = vec![
@@ -64,36 +64,36 @@ const RANGE: (&str, &str) = ("x-ms-documentdb-partitionkeyrangeid", "0");
 const FEATURES: &str = "NonValueAggregate,Aggregate,Distinct,MultipleOrderBy,OffsetAndLimit,OrderBy,Top,CompositeAggregate,\
     GroupBy,MultipleAggregates,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,WeightedRankFusion,DCount";
 
-async fn query_request(lab: &Lab) {
+async fn query_request(fixture: &CompatibilityFixture) {
     let body = json!({"query": "SELECT VALUE 1"});
     let by_type =
-        lab.account.post(DOCS, &[KEY, ("content-type", "application/query+json")], body.clone()).await;
-    let by_header = lab.account.post(DOCS, &[KEY, ("x-ms-documentdb-isquery", "True")], body).await;
+        fixture.account.post(DOCS, &[KEY, ("content-type", "application/query+json")], body.clone()).await;
+    let by_header = fixture.account.post(DOCS, &[KEY, ("x-ms-documentdb-isquery", "True")], body).await;
     assert_eq!(
         (by_type.expect(200).documents(), by_header.expect(200).documents()),
         (&[json!(1)][..], &[json!(1)][..])
     );
 }
 
-async fn query_parameters(lab: &Lab) {
+async fn query_parameters(fixture: &CompatibilityFixture) {
     for name in ["@n", "n"] {
         let body = json!({"query": "SELECT VALUE c.id FROM c WHERE c.n = @n", "parameters": [{"name": name, "value": 2}]});
         let found =
-            lab.account.post(DOCS, &[KEY, ("x-ms-documentdb-isquery", "true")], body).await.expect(200);
+            fixture.account.post(DOCS, &[KEY, ("x-ms-documentdb-isquery", "true")], body).await.expect(200);
         assert_eq!(found.documents(), [json!("2")]);
     }
-    lab.account.query("SELECT @missing", &[KEY]).await.expect(400);
+    fixture.account.query("SELECT @missing", &[KEY]).await.expect(400);
 }
 
-async fn query_key(lab: &Lab) {
+async fn query_key(fixture: &CompatibilityFixture) {
     let other = ("x-ms-documentdb-partitionkey", r#"["nobody"]"#);
-    assert!(lab.account.query("SELECT * FROM c", &[other]).await.expect(200).documents().is_empty());
-    assert_eq!(lab.account.query("SELECT * FROM c", &[KEY]).await.expect(200).documents().len(), 3);
+    assert!(fixture.account.query("SELECT * FROM c", &[other]).await.expect(200).documents().is_empty());
+    assert_eq!(fixture.account.query("SELECT * FROM c", &[KEY]).await.expect(200).documents().len(), 3);
 }
 
-async fn query_range(lab: &Lab) {
-    lab.account.query("SELECT * FROM c", &[RANGE]).await.expect(200);
-    let gone = lab
+async fn query_range(fixture: &CompatibilityFixture) {
+    fixture.account.query("SELECT * FROM c", &[RANGE]).await.expect(200);
+    let gone = fixture
         .account
         .query("SELECT * FROM c", &[("x-ms-documentdb-partitionkeyrangeid", "9")])
         .await
@@ -105,30 +105,33 @@ const EPK: (&str, &str) = ("x-ms-read-key-type", "EffectivePartitionKeyRange");
 /// The position of the key `a`, and the next.
 const A: (&str, &str) = ("3A5381E1114EB8D3FCC90795045B49B7", "3A5381E1114EB8D3FCC90795045B49B8");
 
-async fn query_epk(lab: &Lab) {
+async fn query_epk(fixture: &CompatibilityFixture) {
     let exactly = [RANGE, EPK, ("x-ms-start-epk", A.0), ("x-ms-end-epk", A.1)];
-    assert_eq!(lab.account.query("SELECT * FROM c", &exactly).await.expect(200).documents().len(), 3);
+    assert_eq!(fixture.account.query("SELECT * FROM c", &exactly).await.expect(200).documents().len(), 3);
     let nothing = [RANGE, EPK, ("x-ms-start-epk", A.1), ("x-ms-end-epk", A.1)];
-    lab.account.query("SELECT * FROM c", &nothing).await.expect(400);
+    fixture.account.query("SELECT * FROM c", &nothing).await.expect(400);
 }
 
-async fn query_epk_point(lab: &Lab) -> Answer {
+async fn query_epk_point(fixture: &CompatibilityFixture) -> LiveResponse {
     let headers = [RANGE, ("x-ms-read-key-type", "EffectivePartitionKey"), ("x-ms-start-epk", A.0)];
-    lab.account.query("SELECT * FROM c", &headers).await
+    fixture.account.query("SELECT * FROM c", &headers).await
 }
 
-async fn query_cross_partition(lab: &Lab) {
-    let rows =
-        lab.account.query("SELECT VALUE c.n FROM c WHERE IS_DEFINED(c.vector)", &[CROSS]).await.expect(200);
+async fn query_cross_partition(fixture: &CompatibilityFixture) {
+    let rows = fixture
+        .account
+        .query("SELECT VALUE c.n FROM c WHERE IS_DEFINED(c.vector)", &[CROSS])
+        .await
+        .expect(200);
     assert_eq!(rows.documents().len(), 3);
 }
 
-async fn query_cross_partition_off(lab: &Lab) -> Answer {
-    lab.account.query("SELECT * FROM c", &[]).await
+async fn query_cross_partition_off(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.query("SELECT * FROM c", &[]).await
 }
 
-async fn query_key_in_filter(lab: &Lab) {
-    let rows = lab
+async fn query_key_in_filter(fixture: &CompatibilityFixture) {
+    let rows = fixture
         .account
         .query("SELECT VALUE c.n FROM c WHERE c.pk = 'a' ORDER BY c.n DESC", &[CROSS])
         .await
@@ -136,25 +139,30 @@ async fn query_key_in_filter(lab: &Lab) {
     assert_eq!(rows.documents(), [json!(3), json!(2), json!(1)]);
 }
 
-async fn query_without_from(lab: &Lab) {
-    assert_eq!(lab.account.query("SELECT VALUE 1 + 1", &[CROSS]).await.expect(200).documents(), [json!(2)]);
+async fn query_without_from(fixture: &CompatibilityFixture) {
+    assert_eq!(
+        fixture.account.query("SELECT VALUE 1 + 1", &[CROSS]).await.expect(200).documents(),
+        [json!(2)]
+    );
 }
 
-async fn query_merge(lab: &Lab) {
-    let refused = lab.account.query("SELECT * FROM c ORDER BY c.n", &[CROSS]).await.expect(400);
+async fn query_merge(fixture: &CompatibilityFixture) {
+    let refused = fixture.account.query("SELECT * FROM c ORDER BY c.n", &[CROSS]).await.expect(400);
     assert_eq!(refused.sub_status(), "1004");
     let plan: Value = serde_json::from_str(refused.body["additionalErrorInfo"].as_str().unwrap()).unwrap();
     assert_eq!(plan["queryInfo"]["orderBy"], json!(["Ascending"]));
 }
 
-async fn query_max_item_count(lab: &Lab) {
-    let page = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2")]).await.expect(200);
+async fn query_max_item_count(fixture: &CompatibilityFixture) {
+    let page =
+        fixture.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2")]).await.expect(200);
     assert_eq!((page.documents().len(), page.header("x-ms-item-count")), (2, "2"));
-    let all = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "-1")]).await.expect(200);
+    let all =
+        fixture.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "-1")]).await.expect(200);
     assert_eq!(all.documents().len(), 3);
 }
 
-async fn query_continuation(lab: &Lab) {
+async fn query_continuation(fixture: &CompatibilityFixture) {
     let one = ("x-ms-max-item-count", "1");
     let (mut seen, mut token) = (Vec::new(), String::new());
     loop {
@@ -162,7 +170,7 @@ async fn query_continuation(lab: &Lab) {
         if !token.is_empty() {
             headers.push(("x-ms-continuation", &token));
         }
-        let page = lab.account.query("SELECT VALUE c.id FROM c", &headers).await.expect(200);
+        let page = fixture.account.query("SELECT VALUE c.id FROM c", &headers).await.expect(200);
         seen.extend_from_slice(page.documents());
         token = page.header("x-ms-continuation").to_owned();
         if token.is_empty() {
@@ -172,56 +180,56 @@ async fn query_continuation(lab: &Lab) {
     assert_eq!(seen, ["1", "2", "3"]);
 }
 
-async fn query_bad_continuation(lab: &Lab) -> Answer {
-    lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-continuation", "nonsense")]).await
+async fn query_bad_continuation(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.query("SELECT * FROM c", &[KEY, ("x-ms-continuation", "nonsense")]).await
 }
 
-async fn query_continuation_limit(lab: &Lab) {
+async fn query_continuation_limit(fixture: &CompatibilityFixture) {
     let headers =
         [KEY, ("x-ms-max-item-count", "1"), ("x-ms-documentdb-responsecontinuationtokenlimitinkb", "1")];
-    let page = lab.account.query("SELECT * FROM c ORDER BY c.name", &headers).await.expect(200);
+    let page = fixture.account.query("SELECT * FROM c ORDER BY c.name", &headers).await.expect(200);
     assert!((1..=1024).contains(&page.header("x-ms-continuation").len()));
 }
 
-async fn query_metrics(lab: &Lab) {
+async fn query_metrics(fixture: &CompatibilityFixture) {
     let asked = [KEY, ("x-ms-documentdb-populatequerymetrics", "True")];
-    let metrics = lab.account.query("SELECT * FROM c", &asked).await.expect(200);
+    let metrics = fixture.account.query("SELECT * FROM c", &asked).await.expect(200);
     let header = metrics.header("x-ms-documentdb-query-metrics");
     assert!(header.split(';').all(|pair| pair.split('=').count() == 2), "{header}");
     assert!(header.contains("retrievedDocumentCount=3;"), "{header}");
 }
 
-async fn query_index_metrics(lab: &Lab) {
+async fn query_index_metrics(fixture: &CompatibilityFixture) {
     let asked = [KEY, ("x-ms-cosmos-populateindexmetrics", "true")];
-    let answer = lab.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
+    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
     let text =
-        base64::prelude::BASE64_STANDARD.decode(answer.header("x-ms-cosmos-index-utilization")).unwrap();
+        base64::prelude::BASE64_STANDARD.decode(response.header("x-ms-cosmos-index-utilization")).unwrap();
     let metrics: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(metrics["UtilizedSingleIndexes"][0]["IndexSpec"], "/n/?");
 }
 
-async fn query_index_metrics_v2(lab: &Lab) {
+async fn query_index_metrics_v2(fixture: &CompatibilityFixture) {
     let asked = [KEY, ("x-ms-cosmos-populateindexmetrics-v2", "true")];
-    let answer = lab.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
-    let text = percent_encoding::percent_decode_str(answer.header("x-ms-cosmos-index-utilization"));
+    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
+    let text = percent_encoding::percent_decode_str(response.header("x-ms-cosmos-index-utilization"));
     let metrics: Value = serde_json::from_str(&text.decode_utf8().unwrap()).unwrap();
     assert_eq!(metrics["UtilizedIndexes"]["SingleIndexes"][0]["IndexSpec"], "/n/?");
 }
 
-async fn query_text_limit(lab: &Lab) {
+async fn query_text_limit(fixture: &CompatibilityFixture) {
     let long = |bytes: usize| format!("SELECT VALUE 1 --{}", "x".repeat(bytes));
-    lab.account.query(&long(500 * 1024), &[KEY]).await.expect(200);
-    lab.account.query(&long(513 * 1024), &[KEY]).await.expect(400);
+    fixture.account.query(&long(500 * 1024), &[KEY]).await.expect(200);
+    fixture.account.query(&long(513 * 1024), &[KEY]).await.expect(400);
 }
 
-async fn query_effort(lab: &Lab) -> Answer {
+async fn query_effort(fixture: &CompatibilityFixture) -> LiveResponse {
     let doubling = (0..40).fold("SELECT VALUE [1] FROM c".to_owned(), |inner, _| {
         format!("SELECT VALUE [x, x] FROM ({inner}) x")
     });
-    lab.account.query(&doubling, &[KEY]).await
+    fixture.account.query(&doubling, &[KEY]).await
 }
 
-async fn query_errors(lab: &Lab) {
+async fn query_errors(fixture: &CompatibilityFixture) {
     for (text, code) in [
         ("SELECT * frm c", "SC1001"),
         ("SELECT VALUE x.a FROM c", "SC2001"),
@@ -231,7 +239,7 @@ async fn query_errors(lab: &Lab) {
         ("SELECT c.n, COUNT(1) FROM c", "SC2102"),
         ("SELECT VALUE (SELECT TOP 1 VALUE 1)", "SC2203"),
     ] {
-        let refused = lab.account.query(text, &[KEY]).await.expect(400);
+        let refused = fixture.account.query(text, &[KEY]).await.expect(400);
         assert!(
             refused.message().contains(code) && refused.message().contains("location"),
             "{text}: {}",
@@ -240,7 +248,7 @@ async fn query_errors(lab: &Lab) {
     }
 }
 
-async fn query_index_use(lab: &Lab) {
+async fn query_index_use(fixture: &CompatibilityFixture) {
     let asked = [RANGE, ("x-ms-documentdb-populatequerymetrics", "true")];
     for (text, loaded) in [
         ("SELECT * FROM c WHERE c.name = 'Alpha'", "retrievedDocumentCount=1;"),
@@ -248,13 +256,13 @@ async fn query_index_use(lab: &Lab) {
         ("SELECT * FROM c WHERE c.name IN ('Alpha', 'beta')", "retrievedDocumentCount=2;"),
         ("SELECT VALUE COUNT(1) FROM c", "retrievedDocumentCount=0;"),
     ] {
-        let answer = lab.account.query(text, &asked).await.expect(200);
-        let header = answer.header("x-ms-documentdb-query-metrics");
+        let response = fixture.account.query(text, &asked).await.expect(200);
+        let header = response.header("x-ms-documentdb-query-metrics");
         assert!(header.contains(loaded), "{text}: {header}");
     }
 }
 
-async fn plan_request(lab: &Lab) {
+async fn plan_request(fixture: &CompatibilityFixture) {
     let body = json!({"query": "SELECT * FROM c ORDER BY c.n"});
     // As the Python client asks: no query header, a plain content type.
     let headers = [
@@ -262,33 +270,33 @@ async fn plan_request(lab: &Lab) {
         ("x-ms-cosmos-supported-query-features", FEATURES),
         ("content-type", "application/json"),
     ];
-    let plan = lab.account.post(DOCS, &headers, body).await.expect(200).body;
+    let plan = fixture.account.post(DOCS, &headers, body).await.expect(200).body;
     assert_eq!(plan["partitionedQueryExecutionInfoVersion"], 2);
     assert_eq!(plan["queryInfo"]["aggregates"], json!([]));
 }
 
-async fn plan_ranges(lab: &Lab) {
-    let full = lab.plan("SELECT * FROM c", FEATURES).await.expect(200).body;
+async fn plan_ranges(fixture: &CompatibilityFixture) {
+    let full = fixture.plan("SELECT * FROM c", FEATURES).await.expect(200).body;
     assert_eq!(
         full["queryRanges"],
         json!([{"min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false}])
     );
-    let point = lab.plan("SELECT * FROM c WHERE c.pk = 'a'", FEATURES).await.expect(200).body;
+    let point = fixture.plan("SELECT * FROM c WHERE c.pk = 'a'", FEATURES).await.expect(200).body;
     assert_eq!(
         point["queryRanges"],
         json!([{"min": A.0, "max": A.0, "isMinInclusive": true, "isMaxInclusive": true}])
     );
 }
 
-async fn plan_unsupported_features(lab: &Lab) {
-    let refused = lab.plan("SELECT c.n, COUNT(1) FROM c GROUP BY c.n", "OrderBy").await.expect(400);
+async fn plan_unsupported_features(fixture: &CompatibilityFixture) {
+    let refused = fixture.plan("SELECT c.n, COUNT(1) FROM c GROUP BY c.n", "OrderBy").await.expect(400);
     assert!(refused.message().contains("which the calling client does not support"), "{}", refused.message());
 }
 
-async fn plan_hybrid_skip_rewrite(lab: &Lab) -> (Answer, Answer) {
+async fn plan_hybrid_skip_rewrite(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
     let query = "SELECT TOP 2 * FROM c ORDER BY RANK FullTextScore(c.text, 'fox')";
     let with = format!("{FEATURES},HybridSearchSkipOrderByRewrite");
-    (lab.plan(query, FEATURES).await, lab.plan(query, &with).await)
+    (fixture.plan(query, FEATURES).await, fixture.plan(query, &with).await)
 }
 
 /// Queries that need merging, and what their plan must say: a pointer into it, and the value there.
@@ -387,9 +395,9 @@ const PLANS: &[(&str, &[PlanCase])] = &[
 ];
 
 /// Asks for each plan and looks where the case points.
-pub(super) async fn check_plans(lab: &Lab, cases: &[PlanCase]) {
+pub(super) async fn check_plans(fixture: &CompatibilityFixture, cases: &[PlanCase]) {
     for (query, pointer, expected) in cases {
-        let plan = lab.plan(query, FEATURES).await.expect(200).body;
+        let plan = fixture.plan(query, FEATURES).await.expect(200).body;
         let expected: Value = serde_json::from_str(expected).unwrap();
         assert_eq!(plan.pointer(pointer), Some(&expected), "{query}: {plan}");
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use perihelion_emulator::{ConsistencyLevel, RequestUnitMode};
 use serde_json::json;
 
-use super::lab::{KEY, Lab};
+use super::fixture::{CompatibilityFixture, KEY};
 use super::{Probes, supported};
-use crate::live::Account;
+use crate::live::LiveAccount;
 use crate::throttling::{AUTOSCALE, MANUAL, account, add_container, charge, enforced, exhaust, wait, write};
 
 pub(super) fn probes() -> Probes {
@@ -26,18 +26,18 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-async fn modes(lab: &Lab) {
+async fn modes(fixture: &CompatibilityFixture) {
     // The lab's account counts, as it does by default, and does not stop anybody.
     for _ in 0..50 {
-        let read = lab.account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+        let read = fixture.account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
         assert_eq!(read.header("x-ms-request-charge"), "1");
     }
-    let usage = lab.account.usage();
+    let usage = fixture.account.usage();
     let container = usage.iter().find(|usage| usage.container == "c").expect("the lab's container");
     assert!(container.partitions[0].2.consumed >= 50.0);
 }
 
-async fn throttling(_: &Lab) {
+async fn throttling(_: &CompatibilityFixture) {
     let account = enforced().await;
     let (spent, throttled) = exhaust(&account, "c", "a").await;
     assert!((400.0..415.0).contains(&spent), "{spent}");
@@ -46,8 +46,8 @@ async fn throttling(_: &Lab) {
     write(&account, "c", "a", &[]).await.expect(200);
 }
 
-async fn partitions(_: &Lab) {
-    let account = Account::with(|config| {
+async fn partitions(_: &CompatibilityFixture) {
+    let account = LiveAccount::with(|config| {
         config.request_units = RequestUnitMode::Enforce;
         config.partitions = 2.try_into().ok();
     })
@@ -58,17 +58,17 @@ async fn partitions(_: &Lab) {
     assert!((400.0..415.0).contains(&spent), "half of it: {spent}");
     let hot = hot.header("x-ms-documentdb-partitionkeyrangeid");
     for key in ["b", "c", "d", "e", "f", "g"] {
-        let answer = write(&account, "c", key, &[]).await;
+        let response = write(&account, "c", key, &[]).await;
         assert_eq!(
-            answer.status == 429,
-            answer.header("x-ms-documentdb-partitionkeyrangeid") == hot,
+            response.status == 429,
+            response.header("x-ms-documentdb-partitionkeyrangeid") == hot,
             "{key}"
         );
     }
 }
 
-async fn regions(_: &Lab) {
-    let account = Account::with(|config| {
+async fn regions(_: &CompatibilityFixture) {
+    let account = LiveAccount::with(|config| {
         config.request_units = RequestUnitMode::Enforce;
         config.regions = vec!["West US".to_owned(), "East US".to_owned()];
     })
@@ -81,7 +81,7 @@ async fn regions(_: &Lab) {
     account.in_region(1).get(item, &[KEY]).await.expect(200);
 }
 
-async fn shared(_: &Lab) {
+async fn shared(_: &CompatibilityFixture) {
     let account = account(RequestUnitMode::Enforce, &[(MANUAL, "400")]).await;
     add_container(&account, "c", &[]).await;
     add_container(&account, "other", &[]).await;
@@ -89,7 +89,7 @@ async fn shared(_: &Lab) {
     write(&account, "other", "b", &[]).await.expect(429);
 }
 
-async fn autoscale(_: &Lab) {
+async fn autoscale(_: &CompatibilityFixture) {
     let account = account(RequestUnitMode::Enforce, &[]).await;
     add_container(&account, "c", &[(AUTOSCALE, r#"{"maxThroughput":1000}"#)]).await;
     let (spent, _) = exhaust(&account, "c", "a").await;
@@ -98,7 +98,7 @@ async fn autoscale(_: &Lab) {
     assert_eq!(account.usage()[0].scaled_throughput, 1_000);
 }
 
-async fn bulk(_: &Lab) {
+async fn bulk(_: &CompatibilityFixture) {
     let account = enforced().await;
     let create = |n: usize| {
         json!({"operationType": "Create", "partitionKey": "[\"a\"]",
@@ -116,7 +116,7 @@ async fn bulk(_: &Lab) {
     assert!(results[99]["retryAfterMilliseconds"].as_u64() > Some(0));
 }
 
-async fn burst(_: &Lab) {
+async fn burst(_: &CompatibilityFixture) {
     let account = enforced().await;
     write(&account, "c", "a", &[]).await.expect(201);
     account.advance(300);
@@ -125,24 +125,24 @@ async fn burst(_: &Lab) {
     assert!(wait(&throttled) < Duration::from_millis(10), "3,000 RU/s go on");
 }
 
-async fn priority(_: &Lab) {
+async fn priority(_: &CompatibilityFixture) {
     let account = enforced().await;
     let (low, high) = ([("x-ms-cosmos-priority-level", "Low")], [("x-ms-cosmos-priority-level", "High")]);
     let mut spent = 0.0;
     loop {
-        let answer = write(&account, "c", "a", &low).await;
-        if answer.status == 429 {
+        let response = write(&account, "c", "a", &low).await;
+        if response.status == 429 {
             break;
         }
-        spent += charge(&answer);
+        spent += charge(&response);
     }
     assert!((320.0..335.0).contains(&spent), "{spent}");
     write(&account, "c", "a", &high).await.expect(200);
     write(&account, "c", "a", &[("x-ms-cosmos-priority-level", "Medium")]).await.expect(400);
 }
 
-async fn consistency(_: &Lab) {
-    let account = Account::with(|config| config.consistency = ConsistencyLevel::BoundedStaleness).await;
+async fn consistency(_: &CompatibilityFixture) {
+    let account = LiveAccount::with(|config| config.consistency = ConsistencyLevel::BoundedStaleness).await;
     account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);
     add_container(&account, "c", &[]).await;
     write(&account, "c", "a", &[]).await.expect(201);
@@ -152,9 +152,10 @@ async fn consistency(_: &Lab) {
     assert_eq!(charge(&account.get(item, &weaker).await.expect(200)), 1.0);
 }
 
-async fn feed(lab: &Lab) {
-    let page = lab.account.get(super::lab::DOCS, &[KEY]).await.expect(200);
+async fn feed(fixture: &CompatibilityFixture) {
+    let page = fixture.account.get(super::fixture::DOCS, &[KEY]).await.expect(200);
     assert!((charge(&page) - page.documents().len() as f64).abs() < 0.1, "each of them is small");
-    let changes = lab.account.get(super::lab::DOCS, &[KEY, ("a-im", "Incremental Feed")]).await.expect(200);
+    let changes =
+        fixture.account.get(super::fixture::DOCS, &[KEY, ("a-im", "Incremental Feed")]).await.expect(200);
     assert!((charge(&changes) - changes.documents().len() as f64).abs() < 0.1);
 }

@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::super::client::TestAccount;
-use super::lab::{DOCS, KEY, Lab};
-use super::{Answer, Probe, Probes, ignored, refused, supported};
+use super::fixture::{CompatibilityFixture, DOCS, KEY};
+use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -56,91 +56,91 @@ pub(super) fn probes() -> Probes {
     ]
 }
 
-async fn read(lab: &Lab) -> Answer {
-    lab.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200)
+async fn read(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200)
 }
 
-async fn service_faults(lab: &Lab) {
+async fn service_faults(fixture: &CompatibilityFixture) {
     let account = TestAccount::with_container().await;
     let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
     for (splitting, status) in [(false, 200), (true, 410), (false, 200)] {
         account.hosted.account.set_splitting("d", "c", 0, splitting).unwrap();
-        let answer = account.send(Method::GET, DOCS, &range, "").await.expect(status);
-        assert_eq!(answer.header("x-ms-substatus"), splitting.then_some("1007"));
+        let response = account.send(Method::GET, DOCS, &range, "").await.expect(status);
+        assert_eq!(response.header("x-ms-substatus"), splitting.then_some("1007"));
     }
     // Good and bad requests: whatever they get, it is not one of these.
     for n in 0..40 {
         let path = format!("{DOCS}/{}", n % 5);
-        let answer = match n % 4 {
-            0 => lab.account.get(&path, &[KEY]).await,
-            1 => lab.account.get(&path, &[("x-ms-documentdb-partitionkey", "nonsense")]).await,
-            2 => lab.account.query("SELECT * FROM c ORDER BY", &[KEY]).await,
-            _ => lab.account.post(DOCS, &[KEY], json!({"id": 5})).await,
+        let response = match n % 4 {
+            0 => fixture.account.get(&path, &[KEY]).await,
+            1 => fixture.account.get(&path, &[("x-ms-documentdb-partitionkey", "nonsense")]).await,
+            2 => fixture.account.query("SELECT * FROM c ORDER BY", &[KEY]).await,
+            _ => fixture.account.post(DOCS, &[KEY], json!({"id": 5})).await,
         };
-        assert!(![408, 410, 449, 500, 503].contains(&answer.status), "{answer:?}");
+        assert!(![408, 410, 449, 500, 503].contains(&response.status), "{response:?}");
     }
 }
 
-async fn error_body(lab: &Lab) {
-    let missing = lab.account.get(&format!("{DOCS}/none"), &[KEY]).await.expect(404);
+async fn error_body(fixture: &CompatibilityFixture) {
+    let missing = fixture.account.get(&format!("{DOCS}/none"), &[KEY]).await.expect(404);
     assert_eq!(missing.body["code"], "NotFound");
     assert!(missing.message().contains("Resource Not Found") && missing.message().contains("ActivityId: "));
 }
 
-async fn error_codes(lab: &Lab) {
-    let bad = lab.account.post(DOCS, &[KEY], json!([])).await.expect(400);
-    let taken = lab.account.create(json!({"id": "1", "pk": "a"})).await.expect(409);
-    let unmet = lab.account.delete(&format!("{DOCS}/1"), &[KEY, ("if-match", "\"x\"")]).await.expect(412);
+async fn error_codes(fixture: &CompatibilityFixture) {
+    let bad = fixture.account.post(DOCS, &[KEY], json!([])).await.expect(400);
+    let taken = fixture.account.create(json!({"id": "1", "pk": "a"})).await.expect(409);
+    let unmet = fixture.account.delete(&format!("{DOCS}/1"), &[KEY, ("if-match", "\"x\"")]).await.expect(412);
     let gone =
-        lab.account.query("SELECT 1", &[("x-ms-documentdb-partitionkeyrangeid", "9")]).await.expect(410);
-    let codes = [bad, taken, unmet, gone].map(|answer| answer.body["code"].as_str().unwrap().to_owned());
+        fixture.account.query("SELECT 1", &[("x-ms-documentdb-partitionkeyrangeid", "9")]).await.expect(410);
+    let codes = [bad, taken, unmet, gone].map(|response| response.body["code"].as_str().unwrap().to_owned());
     assert_eq!(codes, ["BadRequest", "Conflict", "PreconditionFailed", "Gone"]);
 }
 
-async fn error_unknown_path(lab: &Lab) -> Answer {
-    lab.account.get("/nothing/here", &[]).await
+async fn error_unknown_path(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.account.get("/nothing/here", &[]).await
 }
 
-async fn error_wrong_verb(lab: &Lab) {
-    let refused = lab.account.put("/dbs", &[], json!({})).await.expect(405);
+async fn error_wrong_verb(fixture: &CompatibilityFixture) {
+    let refused = fixture.account.put("/dbs", &[], json!({})).await.expect(405);
     assert_eq!(refused.body["code"], "MethodNotAllowed");
 }
 
-async fn header_activity_id(lab: &Lab) {
+async fn header_activity_id(fixture: &CompatibilityFixture) {
     let own = "8af85aa5-1111-2222-3333-444444444444";
-    let echoed = lab.account.get("/", &[("x-ms-activity-id", own)]).await;
+    let echoed = fixture.account.get("/", &[("x-ms-activity-id", own)]).await;
     assert_eq!(echoed.header("x-ms-activity-id"), own);
-    assert_eq!(lab.account.get("/", &[]).await.header("x-ms-activity-id").len(), 36);
+    assert_eq!(fixture.account.get("/", &[]).await.header("x-ms-activity-id").len(), 36);
 }
 
-async fn header_charge(lab: &Lab) {
-    assert!(read(lab).await.header("x-ms-request-charge").parse::<f64>().unwrap() >= 1.0);
+async fn header_charge(fixture: &CompatibilityFixture) {
+    assert!(read(fixture).await.header("x-ms-request-charge").parse::<f64>().unwrap() >= 1.0);
 }
 
-async fn header_duration(lab: &Lab) {
-    assert!(read(lab).await.header("x-ms-request-duration-ms").parse::<f64>().unwrap() >= 0.0);
+async fn header_duration(fixture: &CompatibilityFixture) {
+    assert!(read(fixture).await.header("x-ms-request-duration-ms").parse::<f64>().unwrap() >= 0.0);
 }
 
-async fn header_versions(lab: &Lab) {
-    let answer = read(lab).await;
+async fn header_versions(fixture: &CompatibilityFixture) {
+    let response = read(fixture).await;
     for header in ["x-ms-schemaversion", "x-ms-serviceversion", "x-ms-gatewayversion"] {
-        assert!(!answer.header(header).is_empty(), "{header}");
+        assert!(!response.header(header).is_empty(), "{header}");
     }
 }
 
-async fn header_partition(lab: &Lab) {
-    assert_eq!(read(lab).await.header("x-ms-documentdb-partitionkeyrangeid"), "0");
+async fn header_partition(fixture: &CompatibilityFixture) {
+    assert_eq!(read(fixture).await.header("x-ms-documentdb-partitionkeyrangeid"), "0");
 }
 
-async fn header_content_path(lab: &Lab) {
-    let container = lab.account.get("/dbs/d/colls/c", &[]).await.expect(200);
-    let answer = read(lab).await;
-    assert_eq!(answer.header("x-ms-content-path"), container.body["_rid"].as_str().unwrap());
-    assert_eq!(answer.header("x-ms-alt-content-path"), "dbs/d/colls/c");
+async fn header_content_path(fixture: &CompatibilityFixture) {
+    let container = fixture.account.get("/dbs/d/colls/c", &[]).await.expect(200);
+    let response = read(fixture).await;
+    assert_eq!(response.header("x-ms-content-path"), container.body["_rid"].as_str().unwrap());
+    assert_eq!(response.header("x-ms-alt-content-path"), "dbs/d/colls/c");
 }
 
-async fn header_lsns(lab: &Lab) {
-    let answer = read(lab).await;
+async fn header_lsns(fixture: &CompatibilityFixture) {
+    let response = read(fixture).await;
     for header in [
         "lsn",
         "x-ms-item-lsn",
@@ -150,52 +150,53 @@ async fn header_lsns(lab: &Lab) {
         "x-ms-quorum-acked-lsn",
         "x-ms-cosmos-quorum-acked-llsn",
     ] {
-        assert!(answer.header(header).parse::<u64>().is_ok(), "{header}");
+        assert!(response.header(header).parse::<u64>().is_ok(), "{header}");
     }
-    assert_eq!(answer.header("x-ms-number-of-read-regions"), "0");
+    assert_eq!(response.header("x-ms-number-of-read-regions"), "0");
 }
 
-async fn header_last_state_change(lab: &Lab) {
-    assert!(httpdate::parse_http_date(read(lab).await.header("x-ms-last-state-change-utc")).is_ok());
+async fn header_last_state_change(fixture: &CompatibilityFixture) {
+    assert!(httpdate::parse_http_date(read(fixture).await.header("x-ms-last-state-change-utc")).is_ok());
 }
 
-async fn client_api_version(lab: &Lab) -> (Answer, Answer) {
-    let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
+async fn client_api_version(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
+    let date = httpdate::fmt_http_date(fixture.account.clock.now().to_system_time());
     let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
     let token = protocol::authorization::sign(&key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);
     let signed = [("authorization", token.as_str()), ("x-ms-date", &date), KEY];
     let path = format!("{DOCS}/1");
-    let without = lab.get_as(&path, &signed).await;
+    let without = fixture.get_as(&path, &signed).await;
     let other = [signed[0], signed[1], signed[2], ("x-ms-version", "2018-12-31")];
-    (without, lab.get_as(&path, &other).await)
+    (without, fixture.get_as(&path, &other).await)
 }
 
-fn charge(answer: &Answer) -> f64 {
-    answer.header("x-ms-request-charge").parse().unwrap()
+fn charge(response: &LiveResponse) -> f64 {
+    response.header("x-ms-request-charge").parse().unwrap()
 }
 
-async fn charge_read(lab: &Lab) {
-    let docs = lab.container(json!({})).await + "/docs";
+async fn charge_read(fixture: &CompatibilityFixture) {
+    let docs = fixture.container(json!({})).await + "/docs";
     for (id, bytes, expected) in [("s", 100, 1.0..1.1), ("l", 100_000, 4.76..9.95)] {
-        lab.account
+        fixture
+            .account
             .post(&docs, &[KEY], json!({"id": id, "pk": "a", "x": "y".repeat(bytes)}))
             .await
             .expect(201);
-        let charge = charge(&lab.account.get(&format!("{docs}/{id}"), &[KEY]).await);
+        let charge = charge(&fixture.account.get(&format!("{docs}/{id}"), &[KEY]).await);
         assert!(expected.contains(&charge), "{charge}");
     }
 }
 
-async fn charge_write(lab: &Lab) {
-    let docs = lab.container(json!({})).await + "/docs";
-    let plain = lab.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a"})).await.expect(201);
-    let indexed = lab
+async fn charge_write(fixture: &CompatibilityFixture) {
+    let docs = fixture.container(json!({})).await + "/docs";
+    let plain = fixture.account.post(&docs, &[KEY], json!({"id": "1", "pk": "a"})).await.expect(201);
+    let indexed = fixture
         .account
         .post(&docs, &[KEY], json!({"id": "2", "pk": "a", "tags": [1, 2, 3, 4, 5]}))
         .await
         .expect(201);
     assert!(charge(&plain) >= 4.95 && charge(&indexed) > charge(&plain));
-    let patched = lab
+    let patched = fixture
         .account
         .patch(&format!("{docs}/1"), &[KEY], json!([{"op": "set", "path": "/n", "value": 1}]))
         .await
@@ -203,52 +204,57 @@ async fn charge_write(lab: &Lab) {
     assert!(charge(&patched) > 2.0 * 4.95);
 }
 
-async fn charge_query(lab: &Lab) {
-    let whole = charge(&lab.account.query("SELECT * FROM c", &[KEY]).await);
-    let first = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2")]).await;
+async fn charge_query(fixture: &CompatibilityFixture) {
+    let whole = charge(&fixture.account.query("SELECT * FROM c", &[KEY]).await);
+    let first = fixture.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2")]).await;
     let token = ("x-ms-continuation", first.header("x-ms-continuation"));
-    let second = lab.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2"), token]).await;
+    let second = fixture.account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", "2"), token]).await;
     let paged = charge(&first) + charge(&second);
     assert!((whole - paged).abs() <= whole * 0.1, "{whole} {paged}");
 }
 
-async fn charge_batch(lab: &Lab) {
-    let docs = lab.container(json!({})).await + "/docs";
+async fn charge_batch(fixture: &CompatibilityFixture) {
+    let docs = fixture.container(json!({})).await + "/docs";
     let operations = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a"}}, {"operationType": "Read", "id": "1"}]);
-    let answer = lab
+    let response = fixture
         .account
         .post(&docs, &[KEY, ("x-ms-cosmos-is-batch-request", "true")], operations)
         .await
         .expect(200);
-    let sum: f64 =
-        answer.body.as_array().unwrap().iter().map(|result| result["requestCharge"].as_f64().unwrap()).sum();
-    assert!((charge(&answer) - sum).abs() < 0.02);
+    let sum: f64 = response
+        .body
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["requestCharge"].as_f64().unwrap())
+        .sum();
+    assert!((charge(&response) - sum).abs() < 0.02);
 }
 
-async fn charge_refusals(lab: &Lab) {
-    assert!((charge(&lab.account.get(&format!("{DOCS}/none"), &[KEY]).await) - 1.0).abs() < f64::EPSILON);
-    let conflict = charge(&lab.account.create(json!({"id": "1", "pk": "a"})).await.expect(409));
+async fn charge_refusals(fixture: &CompatibilityFixture) {
+    assert!((charge(&fixture.account.get(&format!("{DOCS}/none"), &[KEY]).await) - 1.0).abs() < f64::EPSILON);
+    let conflict = charge(&fixture.account.create(json!({"id": "1", "pk": "a"})).await.expect(409));
     assert!((1.0..2.0).contains(&conflict));
 }
 
-async fn http_1(lab: &Lab) {
-    let mut stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+async fn http_1(fixture: &CompatibilityFixture) {
+    let mut stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     for _ in 0..2 {
         // Twice on one connection: it is kept.
         stream.write_all(b"GET /dbs HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-        let mut answer = vec![0; 4096];
-        let length = stream.read(&mut answer).await.unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 401 "));
+        let mut response = vec![0; 4096];
+        let length = stream.read(&mut response).await.unwrap();
+        assert!(response[..length].starts_with(b"HTTP/1.1 401 "));
     }
 }
 
-async fn http_2(lab: &Lab) {
-    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+async fn http_2(fixture: &CompatibilityFixture) {
+    let stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request =
-        Request::get(format!("http://localhost:{}/dbs", lab.account.port())).body(Full::new(Bytes::new()));
+    let request = Request::get(format!("http://localhost:{}/dbs", fixture.account.port()))
+        .body(Full::new(Bytes::new()));
     assert_eq!(sender.send_request(request.unwrap()).await.unwrap().status(), 401);
 }
 
@@ -291,7 +297,7 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-async fn tls(lab: &Lab) {
+async fn tls(fixture: &CompatibilityFixture) {
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -299,15 +305,15 @@ async fn tls(lab: &Lab) {
         .with_custom_certificate_verifier(Arc::new(AnyServer))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
 }
 
 /// The raw body of a query that answers with much text, for a client that accepts `encoding`.
-async fn long_answer(lab: &Lab, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
-    let date = httpdate::fmt_http_date(lab.account.clock.now().to_system_time());
+async fn long_answer(fixture: &CompatibilityFixture, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
+    let date = httpdate::fmt_http_date(fixture.account.clock.now().to_system_time());
     let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
     let token = protocol::authorization::sign(&key, "POST", "docs", "dbs/d/colls/c", &date);
     let mut request = Request::post(DOCS)
@@ -321,39 +327,39 @@ async fn long_answer(lab: &Lab, encoding: Option<&str>) -> (http::HeaderMap, Byt
     }
     let texts = ["REPLICATE('x', 9000)"; 10].join(",");
     let body = Full::new(Bytes::from(json!({"query": format!("SELECT VALUE [{texts}]")}).to_string()));
-    let stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let (parts, body) = sender.send_request(request.body(body).unwrap()).await.unwrap().into_parts();
     (parts.headers, body.collect().await.unwrap().to_bytes())
 }
 
-async fn gzip(lab: &Lab) {
-    let (plain_headers, plain) = long_answer(lab, None).await;
+async fn gzip(fixture: &CompatibilityFixture) {
+    let (plain_headers, plain) = long_answer(fixture, None).await;
     assert!(plain_headers.get("content-encoding").is_none());
-    let (headers, packed) = long_answer(lab, Some("gzip, deflate")).await;
+    let (headers, packed) = long_answer(fixture, Some("gzip, deflate")).await;
     assert_eq!(headers["content-encoding"], "gzip");
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
     assert!(unpacked == plain && packed.len() < plain.len());
 }
 
-async fn chunked_bodies(lab: &Lab) {
-    let mut stream = TcpStream::connect(("127.0.0.1", lab.account.port())).await.unwrap();
+async fn chunked_bodies(fixture: &CompatibilityFixture) {
+    let mut stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     let request =
         b"POST /dbs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
     stream.write_all(request).await.unwrap();
-    let mut answer = vec![0; 4096];
-    let length = stream.read(&mut answer).await.unwrap();
-    assert!(answer[..length].starts_with(b"HTTP/1.1 401 "));
+    let mut response = vec![0; 4096];
+    let length = stream.read(&mut response).await.unwrap();
+    assert!(response[..length].starts_with(b"HTTP/1.1 401 "));
 }
 
-async fn large_headers(lab: &Lab) {
+async fn large_headers(fixture: &CompatibilityFixture) {
     let path = format!("{DOCS}/1");
-    lab.account.get(&path, &[KEY, ("x-ms-padding", &"x".repeat(48 * 1024))]).await.expect(200);
+    fixture.account.get(&path, &[KEY, ("x-ms-padding", &"x".repeat(48 * 1024))]).await.expect(200);
 }
 
-async fn large_bodies(lab: &Lab) {
+async fn large_bodies(fixture: &CompatibilityFixture) {
     let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2_500_000)});
-    lab.account.post(DOCS, &[KEY], large).await.expect(413);
+    fixture.account.post(DOCS, &[KEY], large).await.expect(413);
 }

@@ -8,7 +8,7 @@ use protocol::authorization::{AccountKey, sign};
 use serde_json::json;
 
 use super::account;
-use crate::live::Account;
+use crate::live::LiveAccount;
 
 const PARTITION_KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
 
@@ -18,9 +18,9 @@ async fn items_expire_when_the_clock_is_advanced() {
     account.create_container(json!({ "defaultTtl": 3600 })).await;
     account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
     let read = || account.get("/dbs/d/colls/c/docs/1", &[PARTITION_KEY]);
-    account.tell("/clock/advance", json!({ "by": "50m" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "50m" })).await.expect(200);
     read().await.expect(200);
-    account.tell("/clock/advance", json!({ "by": "11m" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "11m" })).await.expect(200);
     read().await.expect(404);
 }
 
@@ -28,17 +28,18 @@ async fn items_expire_when_the_clock_is_advanced() {
 async fn a_frozen_clock_stamps_every_write_alike_until_it_runs_again() {
     let account = account().await;
     account.create_container(json!({})).await;
-    account.tell("/clock/freeze", json!({})).await.expect(200);
-    let shown = account.tell("/clock/set", json!({ "to": "2030-01-31T08:00:00Z" })).await.expect(200).body;
+    account.control_post("/clock/freeze", json!({})).await.expect(200);
+    let shown =
+        account.control_post("/clock/set", json!({ "to": "2030-01-31T08:00:00Z" })).await.expect(200).body;
     assert_eq!(shown["now"], "2030-01-31T08:00:00Z");
     assert_eq!((&shown["timestamp"], &shown["frozen"]), (&json!(1_896_076_800), &json!(true)));
     for id in ["1", "2"] {
         let item = account.create(json!({ "id": id, "pk": "p" })).await.expect(201);
         assert_eq!(item.body["_ts"], 1_896_076_800);
     }
-    account.tell("/clock/advance", json!({ "by": "1m" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "1m" })).await.expect(200);
     assert_eq!(account.create(json!({ "id": "3", "pk": "p" })).await.body["_ts"], 1_896_076_860);
-    let resumed = account.tell("/clock/resume", json!({})).await.expect(200).body;
+    let resumed = account.control_post("/clock/resume", json!({})).await.expect(200).body;
     assert_eq!(resumed["frozen"], false);
     assert!(resumed["timestamp"].as_i64().unwrap() >= 1_896_076_860, "it runs on from there: {resumed}");
     let later = account.create(json!({ "id": "4", "pk": "p" })).await.body["_ts"].as_i64().unwrap();
@@ -46,12 +47,12 @@ async fn a_frozen_clock_stamps_every_write_alike_until_it_runs_again() {
 }
 
 #[tokio::test]
-async fn a_change_feed_can_start_at_a_time_that_the_machine_has_not_reached() {
+async fn a_change_feed_can_start_at_an_account_time_ahead_of_the_wall_clock() {
     let account = account().await;
     account.create_container(json!({})).await;
     account.create(json!({ "id": "before", "pk": "p" })).await.expect(201);
-    account.tell("/clock/set", json!({ "to": "2040-01-01" })).await.expect(200);
-    account.tell("/clock/advance", json!({ "by": "1h" })).await.expect(200);
+    account.control_post("/clock/set", json!({ "to": "2040-01-01" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "1h" })).await.expect(200);
     account.create(json!({ "id": "after", "pk": "p" })).await.expect(201);
     let since = ("if-modified-since", "Sun, 01 Jan 2040 00:30:00 GMT");
     let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
@@ -77,7 +78,7 @@ async fn resource_tokens_end_by_the_account_s_time() {
     let headers = [("authorization", token.as_str()), ("x-ms-date", "unused"), PARTITION_KEY];
     let read = || account.send_unsigned(Method::GET, "/dbs/d/colls/c/docs/1", &headers, bytes::Bytes::new());
     read().await.expect(200);
-    account.tell("/clock/advance", json!({ "by": "61m" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "61m" })).await.expect(200);
     let refusal = read().await.expect(403);
     assert!(refusal.message().contains("not valid at the current time"), "{}", refusal.message());
 }
@@ -85,16 +86,16 @@ async fn resource_tokens_end_by_the_account_s_time() {
 #[tokio::test]
 async fn time_ends_with_the_year_9999() {
     let account = account().await;
-    account.tell("/clock/freeze", json!({})).await.expect(200);
-    account.tell("/clock/set", json!({ "to": "9999-12-31" })).await.expect(200);
-    account.tell("/clock/advance", json!({ "by": "1d" })).await.expect(400);
-    let shown = account.tell("/clock/advance", json!({ "by": "23h59m59s" })).await.expect(200).body;
+    account.control_post("/clock/freeze", json!({})).await.expect(200);
+    account.control_post("/clock/set", json!({ "to": "9999-12-31" })).await.expect(200);
+    account.control_post("/clock/advance", json!({ "by": "1d" })).await.expect(400);
+    let shown = account.control_post("/clock/advance", json!({ "by": "23h59m59s" })).await.expect(200).body;
     assert_eq!(shown["now"], "9999-12-31T23:59:59Z");
 }
 
 /// Clients sign with the machine's time, whatever the account thinks it is.
 #[tokio::test]
-async fn signatures_are_checked_against_the_machine_s_time() {
+async fn signatures_are_checked_against_the_wall_clock() {
     for moves in [
         vec![("/clock/advance", json!({ "by": "400d" }))],
         vec![("/clock/freeze", json!({})), ("/clock/advance", json!({ "by": "1h" }))],
@@ -102,7 +103,7 @@ async fn signatures_are_checked_against_the_machine_s_time() {
     ] {
         let account = account().await;
         for (path, body) in &moves {
-            account.tell(path, body.clone()).await.expect(200);
+            account.control_post(path, body.clone()).await.expect(200);
         }
         account.get("/dbs", &[]).await.expect(200);
         let refusal = signed_at(&account, account.clock.now().to_system_time()).await;
@@ -114,7 +115,7 @@ async fn signatures_are_checked_against_the_machine_s_time() {
     }
 }
 
-async fn signed_at(account: &Account, moment: std::time::SystemTime) -> u16 {
+async fn signed_at(account: &LiveAccount, moment: std::time::SystemTime) -> u16 {
     let date = httpdate::fmt_http_date(moment);
     let key = AccountKey::from_base64(WELL_KNOWN_KEY).unwrap();
     let authorization = sign(&key, "GET", "dbs", "", &date);

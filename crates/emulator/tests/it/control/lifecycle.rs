@@ -5,25 +5,25 @@ use perihelion_emulator::EmulatorConfig;
 use serde_json::{Value, json};
 
 use super::account::KEY;
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 /// Three regions, and one item in one container that all of them have.
-async fn three_regions() -> Account {
+async fn three_regions() -> LiveAccount {
     let mut config = EmulatorConfig::default();
     config.regions = ["East US", "West US", "North Europe"].map(str::to_owned).to_vec();
     config.lag = perihelion_emulator::regions::Lag::NONE;
-    let account = Account::start(config).await;
+    let account = LiveAccount::start(config).await;
     account.create_container(json!({})).await;
     account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
     account
 }
 
-async fn read(account: &Account) -> Answer {
+async fn read(account: &LiveAccount) -> LiveResponse {
     account.get("/dbs/d/colls/c/docs/1", &[KEY]).await
 }
 
 /// The names that the account document lists as readable and as writable.
-async fn listed(account: &Account) -> (Vec<String>, Vec<String>) {
+async fn listed(account: &LiveAccount) -> (Vec<String>, Vec<String>) {
     let document = account.get("/", &[]).await.expect(200).body;
     let names = |locations: &Value| {
         let locations = locations.as_array().unwrap().iter();
@@ -33,17 +33,17 @@ async fn listed(account: &Account) -> (Vec<String>, Vec<String>) {
 }
 
 /// What `/account` says: who writes, and who is listed as writable.
-async fn writers(account: &Account) -> (String, Vec<String>) {
-    let told = account.ask("/account").await.expect(200).body;
+async fn writers(account: &LiveAccount) -> (String, Vec<String>) {
+    let told = account.control_get("/account").await.expect(200).body;
     let regions = told["regions"].as_array().unwrap().iter().filter(|region| region["writable"] == true);
     let writable = regions.map(|region| region["name"].as_str().unwrap().to_owned()).collect();
     (told["writeRegion"].as_str().unwrap().to_owned(), writable)
 }
 
 #[tokio::test]
-async fn a_scripted_suite_learns_what_there_is() {
+async fn the_capabilities_route_lists_the_features() {
     let account = three_regions().await;
-    let capabilities = account.ask("/capabilities").await.expect(200).body;
+    let capabilities = account.control_get("/capabilities").await.expect(200).body;
     assert_eq!(capabilities["apiVersion"], 1);
     assert_eq!(capabilities["protocols"], json!({ "gatewayV1": true, "gatewayV2": false }));
     for (member, name) in [
@@ -57,54 +57,55 @@ async fn a_scripted_suite_learns_what_there_is() {
     ] {
         assert!(capabilities[member].as_array().unwrap().contains(&json!(name)), "{member} has {name}");
     }
-    let health = account.ask("/health").await.expect(200).body;
+    let health = account.control_get("/health").await.expect(200).body;
     assert_eq!((&health["status"], &health["gateway20Enabled"]), (&json!("ready"), &json!(false)));
     assert_eq!(writers(&account).await, ("East US".to_owned(), vec!["East US".to_owned()]));
 }
 
 #[tokio::test]
-async fn a_region_leaves_and_comes_back() {
+async fn a_region_is_removed_and_added_again() {
     let account = three_regions().await;
     let europe = account.in_region(2);
-    account.tell("/regions/North%20Europe/removal/begin", json!({})).await.expect(200);
+    account.control_post("/regions/North%20Europe/removal/begin", json!({})).await.expect(200);
     assert_eq!(read(&europe).await.expect(403).sub_status(), "1008");
     assert!(listed(&account).await.0.contains(&"North Europe".to_owned()), "still listed");
-    account.tell("/regions/North%20Europe/removal/cancel", json!({})).await.expect(200);
+    account.control_post("/regions/North%20Europe/removal/cancel", json!({})).await.expect(200);
     read(&europe).await.expect(200);
 
-    let removed = account.tell("/regions/North%20Europe/remove", json!({})).await.expect(200).body;
+    let removed = account.control_post("/regions/North%20Europe/remove", json!({})).await.expect(200).body;
     assert_eq!(removed["regions"][2]["removed"], true);
     assert_eq!(listed(&account).await.0, ["East US", "West US"]);
     assert_eq!(read(&europe).await.expect(403).sub_status(), "1008");
     assert_eq!(europe.get("/", &[]).await.expect(403).sub_status(), "1008");
     for step in ["online", "offline", "removal/begin", "removal/cancel"] {
-        let refused = account.tell(&format!("/regions/northeurope/{step}"), json!({})).await.expect(409);
+        let refused =
+            account.control_post(&format!("/regions/northeurope/{step}"), json!({})).await.expect(409);
         assert!(refused.message().contains("add it again"), "{step}: {}", refused.message());
     }
-    account.tell("/failover/northeurope/begin", json!({})).await.expect(409);
+    account.control_post("/failover/northeurope/begin", json!({})).await.expect(409);
 
-    account.tell("/regions/North%20Europe/add", json!({})).await.expect(200);
+    account.control_post("/regions/North%20Europe/add", json!({})).await.expect(200);
     assert_eq!(listed(&account).await.0, ["East US", "West US", "North Europe"]);
     read(&europe).await.expect(200);
     for step in ["removal/begin", "remove"] {
-        let refused = account.tell(&format!("/regions/eastus/{step}"), json!({})).await.expect(409);
+        let refused = account.control_post(&format!("/regions/eastus/{step}"), json!({})).await.expect(409);
         assert!(refused.message().contains("fail over"), "{step}: {}", refused.message());
     }
-    account.tell("/regions/Mars/remove", json!({})).await.expect(404);
+    account.control_post("/regions/Mars/remove", json!({})).await.expect(404);
 }
 
 #[tokio::test]
 async fn a_region_that_goes_offline_hands_its_writes_to_the_next_one_that_is_up() {
     let account = three_regions().await;
     let europe = account.in_region(2);
-    account.tell("/regions/westus/offline", json!({})).await.expect(200);
+    account.control_post("/regions/westus/offline", json!({})).await.expect(200);
     assert_eq!(writers(&account).await.0, "East US", "it did not write");
-    account.tell("/regions/eastus/offline", json!({})).await.expect(200);
+    account.control_post("/regions/eastus/offline", json!({})).await.expect(200);
     assert_eq!(writers(&account).await.0, "North Europe", "West US is down");
     europe.create(json!({ "id": "2", "pk": "p" })).await.expect(201);
-    let alone = account.tell("/regions/northeurope/offline", json!({})).await.expect(409);
+    let alone = account.control_post("/regions/northeurope/offline", json!({})).await.expect(409);
     assert!(alone.message().contains("no other region"), "{}", alone.message());
-    account.tell("/regions/eastus/online", json!({})).await.expect(200);
+    account.control_post("/regions/eastus/online", json!({})).await.expect(200);
     account.get("/dbs/d/colls/c/docs/2", &[KEY]).await.expect(200);
 }
 
@@ -114,26 +115,26 @@ async fn a_failover_is_announced_begun_and_completed() {
     let west = account.in_region(1);
     let write = |id: &str| json!({ "id": id, "pk": "p" });
 
-    account.tell("/failover/West%20US/announce", json!({})).await.expect(200);
+    account.control_post("/failover/West%20US/announce", json!({})).await.expect(200);
     let both = vec!["East US".to_owned(), "West US".to_owned()];
     assert_eq!(writers(&account).await, ("East US".to_owned(), both.clone()));
     assert_eq!(listed(&account).await.1, both);
     account.create(write("announced")).await.expect(201);
     assert_eq!(west.create(write("early")).await.expect(403).sub_status(), "3");
 
-    account.tell("/failover/West%20US/begin", json!({})).await.expect(200);
+    account.control_post("/failover/West%20US/begin", json!({})).await.expect(200);
     assert_eq!(listed(&account).await.1, ["West US", "East US"]);
     assert_eq!(account.create(write("late")).await.expect(403).sub_status(), "3");
     west.create(write("begun")).await.expect(201);
 
-    account.tell("/failover/complete", json!({})).await.expect(200);
+    account.control_post("/failover/complete", json!({})).await.expect(200);
     assert_eq!(writers(&account).await, ("West US".to_owned(), vec!["West US".to_owned()]));
     assert_eq!(listed(&account).await.1, ["West US"]);
-    account.tell("/failover/complete", json!({})).await.expect(200);
+    account.control_post("/failover/complete", json!({})).await.expect(200);
 }
 
 #[tokio::test]
-async fn priorities_are_the_failover_order_and_the_first_writes() {
+async fn failover_priorities_set_the_order_and_the_write_region() {
     let account = three_regions().await;
     let put = |regions: Value| {
         let body = json!({ "regions": regions }).to_string();
@@ -156,15 +157,15 @@ async fn priorities_are_the_failover_order_and_the_first_writes() {
 }
 
 #[tokio::test]
-async fn where_every_region_writes_there_is_nothing_to_fail_over() {
+async fn a_multi_write_account_has_no_failover() {
     let mut config = EmulatorConfig::default();
     config.regions = ["East US", "West US"].map(str::to_owned).to_vec();
     config.multi_write = true;
-    let account = Account::start(config).await;
-    let told = account.ask("/account").await.expect(200).body;
+    let account = LiveAccount::start(config).await;
+    let told = account.control_get("/account").await.expect(200).body;
     assert_eq!(told["writeMode"], "multi");
     for path in ["/failover/eastus/announce", "/failover/eastus/begin"] {
-        account.tell(path, json!({})).await.expect(409);
+        account.control_post(path, json!({})).await.expect(409);
     }
-    account.tell("/regions/westus/offline", json!({})).await.expect(200);
+    account.control_post("/regions/westus/offline", json!({})).await.expect(200);
 }

@@ -2,28 +2,28 @@
 
 mod account;
 mod clock;
-mod frame;
 mod lifecycle;
 mod operations;
-mod sight;
+mod request_log;
+mod routes;
 
 use http::Method;
 use perihelion_emulator::EmulatorConfig;
 use serde_json::Value;
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 /// An account on the machine's clock, as `peri up` starts it.
-async fn account() -> Account {
-    Account::start(EmulatorConfig::default()).await
+async fn account() -> LiveAccount {
+    LiveAccount::start(EmulatorConfig::default()).await
 }
 
-impl Account {
-    async fn ask(&self, path: &str) -> Answer {
+impl LiveAccount {
+    async fn control_get(&self, path: &str) -> LiveResponse {
         self.control(Method::GET, path, "").await
     }
 
-    async fn tell(&self, path: &str, body: Value) -> Answer {
+    async fn control_post(&self, path: &str, body: Value) -> LiveResponse {
         self.control(Method::POST, path, &body.to_string()).await
     }
 }

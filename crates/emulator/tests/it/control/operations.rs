@@ -5,33 +5,33 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::account::{KEY, two_regions};
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const PARTITIONS: &str = "/databases/d/containers/c/partitions";
 /// Whoever waits for something that happens at once need not wait longer.
 const SOON: Duration = Duration::from_secs(30);
 
 /// An account whose clock stands still, with one item in one container.
-async fn standing_still() -> Account {
-    let account = Account::with(|_| {}).await;
+async fn standing_still() -> LiveAccount {
+    let account = LiveAccount::with(|_| {}).await;
     account.create_container(json!({})).await;
     account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
     account
 }
 
-async fn read_range(account: &Account) -> Answer {
+async fn read_range(account: &LiveAccount) -> LiveResponse {
     account.get("/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")]).await
 }
 
-fn id(operation: &Answer) -> String {
+fn id(operation: &LiveResponse) -> String {
     operation.body["operationId"].as_str().unwrap().to_owned()
 }
 
 /// How it ends.
-async fn end_of(account: &Account, id: &str) -> Value {
+async fn end_of(account: &LiveAccount, id: &str) -> Value {
     let ended = async {
         loop {
-            let operation = account.ask(&format!("/operations/{id}")).await.expect(200).body;
+            let operation = account.control_get(&format!("/operations/{id}")).await.expect(200).body;
             if operation["status"] != "Running" {
                 return operation;
             }
@@ -42,15 +42,15 @@ async fn end_of(account: &Account, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn partitions_split_and_merge_and_say_what_replaced_what() {
+async fn splits_and_merges_report_the_ranges_they_replace() {
     let account = two_regions().await;
-    let split = account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202).body;
+    let split = account.control_post(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202).body;
     let expected = json!({
         "operationId": "1", "kind": "split", "status": "Succeeded", "phase": "Succeeded", "database": "d",
         "container": "c", "retired": [0], "ranges": [1, 2], "children": [1, 2], "into": null, "error": null,
     });
     assert_eq!(split, expected);
-    let listed = account.ask("/partitions?container=c").await.expect(200).body;
+    let listed = account.control_get("/partitions?container=c").await.expect(200).body;
     assert_eq!(listed["partitions"].as_array().unwrap().len(), 2);
     assert_eq!(
         (&listed["partitions"][0]["range"], &listed["partitions"][0]["parents"]),
@@ -58,21 +58,24 @@ async fn partitions_split_and_merge_and_say_what_replaced_what() {
     );
     account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
     for (member, made) in [("ranges", 3), ("partitionIds", 6)] {
-        let neighbours: Vec<Value> = account.ask("/partitions").await.body["partitions"]
+        let neighbours: Vec<Value> = account.control_get("/partitions").await.body["partitions"]
             .as_array()
             .unwrap()
             .iter()
             .map(|partition| partition["range"].clone())
             .collect();
         let merge = json!({ member: neighbours });
-        let merged = account.tell(&format!("{PARTITIONS}/merge"), merge).await.expect(202).body;
+        let merged = account.control_post(&format!("{PARTITIONS}/merge"), merge).await.expect(202).body;
         assert_eq!((&merged["retired"], &merged["into"]), (&json!(neighbours), &json!(made)));
-        account.tell(&format!("{PARTITIONS}/{made}/split"), json!({ "mode": "midpoint" })).await.expect(202);
+        account
+            .control_post(&format!("{PARTITIONS}/{made}/split"), json!({ "mode": "midpoint" }))
+            .await
+            .expect(202);
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_refused_at_once() {
+async fn impossible_operations_are_rejected_at_once() {
     let account = two_regions().await;
     let split = |range: &str| format!("{PARTITIONS}/{range}/split");
     for (path, body, status) in [
@@ -91,22 +94,22 @@ async fn what_cannot_be_done_is_refused_at_once() {
         ("/operations/7/advance".to_owned(), json!({}), 404),
         ("/operations/x/cancel".to_owned(), json!({}), 404),
     ] {
-        account.tell(&path, body.clone()).await.expect(status);
+        account.control_post(&path, body.clone()).await.expect(status);
     }
-    account.ask("/operations/1").await.expect(404);
+    account.control_get("/operations/1").await.expect(404);
 }
 
 #[tokio::test]
-async fn clients_of_a_locked_range_are_told_to_wait_and_not_for_ever() {
+async fn requests_by_the_id_of_a_locked_range_get_410_until_the_lock_ends() {
     let account = standing_still().await;
     let range = format!("{PARTITIONS}/0");
-    account.tell(&format!("{range}/lock"), json!({})).await.expect(200);
+    account.control_post(&format!("{range}/lock"), json!({})).await.expect(200);
     assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
     account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
-    account.tell(&format!("{range}/unlock"), json!({})).await.expect(200);
+    account.control_post(&format!("{range}/unlock"), json!({})).await.expect(200);
     read_range(&account).await.expect(200);
     for (body, seconds) in [(json!({}), 60), (json!({ "for": "5s" }), 5)] {
-        account.tell(&format!("{range}/lock"), body).await.expect(200);
+        account.control_post(&format!("{range}/lock"), body).await.expect(200);
         account.advance(seconds - 1);
         assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
         account.advance(1);
@@ -116,14 +119,15 @@ async fn clients_of_a_locked_range_are_told_to_wait_and_not_for_ever() {
 
 /// Whoever began it may have been killed meanwhile.
 #[tokio::test]
-async fn a_held_split_goes_on_by_itself() {
+async fn a_locked_split_continues_by_itself() {
     let account = standing_still().await;
-    let begun = account.tell(&format!("{PARTITIONS}/0/split"), json!({ "lockDurationMs": 5000 })).await;
+    let begun =
+        account.control_post(&format!("{PARTITIONS}/0/split"), json!({ "lockDurationMs": 5000 })).await;
     assert_eq!((&begun.body["phase"], begun.status), (&json!("Swapping"), 202));
     assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
-    let taken = account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(409);
+    let taken = account.control_post(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(409);
     assert!(taken.message().contains("operation '1'"), "{}", taken.message());
-    let advanced = account.tell("/operations/1/advance", json!({})).await.expect(409);
+    let advanced = account.control_post("/operations/1/advance", json!({})).await.expect(409);
     assert!(advanced.message().contains("by itself"), "{}", advanced.message());
     account.advance(5);
     let ended = end_of(&account, &id(&begun)).await;
@@ -135,48 +139,49 @@ async fn a_held_split_goes_on_by_itself() {
 async fn a_manual_split_waits_for_each_step() {
     let account = standing_still().await;
     let manual = json!({ "progressionMode": "manual" });
-    let begun = account.tell(&format!("{PARTITIONS}/0/split"), manual).await.expect(202);
+    let begun = account.control_post(&format!("{PARTITIONS}/0/split"), manual).await.expect(202);
     let id = id(&begun);
     assert_eq!((&begun.body["phase"], &begun.body["status"]), (&json!("Preparing"), &json!("Running")));
     read_range(&account).await.expect(200);
-    let swapping = account.tell(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
+    let swapping = account.control_post(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
     assert_eq!(swapping.body["phase"], "Swapping");
     assert_eq!(read_range(&account).await.expect(410).sub_status(), "1007");
-    let last = account.tell(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
+    let last = account.control_post(&format!("/operations/{id}/advance"), json!({})).await.expect(200);
     assert_eq!(last.body["phase"], "Swapping", "the end comes a moment later");
     let ended = end_of(&account, &id).await;
     assert_eq!((&ended["phase"], &ended["retired"]), (&json!("Succeeded"), &json!([0])));
     for step in ["advance", "cancel"] {
-        account.tell(&format!("/operations/{id}/{step}"), json!({})).await.expect(409);
+        account.control_post(&format!("/operations/{id}/{step}"), json!({})).await.expect(409);
     }
     account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
 }
 
 #[tokio::test]
-async fn a_cancelled_operation_and_one_that_nobody_carries_on_leave_everything_as_it_was() {
+async fn cancelled_and_unfinished_operations_change_nothing() {
     let account = standing_still().await;
     let begin = |body: Value| {
         let account = &account;
-        async move { id(&account.tell(&format!("{PARTITIONS}/0/split"), body).await.expect(202)) }
+        async move { id(&account.control_post(&format!("{PARTITIONS}/0/split"), body).await.expect(202)) }
     };
     let manual = json!({ "progressionMode": "manual" });
     let cancelled = begin(manual.clone()).await;
-    account.tell(&format!("/operations/{cancelled}/advance"), json!({})).await.expect(200);
-    let failed = account.tell(&format!("/operations/{cancelled}/cancel"), json!({})).await.expect(200).body;
+    account.control_post(&format!("/operations/{cancelled}/advance"), json!({})).await.expect(200);
+    let failed =
+        account.control_post(&format!("/operations/{cancelled}/cancel"), json!({})).await.expect(200).body;
     assert_eq!((&failed["phase"], &failed["error"]), (&json!("Failed"), &json!("it was cancelled")));
     read_range(&account).await.expect(200);
 
     let held = begin(json!({ "lockDurationMs": 5000 })).await;
-    account.tell(&format!("/operations/{held}/cancel"), json!({})).await.expect(200);
+    account.control_post(&format!("/operations/{held}/cancel"), json!({})).await.expect(200);
     account.advance(5);
     assert_eq!(end_of(&account, &held).await["phase"], "Failed");
 
     let forgotten = begin(manual).await;
-    account.tell(&format!("/operations/{forgotten}/advance"), json!({})).await.expect(200);
+    account.control_post(&format!("/operations/{forgotten}/advance"), json!({})).await.expect(200);
     account.advance(60);
     read_range(&account).await.expect(200);
-    let failed = account.ask(&format!("/operations/{forgotten}")).await.expect(200).body;
+    let failed = account.control_get(&format!("/operations/{forgotten}")).await.expect(200).body;
     assert_eq!(failed["phase"], "Failed");
     assert!(failed["error"].as_str().unwrap().contains("nobody advanced it for 1m"), "{failed}");
-    account.tell(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202);
+    account.control_post(&format!("{PARTITIONS}/0/split"), json!({})).await.expect(202);
 }

@@ -3,41 +3,48 @@
 use super::*;
 
 /// What the control port answers.
-async fn ask(lab: &Lab, method: Method, path: &str, body: &str) -> (u16, Value) {
-    let port = lab.running.control_port();
-    let mut link = in_time(lab.try_link(port, Spoken::Http1)).await.unwrap();
+async fn send_control(fixture: &FaultFixture, method: Method, path: &str, body: &str) -> (u16, Value) {
+    let port = fixture.running.control_port();
+    let mut connection = in_time(fixture.try_connect(port, ClientProtocol::Http1)).await.unwrap();
     let request = Request::builder()
         .method(method)
         .uri(format!("http://localhost{path}"))
         .header("host", "localhost")
         .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
         .unwrap();
-    let answer = link.send(request).await.unwrap();
-    (answer.status, answer.body)
+    let response = connection.send(request).await.unwrap();
+    (response.status, response.body)
 }
 
 #[tokio::test]
 async fn rules_are_added_listed_and_removed() {
-    let lab = Lab::start().await;
+    let fixture = FaultFixture::start().await;
     let rule = r#"{"id":"storm","match":{"operations":["read"]},"for":"30s","effect":{"status":429}}"#;
-    let (status, added) = ask(&lab, Method::POST, "/faults", rule).await;
+    let (status, added) = send_control(&fixture, Method::POST, "/faults", rule).await;
     assert_eq!((status, &added["state"], &added["endsIn"]), (200, &json!("active"), &json!("30s")));
-    assert_eq!(lab.link(Spoken::Http1).await.send(lab.read("there")).await.unwrap().status, 429);
-    let (_, listed) = ask(&lab, Method::GET, "/faults", "").await;
+    assert_eq!(
+        fixture.connect(ClientProtocol::Http1).await.send(fixture.read("there")).await.unwrap().status,
+        429
+    );
+    let (_, listed) = send_control(&fixture, Method::GET, "/faults", "").await;
     assert_eq!((&listed["rules"][0]["id"], &listed["rules"][0]["struck"]), (&json!("storm"), &json!(1)));
     assert!(listed["seed"].is_u64());
-    assert_eq!(ask(&lab, Method::POST, "/faults/seed", r#"{"seed":7}"#).await.1["seed"], 7);
-    assert_eq!(ask(&lab, Method::GET, "/faults/storm", "").await.1["struck"], 0, "chance starts anew");
-    assert_eq!(ask(&lab, Method::DELETE, "/faults/storm", "").await.0, 200);
-    assert_eq!(ask(&lab, Method::DELETE, "/faults/storm", "").await.0, 404);
-    assert!(lab.has("there").await);
-    ask(&lab, Method::POST, "/faults", rule).await;
-    assert_eq!(ask(&lab, Method::DELETE, "/faults", "").await, (200, json!({"removed": 1})));
+    assert_eq!(send_control(&fixture, Method::POST, "/faults/seed", r#"{"seed":7}"#).await.1["seed"], 7);
+    assert_eq!(
+        send_control(&fixture, Method::GET, "/faults/storm", "").await.1["struck"],
+        0,
+        "chance starts anew"
+    );
+    assert_eq!(send_control(&fixture, Method::DELETE, "/faults/storm", "").await.0, 200);
+    assert_eq!(send_control(&fixture, Method::DELETE, "/faults/storm", "").await.0, 404);
+    assert!(fixture.has("there").await);
+    send_control(&fixture, Method::POST, "/faults", rule).await;
+    assert_eq!(send_control(&fixture, Method::DELETE, "/faults", "").await, (200, json!({"removed": 1})));
 }
 
 #[tokio::test]
 async fn regions_are_switched_by_name() {
-    let lab = Lab::start().await;
+    let fixture = FaultFixture::start().await;
     let cases = [
         ("/regions/East%20US/down", r#"{"as":"unavailable","for":"30s"}"#, "unavailable", Some(503)),
         ("/regions/eastus/drain", "{}", "draining", Some(403)),
@@ -47,22 +54,22 @@ async fn regions_are_switched_by_name() {
         ("/regions/eastus/up", "", "up", Some(200)),
     ];
     for (path, body, condition, answered) in cases {
-        let (status, regions) = ask(&lab, Method::POST, path, body).await;
+        let (status, regions) = send_control(&fixture, Method::POST, path, body).await;
         assert_eq!((status, &regions["regions"][1]["condition"]), (200, &json!(condition)), "{regions}");
-        let answer = match lab.try_link(lab.port(1), Spoken::Http1).await {
-            Ok(mut link) => Some(link.send(lab.account()).await.unwrap().status),
+        let response = match fixture.try_connect(fixture.port(1), ClientProtocol::Http1).await {
+            Ok(mut connection) => Some(connection.send(fixture.account()).await.unwrap().status),
             Err(_) => None,
         };
-        assert_eq!(answer, answered, "{path}");
+        assert_eq!(response, answered, "{path}");
     }
-    let (_, regions) = ask(&lab, Method::POST, "/regions/eastus/failover", "").await;
+    let (_, regions) = send_control(&fixture, Method::POST, "/regions/eastus/failover", "").await;
     assert_eq!(regions["regions"][0]["name"], "East US");
-    assert_eq!(ask(&lab, Method::GET, "/regions", "").await.1, regions);
+    assert_eq!(send_control(&fixture, Method::GET, "/regions", "").await.1, regions);
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_a_reason() {
-    let lab = Lab::start().await;
+async fn invalid_requests_are_rejected_with_a_reason() {
+    let fixture = FaultFixture::start().await;
     let cases = [
         (Method::POST, "/faults", r#"{"effect":{}}"#, 400, "effect is missing"),
         (Method::POST, "/faults", r#"{"effect":{"status":503},"colour":1}"#, 400, "colour"),
@@ -80,9 +87,9 @@ async fn what_makes_no_sense_is_refused_with_a_reason() {
         (Method::POST, "/regions/eastus/explode", "", 404, "route"),
     ];
     for (method, path, body, expected, part) in cases {
-        let (status, problem) = ask(&lab, method, path, body).await;
+        let (status, problem) = send_control(&fixture, method, path, body).await;
         let message = problem["message"].as_str().unwrap_or_default();
         assert!(status == expected && message.contains(part), "{path} {body}: {status} {message}");
     }
-    assert!(lab.faults().list().is_empty());
+    assert!(fixture.faults().list().is_empty());
 }

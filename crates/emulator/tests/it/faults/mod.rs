@@ -1,10 +1,10 @@
 //! Faults as clients meet them: over sockets, in every protocol the port speaks.
 
-mod answers;
 mod connections;
 mod control;
 mod matching;
 mod regions;
+mod responses;
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 /// Nothing in these tests takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long is watched for something that must not happen.
 const GLANCE: Duration = Duration::from_millis(50);
 /// A moment to start clocks at: 15 November 2026.
@@ -39,43 +39,48 @@ const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// A protocol, plain or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spoken {
+enum ClientProtocol {
     Http1,
     Http2,
     Http1OverTls,
     Http2OverTls,
 }
 
-impl Spoken {
-    const ALL: [Spoken; 4] = [Spoken::Http1, Spoken::Http2, Spoken::Http1OverTls, Spoken::Http2OverTls];
+impl ClientProtocol {
+    const ALL: [ClientProtocol; 4] = [
+        ClientProtocol::Http1,
+        ClientProtocol::Http2,
+        ClientProtocol::Http1OverTls,
+        ClientProtocol::Http2OverTls,
+    ];
 
     fn is_http2(self) -> bool {
-        matches!(self, Spoken::Http2 | Spoken::Http2OverTls)
+        matches!(self, ClientProtocol::Http2 | ClientProtocol::Http2OverTls)
     }
 }
 
 /// An account in three regions, with `d/c` in it, whose clock stands still until a test moves it.
-struct Lab {
+struct FaultFixture {
     running: RunningEmulator,
     clock: Clock,
 }
 
 /// What came back.
 #[derive(Debug)]
-struct Answer {
+struct RawResponse {
     status: u16,
     headers: HeaderMap,
     body: Value,
 }
 
-impl Answer {
+impl RawResponse {
     fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 }
 
 /// One connection.
-struct Link {
+struct ClientConnection {
     sender: Sender,
     connection: JoinHandle<hyper::Result<()>>,
 }
@@ -85,21 +90,21 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-impl Lab {
-    async fn start() -> Lab {
+impl FaultFixture {
+    async fn start() -> FaultFixture {
         let clock = Clock::manual(START);
         let mut config = EmulatorConfig::default();
         config.clock = clock.clone();
         config.partitions = 2.try_into().ok();
         config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
-        let lab = Lab { running: Emulator::start(config).await.unwrap(), clock };
-        let mut link = lab.link(Spoken::Http1).await;
+        let fixture = FaultFixture { running: Emulator::start(config).await.unwrap(), clock };
+        let mut connection = fixture.connect(ClientProtocol::Http1).await;
         let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
         for (path, body) in [("/dbs", json!({"id": "d"})), ("/dbs/d/colls", container)] {
-            assert_eq!(link.send(lab.post(path, &body)).await.unwrap().status, 201);
+            assert_eq!(connection.send(fixture.post(path, &body)).await.unwrap().status, 201);
         }
-        assert_eq!(link.send(lab.create("there")).await.unwrap().status, 201);
-        lab
+        assert_eq!(connection.send(fixture.create("there")).await.unwrap().status, 201);
+        fixture
     }
 
     fn faults(&self) -> &Faults {
@@ -112,25 +117,29 @@ impl Lab {
     }
 
     /// A connection to the first region.
-    async fn link(&self, spoken: Spoken) -> Link {
-        self.link_to(0, spoken).await
+    async fn connect(&self, protocol: ClientProtocol) -> ClientConnection {
+        self.connect_to(0, protocol).await
     }
 
-    async fn link_to(&self, region: usize, spoken: Spoken) -> Link {
+    async fn connect_to(&self, region: usize, protocol: ClientProtocol) -> ClientConnection {
         let port = self.port(region);
-        in_time(self.try_link(port, spoken)).await.unwrap_or_else(|error| panic!("{spoken:?}: {error}"))
+        in_time(self.try_connect(port, protocol))
+            .await
+            .unwrap_or_else(|error| panic!("{protocol:?}: {error}"))
     }
 
-    async fn try_link(&self, port: u16, spoken: Spoken) -> io::Result<Link> {
+    async fn try_connect(&self, port: u16, protocol: ClientProtocol) -> io::Result<ClientConnection> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
-        match spoken {
-            Spoken::Http1 | Spoken::Http2 => Box::pin(Link::over(stream, spoken)).await,
-            Spoken::Http1OverTls | Spoken::Http2OverTls => {
-                let protocol: &[u8] = if spoken.is_http2() { b"h2" } else { b"http/1.1" };
-                let connector = TlsConnector::from(self.trust(protocol).await);
+        match protocol {
+            ClientProtocol::Http1 | ClientProtocol::Http2 => {
+                Box::pin(ClientConnection::over(stream, protocol)).await
+            }
+            ClientProtocol::Http1OverTls | ClientProtocol::Http2OverTls => {
+                let alpn: &[u8] = if protocol.is_http2() { b"h2" } else { b"http/1.1" };
+                let connector = TlsConnector::from(self.trust(alpn).await);
                 let name = ServerName::try_from("localhost").unwrap();
                 let stream = Box::pin(connector.connect(name, stream)).await?;
-                Box::pin(Link::over(stream, spoken)).await
+                Box::pin(ClientConnection::over(stream, protocol)).await
             }
         }
     }
@@ -198,7 +207,7 @@ impl Lab {
 
     /// Whether such an item exists, asked over a connection of its own.
     async fn has(&self, id: &str) -> bool {
-        match self.link(Spoken::Http1).await.send(self.read(id)).await.unwrap().status {
+        match self.connect(ClientProtocol::Http1).await.send(self.read(id)).await.unwrap().status {
             200 => true,
             404 => false,
             status => panic!("{status}"),
@@ -206,22 +215,25 @@ impl Lab {
     }
 }
 
-impl Link {
-    async fn over<S>(stream: S, spoken: Spoken) -> io::Result<Link>
+impl ClientConnection {
+    async fn over<S>(stream: S, protocol: ClientProtocol) -> io::Result<ClientConnection>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let io = TokioIo::new(stream);
-        if spoken.is_http2() {
+        if protocol.is_http2() {
             let (sender, connection) =
                 http2::handshake(TokioExecutor::new(), io).await.map_err(io::Error::other)?;
-            return Ok(Link { sender: Sender::Http2(sender), connection: tokio::spawn(connection) });
+            return Ok(ClientConnection {
+                sender: Sender::Http2(sender),
+                connection: tokio::spawn(connection),
+            });
         }
         let (sender, connection) = http1::handshake(io).await.map_err(io::Error::other)?;
-        Ok(Link { sender: Sender::Http1(sender), connection: tokio::spawn(connection) })
+        Ok(ClientConnection { sender: Sender::Http1(sender), connection: tokio::spawn(connection) })
     }
 
-    /// The head of the answer.
+    /// The head of the response.
     async fn begin(&mut self, mut request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
         match &mut self.sender {
             Sender::Http1(sender) => {
@@ -238,12 +250,12 @@ impl Link {
     }
 
     /// The whole answer.
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Answer> {
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<RawResponse> {
         in_time(async {
             let (parts, body) = self.begin(request).await?.into_parts();
             let body = body.collect().await?.to_bytes();
             let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-            Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+            Ok(RawResponse { status: parts.status.as_u16(), headers: parts.headers, body })
         })
         .await
     }
@@ -256,5 +268,5 @@ impl Link {
 
 /// Fails instead of hanging.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("nothing happened for too long")
+    tokio::time::timeout(TEST_TIMEOUT, work).await.expect("nothing happened for too long")
 }

@@ -18,16 +18,16 @@ async fn a_body_over_the_item_limit_is_still_read_in_full() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_bound_gets_413_and_a_closed_connection() {
+async fn a_body_over_the_limit_gets_413_and_a_closed_connection() {
     let fixture = start(small_bodies());
     let mut exact = fixture.connect().await;
     assert_eq!(exact.post("/length", &[b'x'; 100_000]).await.text(), "100000");
 
     let mut announced = fixture.connect().await;
     announced.send("POST /length HTTP/1.1\r\nhost: h\r\ncontent-length: 100001\r\n\r\n").await;
-    let answer = announced.answer().await;
-    assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
-    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let response = announced.answer().await;
+    assert_eq!((response.status, response.header("connection")), (413, Some("close")));
+    let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(body["code"], "RequestEntityTooLarge");
     assert_eq!(announced.until_closed().await, b"");
 

@@ -18,7 +18,7 @@ async fn hundreds_of_idle_connections_do_not_disturb_a_client() {
 }
 
 #[tokio::test]
-async fn beyond_the_bound_the_silent_make_room_and_the_busy_stay() {
+async fn a_full_server_evicts_silent_connections_and_keeps_busy_ones() {
     let mut limits = Limits::default();
     limits.connections_max = 20;
     limits.silent_when_full = Duration::from_millis(50);
@@ -42,7 +42,7 @@ async fn beyond_the_bound_the_silent_make_room_and_the_busy_stay() {
 }
 
 #[tokio::test]
-async fn newcomers_wait_while_everyone_is_busy() {
+async fn new_connections_wait_while_all_others_are_busy() {
     let mut limits = Limits::default();
     limits.connections_max = 2;
     let fixture = start(limits);

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use super::*;
 
 #[tokio::test]
-async fn a_connection_is_kept_for_the_next_request_unless_told_otherwise() {
+async fn a_connection_is_reused_unless_a_header_closes_it() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     for _ in 0..3 {
@@ -22,7 +22,7 @@ async fn a_connection_is_kept_for_the_next_request_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_order() {
+async fn pipelined_requests_get_their_responses_in_order() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     let request = |body: &str| {
@@ -45,12 +45,12 @@ async fn a_request_may_arrive_in_any_number_of_pieces() {
 }
 
 #[tokio::test]
-async fn head_answers_with_the_length_and_without_the_body() {
+async fn head_responds_with_the_length_and_without_the_body() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     client.send("HEAD / HTTP/1.1\r\nhost: h\r\n\r\n").await;
-    let answer = client.head().await;
-    assert_eq!((answer.status, answer.header("content-length")), (200, Some("2")));
+    let response = client.head().await;
+    assert_eq!((response.status, response.header("content-length")), (200, Some("2")));
     assert_eq!(client.get("/").await.text(), "ok", "nothing of a body was left on the wire");
 }
 
@@ -76,7 +76,7 @@ async fn garbage_gets_400_or_a_closed_connection_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn tls_against_a_plain_server_is_refused() {
+async fn tls_against_a_plain_server_is_rejected() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     client.send(b"\x16\x03\x01\x00\x05hello\r\n\r\n").await;
@@ -107,7 +107,7 @@ async fn heads_up_to_64_kb_are_read_and_longer_ones_get_431() {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_for_those_who_ask_and_only_for_them() {
+async fn long_responses_are_compressed_only_for_clients_that_accept_gzip() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     let cases = [
@@ -119,9 +119,9 @@ async fn long_answers_are_compressed_for_those_who_ask_and_only_for_them() {
     ];
     for (path, accepted, compressed) in cases {
         client.send(format!("GET {path} HTTP/1.1\r\nhost: h\r\naccept-encoding: {accepted}\r\n\r\n")).await;
-        let answer = client.answer().await;
-        assert_eq!(answer.header("content-encoding"), compressed.then_some("gzip"), "{path} {accepted}");
-        let mut plain = answer.body;
+        let response = client.answer().await;
+        assert_eq!(response.header("content-encoding"), compressed.then_some("gzip"), "{path} {accepted}");
+        let mut plain = response.body;
         if compressed {
             let bytes = std::mem::take(&mut plain);
             flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();

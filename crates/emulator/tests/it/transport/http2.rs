@@ -72,7 +72,7 @@ async fn connect(fixture: &Fixture) -> Client<TcpStream> {
 }
 
 #[tokio::test]
-async fn the_preface_is_answered_with_a_limit_of_20_streams() {
+async fn the_http2_settings_limit_streams_to_20() {
     let fixture = start(Limits::default());
     let mut client = connect(&fixture).await;
     let settings = client.frame_of(SETTINGS, 0).await;
@@ -85,7 +85,7 @@ async fn the_preface_is_answered_with_a_limit_of_20_streams() {
 }
 
 #[tokio::test]
-async fn the_preface_may_arrive_in_pieces() {
+async fn the_http2_preface_may_arrive_in_pieces() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &get(1, "/")].concat();
@@ -96,7 +96,7 @@ async fn the_preface_may_arrive_in_pieces() {
 }
 
 #[tokio::test]
-async fn the_twenty_first_stream_is_refused_and_the_twenty_are_answered() {
+async fn the_21st_stream_is_rejected_and_the_first_20_get_responses() {
     let fixture = start(Limits::default());
     let mut client = connect(&fixture).await;
     let streams = (0..21).map(|n| 2 * n + 1);
@@ -117,7 +117,7 @@ async fn the_twenty_first_stream_is_refused_and_the_twenty_are_answered() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_one_stream_with_500_and_spares_the_others() {
+async fn a_panic_fails_one_stream_with_500_and_no_other() {
     let fixture = start(Limits::default());
     let mut client = connect(&fixture).await;
     client.send([get(1, "/wait"), get(3, "/panic")].concat()).await;
@@ -129,7 +129,7 @@ async fn a_panic_ends_one_stream_with_500_and_spares_the_others() {
 }
 
 #[tokio::test]
-async fn pings_alone_do_not_count_as_half_a_request() {
+async fn http2_pings_do_not_count_as_an_incomplete_request() {
     let mut limits = Limits::default();
     limits.head_timeout = Duration::from_millis(50);
     let fixture = start(limits);
@@ -143,7 +143,7 @@ async fn pings_alone_do_not_count_as_half_a_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_grants_no_window_for_its_answer_is_cut() {
+async fn a_client_that_grants_no_http2_window_is_disconnected() {
     let mut limits = Limits::default();
     limits.idle_timeout = Duration::from_millis(50);
     limits.write_timeout = Duration::from_millis(50);

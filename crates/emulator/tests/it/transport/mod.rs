@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 /// Nothing in these tests takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Answers by path: `/echo`, `/length`, `/scheme`, `/big/<bytes>`, `/wait`, `/panic`, `/panic-later`.
 pub(crate) struct Probe {
@@ -111,7 +111,7 @@ impl Fixture {
 
 /// Fails instead of hanging.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("nothing happened for too long")
+    tokio::time::timeout(TEST_TIMEOUT, work).await.expect("nothing happened for too long")
 }
 
 /// One connection, as bytes.
@@ -119,13 +119,13 @@ struct Client<S>(BufStream<S>);
 
 /// What came back over HTTP/1.1.
 #[derive(Debug)]
-struct Answer {
+struct RawResponse {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl RawResponse {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -149,28 +149,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         in_time(self.0.flush()).await
     }
 
-    async fn get(&mut self, path: &str) -> Answer {
+    async fn get(&mut self, path: &str) -> RawResponse {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
         self.answer().await
     }
 
-    async fn post(&mut self, path: &str, body: &[u8]) -> Answer {
+    async fn post(&mut self, path: &str, body: &[u8]) -> RawResponse {
         let head =
             format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         self.send([head.as_bytes(), body].concat()).await;
         self.answer().await
     }
 
-    async fn answer(&mut self) -> Answer {
-        let mut answer = self.head().await;
-        let length = answer.header("content-length").map_or(0, |value| value.parse().expect("a number"));
-        answer.body = vec![0; length];
-        in_time(self.0.read_exact(&mut answer.body)).await.expect("the whole body");
-        answer
+    async fn answer(&mut self) -> RawResponse {
+        let mut response = self.head().await;
+        let length = response.header("content-length").map_or(0, |value| value.parse().expect("a number"));
+        response.body = vec![0; length];
+        in_time(self.0.read_exact(&mut response.body)).await.expect("the whole body");
+        response
     }
 
-    /// Reads an answer's head only.
-    async fn head(&mut self) -> Answer {
+    /// Reads a response's head only.
+    async fn head(&mut self) -> RawResponse {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
@@ -186,7 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             let (name, value) = line.split_once(':').expect("a header");
             (name.to_ascii_lowercase(), value.trim().to_owned())
         };
-        Answer { status, headers: lines[1..].iter().map(header).collect(), body: Vec::new() }
+        RawResponse { status, headers: lines[1..].iter().map(header).collect(), body: Vec::new() }
     }
 
     /// Everything until the server closes. A reset counts as closing.
@@ -198,13 +198,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_handler_is_a_500_and_nothing_more() {
+async fn a_panic_in_a_handler_is_a_500_and_affects_no_other_request() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;
     for path in ["/panic", "/panic-later"] {
-        let answer = client.get(path).await;
-        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "{path}");
-        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        let response = client.get(path).await;
+        assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "{path}");
+        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
         assert_eq!(body["code"], "InternalServerError");
         assert_eq!(client.get("/echo").await.status, 200, "the same connection goes on after {path}");
     }
@@ -212,7 +212,7 @@ async fn a_panic_in_a_handler_is_a_500_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn both_addresses_of_localhost_answer() {
+async fn both_addresses_of_localhost_respond() {
     let fixture = start(Limits::default());
     for host in ["127.0.0.1", "::1"] {
         match TcpStream::connect((host, fixture.server.port())).await {
@@ -228,7 +228,7 @@ fn ipv6_exists() -> bool {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_reported_as_taken() {
+async fn a_port_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let error = Listeners::open(Bind::Loopback, port).unwrap_err();

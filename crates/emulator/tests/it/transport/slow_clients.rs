@@ -11,7 +11,7 @@ fn short(change: impl FnOnce(&mut Limits)) -> Limits {
 const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn silence_and_half_a_head_end_with_the_head_timeout() {
+async fn silent_and_incomplete_requests_end_with_the_head_timeout() {
     let fixture = start(short(|limits| limits.head_timeout = SHORT));
     for said in ["", "P", "GET / HTTP/1.1\r\nhost: h\r\n"] {
         let mut client = fixture.connect().await;
@@ -43,14 +43,14 @@ async fn a_body_that_does_not_arrive_gets_408() {
     let fixture = start(short(|limits| limits.body_timeout = SHORT));
     let mut client = fixture.connect().await;
     client.send("POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\nhalf").await;
-    let answer = client.answer().await;
-    assert_eq!((answer.status, answer.header("connection")), (408, Some("close")));
+    let response = client.answer().await;
+    assert_eq!((response.status, response.header("connection")), (408, Some("close")));
     client.until_closed().await;
     assert_eq!(fixture.probe.handled(), 0);
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_take_its_answer_makes_room_for_others() {
+async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let fixture = start(short(|limits| {
         limits.write_timeout = SHORT;
         limits.connections_max = 1;
@@ -64,7 +64,7 @@ async fn a_client_that_does_not_take_its_answer_makes_room_for_others() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_retired() {
+async fn an_idle_connection_is_closed() {
     let fixture = start(short(|limits| limits.idle_timeout = SHORT));
     let mut client = fixture.connect().await;
     assert_eq!(client.get("/").await.status, 200);
@@ -72,7 +72,7 @@ async fn an_idle_connection_is_retired() {
 }
 
 #[tokio::test]
-async fn a_request_that_takes_longer_than_every_timeout_is_still_answered() {
+async fn a_request_that_takes_longer_than_every_timeout_still_gets_its_response() {
     let fixture = start(short(|limits| {
         limits.head_timeout = SHORT;
         limits.idle_timeout = SHORT;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_request_in_flight_is_answered_and_an_idle_connection_closed() {
+async fn stopping_finishes_requests_in_flight_and_closes_idle_connections() {
     let fixture = start(Limits::default());
     let port = fixture.server.port();
     let mut idle = fixture.connect().await;

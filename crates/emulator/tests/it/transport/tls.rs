@@ -49,7 +49,7 @@ async fn every_local_name_is_trusted_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_protocol_is_negotiated_or_recognised() {
+async fn the_protocol_is_negotiated_or_detected() {
     let (fixture, tls) = start_tls().await;
     let cases: [(&[&str], Option<&str>); 4] = [
         (&["h2", "http/1.1"], Some("h2")),
@@ -75,7 +75,7 @@ async fn the_protocol_is_negotiated_or_recognised() {
 }
 
 #[tokio::test]
-async fn http2_without_negotiation_is_recognised_inside_tls() {
+async fn http2_without_alpn_is_detected_inside_tls() {
     let (fixture, tls) = start_tls().await;
     let mut client = Client::new(connect(&fixture, &tls, "localhost", &[]).await.unwrap());
     client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
@@ -108,7 +108,7 @@ async fn a_broken_handshake_closes_its_connection_only() {
 }
 
 #[tokio::test]
-async fn an_unfinished_handshake_ends_with_the_head_timeout() {
+async fn an_incomplete_tls_handshake_ends_with_the_head_timeout() {
     let mut limits = Limits::default();
     limits.head_timeout = Duration::from_millis(100);
     let tls = Tls::new(AuthoritySource::Ephemeral, "127.0.0.1".parse().unwrap(), Clock::system());

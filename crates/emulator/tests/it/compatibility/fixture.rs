@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::super::live::{Account, Answer};
+use super::super::live::{LiveAccount, LiveResponse};
 
 /// The partition key of everything in the lab's container.
 pub(super) const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
@@ -11,13 +11,13 @@ pub(super) const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#
 pub(super) const DOCS: &str = "/dbs/d/colls/c/docs";
 
 /// A running account.
-pub(super) struct Lab {
-    pub(super) account: Account,
+pub(super) struct CompatibilityFixture {
+    pub(super) account: LiveAccount,
 }
 
-impl Lab {
-    pub(super) async fn new() -> Lab {
-        let account = Account::with_container(
+impl CompatibilityFixture {
+    pub(super) async fn new() -> CompatibilityFixture {
+        let account = LiveAccount::with_container(
             1,
             json!({
                 "computedProperties": [{"name": "lowerName", "query": "SELECT VALUE LOWER(c.name) FROM c"}],
@@ -43,7 +43,7 @@ impl Lab {
         ] {
             account.create(item).await.expect(201);
         }
-        Lab { account }
+        CompatibilityFixture { account }
     }
 
     /// The rows of a query over the items with key `a`, all pages.
@@ -65,7 +65,7 @@ impl Lab {
     }
 
     /// The plan of a query, for a client that has `features`.
-    pub(super) async fn plan(&self, query: &str, features: &str) -> Answer {
+    pub(super) async fn plan(&self, query: &str, features: &str) -> LiveResponse {
         let headers = [
             ("x-ms-cosmos-is-query-plan-request", "True"),
             ("x-ms-cosmos-supported-query-features", features),
@@ -84,7 +84,7 @@ impl Lab {
     }
 
     /// Creates a container of these properties, which may be refused.
-    pub(super) async fn try_container(&self, properties: Value) -> Answer {
+    pub(super) async fn try_container(&self, properties: Value) -> LiveResponse {
         let mut body = json!({"id": uuid::Uuid::new_v4().to_string(), "partitionKey": {"paths": ["/pk"]}});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
         self.account.post("/dbs/d/colls", &[], body).await
@@ -121,17 +121,17 @@ impl Lab {
     }
 
     /// Sends a request signed in another way, or not at all.
-    pub(super) async fn get_as(&self, path: &str, authorization: &[(&str, &str)]) -> Answer {
+    pub(super) async fn get_as(&self, path: &str, authorization: &[(&str, &str)]) -> LiveResponse {
         self.account.send_unsigned(Method::GET, path, authorization, "".into()).await
     }
 }
 
-/// What of an answer should not depend on something ignored: all but versions and times.
-pub(super) fn essence(mut answer: Answer) -> (u16, Value, Vec<String>) {
-    scrub(&mut answer.body);
-    let mut names: Vec<String> = answer.headers.keys().map(|name| name.as_str().to_owned()).collect();
+/// What of a response should not depend on something ignored: all but versions and times.
+pub(super) fn essence(mut response: LiveResponse) -> (u16, Value, Vec<String>) {
+    scrub(&mut response.body);
+    let mut names: Vec<String> = response.headers.keys().map(|name| name.as_str().to_owned()).collect();
     names.sort();
-    (answer.status, answer.body, names)
+    (response.status, response.body, names)
 }
 
 fn scrub(value: &mut Value) {

@@ -10,7 +10,7 @@ pub(crate) type ItemName = (String, String);
 
 /// Every acknowledged version of every item, by the number nobody else has.
 #[derive(Default)]
-pub(crate) struct Descent {
+pub(crate) struct VersionLineage {
     versions: BTreeMap<u64, Version>,
 }
 
@@ -19,12 +19,12 @@ struct Version {
     /// What it replaced; nothing for a new item.
     base: Option<u64>,
     /// Whether it is a deletion.
-    gone: bool,
+    is_deletion: bool,
 }
 
-impl Descent {
+impl VersionLineage {
     pub(crate) fn record(&mut self, v: u64, item: ItemName, base: Option<u64>, gone: bool) {
-        self.versions.insert(v, Version { item, base, gone });
+        self.versions.insert(v, Version { item, base, is_deletion: gone });
     }
 
     /// Whether a client that has seen `seen` of an item may be shown `shown`, or that there is none.
@@ -33,7 +33,7 @@ impl Descent {
             Some(shown) => !self.ancestors(seen).any(|ancestor| ancestor == shown),
             // Somebody deleted it, without or after having seen it.
             None => {
-                let mut deletions = self.of(item).filter(|(_, version)| version.gone);
+                let mut deletions = self.of(item).filter(|(_, version)| version.is_deletion);
                 deletions.any(|(v, _)| !self.ancestors(seen).any(|ancestor| ancestor == *v))
             }
         }
@@ -41,19 +41,19 @@ impl Descent {
 
     /// An acknowledged version that came from `last`, or from nothing where there is none, although
     /// that is what stayed.
-    pub(crate) fn lost(&self, item: &ItemName, last: Option<u64>) -> Option<u64> {
+    pub(crate) fn lost_version(&self, item: &ItemName, last: Option<u64>) -> Option<u64> {
         match last {
             Some(last) => {
                 let mut all = self.of(item);
                 all.find(|(v, _)| self.ancestors(**v).any(|ancestor| ancestor == last)).map(|(v, _)| *v)
             }
-            None if self.of(item).any(|(_, version)| version.gone) => None,
+            None if self.of(item).any(|(_, version)| version.is_deletion) => None,
             None => self.of(item).map(|(v, _)| *v).next(),
         }
     }
 
     /// Whether anybody wrote this version of the item.
-    pub(crate) fn knows(&self, item: &ItemName, v: u64) -> bool {
+    pub(crate) fn contains(&self, item: &ItemName, v: u64) -> bool {
         self.versions.get(&v).is_some_and(|version| version.item == *item)
     }
 

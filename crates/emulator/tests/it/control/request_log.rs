@@ -7,12 +7,12 @@ use perihelion_emulator::EmulatorConfig;
 use serde_json::{Value, json};
 
 use super::account;
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#);
 
 /// A container with an item that was read, missed and read again, unsigned.
-async fn used() -> Account {
+async fn used() -> LiveAccount {
     let account = account().await;
     account.create_container(json!({})).await;
     account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);
@@ -22,14 +22,14 @@ async fn used() -> Account {
     account
 }
 
-fn requests(answer: Answer) -> Vec<Value> {
-    answer.expect(200).body["requests"].as_array().unwrap().clone()
+fn requests(response: LiveResponse) -> Vec<Value> {
+    response.expect(200).body["requests"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
-async fn the_last_requests_say_who_asked_for_what_and_what_came_of_it() {
+async fn the_request_log_shows_each_request_and_its_outcome() {
     let account = used().await;
-    let all = requests(account.ask("/requests").await);
+    let all = requests(account.control_get("/requests").await);
     let operations: Vec<&str> = all.iter().map(|request| request["operation"].as_str().unwrap()).collect();
     assert_eq!(
         operations,
@@ -65,50 +65,54 @@ async fn requests_can_be_narrowed() {
         ("region=westus", 6),
         ("after=4", 2),
     ] {
-        assert_eq!(requests(account.ask(&format!("/requests?{query}")).await).len(), expected, "{query}");
+        assert_eq!(
+            requests(account.control_get(&format!("/requests?{query}")).await).len(),
+            expected,
+            "{query}"
+        );
     }
     for (query, status) in
         [("limit=many", 400), ("status=good", 400), ("region=Mars", 404), ("colour=red", 400)]
     {
-        account.ask(&format!("/requests?{query}")).await.expect(status);
+        account.control_get(&format!("/requests?{query}")).await.expect(status);
     }
 }
 
 #[tokio::test]
-async fn as_many_are_kept_as_was_asked_for() {
+async fn the_request_log_has_the_configured_capacity() {
     let mut config = EmulatorConfig::default();
     config.request_log_capacity = 2;
-    let account = Account::start(config).await;
+    let account = LiveAccount::start(config).await;
     for _ in 0..5 {
         account.get("/dbs", &[]).await.expect(200);
     }
-    let answer = account.ask("/requests").await;
-    assert_eq!(answer.body["newest"], 5);
-    assert_eq!(requests(answer).len(), 2);
+    let response = account.control_get("/requests").await;
+    assert_eq!(response.body["newest"], 5);
+    assert_eq!(requests(response).len(), 2);
 }
 
 #[tokio::test]
-async fn a_fault_is_named_where_it_struck() {
+async fn a_request_record_names_the_faults_that_were_injected() {
     let account = used().await;
     let rule = json!({
         "id": "busy", "match": { "operations": ["read"] }, "effect": { "status": 429, "subStatus": 3200 },
     });
-    account.tell("/faults", rule).await.expect(200);
+    account.control_post("/faults", rule).await.expect(200);
     account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(429);
-    let last = requests(account.ask("/requests?limit=1").await).remove(0);
+    let last = requests(account.control_get("/requests?limit=1").await).remove(0);
     assert_eq!((&last["rules"], &last["operation"]), (&json!(["busy"]), &json!("read_item")), "{last}");
     assert_eq!((&last["status"], &last["subStatus"]), (&json!(429), &json!(3200)));
 }
 
 #[tokio::test]
-async fn requests_whose_client_left_are_told_apart() {
+async fn requests_whose_client_disconnected_are_marked() {
     let account = std::sync::Arc::new(used().await);
     let late = |id: &str, delayed: &str, operation: &str| {
         let matched = json!({ "operations": [operation] });
         json!({ "id": id, "match": matched, "effect": { "delay": "10m", "delayed": delayed } })
     };
-    account.tell("/faults", late("before", "request", "read")).await.expect(200);
-    account.tell("/faults", late("after", "answer", "create")).await.expect(200);
+    account.control_post("/faults", late("before", "request", "read")).await.expect(200);
+    account.control_post("/faults", late("after", "answer", "create")).await.expect(200);
     for (operation, rule, is_done) in [("read_item", "before", false), ("create_item", "after", true)] {
         let asking = tokio::spawn({
             let account = std::sync::Arc::clone(&account);
@@ -123,7 +127,7 @@ async fn requests_whose_client_left_are_told_apart() {
         asking.abort();
         account.running().faults().wait_for_delayed_requests(0).await;
         let left = loop {
-            let found = requests(account.ask("/requests?status=499&limit=1").await);
+            let found = requests(account.control_get("/requests?status=499&limit=1").await);
             match found.into_iter().find(|request| request["operation"] == operation) {
                 Some(request) => break request,
                 None => tokio::task::yield_now().await,
@@ -132,14 +136,14 @@ async fn requests_whose_client_left_are_told_apart() {
         assert_eq!((&left["outcome"], &left["rules"]), (&json!("unanswered"), &json!([rule])), "{left}");
         assert_eq!(left["charge"].as_f64().unwrap() > 0.0, is_done, "{left}");
     }
-    let answered = requests(account.ask("/requests?status=201&limit=1").await).remove(0);
+    let answered = requests(account.control_get("/requests?status=201&limit=1").await).remove(0);
     assert_eq!(answered["outcome"], "answered");
 }
 
 #[tokio::test]
-async fn partitions_tell_what_they_served() {
+async fn the_partitions_route_shows_requests_and_charges() {
     let account = used().await;
-    let listed = account.ask("/partitions").await.expect(200).body;
+    let listed = account.control_get("/partitions").await.expect(200).body;
     let served = &listed["partitions"][0]["regions"]["West US"];
     assert_eq!((&served["requests"], &served["throttled"]), (&json!(3), &json!(0)), "{served}");
     assert!(served["requestUnits"].as_f64().unwrap() > 2.0, "{served}");
@@ -173,11 +177,11 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
 }
 
 #[tokio::test]
-async fn metrics_count_what_happened() {
+async fn metrics_count_requests_and_partitions() {
     let account = used().await;
-    let answer = account.ask("/metrics").await.expect(200);
-    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-    let samples = samples(answer.body.as_str().unwrap());
+    let response = account.control_get("/metrics").await.expect(200);
+    assert_eq!(response.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let samples = samples(response.body.as_str().unwrap());
     let read = r#"region="West US",operation="read_item""#;
     let partition = r#"region="West US",database="d",container="c",range="0""#;
     for (sample, expected) in [
@@ -205,10 +209,10 @@ async fn names_that_need_it_are_escaped_and_deleted_containers_disappear() {
     account.post("/dbs/quo%22te/colls", &[], definition).await.expect(201);
     let item = json!({ "id": "1", "pk": "p" });
     account.post("/dbs/quo%22te/colls/c/docs", &[KEY], item).await.expect(201);
-    let metrics = account.ask("/metrics").await.expect(200);
+    let metrics = account.control_get("/metrics").await.expect(200);
     let label = r#"database="quo\"te""#;
     assert!(samples(metrics.body.as_str().unwrap()).keys().any(|sample| sample.contains(label)));
     account.delete("/dbs/quo%22te/colls/c", &[]).await.expect(204);
-    let metrics = account.ask("/metrics").await.expect(200);
+    let metrics = account.control_get("/metrics").await.expect(200);
     assert!(!metrics.body.as_str().unwrap().contains("perihelion_partition_requests_total{"));
 }

@@ -11,11 +11,11 @@ use perihelion_emulator::regions::{Lag, Region, Topology};
 use protocol::account::ConsistencyLevel;
 use protocol::container::PartitionKeyDefinition;
 
-use crate::client::{Answer, NOW_SECONDS, TestAccount};
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
-use crate::restart::Scratch;
-use crate::ring::{Key, Range};
+use crate::client::{NOW_SECONDS, TestAccount, TestResponse};
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::partition_ranges::{Key, PhysicalRange};
+use crate::restart::DataDirectory;
+use crate::seeded_random::SeededRandom;
 
 pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
 /// The bound of bounded staleness.
@@ -25,15 +25,15 @@ pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
 
 /// An account with one container.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) account: TestAccount,
     pub(crate) settings: AccountSettings,
     /// Where it is kept, if anywhere.
-    pub(crate) kept: Option<Scratch>,
+    pub(crate) directory: Option<DataDirectory>,
     /// How long it ran before it was opened again.
-    pub(crate) ran: Duration,
+    pub(crate) uptime_before_restart: Duration,
     /// The age at which the last request was made.
-    pub(crate) asked: Cell<Duration>,
+    pub(crate) last_request_age: Cell<Duration>,
     pub(crate) level: ConsistencyLevel,
     multi_write: bool,
     pub(crate) regions: Vec<RegionState>,
@@ -42,10 +42,10 @@ pub(crate) struct Stage {
     pub(crate) keys: Vec<Key>,
     /// Different ids per partition key.
     pub(crate) ids: usize,
-    pub(crate) ranges: Vec<Range>,
+    pub(crate) ranges: Vec<PhysicalRange>,
     pub(crate) splitting: Option<u32>,
-    next_v: u64,
-    pub(crate) told: Vec<String>,
+    last_version: u64,
+    pub(crate) log: Vec<String>,
 }
 
 /// One region.
@@ -60,25 +60,25 @@ pub(crate) struct RegionState {
 
 /// What kind of account.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scenery {
+pub(crate) struct FixtureOptions {
     pub(crate) regions: usize,
     pub(crate) multi_write: bool,
     pub(crate) level: ConsistencyLevel,
     pub(crate) kept: bool,
 }
 
-impl Stage {
-    /// An account as the dice say, with an empty container.
-    pub(crate) async fn new(scenery: Scenery, dice: &mut Dice) -> Stage {
-        let Scenery { regions, multi_write, level, kept } = scenery;
-        let lag = lag(dice);
+impl Fixture {
+    /// An account drawn from `rng`, with an empty container.
+    pub(crate) async fn new(options: FixtureOptions, rng: &mut SeededRandom) -> Fixture {
+        let FixtureOptions { regions, multi_write, level, kept } = options;
+        let lag = random_lag(rng);
         let places = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
         let settings = AccountSettings {
             topology: Topology::new(places, multi_write, level, lag).unwrap(),
-            partitions: NonZeroU32::new(dice.between(1, 3) as u32),
+            partitions: NonZeroU32::new(rng.between(1, 3) as u32),
             ..TestAccount::settings()
         };
-        let kept = kept.then(Scratch::new);
+        let kept = kept.then(DataDirectory::new);
         let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
         let account = TestAccount::over(
             match &kept {
@@ -93,13 +93,13 @@ impl Stage {
         let definition: PartitionKeyDefinition =
             serde_json::from_str(r#"{"paths":["/pk"],"kind":"Hash","version":2}"#).unwrap();
         let keys: Vec<Key> =
-            (0..dice.between(3, 8)).map(|at| Key::new(format!("k{at}"), &definition)).collect();
-        let mut stage = Stage {
+            (0..rng.between(3, 8)).map(|at| Key::new(format!("k{at}"), &definition)).collect();
+        let mut stage = Fixture {
             account,
             settings,
-            kept,
-            ran: Duration::ZERO,
-            asked: Cell::default(),
+            directory: kept,
+            uptime_before_restart: Duration::ZERO,
+            last_request_age: Cell::default(),
             level,
             multi_write,
             regions: NAMES[..regions]
@@ -107,21 +107,21 @@ impl Stage {
                 .map(|name| RegionState { name, paused: None, resumed: None })
                 .collect(),
             hub: 0,
-            ids: dice.between(2, 6),
+            ids: rng.between(2, 6),
             keys,
             ranges: Vec::new(),
             splitting: None,
-            next_v: 1,
-            told: Vec::new(),
+            last_version: 1,
+            log: Vec::new(),
         };
-        stage.tell(format!("{scenery:?}, lag {lag}, {} keys", stage.keys.len()));
+        stage.log_line(format!("{options:?}, lag {lag}, {} keys", stage.keys.len()));
         stage.read_ranges().await.unwrap();
         stage
     }
 
     /// Adds a line to the history.
-    pub(crate) fn tell(&mut self, line: String) {
-        self.told.push(line);
+    pub(crate) fn log_line(&mut self, line: String) {
+        self.log.push(line);
     }
 
     pub(crate) fn uptime(&self) -> Duration {
@@ -130,7 +130,7 @@ impl Stage {
 
     /// The same, with the time before it was opened again.
     pub(crate) fn age(&self) -> Duration {
-        self.ran + self.uptime()
+        self.uptime_before_restart + self.uptime()
     }
 
     pub(crate) fn wait(&self, time: Duration) {
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     /// The account itself, for what an operator does.
-    pub(crate) fn operate(&self) -> &Account {
+    pub(crate) fn engine_account(&self) -> &Account {
         &self.account.hosted.account
     }
 
@@ -147,23 +147,23 @@ impl Stage {
     }
 
     /// A number nobody had before.
-    pub(crate) fn new_v(&mut self) -> u64 {
-        self.next_v += 1;
-        self.next_v
+    pub(crate) fn next_version(&mut self) -> u64 {
+        self.last_version += 1;
+        self.last_version
     }
 
-    pub(crate) fn key(&self, dice: &mut Dice) -> Key {
-        dice.pick(&self.keys).clone()
+    pub(crate) fn random_key(&self, rng: &mut SeededRandom) -> Key {
+        rng.pick(&self.keys).clone()
     }
 
-    pub(crate) fn region(&self, dice: &mut Dice) -> u8 {
-        dice.below(self.regions.len()) as u8
+    pub(crate) fn random_region(&self, rng: &mut SeededRandom) -> u8 {
+        rng.below(self.regions.len()) as u8
     }
 
-    /// A region to ask for more than an item: the one that writes, where the dice choose one that is staler
+    /// A region to ask for more than an item: the one that writes, where `rng` chooses one that is staler
     /// than agreed.
-    pub(crate) fn fresh_region(&self, dice: &mut Dice) -> u8 {
-        let region = self.region(dice);
+    pub(crate) fn random_fresh_region(&self, rng: &mut SeededRandom) -> u8 {
+        let region = self.random_region(rng);
         if self.may_be_too_stale(region) { self.hub } else { region }
     }
 
@@ -182,32 +182,32 @@ impl Stage {
         self.level == ConsistencyLevel::BoundedStaleness && behind
     }
 
-    /// Whether an answer to a read says that its region is staler than agreed. That must be so.
-    pub(crate) fn is_too_stale(&self, region: u8, answer: &Answer) -> Result<bool, Failure> {
-        let refused = answer.status == 503;
-        ensure(!refused || self.may_be_too_stale(region), Promise::Staleness, || {
-            format!("{} where nothing is stale", answer.status)
+    /// Whether a response to a read says that its region is staler than agreed. That must be so.
+    pub(crate) fn is_too_stale(&self, region: u8, response: &TestResponse) -> Result<bool, Failure> {
+        let refused = response.status == 503;
+        ensure(!refused || self.may_be_too_stale(region), Guarantee::Staleness, || {
+            format!("{} where nothing is stale", response.status)
         })?;
         Ok(refused)
     }
 
     /// The partition keys within one range.
-    pub(crate) fn keys_of(&self, range: u32) -> Vec<Key> {
+    pub(crate) fn keys_in_range(&self, range: u32) -> Vec<Key> {
         let range = self.ranges.iter().find(|known| known.id == range);
         let within = |key: &&Key| range.is_some_and(|range| range.epks.contains(&key.epk));
         self.keys.iter().filter(within).cloned().collect()
     }
 }
 
-/// The LSN an answer states.
-pub(crate) fn lsn_of(answer: &Answer) -> u64 {
-    answer.header("lsn").expect("answers about items state their LSN").parse().unwrap()
+/// The LSN a response states.
+pub(crate) fn lsn_of(response: &TestResponse) -> u64 {
+    response.header("lsn").expect("answers about items state their LSN").parse().unwrap()
 }
 
 /// A lag of any size up to a second and a half.
-pub(crate) fn lag(dice: &mut Dice) -> Lag {
+pub(crate) fn random_lag(rng: &mut SeededRandom) -> Lag {
     let (low, more) =
-        (dice.weighted(&[(2, 0), (4, 20), (2, 200), (1, 1000)]), dice.weighted(&[(3, 0), (3, 30), (1, 500)]));
+        (rng.weighted(&[(2, 0), (4, 20), (2, 200), (1, 1000)]), rng.weighted(&[(3, 0), (3, 30), (1, 500)]));
     let milliseconds = |count: usize| Duration::from_millis(count as u64);
     Lag::between(milliseconds(low), milliseconds(low + more)).unwrap()
 }

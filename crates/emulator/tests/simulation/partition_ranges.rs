@@ -7,9 +7,9 @@ use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey, effective_key};
 use serde_json::Value;
 
-use crate::failure::{Failure, Promise, ensure};
+use crate::failure::{Failure, Guarantee, ensure};
 
-/// A partition key value and its place on the ring.
+/// A partition key value and its place on the EPK space.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
@@ -27,19 +27,19 @@ impl Key {
 
 /// One physical partition, as `pkranges` says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct PhysicalRange {
     pub(crate) id: u32,
     pub(crate) epks: EpkRange,
 }
 
-/// Reads `pkranges`, which have to cover the ring in order.
-pub(crate) fn read_ranges(body: &Value) -> Result<Vec<Range>, Failure> {
+/// Reads `pkranges`, which have to cover the EPK space in order.
+pub(crate) fn read_ranges(body: &Value) -> Result<Vec<PhysicalRange>, Failure> {
     let epk = |value: &Value| EffectivePartitionKey::from_hex(value.as_str().unwrap()).unwrap();
-    let mut ranges: Vec<Range> = body["PartitionKeyRanges"]
+    let mut ranges: Vec<PhysicalRange> = body["PartitionKeyRanges"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|range| Range {
+        .map(|range| PhysicalRange {
             id: range["id"].as_str().unwrap().parse().unwrap(),
             epks: EpkRange::new(epk(&range["minInclusive"]), epk(&range["maxExclusive"])),
         })
@@ -48,19 +48,19 @@ pub(crate) fn read_ranges(body: &Value) -> Result<Vec<Range>, Failure> {
     let covers = ranges.first().is_some_and(|first| first.epks.min == EffectivePartitionKey::MIN)
         && ranges.last().is_some_and(|last| last.epks.max == EffectivePartitionKey::MAX)
         && ranges.windows(2).all(|pair| pair[0].epks.max == pair[1].epks.min);
-    ensure(covers, Promise::Layout, || format!("{ranges:?}"))?;
+    ensure(covers, Guarantee::Layout, || format!("{ranges:?}"))?;
     Ok(ranges)
 }
 
 /// How a reader says which part of the container it reads.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ReadScope {
     /// It does not.
-    Everywhere,
+    AllPartitions,
     /// One partition key, by its header.
     Key(String),
-    /// A part of the ring, whoever has it.
-    Part(EpkRange),
+    /// A part of the EPK space, whoever has it.
+    EpkRange(EpkRange),
     /// A physical partition, or what is its own of it.
     Range { id: u32, part: EpkRange },
 }
@@ -68,28 +68,29 @@ pub(crate) enum Place {
 /// A part of the container, and how far it has been read.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    pub(crate) place: Place,
+    pub(crate) scope: ReadScope,
     pub(crate) position: Option<String>,
     /// Whether there is nothing more to read.
     pub(crate) done: bool,
 }
 
 impl Lease {
-    pub(crate) fn new(place: Place) -> Lease {
-        Lease { place, position: None, done: false }
+    pub(crate) fn new(place: ReadScope) -> Lease {
+        Lease { scope: place, position: None, done: false }
     }
 
     /// One for each of `ranges`.
-    pub(crate) fn per_range(ranges: &[Range]) -> Vec<Lease> {
-        let lease = |range: &Range| Lease::new(Place::Range { id: range.id, part: range.epks.clone() });
+    pub(crate) fn per_range(ranges: &[PhysicalRange]) -> Vec<Lease> {
+        let lease =
+            |range: &PhysicalRange| Lease::new(ReadScope::Range { id: range.id, part: range.epks.clone() });
         ranges.iter().map(lease).collect()
     }
 
     /// What took over from a range that is gone: the same place, by the ranges there are now.
-    pub(crate) fn relocate(&self, ranges: &[Range]) -> Vec<Lease> {
-        let Place::Range { part, .. } = &self.place else { return vec![self.clone()] };
+    pub(crate) fn split_over(&self, ranges: &[PhysicalRange]) -> Vec<Lease> {
+        let ReadScope::Range { part, .. } = &self.scope else { return vec![self.clone()] };
         let parts = ranges.iter().filter_map(|range| Some((range.id, range.epks.intersect(part)?)));
-        parts.map(|(id, part)| Lease { place: Place::Range { id, part }, ..self.clone() }).collect()
+        parts.map(|(id, part)| Lease { scope: ReadScope::Range { id, part }, ..self.clone() }).collect()
     }
 
     /// The headers that name the place.
@@ -101,11 +102,11 @@ impl Lease {
                 ("x-ms-end-epk", part.max.to_hex()),
             ]
         };
-        match &self.place {
-            Place::Everywhere => Vec::new(),
-            Place::Key(header) => vec![("x-ms-documentdb-partitionkey", header.clone())],
-            Place::Part(epks) => part(epks),
-            Place::Range { id, part: epks } => {
+        match &self.scope {
+            ReadScope::AllPartitions => Vec::new(),
+            ReadScope::Key(header) => vec![("x-ms-documentdb-partitionkey", header.clone())],
+            ReadScope::EpkRange(epks) => part(epks),
+            ReadScope::Range { id, part: epks } => {
                 let mut headers = part(epks);
                 headers.push(("x-ms-documentdb-partitionkeyrangeid", id.to_string()));
                 headers
@@ -115,10 +116,10 @@ impl Lease {
 
     /// Whether a key is read by it.
     pub(crate) fn covers(&self, key: &Key) -> bool {
-        match &self.place {
-            Place::Everywhere => true,
-            Place::Key(header) => *header == key.header,
-            Place::Part(part) | Place::Range { part, .. } => part.contains(&key.epk),
+        match &self.scope {
+            ReadScope::AllPartitions => true,
+            ReadScope::Key(header) => *header == key.header,
+            ReadScope::EpkRange(part) | ReadScope::Range { part, .. } => part.contains(&key.epk),
         }
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{BATCH, DOCS, ITEM, KEY, PLAN, QUERY, account, check_alive, check_readable, check_refused};
+use super::{BATCH, DOCS, ITEM, KEY, PLAN, QUERY, account, check_alive, check_readable, check_rejected};
 
 #[tokio::test]
-async fn what_is_neither_true_nor_false_is_refused() {
+async fn invalid_boolean_headers_are_rejected() {
     let account = account().await;
     let (query, item, batch) = (json!({"query": "SELECT 1"}), json!({"id": "2", "pk": "a"}), json!([]));
     for word in ["maybe", "2", "yes", "truee", "\"true\"", "null", "-1"] {
@@ -16,7 +16,7 @@ async fn what_is_neither_true_nor_false_is_refused() {
             "x-ms-cosmos-is-batch-request",
             "x-ms-documentdb-is-upsert",
         ] {
-            check_refused(
+            check_rejected(
                 &account.post(DOCS, &[KEY, (header, word)], item.clone()).await,
                 &format!("{header}: {word}"),
             );
@@ -26,16 +26,16 @@ async fn what_is_neither_true_nor_false_is_refused() {
             "x-ms-documentdb-populatequerymetrics",
             "x-ms-cosmos-populateindexmetrics",
         ] {
-            let answer = account.post(DOCS, &[QUERY, (header, word)], query.clone()).await;
-            check_refused(&answer, &format!("{header}: {word}"));
+            let response = account.post(DOCS, &[QUERY, (header, word)], query.clone()).await;
+            check_rejected(&response, &format!("{header}: {word}"));
         }
         for header in ["x-ms-cosmos-batch-atomic", "x-ms-cosmos-batch-continue-on-error"] {
-            check_refused(
+            check_rejected(
                 &account.post(DOCS, &[KEY, BATCH, (header, word)], batch.clone()).await,
                 &format!("{header}: {word}"),
             );
         }
-        check_refused(
+        check_rejected(
             &account.get("/dbs/d/colls/c", &[("x-ms-documentdb-populatequotainfo", word)]).await,
             word,
         );
@@ -44,12 +44,15 @@ async fn what_is_neither_true_nor_false_is_refused() {
 }
 
 #[tokio::test]
-async fn numbers_dates_and_positions_that_are_none_are_refused() {
+async fn invalid_numbers_dates_and_epks_are_rejected() {
     let account = account().await;
     let latest = ("a-im", "Incremental Feed");
     for value in ["abc", "0", "-2", "1.5", "1e3", "99999999999999999999999", "0x10", "１"] {
-        check_refused(&account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", value)]).await, value);
-        check_refused(&account.get(DOCS, &[("x-ms-max-item-count", value)]).await, value);
+        check_rejected(
+            &account.query("SELECT * FROM c", &[KEY, ("x-ms-max-item-count", value)]).await,
+            value,
+        );
+        check_rejected(&account.get(DOCS, &[("x-ms-max-item-count", value)]).await, value);
     }
     for value in [
         "yesterday",
@@ -59,7 +62,7 @@ async fn numbers_dates_and_positions_that_are_none_are_refused() {
         "Sun, 99 Nov 2026 00:00:00 GMT",
         "Thu, 01 Jan 1601 00:00:00 GMT",
     ] {
-        check_refused(&account.get(DOCS, &[KEY, latest, ("if-modified-since", value)]).await, value);
+        check_rejected(&account.get(DOCS, &[KEY, latest, ("if-modified-since", value)]).await, value);
     }
     for value in ["XYZ", "1", "0x00", "zz", "é", "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFG"] {
         for header in ["x-ms-start-epk", "x-ms-end-epk"] {
@@ -68,8 +71,8 @@ async fn numbers_dates_and_positions_that_are_none_are_refused() {
                 ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
                 (header, value),
             ];
-            check_refused(&account.query("SELECT * FROM c", &headers).await, value);
-            check_refused(&account.get(DOCS, &[headers[0], headers[1], headers[2], latest]).await, value);
+            check_rejected(&account.query("SELECT * FROM c", &headers).await, value);
+            check_rejected(&account.get(DOCS, &[headers[0], headers[1], headers[2], latest]).await, value);
         }
     }
     let backwards = [
@@ -94,7 +97,7 @@ async fn numbers_dates_and_positions_that_are_none_are_refused() {
         ("x-ms-cosmos-priority-level", "Highest"),
         ("x-ms-read-key-type", "EffectivePartitionKey"),
     ] {
-        check_refused(&account.query("SELECT * FROM c", &[KEY, (header, value)]).await, header);
+        check_rejected(&account.query("SELECT * FROM c", &[KEY, (header, value)]).await, header);
     }
     for value in ["Other", "", "Incremental", "Full-Fidelity Feed, Incremental Feed"] {
         check_readable(&account.get(DOCS, &[KEY, ("a-im", value)]).await, value);
@@ -109,13 +112,13 @@ async fn numbers_dates_and_positions_that_are_none_are_refused() {
         ("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":"x"}"#),
     ] {
         let body = json!({"id": "t", "partitionKey": {"paths": ["/pk"]}});
-        check_refused(&account.post("/dbs/d/colls", &[(header, value)], body).await, value);
+        check_rejected(&account.post("/dbs/d/colls", &[(header, value)], body).await, value);
     }
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn partition_keys_that_are_none_are_refused() {
+async fn invalid_partition_keys_are_rejected() {
     let account = account().await;
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     for value in [
@@ -138,15 +141,15 @@ async fn partition_keys_that_are_none_are_refused() {
         "[\"\\ud800\"]",
         &deep,
     ] {
-        check_refused(&account.get(ITEM, &[("x-ms-documentdb-partitionkey", value)]).await, value);
-        check_refused(
+        check_rejected(&account.get(ITEM, &[("x-ms-documentdb-partitionkey", value)]).await, value);
+        check_rejected(
             &account
                 .post(DOCS, &[("x-ms-documentdb-partitionkey", value)], json!({"id": "9", "pk": "a"}))
                 .await,
             value,
         );
-        let answer = account.query("SELECT * FROM c", &[("x-ms-documentdb-partitionkey", value)]).await;
-        check_refused(&answer, value);
+        let response = account.query("SELECT * FROM c", &[("x-ms-documentdb-partitionkey", value)]).await;
+        check_rejected(&response, value);
     }
     let long = format!("[\"{}\"]", "x".repeat(30_000));
     check_readable(&account.get(ITEM, &[("x-ms-documentdb-partitionkey", &long)]).await, "a long key");
@@ -154,7 +157,7 @@ async fn partition_keys_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn continuations_that_were_never_given_are_refused() {
+async fn forged_continuation_tokens_are_rejected() {
     let account = account().await;
     for n in 2..30 {
         account.create(json!({"id": n.to_string(), "pk": "a", "n": n})).await.expect(201);
@@ -180,9 +183,9 @@ async fn continuations_that_were_never_given_are_refused() {
             "SELECT VALUE COUNT(1) FROM c",
             "SELECT DISTINCT c.n FROM c",
         ] {
-            let answer = account.query(query, &[KEY, ("x-ms-continuation", value)]).await;
+            let response = account.query(query, &[KEY, ("x-ms-continuation", value)]).await;
             // Part of a token may be a token, of another place.
-            check_readable(&answer, value);
+            check_readable(&response, value);
         }
         check_readable(&account.get(DOCS, &[("x-ms-continuation", value)]).await, value);
         check_readable(&account.get("/dbs/d/colls", &[("x-ms-continuation", value)]).await, value);
@@ -190,8 +193,8 @@ async fn continuations_that_were_never_given_are_refused() {
         check_readable(&account.get(DOCS, &latest).await, value);
     }
     for value in others {
-        check_refused(&account.query("SELECT * FROM c", &[KEY, ("x-ms-continuation", value)]).await, value);
-        check_refused(&account.get(DOCS, &[("x-ms-continuation", value)]).await, value);
+        check_rejected(&account.query("SELECT * FROM c", &[KEY, ("x-ms-continuation", value)]).await, value);
+        check_rejected(&account.get(DOCS, &[("x-ms-continuation", value)]).await, value);
     }
     // A token of one query, given to another.
     for query in [
@@ -206,7 +209,7 @@ async fn continuations_that_were_never_given_are_refused() {
 }
 
 #[tokio::test]
-async fn session_tokens_that_are_none_are_refused() {
+async fn invalid_session_tokens_are_rejected() {
     let account = account().await;
     // Tokens of other ranges are not even read: the item is in range 1.
     for value in [
@@ -223,8 +226,8 @@ async fn session_tokens_that_are_none_are_refused() {
         "1:#",
         "é",
     ] {
-        check_refused(&account.get(ITEM, &[KEY, ("x-ms-session-token", value)]).await, value);
-        check_refused(&account.query("SELECT * FROM c", &[KEY, ("x-ms-session-token", value)]).await, value);
+        check_rejected(&account.get(ITEM, &[KEY, ("x-ms-session-token", value)]).await, value);
+        check_rejected(&account.query("SELECT * FROM c", &[KEY, ("x-ms-session-token", value)]).await, value);
     }
     for value in [",", ":", "0:1,,1:1", "0:x", "1:1,1:x", "-1:5", "99999999999999:1"] {
         check_readable(&account.get(ITEM, &[KEY, ("x-ms-session-token", value)]).await, value);
@@ -233,7 +236,7 @@ async fn session_tokens_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn headers_twice_bytes_that_are_no_text_and_nothing_at_all() {
+async fn repeated_non_utf8_and_empty_headers_are_handled() {
     let account = account().await;
     let twice = [KEY, ("x-ms-documentdb-partitionkey", r#"["b"]"#)];
     check_readable(&account.get(ITEM, &twice).await, "two keys");
@@ -253,11 +256,11 @@ async fn headers_twice_bytes_that_are_no_text_and_nothing_at_all() {
     ] {
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap();
         stream.write_all(raw).await.unwrap();
-        let mut answer = Vec::new();
-        let read = tokio::time::timeout(std::time::Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
+        let mut response = Vec::new();
+        let read = tokio::time::timeout(std::time::Duration::from_secs(20), stream.read_to_end(&mut response)).await;
         // A refusal or a closed connection, and soon.
         drop(read.expect("an end"));
-        let text = String::from_utf8_lossy(&answer);
+        let text = String::from_utf8_lossy(&response);
         assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
     }
     check_alive(&account).await;

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{DOCS, KEY, QUERY, account, check_alive, check_readable, check_refused};
-use crate::live::Account;
+use super::{DOCS, KEY, QUERY, account, check_alive, check_readable, check_rejected};
+use crate::live::LiveAccount;
 
 /// Longer than any of these takes on a slow machine without optimizations, shorter than what an
 /// unbounded one would.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn ask(account: &Account, query: &str) -> crate::live::Answer {
+async fn send_query(account: &LiveAccount, query: &str) -> crate::live::LiveResponse {
     let about: String = query.chars().take(100).collect();
-    let answer = tokio::time::timeout(PATIENCE, account.query(query, &[KEY])).await;
-    let answer = answer.unwrap_or_else(|_| panic!("{about} takes too long"));
-    check_readable(&answer, &about);
-    answer
+    let response = tokio::time::timeout(TEST_TIMEOUT, account.query(query, &[KEY])).await;
+    let response = response.unwrap_or_else(|_| panic!("{about} takes too long"));
+    check_readable(&response, &about);
+    response
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_that_never_end_are_refused_while_others_are_served() {
+async fn endless_queries_are_rejected_while_others_are_served() {
     let account = std::sync::Arc::new(account().await);
     let joins = "FROM c JOIN p IN c.list JOIN q IN c.list JOIN r IN c.list JOIN s IN c.list";
     let nested = (0..30).fold("SELECT VALUE [1] FROM c".to_owned(), |inner, _| {
@@ -37,7 +37,7 @@ async fn queries_that_never_end_are_refused_while_others_are_served() {
             let account = std::sync::Arc::clone(&account);
             async move { check_alive(&account).await }
         });
-        let refused = ask(&account, &query).await;
+        let refused = send_query(&account, &query).await;
         assert_eq!(refused.status, 400, "{query}");
         assert!(refused.message().contains("too much work"), "{}", refused.message());
         other.await.unwrap();
@@ -45,7 +45,7 @@ async fn queries_that_never_end_are_refused_while_others_are_served() {
 }
 
 #[tokio::test]
-async fn long_and_deep_queries_are_answered() {
+async fn long_and_deeply_nested_queries_get_a_response() {
     let account = account().await;
     let numbers: Vec<String> = (0..60_000).map(|n| n.to_string()).collect();
     let numbers = numbers.join(",");
@@ -73,15 +73,15 @@ async fn long_and_deep_queries_are_answered() {
         "SELECT /* unterminated".to_owned(),
         "SELECT \u{1F600}".to_owned(),
     ] {
-        ask(&account, &query).await;
+        send_query(&account, &query).await;
     }
-    let long = ask(&account, &format!("SELECT 1 --{}", "x".repeat(600_000))).await;
-    check_refused(&long, "600 KB of text");
+    let long = send_query(&account, &format!("SELECT 1 --{}", "x".repeat(600_000))).await;
+    check_rejected(&long, "600 KB of text");
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn greedy_functions_and_patterns_stay_within_bounds() {
+async fn expensive_functions_and_patterns_stay_within_limits() {
     let account = account().await;
     for query in [
         "SELECT VALUE REPLACE(c.text, 'x', c.text) FROM c",
@@ -104,11 +104,11 @@ async fn greedy_functions_and_patterns_stay_within_bounds() {
         "SELECT TOP 4294967296 * FROM c",
         "SELECT * FROM c OFFSET 18446744073709551615 LIMIT 18446744073709551615",
     ] {
-        ask(&account, query).await;
+        send_query(&account, query).await;
     }
     let deep = format!("{}1{}", "[".repeat(50_000), "]".repeat(50_000));
     let body = format!(r#"{{"query":"SELECT @p","parameters":[{{"name":"@p","value":{deep}}}]}}"#);
-    check_refused(
+    check_rejected(
         &account.send(http::Method::POST, DOCS, &[KEY, QUERY], body.into()).await,
         "a deep parameter",
     );
@@ -119,11 +119,11 @@ async fn greedy_functions_and_patterns_stay_within_bounds() {
 }
 
 #[tokio::test]
-async fn computed_properties_do_not_multiply() {
+async fn computed_properties_have_a_limit() {
     let properties: Vec<_> = (0..20)
         .map(|n| json!({"name": format!("p{}", n + 1), "query": format!("SELECT VALUE [c.p{n}, c.p{n}] FROM c")}))
         .collect();
-    let account = Account::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(1, json!({})).await;
     let body = json!({"id": "many", "partitionKey": {"paths": ["/pk"]}, "computedProperties": properties});
     let created = account.post("/dbs/d/colls", &[], body).await;
     check_readable(&created, "properties that use each other");
@@ -131,8 +131,8 @@ async fn computed_properties_do_not_multiply() {
         let docs = "/dbs/d/colls/many/docs";
         account.post(docs, &[KEY], json!({"id": "1", "pk": "a", "p0": 1})).await.expect(201);
         let query = json!({"query": "SELECT VALUE c.p20 FROM c"});
-        let answer = tokio::time::timeout(PATIENCE, account.post(docs, &[KEY, QUERY], query)).await;
-        check_readable(&answer.expect("an answer"), "a property that uses all others");
+        let response = tokio::time::timeout(TEST_TIMEOUT, account.post(docs, &[KEY, QUERY], query)).await;
+        check_readable(&response.expect("an answer"), "a property that uses all others");
     }
 }
 
@@ -143,7 +143,7 @@ fn resident_bytes() -> Option<usize> {
 }
 
 #[test]
-fn a_barrage_leaves_no_memory_behind() {
+fn many_malformed_requests_leak_no_memory() {
     // In a process of its own: what other tests need meanwhile is not this one's to judge.
     let me = std::env::current_exe().expect("a test runs from a file");
     let alone = ["--exact", "--ignored", "--nocapture", "hostile::queries::measure_a_barrage"];
@@ -161,12 +161,12 @@ async fn measure_a_barrage() {
         for n in 0..10 {
             let part = "(SELECT VALUE ARRAY_SLICE(c.list, 0, 100))";
             let joins = format!("FROM c JOIN p IN {part} JOIN q IN {part}");
-            ask(&account, &format!("SELECT p, q, c.text || '{n}' AS t {joins}")).await;
-            ask(&account, &format!("SELECT VALUE LENGTH(c.text || '{n}') FROM c")).await;
+            send_query(&account, &format!("SELECT p, q, c.text || '{n}' AS t {joins}")).await;
+            send_query(&account, &format!("SELECT VALUE LENGTH(c.text || '{n}') FROM c")).await;
             let item = json!({"id": "1", "pk": "a", "n": 1, "list": [1], "t": "x".repeat(2_000_000)});
             check_readable(&account.post(DOCS, &[KEY], item).await, "a large item");
             let body = "[".repeat(1_000_000);
-            check_refused(&account.send(http::Method::POST, DOCS, &[KEY], body.into()).await, "a deep body");
+            check_rejected(&account.send(http::Method::POST, DOCS, &[KEY], body.into()).await, "a deep body");
         }
     };
     barrage().await;

@@ -5,7 +5,7 @@ use http::Method;
 use crate::client::TestAccount;
 
 #[tokio::test]
-async fn scripts_and_encryption_keys_are_refused_by_name() {
+async fn scripts_and_encryption_keys_are_rejected_by_name() {
     let account = TestAccount::with_container().await;
     for (feed, plural, feature) in [
         ("/dbs/d/colls/c/sprocs", "StoredProcedures", "Stored procedures"),
@@ -14,16 +14,16 @@ async fn scripts_and_encryption_keys_are_refused_by_name() {
         ("/dbs/d/clientencryptionkeys", "ClientEncryptionKeys", "Client encryption keys"),
     ] {
         let body = r#"{"id":"x","body":"function () {}"}"#;
-        account.post(feed, body).await.expect_refusal(400, 0, feature);
-        account.put(&format!("{feed}/x"), body).await.expect_refusal(400, 0, feature);
-        account.get(&format!("{feed}/x")).await.expect_refusal(404, 0, "Not Found");
-        account.delete(&format!("{feed}/x")).await.expect_refusal(404, 0, "Not Found");
+        account.post(feed, body).await.expect_error(400, 0, feature);
+        account.put(&format!("{feed}/x"), body).await.expect_error(400, 0, feature);
+        account.get(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
+        account.delete(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
         assert_eq!(account.get(feed).await.expect(200).json()[plural], serde_json::json!([]));
     }
-    account.post("/dbs/d/colls/c/sprocs/x", "[]").await.expect_refusal(400, 0, "Stored procedures");
-    account.get("/dbs/d/colls/none/sprocs").await.expect_refusal(404, 1003, "Owner");
-    account.get("/addresses").await.expect_refusal(400, 0, "direct mode");
-    account.post("/dbs/d/colls/c/docs/i/attachments", "{}").await.expect_refusal(400, 0, "Attachments");
+    account.post("/dbs/d/colls/c/sprocs/x", "[]").await.expect_error(400, 0, "Stored procedures");
+    account.get("/dbs/d/colls/none/sprocs").await.expect_error(404, 1003, "Owner");
+    account.get("/addresses").await.expect_error(400, 0, "direct mode");
+    account.post("/dbs/d/colls/c/docs/i/attachments", "{}").await.expect_error(400, 0, "Attachments");
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn the_conflicts_feed_is_empty() {
         assert_eq!(found.json()["Conflicts"], serde_json::json!([]), "{header}");
     }
     let refused = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &[is_query], query).await;
-    refused.expect_refusal(400, 0, "Cross partition query is required but disabled");
+    refused.expect_error(400, 0, "Cross partition query is required but disabled");
     account.get("/dbs/d/colls/c/conflicts/x").await.expect(404);
     account.delete("/dbs/d/colls/c/conflicts/x").await.expect(404);
 }
@@ -55,22 +55,22 @@ async fn the_conflicts_feed_is_empty() {
 async fn unknown_paths_are_404_with_a_body_that_parses() {
     let account = TestAccount::new();
     for path in ["/nothing", "/dbs/d/nothing", "/dbs//colls", "/dbs/d/colls/c/docs/i/x/y/z"] {
-        account.send_unsigned(Method::GET, path, &[], "").await.expect_refusal(404, 0, "Not Found");
+        account.send_unsigned(Method::GET, path, &[], "").await.expect_error(404, 0, "Not Found");
     }
 }
 
 #[tokio::test]
-async fn header_values_nobody_knows_are_refused() {
+async fn unknown_header_values_are_rejected() {
     let account = TestAccount::new();
     for (header, value, part) in [
         ("x-ms-consistency-level", "Strong", "stronger"),
         ("x-ms-consistency-level", "Sometimes", "x-ms-consistency-level"),
         ("x-ms-cosmos-priority-level", "Urgent", "x-ms-cosmos-priority-level"),
     ] {
-        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect_refusal(400, 0, part);
+        account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect_error(400, 0, part);
     }
     let bad = [("x-ms-documentdb-isquery", "maybe")];
-    account.send(Method::POST, "/dbs", &bad, "{}").await.expect_refusal(400, 0, "x-ms-documentdb-isquery");
+    account.send(Method::POST, "/dbs", &bad, "{}").await.expect_error(400, 0, "x-ms-documentdb-isquery");
     for (header, value) in [("x-ms-consistency-level", "Eventual"), ("x-ms-cosmos-priority-level", "Low")] {
         account.send(Method::GET, "/dbs", &[(header, value)], "").await.expect(200);
     }

@@ -6,18 +6,18 @@ use std::ops::{Deref, DerefMut};
 use http::Method;
 use protocol::account::ConsistencyLevel;
 
-use crate::client::Answer;
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
+use crate::client::TestResponse;
+use crate::failure::{Failure, Guarantee, ensure};
 use crate::feed::FeedReader;
+use crate::fixture::{DOCS, Fixture, FixtureOptions, STALENESS, lsn_of};
 use crate::model::{Change, History, Items};
 use crate::query::Cursor;
+use crate::seeded_random::SeededRandom;
 use crate::session::Session;
-use crate::stage::{DOCS, STALENESS, Scenery, Stage, lsn_of};
 
 /// Everything a step works with.
-pub(crate) struct World {
-    pub(crate) stage: Stage,
+pub(crate) struct SingleWriteSimulation {
+    pub(crate) fixture: Fixture,
     /// By partition key.
     pub(crate) histories: BTreeMap<String, History>,
     pub(crate) snapshots: BTreeMap<String, BTreeMap<String, Items>>,
@@ -30,25 +30,25 @@ pub(crate) struct World {
     progress: BTreeMap<(u8, String), u64>,
 }
 
-impl Deref for World {
-    type Target = Stage;
+impl Deref for SingleWriteSimulation {
+    type Target = Fixture;
 
-    fn deref(&self) -> &Stage {
-        &self.stage
+    fn deref(&self) -> &Fixture {
+        &self.fixture
     }
 }
 
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Stage {
-        &mut self.stage
+impl DerefMut for SingleWriteSimulation {
+    fn deref_mut(&mut self) -> &mut Fixture {
+        &mut self.fixture
     }
 }
 
-impl World {
-    /// An account as the dice say, with an empty container.
-    pub(crate) async fn new(dice: &mut Dice) -> World {
-        let regions = dice.weighted(&[(1, 1), (2, 2), (5, 3)]);
-        let level = dice.weighted(&[
+impl SingleWriteSimulation {
+    /// An account drawn from `rng`, with an empty container.
+    pub(crate) async fn new(rng: &mut SeededRandom) -> SingleWriteSimulation {
+        let regions = rng.weighted(&[(1, 1), (2, 2), (5, 3)]);
+        let level = rng.weighted(&[
             (5, ConsistencyLevel::Session),
             (2, ConsistencyLevel::Strong),
             (2, ConsistencyLevel::BoundedStaleness),
@@ -56,10 +56,11 @@ impl World {
             (1, ConsistencyLevel::Eventual),
         ]);
         let stage =
-            Stage::new(Scenery { regions, multi_write: false, level, kept: dice.chance(25) }, dice).await;
-        World {
+            Fixture::new(FixtureOptions { regions, multi_write: false, level, kept: rng.chance(25) }, rng)
+                .await;
+        SingleWriteSimulation {
             histories: stage.keys.iter().map(|key| (key.name.clone(), History::default())).collect(),
-            stage,
+            fixture: stage,
             snapshots: BTreeMap::new(),
             sessions: (0..3).map(|_| Session::default()).collect(),
             tags: Vec::new(),
@@ -78,39 +79,39 @@ impl World {
         let mut lsns = BTreeMap::new();
         for key in self.keys.clone() {
             let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
-            let answer = self.send(region, Method::GET, &format!("{DOCS}/nobody"), &headers, "").await;
-            ensure(answer.status == 404, Promise::Answer, || format!("probing: {}", answer.status))?;
-            lsns.insert(key.name.clone(), lsn_of(&answer));
+            let response = self.send(region, Method::GET, &format!("{DOCS}/nobody"), &headers, "").await;
+            ensure(response.status == 404, Guarantee::Response, || format!("probing: {}", response.status))?;
+            lsns.insert(key.name.clone(), lsn_of(&response));
         }
         Ok(lsns)
     }
 
-    /// Checks the LSN that an answer about `key` states, which everything else is checked by.
+    /// Checks the LSN that a response about `key` states, which everything else is checked by.
     pub(crate) fn check_lsn(
         &mut self,
         region: u8,
         key: &str,
         level: ConsistencyLevel,
-        answer: &Answer,
+        response: &TestResponse,
     ) -> Result<u64, Failure> {
-        let lsn = lsn_of(answer);
+        let lsn = lsn_of(response);
         let newest = self.histories[key].lsn();
         let must_be_newest = region == self.hub || level == ConsistencyLevel::Strong;
-        ensure(!must_be_newest || lsn >= newest, Promise::Newest, || {
+        ensure(!must_be_newest || lsn >= newest, Guarantee::Newest, || {
             format!("region {region} answers about {key} at LSN {lsn}; LSN {newest} was acknowledged")
         })?;
         if level == ConsistencyLevel::BoundedStaleness {
-            // When it was asked: the answer may have been held up.
-            let now = self.asked.get();
+            // When it was asked: the response may have been held up.
+            let now = self.last_request_age.get();
             let missing = self.histories[key].changes_after(lsn).find(|change| change.at + STALENESS < now);
-            ensure(missing.is_none(), Promise::Staleness, || {
+            ensure(missing.is_none(), Guarantee::Staleness, || {
                 format!("region {region} at LSN {lsn} misses {missing:?} of {key}")
             })?;
         }
         if level != ConsistencyLevel::Strong {
             let before = self.progress.entry((region, key.to_owned())).or_default();
             let was = std::mem::replace(before, lsn);
-            ensure(was <= lsn, Promise::Progress, || {
+            ensure(was <= lsn, Guarantee::Progress, || {
                 format!("region {region} answered about {key} at LSN {was}, and now at {lsn}")
             })?;
         }
@@ -121,16 +122,16 @@ impl World {
     pub(crate) fn record(&mut self, key: &str, change: Change) -> Result<(), Failure> {
         let history = self.histories.get_mut(key).unwrap();
         let (last, lsn) = (history.lsn(), change.lsn);
-        ensure(last <= lsn, Promise::Progress, || format!("{key} had LSN {last}, and now {lsn}"))?;
+        ensure(last <= lsn, Guarantee::Progress, || format!("{key} had LSN {last}, and now {lsn}"))?;
         history.record(change);
         Ok(())
     }
 
-    /// A session has had an answer about `key`.
-    pub(crate) fn session_saw(&mut self, session: usize, answer: &Answer) {
-        let Some(token) = answer.header("x-ms-session-token") else { return };
-        let range = answer.header("x-ms-documentdb-partitionkeyrangeid").unwrap().parse().unwrap();
-        let keys = self.keys_of(range);
-        self.sessions[session].saw(token, lsn_of(answer), keys.iter().map(|key| key.name.as_str()));
+    /// A session has had a response about `key`.
+    pub(crate) fn session_observe(&mut self, session: usize, response: &TestResponse) {
+        let Some(token) = response.header("x-ms-session-token") else { return };
+        let range = response.header("x-ms-documentdb-partitionkeyrangeid").unwrap().parse().unwrap();
+        let keys = self.keys_in_range(range);
+        self.sessions[session].observe(token, lsn_of(response), keys.iter().map(|key| key.name.as_str()));
     }
 }

@@ -1,4 +1,4 @@
-//! Random requests to the gateway itself: never a failure of the server, always an answer that
+//! Random requests to the gateway itself: never a failure of the server, always a response that
 //! clients can read.
 
 use bytes::Bytes;
@@ -236,7 +236,7 @@ fn method() -> impl Strategy<Value = Method> {
 }
 
 #[test]
-fn every_request_gets_an_answer_that_can_be_read() {
+fn every_random_request_gets_a_valid_response() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() };
     let account = runtime.block_on(async {
@@ -257,10 +257,10 @@ fn every_request_gets_an_answer_that_can_be_read() {
             }
         }
         let Ok(request) = request.body(Bytes::from(body.clone())) else { return Ok(()) };
-        let answer = runtime.block_on(account.send_signed(request));
-        prop_assert!(answer.status < 500, "{} {}", answer.status, String::from_utf8_lossy(&answer.body));
-        if answer.status >= 400 && method != Method::HEAD {
-            let body: Value = serde_json::from_slice(&answer.body).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let response = runtime.block_on(account.send_signed(request));
+        prop_assert!(response.status < 500, "{} {}", response.status, String::from_utf8_lossy(&response.body));
+        if response.status >= 400 && method != Method::HEAD {
+            let body: Value = serde_json::from_slice(&response.body).map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert!(body["code"].is_string() && body["message"].is_string(), "{body}");
         }
     });

@@ -9,28 +9,28 @@ use protocol::account::ConsistencyLevel;
 use protocol::session_token::{PartitionToken, SessionToken};
 use serde_json::{Value, json};
 
-use crate::ask::Heard;
-use crate::client::Answer;
-use crate::descent::{Descent, ItemName};
-use crate::dice::Dice;
-use crate::failure::{Failure, Promise, ensure};
-use crate::mesh_feed::MeshReader;
+use crate::client::TestResponse;
+use crate::failure::{Failure, Guarantee, ensure};
+use crate::fault_rules::RequestDelay;
+use crate::fixture::{DOCS, Fixture, FixtureOptions, lsn_of};
+use crate::lineage::{ItemName, VersionLineage};
 use crate::model::{Items, Version, plain};
-use crate::operation::{Decision, Operation, Write};
-use crate::operator::Deed;
-use crate::order::Order;
-use crate::ring::Key;
-use crate::run::Play;
-use crate::stage::{DOCS, Scenery, Stage, lsn_of};
-use crate::trouble::Time;
-use crate::writes::shown;
+use crate::multi_write_feed::MultiWriteFeedReader;
+use crate::operation::{Decision, Operation, WriteKind};
+use crate::operator::OperatorAction;
+use crate::partition_ranges::Key;
+use crate::requests::Delivery;
+use crate::run::Simulation;
+use crate::seeded_random::SeededRandom;
+use crate::write_request::WriteRequest;
+use crate::writes::summary;
 
 /// Everything a step works with.
-pub(crate) struct Mesh {
-    stage: Stage,
-    pub(crate) descent: Descent,
+pub(crate) struct MultiWriteSimulation {
+    fixture: Fixture,
+    pub(crate) lineage: VersionLineage,
     clients: Vec<Client>,
-    pub(crate) feeds: Vec<MeshReader>,
+    pub(crate) feeds: Vec<MultiWriteFeedReader>,
     /// By name and partition key.
     snapshots: BTreeMap<String, BTreeMap<String, Items>>,
     /// By region and partition key, the LSN of the last answer.
@@ -46,67 +46,67 @@ struct Client {
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    Write(Write),
+    Write(WriteKind),
     Batch,
     Read,
     Query,
     BeginFeed,
     ReadFeed,
-    Operate(Deed),
-    Trouble,
+    Operate(OperatorAction),
+    AddFault,
     SaveSnapshot,
     RestoreSnapshot,
     Restart,
 }
 
 const ACTIONS: &[(usize, Action)] = &[
-    (8, Action::Write(Write::Create)),
-    (24, Action::Write(Write::Upsert)),
-    (8, Action::Write(Write::Replace)),
-    (8, Action::Write(Write::Patch)),
-    (5, Action::Write(Write::Delete)),
+    (8, Action::Write(WriteKind::Create)),
+    (24, Action::Write(WriteKind::Upsert)),
+    (8, Action::Write(WriteKind::Replace)),
+    (8, Action::Write(WriteKind::Patch)),
+    (5, Action::Write(WriteKind::Delete)),
     (6, Action::Batch),
     (30, Action::Read),
     (8, Action::Query),
     (3, Action::BeginFeed),
     (10, Action::ReadFeed),
-    (20, Action::Operate(Deed::LetTimePass)),
-    (2, Action::Operate(Deed::ChangeLag)),
-    (3, Action::Operate(Deed::Pause)),
-    (4, Action::Operate(Deed::Resume)),
-    (3, Action::Operate(Deed::Split)),
-    (2, Action::Operate(Deed::Merge)),
-    (4, Action::Trouble),
+    (20, Action::Operate(OperatorAction::AdvanceClock)),
+    (2, Action::Operate(OperatorAction::ChangeLag)),
+    (3, Action::Operate(OperatorAction::Pause)),
+    (4, Action::Operate(OperatorAction::Resume)),
+    (3, Action::Operate(OperatorAction::Split)),
+    (2, Action::Operate(OperatorAction::Merge)),
+    (4, Action::AddFault),
     (2, Action::SaveSnapshot),
     (1, Action::RestoreSnapshot),
     (3, Action::Restart),
 ];
 
-impl Deref for Mesh {
-    type Target = Stage;
+impl Deref for MultiWriteSimulation {
+    type Target = Fixture;
 
-    fn deref(&self) -> &Stage {
-        &self.stage
+    fn deref(&self) -> &Fixture {
+        &self.fixture
     }
 }
 
-impl DerefMut for Mesh {
-    fn deref_mut(&mut self) -> &mut Stage {
-        &mut self.stage
+impl DerefMut for MultiWriteSimulation {
+    fn deref_mut(&mut self) -> &mut Fixture {
+        &mut self.fixture
     }
 }
 
-impl Play for Mesh {
-    async fn begin(dice: &mut Dice) -> Mesh {
-        let scenery = Scenery {
-            regions: dice.between(2, 3),
+impl Simulation for MultiWriteSimulation {
+    async fn create(rng: &mut SeededRandom) -> MultiWriteSimulation {
+        let options = FixtureOptions {
+            regions: rng.between(2, 3),
             multi_write: true,
-            level: dice.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
-            kept: dice.chance(25),
+            level: rng.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
+            kept: rng.chance(25),
         };
-        Mesh {
-            stage: Stage::new(scenery, dice).await,
-            descent: Descent::default(),
+        MultiWriteSimulation {
+            fixture: Fixture::new(options, rng).await,
+            lineage: VersionLineage::default(),
             clients: (0..3).map(|_| Client::default()).collect(),
             feeds: Vec::new(),
             snapshots: BTreeMap::new(),
@@ -114,39 +114,44 @@ impl Play for Mesh {
         }
     }
 
-    async fn step(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         // Nobody is asked where the bound cannot be kept: that has tests of its own.
         if (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region)) {
             (0..self.regions.len()).for_each(|at| self.resume_region(at));
         }
-        match dice.weighted(ACTIONS) {
-            Action::Write(write) => self.write(&[write], dice).await?,
+        match rng.weighted(ACTIONS) {
+            Action::Write(write) => self.write(&[write], rng).await?,
             Action::Batch => {
-                let kinds = [(2, Write::Create), (5, Write::Upsert), (2, Write::Patch), (1, Write::Delete)];
-                let writes: Vec<Write> = (0..dice.between(2, 5)).map(|_| dice.weighted(&kinds)).collect();
-                self.write(&writes, dice).await?;
+                let kinds = [
+                    (2, WriteKind::Create),
+                    (5, WriteKind::Upsert),
+                    (2, WriteKind::Patch),
+                    (1, WriteKind::Delete),
+                ];
+                let writes: Vec<WriteKind> = (0..rng.between(2, 5)).map(|_| rng.weighted(&kinds)).collect();
+                self.write(&writes, rng).await?;
             }
             Action::Read => {
                 let (key, region, client) =
-                    (self.key(dice), self.region(dice), dice.below(self.clients.len()));
-                let id = format!("i{}", dice.below(self.ids));
+                    (self.random_key(rng), self.random_region(rng), rng.below(self.clients.len()));
+                let id = format!("i{}", rng.below(self.ids));
                 self.read(&key, &id, region, client).await?;
             }
             Action::Query => {
-                let (key, region) = (self.key(dice), self.region(dice));
+                let (key, region) = (self.random_key(rng), self.random_region(rng));
                 let items = self.items(region, &key).await?;
                 let shown: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
                 let line = format!("in {region}: {} has {shown:?}", key.name);
-                self.tell(line);
+                self.log_line(line);
             }
-            Action::BeginFeed => self.begin_feed(dice).await?,
-            Action::ReadFeed => self.read_feed(dice).await?,
-            Action::Operate(deed) => self.operate_on(deed, dice).await?,
-            Action::Trouble => self.make_trouble(Time::StandsStill, dice),
-            Action::SaveSnapshot => self.save_snapshot(dice).await?,
-            Action::RestoreSnapshot => self.restore_snapshot(dice).await?,
+            Action::BeginFeed => self.begin_feed(rng).await?,
+            Action::ReadFeed => self.read_feed(rng).await?,
+            Action::Operate(action) => self.run_operator_action(action, rng).await?,
+            Action::AddFault => self.add_fault_rule(RequestDelay::Forbidden, rng),
+            Action::SaveSnapshot => self.save_snapshot(rng).await?,
+            Action::RestoreSnapshot => self.restore_snapshot(rng).await?,
             Action::Restart => {
-                if self.restart(dice).await? {
+                if self.restart(rng).await? {
                     self.snapshots.clear();
                 }
             }
@@ -154,8 +159,8 @@ impl Play for Mesh {
         Ok(())
     }
 
-    async fn settle(&mut self, _: &mut Dice) -> Result<(), Failure> {
-        self.end_trouble();
+    async fn check_final_state(&mut self, _: &mut SeededRandom) -> Result<(), Failure> {
+        self.clear_faults();
         for at in 0..self.regions.len() {
             self.resume_region(at);
         }
@@ -163,12 +168,12 @@ impl Play for Mesh {
         self.agree().await
     }
 
-    fn told(&mut self) -> &mut Vec<String> {
-        &mut self.stage.told
+    fn log(&mut self) -> &mut Vec<String> {
+        &mut self.fixture.log
     }
 }
 
-impl Mesh {
+impl MultiWriteSimulation {
     /// What a region has of a partition key, by a query.
     pub(crate) async fn items(&mut self, region: u8, key: &Key) -> Result<Items, Failure> {
         let headers = [
@@ -177,15 +182,15 @@ impl Mesh {
             ("content-type", "application/query+json".to_owned()),
         ];
         let query = json!({"query": "SELECT * FROM c"}).to_string();
-        let answer = self.send(region, Method::POST, DOCS, &headers, &query).await;
-        ensure(answer.status == 200, Promise::Answer, || shown(&answer))?;
-        self.check_progress(region, key, &answer)?;
+        let response = self.send(region, Method::POST, DOCS, &headers, &query).await;
+        ensure(response.status == 200, Guarantee::Response, || summary(&response))?;
+        self.check_progress(region, key, &response)?;
         let mut items = Items::new();
-        for row in answer.json()["Documents"].as_array().unwrap() {
+        for row in response.json()["Documents"].as_array().unwrap() {
             let (id, etag) = (row["id"].as_str().unwrap(), row["_etag"].as_str().unwrap());
             let version = Version { body: plain(row), etag: etag.to_owned(), lsn: 0 };
             let twice = items.insert(id.to_owned(), version).is_some();
-            ensure(!twice, Promise::Query, || format!("{row} is there twice"))?;
+            ensure(!twice, Guarantee::Query, || format!("{row} is there twice"))?;
         }
         Ok(items)
     }
@@ -197,7 +202,7 @@ impl Mesh {
             let items = self.items(0, &key).await?;
             for region in 1..self.regions.len() as u8 {
                 let others = self.items(region, &key).await?;
-                ensure(items == others, Promise::Convergence, || {
+                ensure(items == others, Guarantee::Convergence, || {
                     format!("of {} region 0 has {items:?}\n  and region {region} {others:?}", key.name)
                 })?;
             }
@@ -207,24 +212,24 @@ impl Mesh {
     }
 
     /// Everything on its way arrives, and is saved.
-    async fn save_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
-        let name = self.save_as(dice);
+    async fn save_snapshot(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
+        let name = self.save_as(rng);
         let saved = self.items_everywhere().await?;
         self.snapshots.insert(name, saved);
         Ok(())
     }
 
-    async fn restore_snapshot(&mut self, dice: &mut Dice) -> Result<(), Failure> {
+    async fn restore_snapshot(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let names = self.snapshots.keys().cloned().collect();
-        let Some(name) = self.go_back(names, dice).await? else { return Ok(()) };
+        let Some(name) = self.go_back(names, rng).await? else { return Ok(()) };
         let (saved, found) = (self.snapshots[&name].clone(), self.items_everywhere().await?);
-        ensure(found == saved, Promise::Prefix, || format!("{found:?}\n  instead of {saved:?}"))?;
+        ensure(found == saved, Guarantee::Prefix, || format!("{found:?}\n  instead of {saved:?}"))?;
         // What was undone never was: nobody has seen it, and nobody is told.
-        self.descent = Descent::default();
+        self.lineage = VersionLineage::default();
         for (key, items) in saved {
             for (id, version) in items {
                 let v = version.body["v"].as_u64().unwrap();
-                self.descent.record(v, (key.clone(), id), None, false);
+                self.lineage.record(v, (key.clone(), id), None, false);
             }
         }
         self.clients.iter_mut().for_each(|client| client.seen.clear());
@@ -232,47 +237,53 @@ impl Mesh {
         Ok(())
     }
 
-    fn check_progress(&mut self, region: u8, key: &Key, answer: &Answer) -> Result<(), Failure> {
-        let lsn = lsn_of(answer);
+    fn check_progress(&mut self, region: u8, key: &Key, response: &TestResponse) -> Result<(), Failure> {
+        let lsn = lsn_of(response);
         let was = self.progress.insert((region, key.name.clone()), lsn).unwrap_or(0);
-        ensure(was <= lsn, Promise::Progress, || {
+        ensure(was <= lsn, Guarantee::Progress, || {
             format!("region {region} answered about {} at LSN {was}, and now at {lsn}", key.name)
         })
     }
 
     /// One write, or a batch of them, in any region: answered as what that region has calls for.
-    async fn write(&mut self, writes: &[Write], dice: &mut Dice) -> Result<(), Failure> {
-        let (key, region, client) = (self.key(dice), self.region(dice), dice.below(self.clients.len()));
+    async fn write(&mut self, writes: &[WriteKind], rng: &mut SeededRandom) -> Result<(), Failure> {
+        let (key, region, client) =
+            (self.random_key(rng), self.random_region(rng), rng.below(self.clients.len()));
         let there = self.items(region, &key).await?;
         let mut operations = Vec::new();
         for write in writes {
-            let (id, v) = (format!("i{}", dice.below(self.ids)), self.new_v());
+            let (id, v) = (format!("i{}", rng.below(self.ids)), self.next_version());
             let known = there.get(&id).map(|version| version.etag.clone());
-            let if_match = if dice.chance(20) { known } else { None };
-            operations.push(Operation::draw(*write, &key, (id, v), if_match, dice));
+            let if_match = if rng.chance(20) { known } else { None };
+            operations.push(Operation::random(*write, &key, (id, v), if_match, rng));
         }
-        let order = match <[Operation; 1]>::try_from(operations) {
-            Ok([operation]) => Order::One(operation),
-            Err(operations) => Order::Batch(operations),
+        let write = match <[Operation; 1]>::try_from(operations) {
+            Ok([operation]) => WriteRequest::Single(operation),
+            Err(operations) => WriteRequest::Batch(operations),
         };
-        let decisions = order.decide(&there);
+        let decisions = write.decide(&there);
         // Who leaves does so at once: what a region has changes with time.
-        let patience = dice.chance(10).then_some(Duration::ZERO);
+        let timeout = rng.chance(10).then_some(Duration::ZERO);
         let before = self.progress[&(region, key.name.clone())];
-        let heard = self.hear(&order.ask(&key, region), patience).await;
-        let line = format!("client {client} in {region}: {} {} → {}", key.name, order.words(), heard.shown());
-        self.tell(line);
-        match heard {
-            Heard::Answer(answer) => {
-                order.check(&answer, &decisions, &there)?;
+        let delivery = self.send_once(&write.to_request(&key, region), timeout).await;
+        let line = format!(
+            "client {client} in {region}: {} {} → {}",
+            key.name,
+            write.description(),
+            delivery.summary()
+        );
+        self.log_line(line);
+        match delivery {
+            Delivery::Response(response) => {
+                write.check(&response, &decisions, &there)?;
                 self.committed(&key, Some(client), &there, &decisions);
-                self.saw_token(client, &answer);
+                self.saw_token(client, &response);
             }
-            Heard::Refusal(_) => {}
-            Heard::Nothing => {
+            Delivery::InjectedError(_) => {}
+            Delivery::Lost => {
                 self.items(region, &key).await?;
                 let happened = self.progress[&(region, key.name.clone())] > before;
-                self.tell(format!("  it {}", if happened { "happened" } else { "did not happen" }));
+                self.log_line(format!("  it {}", if happened { "happened" } else { "did not happen" }));
                 if happened {
                     self.committed(&key, None, &there, &decisions);
                 }
@@ -290,8 +301,8 @@ impl Mesh {
             let item = (key.name.clone(), effect.id.clone());
             let base = now.get(&effect.id).copied().flatten();
             let v = effect.body.as_ref().map(v_of);
-            let number = v.unwrap_or_else(|| self.new_v());
-            self.descent.record(number, item.clone(), base, v.is_none());
+            let number = v.unwrap_or_else(|| self.next_version());
+            self.lineage.record(number, item.clone(), base, v.is_none());
             if let Some(client) = client {
                 self.clients[client].seen.insert(item, number);
             }
@@ -299,8 +310,8 @@ impl Mesh {
         }
     }
 
-    fn saw_token(&mut self, client: usize, answer: &Answer) {
-        let token = PartitionToken::parse(answer.header("x-ms-session-token").unwrap()).unwrap();
+    fn saw_token(&mut self, client: usize, response: &TestResponse) {
+        let token = PartitionToken::parse(response.header("x-ms-session-token").unwrap()).unwrap();
         self.clients[client].token.record(token).unwrap();
     }
 
@@ -310,28 +321,28 @@ impl Mesh {
         if !self.clients[client].token.partitions().is_empty() {
             headers.push(("x-ms-session-token", self.clients[client].token.to_string()));
         }
-        let answer = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
-        let v = if answer.status == 200 { answer.json()["v"].as_u64() } else { None };
+        let response = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
+        let v = if response.status == 200 { response.json()["v"].as_u64() } else { None };
         let line =
-            format!("client {client} in {region}: {} read {id} → {} v {v:?}", key.name, shown(&answer));
-        self.tell(line);
-        if answer.status == 404 && answer.header("x-ms-substatus") == Some("1002") {
+            format!("client {client} in {region}: {} read {id} → {} v {v:?}", key.name, summary(&response));
+        self.log_line(line);
+        if response.status == 404 && response.header("x-ms-substatus") == Some("1002") {
             return Ok(true);
         }
-        ensure([200, 404].contains(&answer.status), Promise::Answer, || shown(&answer))?;
-        self.check_progress(region, key, &answer)?;
+        ensure([200, 404].contains(&response.status), Guarantee::Response, || summary(&response))?;
+        self.check_progress(region, key, &response)?;
         let item = (key.name.clone(), id.to_owned());
-        ensure(v.is_none_or(|v| self.descent.knows(&item, v)), Promise::Prefix, || {
+        ensure(v.is_none_or(|v| self.lineage.contains(&item, v)), Guarantee::Prefix, || {
             format!("nobody wrote {v:?} of {item:?}")
         })?;
         let seen = self.clients[client].seen.get(&item).copied();
-        ensure(seen.is_none_or(|seen| self.descent.may_follow(&item, seen, v)), Promise::Session, || {
+        ensure(seen.is_none_or(|seen| self.lineage.may_follow(&item, seen, v)), Guarantee::Session, || {
             format!("client {client} has seen {seen:?} of {item:?}, and is shown {v:?}")
         })?;
         if let Some(v) = v {
             self.clients[client].seen.insert(item, v);
         }
-        self.saw_token(client, &answer);
+        self.saw_token(client, &response);
         Ok(false)
     }
 
@@ -345,15 +356,15 @@ impl Mesh {
             for at in 0..self.ids {
                 let item = (key.name.clone(), format!("i{at}"));
                 let v = items.get(&item.1).map(|version| version.body["v"].as_u64().unwrap());
-                let lost = self.descent.lost(&item, v);
-                ensure(lost.is_none(), Promise::NothingLost, || {
+                let lost = self.lineage.lost_version(&item, v);
+                ensure(lost.is_none(), Guarantee::NoLostWrite, || {
                     format!("{item:?} ended as {v:?} although somebody wrote {lost:?} on top of it")
                 })?;
                 last.extend(v.map(|v| (item, v)));
             }
             for (region, client) in (0..self.regions.len() as u8).zip([0, 1, 2]) {
                 let behind = self.read(&key, "i0", region, client).await?;
-                ensure(!behind, Promise::Convergence, || {
+                ensure(!behind, Guarantee::Convergence, || {
                     format!("region {region} is still behind {client}")
                 })?;
             }

@@ -1,4 +1,4 @@
-//! Bad input over a socket: whatever arrives, the answer is a 4xx that parses, and others notice
+//! Bad input over a socket: whatever arrives, the response is a 4xx that parses, and others notice
 //! nothing.
 
 mod headers;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::live::{Account, Answer};
+use crate::live::{LiveAccount, LiveResponse};
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const ITEM: &str = "/dbs/d/colls/c/docs/1";
@@ -19,8 +19,8 @@ const PLAN: (&str, &str) = ("x-ms-cosmos-is-query-plan-request", "true");
 const BATCH: (&str, &str) = ("x-ms-cosmos-is-batch-request", "true");
 
 /// An account whose container holds one item, `1` under the key `a`.
-async fn account() -> Account {
-    let account = Account::with_container(2, json!({})).await;
+async fn account() -> LiveAccount {
+    let account = LiveAccount::with_container(2, json!({})).await;
     let numbers: Vec<u32> = (0..1000).collect();
     account
         .create(json!({"id": "1", "pk": "a", "n": 1, "list": numbers, "text": "x".repeat(1 << 16)}))
@@ -31,31 +31,31 @@ async fn account() -> Account {
 
 /// A refusal that every client can read.
 #[track_caller]
-fn check_refused(answer: &Answer, about: &str) {
-    assert!((400..500).contains(&answer.status), "{about}: {} {}", answer.status, answer.body);
-    check_readable(answer, about);
+fn check_rejected(response: &LiveResponse, about: &str) {
+    assert!((400..500).contains(&response.status), "{about}: {} {}", response.status, response.body);
+    check_readable(response, about);
 }
 
 /// Anything but a failure of the server; errors can be read.
 #[track_caller]
-fn check_readable(answer: &Answer, about: &str) {
-    assert!(answer.status < 500, "{about}: {} {}", answer.status, answer.body);
-    if answer.status >= 400 {
+fn check_readable(response: &LiveResponse, about: &str) {
+    assert!(response.status < 500, "{about}: {} {}", response.status, response.body);
+    if response.status >= 400 {
         assert!(
-            answer.body["code"].is_string() && answer.body["message"].is_string(),
+            response.body["code"].is_string() && response.body["message"].is_string(),
             "{about}: {}",
-            answer.body
+            response.body
         );
     }
 }
 
 /// The item is still there, and is still read.
-async fn check_alive(account: &Account) {
+async fn check_alive(account: &LiveAccount) {
     assert_eq!(account.get(ITEM, &[KEY]).await.expect(200).body["n"], 1);
 }
 
 #[tokio::test]
-async fn bodies_that_are_not_json_are_refused_everywhere() {
+async fn bodies_that_are_not_json_are_rejected_everywhere() {
     let account = account().await;
     let deep = "[".repeat(100_000);
     let deep_objects = r#"{"a":"#.repeat(100_000);
@@ -119,27 +119,27 @@ async fn bodies_that_are_not_json_are_refused_everywhere() {
             (Method::POST, "/dbs/d/users", vec![]),
             (Method::POST, "/offers", vec![QUERY]),
         ] {
-            let answer = account.send(method, path, &headers, body.clone()).await;
-            check_refused(&answer, &format!("{path} {headers:?} {about}"));
+            let response = account.send(method, path, &headers, body.clone()).await;
+            check_rejected(&response, &format!("{path} {headers:?} {about}"));
         }
     }
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn bodies_of_another_shape_are_refused() {
+async fn json_bodies_of_the_wrong_type_are_rejected() {
     let account = account().await;
     let values =
         [json!(null), json!(true), json!(1), json!("text"), json!([]), json!([[]]), json!({}), json!([1])];
     for value in &values {
-        check_refused(&account.post(DOCS, &[KEY], value.clone()).await, &value.to_string());
-        check_refused(&account.put(ITEM, &[KEY], value.clone()).await, &value.to_string());
-        check_refused(&account.patch(ITEM, &[KEY], value.clone()).await, &value.to_string());
-        check_refused(&account.post(DOCS, &[KEY, BATCH], value.clone()).await, &value.to_string());
-        check_refused(&account.post(DOCS, &[KEY, QUERY], value.clone()).await, &value.to_string());
-        check_refused(&account.post("/dbs", &[], value.clone()).await, &value.to_string());
-        check_refused(&account.post("/dbs/d/colls", &[], value.clone()).await, &value.to_string());
-        check_refused(&account.put("/dbs/d/colls/c", &[], value.clone()).await, &value.to_string());
+        check_rejected(&account.post(DOCS, &[KEY], value.clone()).await, &value.to_string());
+        check_rejected(&account.put(ITEM, &[KEY], value.clone()).await, &value.to_string());
+        check_rejected(&account.patch(ITEM, &[KEY], value.clone()).await, &value.to_string());
+        check_rejected(&account.post(DOCS, &[KEY, BATCH], value.clone()).await, &value.to_string());
+        check_rejected(&account.post(DOCS, &[KEY, QUERY], value.clone()).await, &value.to_string());
+        check_rejected(&account.post("/dbs", &[], value.clone()).await, &value.to_string());
+        check_rejected(&account.post("/dbs/d/colls", &[], value.clone()).await, &value.to_string());
+        check_rejected(&account.put("/dbs/d/colls/c", &[], value.clone()).await, &value.to_string());
     }
     for member in ["query", "parameters"] {
         for value in
@@ -147,16 +147,16 @@ async fn bodies_of_another_shape_are_refused() {
         {
             let mut body = json!({"query": "SELECT 1", "parameters": []});
             body[member] = value.clone();
-            let answer = account.post(DOCS, &[KEY, QUERY], body).await;
+            let response = account.post(DOCS, &[KEY, QUERY], body).await;
             // A text is a query, if not a good one; what is no list of parameters has none.
-            check_readable(&answer, &format!("{member} {value}"));
+            check_readable(&response, &format!("{member} {value}"));
         }
     }
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn ids_that_cannot_be_are_refused_and_odd_ones_are_kept() {
+async fn invalid_ids_are_rejected_and_unusual_ones_accepted() {
     let account = account().await;
     for id in [
         json!(null),
@@ -170,8 +170,8 @@ async fn ids_that_cannot_be_are_refused_and_odd_ones_are_kept() {
         json!("x".repeat(1024)),
         json!("é".repeat(512)),
     ] {
-        let answer = account.post(DOCS, &[KEY], json!({"id": id, "pk": "a"})).await;
-        check_refused(&answer, &id.to_string());
+        let response = account.post(DOCS, &[KEY], json!({"id": id, "pk": "a"})).await;
+        check_rejected(&response, &id.to_string());
     }
     for id in [
         "\u{0}", "\u{1}", "\n", "..", ".", "?", "#", "%", "%2F", "%00", "\u{7f}", "\u{202e}", "\u{feff}",
@@ -189,7 +189,7 @@ async fn ids_that_cannot_be_are_refused_and_odd_ones_are_kept() {
 }
 
 #[tokio::test]
-async fn paths_that_cannot_be_are_refused() {
+async fn invalid_paths_are_rejected() {
     let account = account().await;
     for path in [
         "/dbs/%FF",
@@ -213,28 +213,29 @@ async fn paths_that_cannot_be_are_refused() {
         check_readable(&account.delete(path, &[KEY]).await, path);
     }
     let long = format!("/dbs/{}", "x".repeat(30_000));
-    check_refused(&account.get(&long, &[]).await, "a long path");
+    check_rejected(&account.get(&long, &[]).await, "a long path");
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn binary_json_that_is_broken_is_refused() {
+async fn binary_json_that_is_broken_is_rejected() {
     let account = account().await;
     let text = json!({"id": "b", "pk": "a", "n": [1, -1, 0.5, 300, 70_000, 1e100, null, true], "t": "é".repeat(100), "o": {"p": {}}});
     let whole = protocol::binary_json::from_text(text.to_string().as_bytes()).unwrap();
     for length in 1..whole.len() {
-        let answer = account.send(Method::POST, DOCS, &[KEY], Bytes::copy_from_slice(&whole[..length])).await;
-        check_refused(&answer, &format!("the first {length} bytes"));
+        let response =
+            account.send(Method::POST, DOCS, &[KEY], Bytes::copy_from_slice(&whole[..length])).await;
+        check_rejected(&response, &format!("the first {length} bytes"));
     }
     // Every byte, changed in a few ways: it may still be JSON, but never more than that.
     for at in 1..whole.len() {
         for change in [0x00, 0xFF, whole[at] ^ 0x40, whole[at].wrapping_add(1)] {
             let mut bytes = whole.clone();
             bytes[at] = change;
-            let answer = account
+            let response = account
                 .send(Method::POST, DOCS, &[KEY, ("x-ms-documentdb-is-upsert", "true")], bytes.into())
                 .await;
-            check_readable(&answer, &format!("byte {at} is {change}"));
+            check_readable(&response, &format!("byte {at} is {change}"));
         }
     }
     for bytes in [
@@ -250,7 +251,7 @@ async fn binary_json_that_is_broken_is_refused() {
         [vec![0x80], vec![0xE9; 100_000]].concat(),
         [vec![0x80], [0xE2, 0xFF].repeat(1000)].concat(),
     ] {
-        check_refused(&account.send(Method::POST, DOCS, &[KEY], bytes.into()).await, "binary");
+        check_rejected(&account.send(Method::POST, DOCS, &[KEY], bytes.into()).await, "binary");
     }
     check_alive(&account).await;
 }
@@ -279,10 +280,10 @@ async fn batches_with_bad_operations_change_nothing() {
         json!([{"operationType": "Create", "resourceBody": {"id": "2", "pk": "a"}}, {"operationType": "Fly"}]),
     ];
     for body in bodies {
-        let answer = account.post(DOCS, &[KEY, BATCH], body.clone()).await;
-        check_readable(&answer, &body.to_string());
-        if answer.status < 400 {
-            assert_eq!(answer.status, 207, "{body}");
+        let response = account.post(DOCS, &[KEY, BATCH], body.clone()).await;
+        check_readable(&response, &body.to_string());
+        if response.status < 400 {
+            assert_eq!(response.status, 207, "{body}");
         }
     }
     let bulk = [BATCH, ("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
@@ -298,7 +299,7 @@ async fn batches_with_bad_operations_change_nothing() {
 }
 
 #[tokio::test]
-async fn patches_that_make_no_sense_are_refused() {
+async fn invalid_patches_are_rejected() {
     let account = account().await;
     let long = format!("/{}", "a/".repeat(5_000));
     for operation in [
@@ -322,7 +323,7 @@ async fn patches_that_make_no_sense_are_refused() {
         json!({"op": "set", "path": "/big", "value": "x".repeat(2_100_000)}),
     ] {
         let about: String = operation.to_string().chars().take(80).collect();
-        check_refused(&account.patch(ITEM, &[KEY], json!([operation])).await, &about);
+        check_rejected(&account.patch(ITEM, &[KEY], json!([operation])).await, &about);
     }
     for condition in [
         json!(1),
@@ -334,13 +335,13 @@ async fn patches_that_make_no_sense_are_refused() {
         json!("(".repeat(10_000)),
     ] {
         let body = json!({"operations": [{"op": "set", "path": "/n", "value": 2}], "condition": condition});
-        check_refused(&account.patch(ITEM, &[KEY], body).await, "a condition");
+        check_rejected(&account.patch(ITEM, &[KEY], body).await, "a condition");
     }
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn numbers_beyond_everything_are_kept_or_refused() {
+async fn extreme_numbers_are_stored_or_rejected() {
     let account = account().await;
     for number in [
         "1e999",
@@ -353,23 +354,23 @@ async fn numbers_beyond_everything_are_kept_or_refused() {
         &format!("0.{}", "1".repeat(5_000)),
     ] {
         let body = format!(r#"{{"id":"n","pk":"a","v":{number}}}"#);
-        let answer = account
+        let response = account
             .send(Method::POST, DOCS, &[KEY, ("x-ms-documentdb-is-upsert", "true")], body.into())
             .await;
-        check_readable(&answer, number);
+        check_readable(&response, number);
         let query = format!("SELECT VALUE {number} FROM c WHERE c.n = {number}");
         check_readable(&account.query(&query, &[KEY]).await, number);
     }
     for ttl in ["1e10", "0.5", "-2", "99999999999999999999", "true", "\"1\""] {
-        let own = Account::with_container(1, json!({"defaultTtl": -1})).await;
+        let own = LiveAccount::with_container(1, json!({"defaultTtl": -1})).await;
         let body = format!(r#"{{"id":"n","pk":"a","ttl":{ttl}}}"#);
-        check_refused(&own.send(Method::POST, DOCS, &[KEY], body.into()).await, ttl);
+        check_rejected(&own.send(Method::POST, DOCS, &[KEY], body.into()).await, ttl);
     }
     check_alive(&account).await;
 }
 
 #[tokio::test]
-async fn definitions_that_cannot_be_are_refused() {
+async fn invalid_definitions_are_rejected() {
     let account = account().await;
     let many: Vec<Value> =
         (0..21).map(|n| json!({"name": format!("p{n}"), "query": "SELECT VALUE 1 FROM c"})).collect();
@@ -397,9 +398,9 @@ async fn definitions_that_cannot_be_are_refused() {
     ] {
         let mut body = json!({"id": "bad", "partitionKey": {"paths": ["/pk"]}});
         body[member] = value.clone();
-        let answer = account.post("/dbs/d/colls", &[], body).await;
-        check_readable(&answer, &format!("{member} {value}"));
-        if answer.status == 201 {
+        let response = account.post("/dbs/d/colls", &[], body).await;
+        check_readable(&response, &format!("{member} {value}"));
+        if response.status == 201 {
             account.delete("/dbs/d/colls/bad", &[]).await.expect(204);
         }
     }

@@ -4,41 +4,41 @@
 use perihelion_emulator::faults::{Faults, Rule};
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
+use crate::seeded_random::SeededRandom;
 
 /// Whether time may pass between what a client knows and what it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
+pub(crate) enum RequestDelay {
     /// Requests may be held up before they are carried out.
-    MayPass,
-    /// Only answers to writes may be.
-    StandsStill,
+    Allowed,
+    /// Only responses to writes may be.
+    Forbidden,
 }
 
-impl Stage {
+impl Fixture {
     /// Adds a rule, in the place of an earlier one or beside it. It strikes a few times.
-    pub(crate) fn make_trouble(&mut self, time: Time, dice: &mut Dice) {
-        let rules = if time == Time::MayPass { 2 } else { 1 };
+    pub(crate) fn add_fault_rule(&mut self, time: RequestDelay, rng: &mut SeededRandom) {
+        let rules = if time == RequestDelay::Allowed { 2 } else { 1 };
         let mut rule = json!({
-            "id": format!("r{}", dice.below(rules)),
-            "count": dice.between(1, 4),
+            "id": format!("r{}", rng.below(rules)),
+            "count": rng.between(1, 4),
         });
-        let mut filter = match dice.below(3) {
+        let mut filter = match rng.below(3) {
             0 => json!({"operations": ["write"]}),
             1 => json!({"operations": ["write", "read"]}),
             _ => json!({"resources": ["item"]}),
         };
-        rule["effect"] = match dice.below(5) {
+        rule["effect"] = match rng.below(5) {
             0 | 1 => {
                 let answers = [(429, 3200), (503, 0), (408, 0), (449, 0), (500, 0), (410, 21_005)];
-                let (status, sub_status) = *dice.pick(&answers);
+                let (status, sub_status) = *rng.pick(&answers);
                 json!({"status": status, "subStatus": sub_status})
             }
-            2 | 3 => json!({"connection": *dice.pick(&["closeBefore", "closeAfter", "stall", "goAway"])}),
+            2 | 3 => json!({"connection": *rng.pick(&["closeBefore", "closeAfter", "stall", "goAway"])}),
             _ => {
-                let delay = format!("{}ms", dice.between(1, 60));
-                if time == Time::MayPass && dice.chance(50) {
+                let delay = format!("{}ms", rng.between(1, 60));
+                if time == RequestDelay::Allowed && rng.chance(50) {
                     filter = json!({"operations": ["write", "read"]});
                     json!({"delay": delay})
                 } else {
@@ -47,22 +47,22 @@ impl Stage {
                 }
             }
         };
-        if dice.chance(30) {
-            filter["regions"] = json!([dice.pick(&self.regions).name]);
+        if rng.chance(30) {
+            filter["regions"] = json!([rng.pick(&self.regions).name]);
         }
-        if dice.chance(30) {
+        if rng.chance(30) {
             rule["share"] = json!(0.5);
         }
-        if dice.chance(30) {
-            rule["for"] = format!("{}ms", dice.between(1, 200)).into();
+        if rng.chance(30) {
+            rule["for"] = format!("{}ms", rng.between(1, 200)).into();
         }
         rule["match"] = filter;
-        self.tell(format!("rule {rule}"));
-        self.faults().add(read_rule(rule)).unwrap();
+        self.log_line(format!("rule {rule}"));
+        self.faults().add(parse_rule(rule)).unwrap();
     }
 
     /// Ends all of them.
-    pub(crate) fn end_trouble(&mut self) {
+    pub(crate) fn clear_faults(&mut self) {
         self.faults().clear().unwrap();
     }
 
@@ -71,6 +71,6 @@ impl Stage {
     }
 }
 
-fn read_rule(rule: Value) -> Rule {
+fn parse_rule(rule: Value) -> Rule {
     serde_json::from_value(rule).unwrap()
 }
