@@ -130,7 +130,7 @@ pub mod credentials {
 /// What connections are made with and how requests are spread over them: for [`CosmosClientBuilder::http`] and
 /// [`CosmosClientBuilder::sharding`].
 pub mod connections {
-    pub use driver::sharding::{LoadSpread, ShardingConfig};
+    pub use driver::{LoadSpread, ShardingConfig};
     pub use perihelion_http::{Client, ClientBuilder};
 }
 

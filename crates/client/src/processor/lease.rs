@@ -5,7 +5,7 @@
 //! tag it read. Reading and writing them is left to `store`; who takes which lease to `balance`.
 
 use driver::change_feed::ChangeFeedMode;
-use driver::change_feed::cursor::FeedPosition;
+use driver::change_feed::FeedPosition;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use serde::{Deserialize, Serialize};
 

@@ -47,7 +47,7 @@ impl Sightings {
 
 #[cfg(test)]
 mod tests {
-    use driver::clock::Clock;
+    use driver::Clock;
     use protocol::partition::EpkRange;
 
     use super::super::lease::{Position, Stretch};
