@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::credentials::TokenCredential;
+use driver::ShardingConfig;
 use driver::options::{DriverOptions, EnvironmentOptions, OperationOptions, RegionOptions, TimeoutOptions};
-use driver::sharding::ShardingConfig;
 use driver::{Account, CosmosRuntime, Error, ErrorKind};
 use perihelion_http::pool::PoolConfig;
 use perihelion_http::{BuildError, ClientBuilder};

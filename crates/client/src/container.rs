@@ -1,8 +1,8 @@
 //! The client of one container: operations on the container itself. Operations on its items are in `items`.
 
 use driver::CosmosDriver;
+use driver::SessionScope;
 use driver::operation::{ContainerName, Operation, OperationKind, Target};
-use driver::session::SessionScope;
 use protocol::container::ContainerProperties;
 
 use crate::call::Call;

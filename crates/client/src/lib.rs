@@ -130,7 +130,7 @@ pub mod credentials {
 
 /// Settings of HTTP connections, for [`CosmosClientBuilder::http`] and [`CosmosClientBuilder::sharding`].
 pub mod connections {
-    pub use driver::sharding::{LoadSpread, ShardingConfig};
+    pub use driver::{LoadSpread, ShardingConfig};
     pub use perihelion_http::{Client, ClientBuilder};
 }
 

@@ -5,16 +5,17 @@
 //! pass over their counters.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench reads the clock and prints")]
 
-use perihelion_driver::sharding::ShardedTransport;
+use perihelion_driver::testing::ShardedTransport;
 use perihelion_driver::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportFactory};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
-use perihelion_driver::clock::Clock;
-use perihelion_driver::sharding::select::{Candidate, SelectionLimits, select};
-use perihelion_driver::sharding::{InFlight, ShardingConfig};
+use perihelion_driver::Clock;
+use perihelion_driver::ShardingConfig;
+use perihelion_driver::testing::InFlight;
+use perihelion_driver::testing::{Candidate, SelectionLimits, select};
 
 /// A client that is never asked.
 #[derive(Debug)]

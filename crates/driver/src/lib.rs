@@ -52,56 +52,76 @@
 //! `HttpClient` of `azure_core` can be, and no HTTP library.
 
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "test-util"),
+    allow(dead_code, unreachable_pub, reason = "the module `testing` exports it with the feature test-util")
+)]
 
 // 1. What is wanted, and how.
 pub mod operation;
 pub mod options;
 
-// 2. The loop over regions, and the race of two of them.
-mod hedging;
-mod pipeline;
-
-// 3. Where to send.
-mod region;
-pub mod routing;
-pub mod session;
-
-// 4. One attempt at one endpoint.
-pub mod gateway;
-
-// 5. Which connection, and the way down to the network.
-pub mod sharding;
-pub mod transport;
-
-// What is known about the account and its containers.
-pub mod cache;
-
-// What the caller can see afterwards.
-pub mod diagnostics;
-mod error;
-mod response;
-
-// What goes wrong on purpose.
-#[cfg(feature = "fault-injection")]
-pub mod faults;
-
-// Time and tasks.
-pub mod background;
-pub mod clock;
-
-// Many operations as one: queries and changes over partitions, and each by itself in large numbers.
+// 2. Many operations as one: queries and changes over partitions, and bulks.
 pub mod bulk;
 pub mod change_feed;
 pub mod query;
 
-// The front door.
+// 3. What the caller can see afterwards.
+pub mod diagnostics;
+mod error;
+mod response;
+
+// 4. The account, its driver, and what drivers of a process share.
 mod account;
 mod driver;
 mod runtime;
 
+// 5. The pipeline: attempts until one ends the operation.
+mod hedging;
+mod pipeline;
+
+// 6. Where to send: regions, partitions and their breakers, caches, sessions.
+mod cache;
+mod region;
+mod routing;
+mod session;
+
+// 7. One attempt at one endpoint, the choice of a connection, and the way down to the network.
+mod gateway;
+mod sharding;
+pub mod transport;
+
+// 8. Faults injected below sharding.
+#[cfg(feature = "fault-injection")]
+pub mod faults;
+
+// 9. Time and background tasks.
+mod background;
+mod clock;
+
 pub use account::Account;
+pub use background::Background;
+pub use cache::{Container, PartitionRanges};
+pub use clock::{Clock, Sleep};
 pub use driver::CosmosDriver;
 pub use error::{Error, ErrorKind, Result};
+pub use gateway::Credential;
 pub use operation::{Operation, OperationKind, Target};
+pub use region::Region;
 pub use response::Response;
+pub use routing::{
+    AccountState, Breaker, BreakerState, ContainerIdentity, Endpoint, EndpointKind, Gateway2, IncompleteMap,
+    Partition, PartitionId, PartitionMap, PartitionRegion, PartitionState, Placement, Unavailable,
+};
 pub use runtime::{CosmosRuntime, CosmosRuntimeBuilder};
+pub use session::{ContainerSession, SessionScope};
+pub use sharding::{InvalidSharding, LoadSpread, SERVICE_STREAMS_MAX, ShardingConfig};
+
+/// What only tests and benches use: time that they move, one attempt without a pipeline, and shards.
+#[cfg(feature = "test-util")]
+pub mod testing {
+    pub use crate::clock::ManualTime;
+    pub use crate::gateway::{AttemptLimits, GatewayClient, GatewayOutcome, GatewayRequest, GatewayResult};
+    pub use crate::sharding::select::{Candidate, Selection, SelectionLimits, select};
+    pub use crate::sharding::{EndpointRoute, EndpointShards, InFlight, ShardedTransport};
+}

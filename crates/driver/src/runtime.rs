@@ -66,6 +66,7 @@ impl CosmosRuntime {
     }
 
     /// The connections that all drivers of the process share.
+    #[cfg(feature = "test-util")]
     pub fn connections(&self) -> &Arc<ShardedTransport> {
         &self.0.connections
     }

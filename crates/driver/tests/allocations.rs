@@ -2,9 +2,10 @@
 //!
 //! A binary of its own: the count is of the whole process.
 
+use perihelion_driver::Credential;
 use perihelion_driver::diagnostics::ExecutionContext;
-use perihelion_driver::gateway::{AttemptLimits, Credential, GatewayClient, GatewayOutcome, GatewayRequest};
-use perihelion_driver::sharding::ShardedTransport;
+use perihelion_driver::testing::ShardedTransport;
+use perihelion_driver::testing::{AttemptLimits, GatewayClient, GatewayOutcome, GatewayRequest};
 use perihelion_driver::transport::{
     HeaderList, HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse,
 };
@@ -15,11 +16,11 @@ use std::time::Duration;
 use azure_core::http::Url;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use perihelion_driver::clock::Clock;
+use perihelion_driver::Clock;
+use perihelion_driver::ShardingConfig;
 use perihelion_driver::operation::{ContainerName, Operation, Plane, ResponseHeaders};
 use perihelion_driver::options::OperationSettings;
-use perihelion_driver::routing::{Endpoint, Region};
-use perihelion_driver::sharding::ShardingConfig;
+use perihelion_driver::{Endpoint, Region};
 use protocol::authorization::{AccountKey, EMULATOR_KEY};
 use protocol::partition::PartitionKey;
 use protocol::status::Status;

@@ -7,7 +7,7 @@
 //! The JSON names are a storage format: where a field has been renamed, serde keeps the stored name.
 
 use driver::change_feed::ChangeFeedMode;
-use driver::change_feed::cursor::FeedPosition;
+use driver::change_feed::FeedPosition;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use serde::{Deserialize, Serialize};
 

@@ -38,8 +38,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
+use driver::Clock;
 use driver::change_feed::{ChangeFeedMode, ChangeFeedStart, ServiceChanges};
-use driver::clock::Clock;
 use driver::{Error, ErrorKind};
 use serde::de::DeserializeOwned;
 

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The newest properties of the account.
 #[derive(Debug)]
-pub struct AccountCache(SingleFlight<(), Arc<AccountProperties>>);
+pub(crate) struct AccountCache(SingleFlight<(), Arc<AccountProperties>>);
 
 impl Default for AccountCache {
     fn default() -> AccountCache {
@@ -20,17 +20,17 @@ impl Default for AccountCache {
 
 impl AccountCache {
     /// A cache without properties.
-    pub fn new() -> AccountCache {
+    pub(crate) fn new() -> AccountCache {
         AccountCache::default()
     }
 
     /// The cached properties, if there are any.
-    pub fn peek(&self) -> Option<Arc<AccountProperties>> {
+    pub(crate) fn peek(&self) -> Option<Arc<AccountProperties>> {
         self.0.peek(&())
     }
 
     /// The properties; fetched if they are not cached.
-    pub async fn get<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<AccountProperties>, Error>
+    pub(crate) async fn get<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<AccountProperties>, Error>
     where
         F: Future<Output = Result<Arc<AccountProperties>, Error>> + Send + 'static,
     {
@@ -39,7 +39,7 @@ impl AccountCache {
 
     /// Something newer than `known`, which a response spoke against; what somebody else heard in the
     /// meantime will do.
-    pub async fn refresh<F>(
+    pub(crate) async fn refresh<F>(
         &self,
         known: &Arc<AccountProperties>,
         fetch: impl FnOnce() -> F,
@@ -52,7 +52,7 @@ impl AccountCache {
 }
 
 /// Reads the response to `GET /`. An account without a region to read from is no account.
-pub fn parse_account(body: &[u8]) -> Result<AccountProperties, Error> {
+pub(crate) fn parse_account(body: &[u8]) -> Result<AccountProperties, Error> {
     let account: AccountProperties = serde_json::from_slice(body)
         .map_err(|error| Error::new(ErrorKind::BadResponse, error.to_string()))?;
     if account.readable_locations.is_empty() {

@@ -7,7 +7,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use protocol::container::PartitionKeyDefinition;
-use protocol::status::{Status, SubStatus};
 use serde::Deserialize;
 
 use super::partition_ranges::RangesCache;
@@ -18,7 +17,7 @@ use crate::routing::ContainerIdentity;
 use crate::session::ContainerSession;
 
 /// Containers known at a time; beyond it the least recently used is forgotten.
-pub const CONTAINERS_MAX: usize = 1024;
+pub(super) const CONTAINERS_MAX: usize = 1024;
 
 /// What a container's body says that the driver needs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -99,7 +98,7 @@ impl Container {
 
 /// The cached containers, by name.
 #[derive(Debug)]
-pub struct ContainerCache(SingleFlight<ContainerName, Arc<Container>>);
+pub(crate) struct ContainerCache(SingleFlight<ContainerName, Arc<Container>>);
 
 impl Default for ContainerCache {
     fn default() -> ContainerCache {
@@ -109,17 +108,17 @@ impl Default for ContainerCache {
 
 impl ContainerCache {
     /// No container is known.
-    pub fn new() -> ContainerCache {
+    pub(crate) fn new() -> ContainerCache {
         ContainerCache::default()
     }
 
     /// The container, if it is known.
-    pub fn peek(&self, name: &ContainerName) -> Option<Arc<Container>> {
+    pub(crate) fn peek(&self, name: &ContainerName) -> Option<Arc<Container>> {
         self.0.peek(name)
     }
 
     /// The container; asked for if it is not known.
-    pub async fn get<F>(
+    pub(crate) async fn get<F>(
         &self,
         name: &ContainerName,
         fetch: impl FnOnce() -> F,
@@ -133,7 +132,7 @@ impl ContainerCache {
 
     /// The container its name leads to now, after a response spoke against `known`. The same one, with
     /// all that was learnt about it, if that is where the name still leads.
-    pub async fn refresh<F>(
+    pub(crate) async fn refresh<F>(
         &self,
         known: &Arc<Container>,
         fetch: impl FnOnce() -> F,
@@ -154,17 +153,13 @@ impl ContainerCache {
     }
 
     /// Forgets a container, unless its name leads to another one already; returns whether it did.
-    pub fn forget(&self, known: &Arc<Container>) -> bool {
+    pub(crate) fn forget(&self, known: &Arc<Container>) -> bool {
         self.0.forget(&known.identity.name, |current| Arc::ptr_eq(current, known))
     }
 
-    /// How many are known.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Whether none is known.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -182,20 +177,10 @@ async fn fetch_as_container(
     }
 }
 
-/// Whether a response says that the name leads to another container, or to none: what is known of the container
-/// cannot be trusted, and a request made with it may be made again with what is asked anew.
-pub fn contradicts_container(status: Status, sub_status: SubStatus) -> bool {
-    matches!(
-        (status, sub_status),
-        (Status::NOT_FOUND, SubStatus::OWNER_RESOURCE_NOT_FOUND)
-            | (Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH)
-            | (Status::GONE, SubStatus::NAME_CACHE_STALE)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use futures::future::ready;
+    use protocol::status::{Status, SubStatus};
 
     use super::*;
     use crate::session::SessionScope;
@@ -258,25 +243,5 @@ mod tests {
         let gone = || ready(Err(Error::of_response(Status::NOT_FOUND, SubStatus::NONE, b"")));
         cache.refresh(&container, gone).await.expect_err("gone");
         assert!(cache.is_empty());
-    }
-
-    #[test]
-    fn some_responses_contradict_the_cached_container() {
-        for (status, sub_status, contradicts) in [
-            (404, 1003, true),
-            (400, 1024, true),
-            (410, 1000, true),
-            (404, 0, false),
-            (404, 1002, false),
-            (400, 1001, false),
-            (410, 1002, false),
-            (200, 0, false),
-        ] {
-            assert_eq!(
-                contradicts_container(Status(status), SubStatus(sub_status)),
-                contradicts,
-                "{status}/{sub_status}"
-            );
-        }
     }
 }

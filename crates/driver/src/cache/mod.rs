@@ -7,8 +7,10 @@
 mod account;
 mod container;
 mod partition_ranges;
-pub mod single_flight;
+mod single_flight;
 
-pub use account::{AccountCache, parse_account};
-pub use container::{CONTAINERS_MAX, Container, ContainerCache, ContainerDefinition, contradicts_container};
-pub use partition_ranges::{PartitionRanges, RangeFeed, RangePage, RangesCache, parse_ranges, read_ranges};
+pub(crate) use account::{AccountCache, parse_account};
+pub use container::Container;
+pub(crate) use container::{ContainerCache, ContainerDefinition};
+pub use partition_ranges::PartitionRanges;
+pub(crate) use partition_ranges::{RangeFeed, RangePage, parse_ranges, read_ranges};

@@ -49,7 +49,7 @@ impl PartitionRanges {
 
 /// One page of the feed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RangePage {
+pub(crate) enum RangePage {
     /// Nothing changed since the ETag.
     NotModified,
     /// Ranges that are new since the ETag.
@@ -64,7 +64,7 @@ pub enum RangePage {
 }
 
 /// Reads pages of partition ranges.
-pub trait RangeFeed: Sync {
+pub(crate) trait RangeFeed: Sync {
     /// The page after `etag`, or from the beginning; `continuation` goes on within one response.
     fn page(
         &self,
@@ -75,7 +75,7 @@ pub trait RangeFeed: Sync {
 
 /// Follows the feed to its end: all ranges, or those that changed since `known`. What does not fit what
 /// was known is read again from the beginning, once.
-pub async fn read_ranges(
+pub(crate) async fn read_ranges(
     known: Option<&PartitionRanges>,
     feed: &impl RangeFeed,
 ) -> Result<PartitionRanges, Error> {
@@ -126,7 +126,7 @@ fn distinct(listed: Vec<PartitionKeyRange>) -> Vec<PartitionKeyRange> {
 }
 
 /// Reads the body of one page.
-pub fn parse_ranges(body: &[u8]) -> Result<Vec<PartitionKeyRange>, Error> {
+pub(crate) fn parse_ranges(body: &[u8]) -> Result<Vec<PartitionKeyRange>, Error> {
     #[derive(Deserialize)]
     struct Body {
         #[serde(rename = "PartitionKeyRanges")]

@@ -21,7 +21,7 @@ type Entries<K, V> = HashMap<K, Entry<V>, foldhash::fast::RandomState>;
 type Flight<V> = BoxFuture<'static, Result<V, Error>>;
 
 /// Values by key, each fetched once. Values are cloned out, so they are usually `Arc`s.
-pub struct SingleFlight<K, V>
+pub(super) struct SingleFlight<K, V>
 where
     V: Clone + Send + Sync + 'static,
 {
@@ -47,14 +47,14 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// An empty cache of at most `capacity` values; beyond it the least recently used goes.
-    pub fn new(capacity: usize) -> SingleFlight<K, V> {
+    pub(super) fn new(capacity: usize) -> SingleFlight<K, V> {
         SingleFlight { entries: RwLock::default(), capacity: capacity.max(1), clock: AtomicU64::new(0) }
     }
 
     /// The value, if it is there. Never waits for a fetch.
     ///
     /// Cost: a read lock, a look-up and a clone.
-    pub fn peek(&self, key: &K) -> Option<V> {
+    pub(super) fn peek(&self, key: &K) -> Option<V> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get(key)?;
         entry.used.store(self.tick(), Ordering::Relaxed);
@@ -62,7 +62,7 @@ where
     }
 
     /// The value; fetched if it is not there.
-    pub async fn get<F>(&self, key: &K, fetch: impl FnOnce() -> F) -> Result<V, Error>
+    pub(super) async fn get<F>(&self, key: &K, fetch: impl FnOnce() -> F) -> Result<V, Error>
     where
         F: Future<Output = Result<V, Error>> + Send + 'static,
     {
@@ -75,7 +75,7 @@ where
     /// A value that can be trusted: the one that is there unless `is_stale`, otherwise a fetched one.
     /// Whoever was fetched that a value is out of date asks with a test for that very value, so that many
     /// who were fetched the same fetch once between them.
-    pub async fn refresh<F>(
+    pub(super) async fn refresh<F>(
         &self,
         key: &K,
         is_stale: impl FnOnce(&V) -> bool,
@@ -115,7 +115,7 @@ where
     }
 
     /// Forgets the value if it `is_stale`; says whether it did. A fetch in progress goes on.
-    pub fn forget(&self, key: &K, is_stale: impl FnOnce(&V) -> bool) -> bool {
+    pub(super) fn forget(&self, key: &K, is_stale: impl FnOnce(&V) -> bool) -> bool {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return false };
         if !entry.value.as_ref().is_some_and(is_stale) {
@@ -129,12 +129,13 @@ where
     }
 
     /// How many keys there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 

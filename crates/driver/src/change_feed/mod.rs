@@ -8,7 +8,7 @@
 //! The feed never ends. A page that says it is [caught up](ChangePage::caught_up) means that there was
 //! nothing new anywhere: wait a while, or go away and come back with the continuation.
 
-pub mod cursor;
+mod cursor;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -23,9 +23,10 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
+pub use self::cursor::FeedPosition;
 pub use self::service::ServiceChanges;
 
-use self::cursor::{Continuation, FeedPosition, RangeCursor};
+use self::cursor::{Continuation, RangeCursor};
 use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::{Error, ErrorKind};
 use crate::query::PageError;

@@ -15,7 +15,7 @@ use super::gateway2::Gateway2;
 use crate::region::Region;
 
 /// How long a region that could not be reached is left alone before it is tried again.
-pub const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
+pub(crate) const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
 
 /// Which requests an unavailable region does not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

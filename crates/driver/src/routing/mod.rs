@@ -15,7 +15,8 @@ mod partition_state;
 pub(crate) mod refresh;
 mod state_cell;
 
-pub use account_state::{AccountState, UNAVAILABLE_FOR, Unavailable};
+pub(crate) use account_state::UNAVAILABLE_FOR;
+pub use account_state::{AccountState, Unavailable};
 pub use endpoint::{Endpoint, EndpointKind};
 pub use gateway2::Gateway2;
 pub use partition_map::{IncompleteMap, Partition, PartitionMap, Placement};
@@ -23,9 +24,9 @@ pub(crate) use partition_state::failback_interval;
 pub use partition_state::{
     Breaker, BreakerState, ContainerIdentity, PartitionId, PartitionRegion, PartitionState,
 };
-pub use state_cell::StateCell;
+pub(crate) use state_cell::StateCell;
 
-pub use crate::region::Region;
+pub(crate) use crate::region::Region;
 
 #[cfg(test)]
 pub(crate) use account_state::tests as test_accounts;
@@ -34,7 +35,7 @@ pub(crate) use partition_state::tests as test_partitions;
 
 /// What a route is needed for.
 #[derive(Clone, Copy, Debug)]
-pub struct RouteRequest<'a> {
+pub(crate) struct RouteRequest<'a> {
     /// Whether the operation is a read.
     pub is_read: bool,
     /// The partition of the operation, when it is about one.
@@ -49,7 +50,7 @@ pub struct RouteRequest<'a> {
 
 /// Where an attempt is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub(crate) struct Route {
     /// The endpoint of the attempt.
     pub endpoint: Endpoint,
     /// The region that would have been chosen if the breaker of the partition there were not open.
@@ -63,7 +64,11 @@ pub struct Route {
 /// the hub.
 ///
 /// Cost: one pass over the regions; nothing is allocated.
-pub fn resolve(wanted: &RouteRequest<'_>, account: &AccountState, partitions: &PartitionState) -> Route {
+pub(crate) fn resolve(
+    wanted: &RouteRequest<'_>,
+    account: &AccountState,
+    partitions: &PartitionState,
+) -> Route {
     if wanted.prefer_hub {
         let hub = account.hub();
         if !wanted.excluded.contains(hub.region()) && !wanted.already_tried.contains(hub.region()) {
@@ -93,7 +98,7 @@ pub fn resolve(wanted: &RouteRequest<'_>, account: &AccountState, partitions: &P
 }
 
 /// Chooses another region than `route`'s for a hedged attempt: one without any penalty, or none.
-pub fn resolve_second(
+pub(crate) fn resolve_second(
     route: &Route,
     wanted: &RouteRequest<'_>,
     account: &AccountState,
@@ -112,7 +117,7 @@ pub fn resolve_second(
 }
 
 /// How many regions besides `current` this operation has not tried yet.
-pub fn count_untried(current: &Region, wanted: &RouteRequest<'_>, account: &AccountState) -> usize {
+pub(crate) fn count_untried(current: &Region, wanted: &RouteRequest<'_>, account: &AccountState) -> usize {
     let untried = |endpoint: &&Endpoint| {
         let region = endpoint.region();
         region != current && !wanted.excluded.contains(region) && !wanted.already_tried.contains(region)

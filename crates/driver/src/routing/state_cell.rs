@@ -7,34 +7,34 @@ use arc_swap::ArcSwap;
 /// Holds the newest snapshot of a state. Readers never wait; writers take turns, so none loses another's
 /// change.
 #[derive(Debug)]
-pub struct StateCell<T> {
+pub(crate) struct StateCell<T> {
     current: ArcSwap<T>,
     writer: Mutex<()>,
 }
 
 impl<T> StateCell<T> {
     /// A cell that holds `state`.
-    pub fn new(state: T) -> StateCell<T> {
+    pub(crate) fn new(state: T) -> StateCell<T> {
         StateCell { current: ArcSwap::from_pointee(state), writer: Mutex::new(()) }
     }
 
     /// The newest snapshot. It stays as it is, however the cell goes on.
-    pub fn snapshot(&self) -> Arc<T> {
+    pub(crate) fn snapshot(&self) -> Arc<T> {
         self.current.load_full()
     }
 
     /// Looks at the newest snapshot without counting a reference; for a glance, not to be kept over a wait.
-    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+    pub(crate) fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.current.load())
     }
 
     /// Applies `change` to the newest state, once. Readers see the old one until it is done.
-    pub fn update(&self, change: impl FnOnce(&T) -> T) {
+    pub(crate) fn update(&self, change: impl FnOnce(&T) -> T) {
         self.update_with(|state| (change(state), ()));
     }
 
     /// Applies `change` to the newest state, once, and returns its output.
-    pub fn update_with<R>(&self, change: impl FnOnce(&T) -> (T, R)) -> R {
+    pub(crate) fn update_with<R>(&self, change: impl FnOnce(&T) -> (T, R)) -> R {
         let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (next, output) = change(&self.current.load());
         self.current.store(Arc::new(next));

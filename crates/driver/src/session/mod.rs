@@ -9,7 +9,7 @@ mod store;
 use protocol::account::ConsistencyLevel;
 use protocol::partition_range::RangeId;
 
-pub use store::{ContainerSession, TOKENS_MAX};
+pub use store::ContainerSession;
 
 use crate::options::{ConsistencySettings, ReadConsistencyStrategy};
 
@@ -29,7 +29,7 @@ pub enum SessionScope<'a> {
 
 /// Whether a request carries what was seen: reads under session consistency, and writes where every
 /// region takes them, since only there can a write reach a region that is behind.
-pub fn sends_token(
+pub(crate) fn sends_token(
     settings: &ConsistencySettings,
     account: ConsistencyLevel,
     is_read: bool,

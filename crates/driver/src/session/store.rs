@@ -10,7 +10,7 @@ use super::SessionScope;
 
 /// Tokens kept of one container. Beyond it those with the lowest numbers go: ranges are numbered as
 /// they come to be, so these are the ones most likely split away long ago.
-pub const TOKENS_MAX: usize = 4096;
+pub(super) const TOKENS_MAX: usize = 4096;
 
 /// What this driver has seen of one container.
 #[derive(Debug, Default)]

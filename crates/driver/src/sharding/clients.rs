@@ -42,7 +42,7 @@ impl SharedClient {
 /// Endpoints share clients, because a program may talk to many accounts, each in many regions, and a client
 /// per connection would be most of what it holds.
 #[derive(Debug)]
-pub struct SharedClients {
+pub(super) struct SharedClients {
     factory: Arc<dyn TransportFactory>,
     config: HttpClientConfig,
     next_id: AtomicU64,
@@ -52,7 +52,7 @@ pub struct SharedClients {
 
 impl SharedClients {
     /// An empty list; clients are made by `factory` when they are needed.
-    pub fn new(factory: Arc<dyn TransportFactory>, config: HttpClientConfig) -> SharedClients {
+    pub(super) fn new(factory: Arc<dyn TransportFactory>, config: HttpClientConfig) -> SharedClients {
         SharedClients { factory, config, next_id: AtomicU64::new(0), known: Mutex::default() }
     }
 
@@ -63,14 +63,14 @@ impl SharedClients {
     }
 
     /// The configuration that every client is made with.
-    pub fn config(&self) -> &HttpClientConfig {
+    pub(super) fn config(&self) -> &HttpClientConfig {
         &self.config
     }
 
     /// A client for which `in_use` is false: another endpoint's if there is one, otherwise a new one.
     ///
     /// Cost: the number of clients times the number in use; rarely on the path of a request.
-    pub fn take(&self, in_use: impl Fn(u64) -> bool) -> Arc<SharedClient> {
+    pub(super) fn take(&self, in_use: impl Fn(u64) -> bool) -> Arc<SharedClient> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|client| client.strong_count() > 0);
         let shared = known
@@ -90,7 +90,7 @@ impl SharedClients {
     }
 
     /// How many clients are used by some endpoint.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().filter(|client| client.strong_count() > 0).count()
     }

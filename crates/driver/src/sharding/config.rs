@@ -25,7 +25,7 @@ const CLIENTS_MAX_DEFAULT_AT_LEAST: u32 = 32;
 /// the client's own pool is all that is needed.
 ///
 /// ```
-/// use perihelion_driver::sharding::ShardingConfig;
+/// use perihelion_driver::ShardingConfig;
 ///
 /// let mut sharding = ShardingConfig::default();
 /// sharding.max_clients_per_endpoint = 64;

@@ -3,6 +3,8 @@
 //! In: what was seen on each shard of one endpoint, the time, and how busy this process is. Out: a
 //! [`Health`] per shard. The checks are made in order and the first that applies decides.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::time::Duration;
 
 use super::config::ShardingConfig;
@@ -44,7 +46,7 @@ impl Observation {
 
 /// The state of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
+pub(super) enum Health {
     /// The shard stays in use.
     Healthy,
     /// It is to be replaced.
@@ -56,7 +58,7 @@ pub enum Health {
 /// Why a shard is taken out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum EvictionReason {
+pub(super) enum EvictionReason {
     /// Requests wait, and nothing has come back for too long.
     ReadHang,
     /// It fails again and again while another connection to the same endpoint works.
@@ -69,7 +71,7 @@ pub enum EvictionReason {
 /// process uses, if known.
 ///
 /// Cost: linear in the shards, and only for one that fails.
-pub fn check(
+pub(super) fn check(
     shard: &Observation,
     all: &[Observation],
     config: &ShardingConfig,

@@ -8,12 +8,12 @@
 
 mod clients;
 mod config;
-pub mod health;
+mod health;
 mod in_flight;
 mod processor;
 mod protocol;
-pub mod scale;
-pub mod select;
+mod scale;
+pub(crate) mod select;
 mod shards;
 mod sweep;
 #[cfg(test)]
@@ -33,9 +33,9 @@ use azure_core::http::Url;
 use futures::future::{Either, select as first_of};
 use perihelion_http::trace::{RequestTrace, observe};
 
-pub use self::clients::{SharedClient, SharedClients};
+use self::clients::{SharedClient, SharedClients};
 pub use self::config::{InvalidSharding, LoadSpread, SERVICE_STREAMS_MAX, ShardingConfig};
-pub use self::in_flight::{InFlight, Shard};
+pub use self::in_flight::InFlight;
 use self::protocol::{LearnedProtocol, Strategy, strategy};
 use self::shards::Common;
 pub use self::shards::EndpointShards;

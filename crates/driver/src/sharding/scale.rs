@@ -3,6 +3,8 @@
 //! In: what was seen on the shards, and how many requests came in the last intervals. Out: a [`ScalePlan`] of
 //! what to remove and how many to add, and the size of the active set.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::time::Duration;
 
 use super::config::{LoadSpread, ShardingConfig};
@@ -10,16 +12,17 @@ use super::health::{self, EvictionReason, Health, Observation};
 
 /// What is to be done to the shards of one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScalePlan {
+pub(super) struct ScalePlan {
     /// Shards that get no new requests from now on, and why. What they carry is finished.
     pub evict: Vec<(u64, EvictionReason)>,
     /// How many new ones there should be.
     pub add: u32,
 }
 
+#[cfg(test)]
 impl ScalePlan {
     /// Whether nothing is to be done.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.evict.is_empty() && self.add == 0
     }
 }
@@ -27,7 +30,7 @@ impl ScalePlan {
 /// Decides over all shards of an endpoint, oldest first.
 ///
 /// Cost: linear in the shards, and quadratic in those that fail.
-pub fn plan(
+pub(super) fn plan(
     all: &[Observation],
     config: &ShardingConfig,
     now: Duration,
@@ -64,7 +67,7 @@ pub fn plan(
 }
 
 /// How many shards it takes for `in_flight` requests to stay below the scale-up threshold.
-pub fn wanted_by_load(in_flight: u32, config: &ShardingConfig) -> u32 {
+pub(super) fn wanted_by_load(in_flight: u32, config: &ShardingConfig) -> u32 {
     let comfortable = f64::from(config.max_streams_per_client) * config.scale_up_threshold_ratio;
     let wanted = (f64::from(in_flight) / comfortable).ceil();
     // A float becomes the nearest whole number there is; the configuration cannot make it negative.
@@ -90,7 +93,7 @@ const STEP: f64 = 0.25;
 
 /// The size of the active set over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AdaptiveSpread {
+pub(super) struct AdaptiveSpread {
     /// Requests in each of the last intervals, oldest first.
     counts: [u64; INTERVALS_MAX],
     intervals: usize,
@@ -99,23 +102,23 @@ pub struct AdaptiveSpread {
 
 impl AdaptiveSpread {
     /// Starts at the configured ratio.
-    pub fn new(config: &ShardingConfig) -> AdaptiveSpread {
+    pub(super) fn new(config: &ShardingConfig) -> AdaptiveSpread {
         AdaptiveSpread { counts: [0; INTERVALS_MAX], intervals: 0, ratio: config.load_spread_ratio }
     }
 
     /// The share of the shards that is active.
-    pub fn ratio(&self) -> f64 {
+    pub(super) fn ratio(&self) -> f64 {
         self.ratio
     }
 
     /// The ratio in thousandths, as selection takes it.
-    pub fn per_mille(&self) -> u32 {
+    pub(super) fn per_mille(&self) -> u32 {
         ((self.ratio * 1000.0).round() as u32).clamp(1, 1000)
     }
 
     /// Takes in an interval with `requests` and moves towards what the traffic asks for.
     #[must_use]
-    pub fn after(&self, requests: u64, config: &ShardingConfig) -> AdaptiveSpread {
+    pub(super) fn after(&self, requests: u64, config: &ShardingConfig) -> AdaptiveSpread {
         let mut counts = self.counts;
         counts.rotate_left(1);
         counts[INTERVALS_MAX - 1] = requests;

@@ -5,6 +5,8 @@
 //! are full does a request spill over to the next shard in line, so that after a spike the newest shards
 //! see nothing, drain and can be closed. A suspect shard is used when nothing else has room.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 /// What selection needs to know about one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
@@ -84,7 +86,7 @@ pub fn select(
 }
 
 /// How many of `count` shards are active: rounded up, and at least one.
-pub fn active_count(count: usize, active_per_mille: u32) -> usize {
+pub(crate) fn active_count(count: usize, active_per_mille: u32) -> usize {
     (count * active_per_mille as usize).div_ceil(1000).clamp(1, count.max(1))
 }
 

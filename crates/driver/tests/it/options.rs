@@ -9,12 +9,12 @@ use emulator::faults::{OperationKind as Asked, Rule};
 use emulator::regions::Lag;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
+use perihelion_driver::Region;
 use perihelion_driver::bulk::{BulkOperation, BulkOptions};
 use perihelion_driver::options::{
     CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
     OperationOptions, RegionOptions,
 };
-use perihelion_driver::routing::Region;
 use perihelion_driver::{CosmosRuntime, ErrorKind};
 use protocol::partition::PartitionKey;
 

@@ -17,8 +17,8 @@ use perihelion_driver::diagnostics::{AttemptRecord, Diagnostics};
 use perihelion_driver::operation::{Operation, OperationKind, Scope, Target};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
 use perihelion_driver::options::{RegionOptions, TimeoutOptions};
-use perihelion_driver::routing::{BreakerState, Region};
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, Error, ErrorKind};
+use perihelion_driver::{BreakerState, Region};
 use protocol::partition_range::RangeId;
 use serde_json::{Value, json};
 

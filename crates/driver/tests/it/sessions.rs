@@ -2,9 +2,9 @@
 
 use emulator::regions::Lag;
 use perihelion_driver::CosmosDriver;
+use perihelion_driver::SessionScope;
 use perihelion_driver::change_feed::{ChangeFeedOptions, ChangeFeedStart};
 use perihelion_driver::query::QueryOptions;
-use perihelion_driver::session::SessionScope;
 use serde_json::{Value, json};
 
 use crate::change_feed::drain;

@@ -309,7 +309,7 @@ fn both_forbidden_responses_share_one_limit() {
                 waited += delay;
                 state = next;
             }
-            _ => break,
+            Step::Finish | Step::GiveUp(_) => break,
         }
     }
     assert!(waited <= Duration::from_secs(5) && waited > Duration::from_secs(4), "{waited:?}");
