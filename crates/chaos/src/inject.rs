@@ -138,7 +138,6 @@ impl Injector {
         hold: Duration,
         start: Instant,
     ) -> Result<(), ControlError> {
-
         for (number, at) in (0..).map(|number| (u64::from(number), start + fault.begins + every * number)) {
             if at >= start + fault.ends {
                 break;
@@ -148,7 +147,8 @@ impl Injector {
             if ranges.is_empty() {
                 continue;
             }
-            let range = ranges[rng_for(derive_seed(fault.seed, "split", number), "range").usize(0..ranges.len())];
+            let range =
+                ranges[rng_for(derive_seed(fault.seed, "split", number), "range").usize(0..ranges.len())];
             let path = format!(
                 "/databases/{}/containers/{}/partitions/{range}/split",
                 escape(&self.database),
@@ -162,11 +162,8 @@ impl Injector {
     }
 
     async fn ranges(&self) -> Result<Vec<u64>, ControlError> {
-        let path = format!(
-            "/partitions?database={}&container={}",
-            escape(&self.database),
-            escape(&self.container)
-        );
+        let path =
+            format!("/partitions?database={}&container={}", escape(&self.database), escape(&self.container));
         let listed = self.control.get(&path).await?;
         let ranges = listed["partitions"].as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(ranges.iter().filter_map(|range| number(&range["id"])).collect())
@@ -211,7 +208,9 @@ fn rules(fault: &ScheduledFault, write_region: &str, database: &str) -> Vec<Rule
             ]
         }
         FaultKind::Rule(rule) => vec![Rule::clone(rule)],
-        FaultKind::Failover { outage: false } | FaultKind::Splits { .. } | FaultKind::Lag(_) => return Vec::new(),
+        FaultKind::Failover { outage: false } | FaultKind::Splits { .. } | FaultKind::Lag(_) => {
+            return Vec::new();
+        }
     };
     for rule in &mut rules {
         if rule.filter.regions.is_empty() {

@@ -11,10 +11,10 @@
 pub mod built_in; // the scenarios that come with the crate
 pub mod scenario; // a scenario file
 
-mod invalid_scenario; // the error of a scenario file
 pub mod duration; // durations and ranges of durations in scenario files
-mod seed; // seeds of random sources
+mod invalid_scenario; // the error of a scenario file
 pub mod schedule; // faults with their times
+mod seed; // seeds of random sources
 pub mod workload; // operations with their times
 
 mod inject; // begins and ends faults

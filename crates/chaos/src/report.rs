@@ -184,8 +184,9 @@ struct FaultWindow {
 impl FaultWindow {
     fn of(active_intervals: &[ActiveInterval], number: usize, end: Duration) -> FaultWindow {
         let ActiveInterval { began, ended } = active_intervals[number];
-        let others =
-            || active_intervals.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other);
+        let others = || {
+            active_intervals.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other)
+        };
         let since = others().filter(|other| other.ended <= began).map(|other| other.ended).max();
         let until = others().filter(|other| other.began >= ended).map(|other| other.began).min();
         FaultWindow { since: since.unwrap_or_default(), began, ended, until: until.unwrap_or(end) }
@@ -239,7 +240,12 @@ mod tests {
         let text = format!(
             "[[fault]]\nkind = 'drain'\nregion = 'East US'\nat = '1s'\nfor = '1s'\nexpect = {{ {expect} }}"
         );
-        Schedule::new(&Scenario::read("x", &text).expect("valid"), WriteRegions::One, 1, RunOptions::default())
+        Schedule::new(
+            &Scenario::read("x", &text).expect("valid"),
+            WriteRegions::One,
+            1,
+            RunOptions::default(),
+        )
     }
 
     fn sample(class: OperationClass, began: u32, failure: Option<&'static str>) -> OperationSample {
@@ -263,8 +269,9 @@ mod tests {
         let report = Report::new(&schedule, data);
         let impact = &report.faults[0];
         assert_eq!(impact.fault, "drain East US");
-        let counts =
-            |phases: &Phases| [&phases.before, &phases.during, &phases.after].map(|summary| summary.operations);
+        let counts = |phases: &Phases| {
+            [&phases.before, &phases.during, &phases.after].map(|summary| summary.operations)
+        };
         assert_eq!((counts(&impact.reads), counts(&impact.writes)), ([1, 2, 1], [0, 1, 0]));
         assert_eq!((impact.reads.recovery, impact.writes.recovery), (Some(MS * 410), Some(MS * 110)));
         assert_eq!((report.skipped, report.late_writes, report.undecided), (2, 1, 1));
@@ -278,6 +285,7 @@ mod tests {
         let json = serde_json::to_value(&report).expect("JSON");
         assert_eq!(json["faults"][0]["reads"]["recoveryMs"], 410.0);
         assert_eq!(json["promises"][0]["promise"], "nothing-is-lost");
+        assert_eq!(json["promises"][1]["promise"], "refused-means-unchanged");
         assert_eq!((&json["promises"][0]["broken"], &json["resurfaced"]), (&9.into(), &1.into()));
     }
 }

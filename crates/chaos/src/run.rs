@@ -119,7 +119,11 @@ async fn run_workload_and_faults(
     }
     let injector = account.injector(schedule);
     let faults = futures::future::try_join_all(
-        schedule.faults.iter().enumerate().map(|(number, fault)| injector.run_fault(number, fault, context.start)),
+        schedule
+            .faults
+            .iter()
+            .enumerate()
+            .map(|(number, fault)| injector.run_fault(number, fault, context.start)),
     );
     tokio::pin!(faults);
     let mut tick = interval(PROGRESS_EVERY);
@@ -169,11 +173,15 @@ async fn read_back(container: &ContainerClient, context: &WorkerContext, region:
                 let example = format!("{id} in {region}: acknowledged {floor}, found {found}");
                 match history.check_read(floor, found) {
                     ReadCheck::Consistent | ReadCheck::LateWrite => None,
-                    ReadCheck::Rejected => Some(Violation::new(Guarantee::RefusedMeansUnchanged, example)),
-                    ReadCheck::Lost | ReadCheck::Impossible => Some(Violation::new(Guarantee::NothingIsLost, example)),
+                    ReadCheck::Rejected => Some(Violation::new(Guarantee::RejectedChangesNothing, example)),
+                    ReadCheck::Lost | ReadCheck::Impossible => {
+                        Some(Violation::new(Guarantee::NothingIsLost, example))
+                    }
                 }
             }
-            Err(error) => Some(Violation::new(Guarantee::NothingIsLost, format!("{id} in {region}: {error}"))),
+            Err(error) => {
+                Some(Violation::new(Guarantee::NothingIsLost, format!("{id} in {region}: {error}")))
+            }
         }
     });
     let created = stream::iter(context.history.creates()).map(|(worker, sequence, outcome)| async move {
@@ -181,9 +189,13 @@ async fn read_back(container: &ContainerClient, context: &WorkerContext, region:
         let read = container.read_item::<TestItem>(id.as_str(), &id).await;
         match (outcome, read) {
             (WriteOutcome::Acknowledged | WriteOutcome::Undecided, Ok(_)) => None,
-            (WriteOutcome::Undecided | WriteOutcome::Rejected, Err(error)) if error.kind() == ErrorKind::NotFound => None,
+            (WriteOutcome::Undecided | WriteOutcome::Rejected, Err(error))
+                if error.kind() == ErrorKind::NotFound =>
+            {
+                None
+            }
             (WriteOutcome::Rejected, Ok(_)) => Some(Violation::new(
-                Guarantee::RefusedMeansUnchanged,
+                Guarantee::RejectedChangesNothing,
                 format!("{id} in {region} exists, although its create was rejected"),
             )),
             (_, Err(error)) => {
@@ -193,7 +205,12 @@ async fn read_back(container: &ContainerClient, context: &WorkerContext, region:
     });
     let mut violations: Vec<Violation> =
         owned.buffer_unordered(PARALLEL_MAX).filter_map(async |violation| violation).collect().await;
-    violations
-        .extend(created.buffer_unordered(PARALLEL_MAX).filter_map(async |violation| violation).collect::<Vec<_>>().await);
+    violations.extend(
+        created
+            .buffer_unordered(PARALLEL_MAX)
+            .filter_map(async |violation| violation)
+            .collect::<Vec<_>>()
+            .await,
+    );
     violations
 }

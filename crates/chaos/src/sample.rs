@@ -11,9 +11,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationClass {
-    /// Reads and queries.
+    /// Point reads and queries.
     Read,
-    /// Creates and upserts.
+    /// Creates and upserts of items.
     Write,
 }
 
@@ -130,11 +130,18 @@ const RECOVERED_FOR: Duration = Duration::from_millis(500);
 
 /// How long after `began` operations recovered: the earliest time from which each operation of the next while succeeds
 /// within `limit`. None if that is not before `until`.
-pub fn recovery(samples: &[OperationSample], began: Duration, until: Duration, limit: Duration) -> Option<Duration> {
+pub fn recovery(
+    samples: &[OperationSample],
+    began: Duration,
+    until: Duration,
+    limit: Duration,
+) -> Option<Duration> {
     let mut recovered_at = began;
     loop {
         let is_unhealthy = |sample: &&OperationSample| {
-            sample.ended() > recovered_at && sample.began < recovered_at + RECOVERED_FOR && !sample.is_healthy(limit)
+            sample.ended() > recovered_at
+                && sample.began < recovered_at + RECOVERED_FOR
+                && !sample.is_healthy(limit)
         };
         match samples.iter().filter(is_unhealthy).map(OperationSample::ended).max() {
             None => return (recovered_at < until).then(|| recovered_at - began),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use control_client::{ControlClient, ControlError};
 
 use crate::duration::DurationRange;
-use crate::inject::{Injector, ActiveFaults};
+use crate::inject::{ActiveFaults, Injector};
 use crate::scenario::WriteRegions;
 use crate::schedule::Schedule;
 
@@ -69,7 +69,11 @@ impl TargetAccount {
 
     /// Uses an account that runs already. It gets a database for the run, which
     /// [`clean_up`](TargetAccount::clean_up) deletes.
-    pub async fn attach(connection: &str, control: &str, schedule: &Schedule) -> Result<TargetAccount, TargetError> {
+    pub async fn attach(
+        connection: &str,
+        control: &str,
+        schedule: &Schedule,
+    ) -> Result<TargetAccount, TargetError> {
         let listed = regions(control).await?;
         let names: Vec<&str> = listed.iter().filter_map(|region| region["name"].as_str()).collect();
         // The order of the read regions does not matter.

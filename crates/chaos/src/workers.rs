@@ -130,16 +130,24 @@ impl WorkerContext {
         let took = self.start.elapsed() - began;
         let found = match found {
             Err(_) => {
-                let sample = OperationSample::new(OperationClass::Read, began, took, Some("query_not_done_in_time"));
+                let sample =
+                    OperationSample::new(OperationClass::Read, began, took, Some("query_not_done_in_time"));
                 return self.record(record, sample, || format!("query of w{owner} after {took:?}"));
             }
             Ok(Err(error)) => {
-                let sample = OperationSample::new(OperationClass::Read, began, took, failure(&Err::<(), _>(error.clone())));
+                let sample = OperationSample::new(
+                    OperationClass::Read,
+                    began,
+                    took,
+                    failure(&Err::<(), _>(error.clone())),
+                );
                 return self.record_failure(record, sample, &error, &format!("query of w{owner}"));
             }
             Ok(Ok(found)) => found,
         };
-        self.record(record, OperationSample::new(OperationClass::Read, began, took, None), || format!("query of w{owner}"));
+        self.record(record, OperationSample::new(OperationClass::Read, began, took, None), || {
+            format!("query of w{owner}")
+        });
         let mut expected: Vec<(String, usize)> =
             (0..workload.items).map(|item| (owned_id(owner, item), item)).collect();
         expected.sort();
@@ -167,7 +175,11 @@ impl WorkerContext {
         let stored = TestItem::created(worker, sequence);
         let began = self.start.elapsed();
         let created = self.container.create_item(stored.pk.as_str(), &stored).await;
-        self.history.record_create(worker, sequence, WriteOutcome::of(created.as_ref().err().map(Error::kind)));
+        self.history.record_create(
+            worker,
+            sequence,
+            WriteOutcome::of(created.as_ref().err().map(Error::kind)),
+        );
         self.record_write(record, began, created, &format!("create {}", stored.id));
     }
 
@@ -181,9 +193,11 @@ impl WorkerContext {
         let took = self.start.elapsed() - began;
         let sample = OperationSample::new(OperationClass::Write, began, took, failure(&written));
         match written {
-            Ok(response) => self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
-                format!("{what}: {}", response.diagnostics().summary())
-            }),
+            Ok(response) => {
+                self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
+                    format!("{what}: {}", response.diagnostics().summary())
+                })
+            }
             Err(error) => self.record_failure(record, sample, &error, what),
         }
     }
@@ -198,7 +212,9 @@ impl WorkerContext {
         self.counters.done.fetch_add(1, Ordering::Relaxed);
         let at = Duration::from_millis(u64::try_from(sample.began.as_millis()).unwrap_or(u64::MAX));
         if sample.took > workload.deadline + workload.tolerance {
-            record.violations.push(Violation::new(Guarantee::NothingIsLate, format!("at {at:?}: {}", describe())));
+            record
+                .violations
+                .push(Violation::new(Guarantee::NothingIsLate, format!("at {at:?}: {}", describe())));
         }
         if sample.failure.is_some() {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +236,7 @@ impl WorkerContext {
             ReadCheck::Consistent => return,
             ReadCheck::LateWrite => return record.late_writes += 1,
             ReadCheck::Lost => Guarantee::ReadsSeeWrites,
-            ReadCheck::Rejected => Guarantee::RefusedMeansUnchanged,
+            ReadCheck::Rejected => Guarantee::RejectedChangesNothing,
             ReadCheck::Impossible => Guarantee::NothingIsLost,
         };
         let at = self.start.elapsed();

@@ -145,11 +145,15 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_operations_with_the_given_weights() {
         let workload = Workload::default();
-        let all = |seed| -> Vec<WorkloadOperation> { (0..2_000).map(|sequence| workload.operation(seed, 3, sequence)).collect() };
+        let all = |seed| -> Vec<WorkloadOperation> {
+            (0..2_000).map(|sequence| workload.operation(seed, 3, sequence)).collect()
+        };
         assert_eq!(all(1), all(1));
         assert_ne!(all(1), all(2));
-        let reads = all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Read { .. })).count();
-        let creates = all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Create)).count();
+        let reads =
+            all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Read { .. })).count();
+        let creates =
+            all(1).iter().filter(|operation| matches!(operation, WorkloadOperation::Create)).count();
         assert!((1_100..1_300).contains(&reads), "{reads}");
         assert!((150..250).contains(&creates), "{creates}");
         let owners: std::collections::HashSet<_> = all(1)
@@ -172,7 +176,10 @@ mod tests {
         assert_eq!((0..4).map(|worker| workload.operation_count(worker, second)).sum::<u64>(), 8);
         for worker in 0..4 {
             let count = workload.operation_count(worker, second);
-            assert!(workload.scheduled_at(worker, count - 1) < second && workload.scheduled_at(worker, count) >= second);
+            assert!(
+                workload.scheduled_at(worker, count - 1) < second
+                    && workload.scheduled_at(worker, count) >= second
+            );
         }
     }
 

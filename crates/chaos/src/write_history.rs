@@ -152,8 +152,13 @@ mod tests {
     #[test]
     fn versions_that_are_read_are_checked_against_the_writes() {
         let mut history = ItemHistory::default();
-        let outcomes =
-            [WriteOutcome::Acknowledged, WriteOutcome::Undecided, WriteOutcome::Acknowledged, WriteOutcome::Rejected, WriteOutcome::Acknowledged];
+        let outcomes = [
+            WriteOutcome::Acknowledged,
+            WriteOutcome::Undecided,
+            WriteOutcome::Acknowledged,
+            WriteOutcome::Rejected,
+            WriteOutcome::Acknowledged,
+        ];
         for outcome in outcomes {
             let version = history.begin_write();
             history.end_write(version, outcome);

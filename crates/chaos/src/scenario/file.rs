@@ -112,7 +112,11 @@ impl FaultEntry {
     fn check_properties(&self) -> Result<(), InvalidScenario> {
         let Some((_, properties)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
             let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
-            return Err(InvalidScenario::new(format!("'{}' is not a kind of fault; there are {}", self.kind, known.join(", "))));
+            return Err(InvalidScenario::new(format!(
+                "'{}' is not a kind of fault; there are {}",
+                self.kind,
+                known.join(", ")
+            )));
         };
         let present = [
             ("as", self.how.is_some()),
@@ -137,11 +141,15 @@ impl FaultEntry {
     }
 
     fn fault_kind(&self) -> Result<FaultKind, InvalidScenario> {
-        let missing = |property: &str| InvalidScenario::new(format!("a fault of kind '{}' needs '{property}'", self.kind));
+        let missing = |property: &str| {
+            InvalidScenario::new(format!("a fault of kind '{}' needs '{property}'", self.kind))
+        };
         let bad = |error: String| InvalidScenario::new(error);
         let share = |default: f64| match self.share.unwrap_or(default) {
             share if share > 0.0 && share <= 1.0 => Ok(share),
-            share => Err(InvalidScenario::new(format!("the share {share} is invalid; use more than 0 and at most 1"))),
+            share => Err(InvalidScenario::new(format!(
+                "the share {share} is invalid; use more than 0 and at most 1"
+            ))),
         };
         let millis = Duration::from_millis;
         Ok(match self.kind.as_str() {

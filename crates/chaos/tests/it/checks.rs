@@ -14,7 +14,12 @@ fn schedule(rule: &str) -> Schedule {
         "calm = '100ms'\n[load]\nworkers = 4\nrate = 40\ncreate = 40\ndeadline = '10s'\ntolerance = '5s'\n\
          [[fault]]\nkind = 'rule'\nregion = 'all'\nat = '100ms'\nfor = '900ms'\nrule = {rule}"
     );
-    Schedule::new(&Scenario::read("violations", &text).expect("valid"), WriteRegions::One, 1, RunOptions::default())
+    Schedule::new(
+        &Scenario::read("violations", &text).expect("valid"),
+        WriteRegions::One,
+        1,
+        RunOptions::default(),
+    )
 }
 
 fn violated(report: &Report) -> Vec<Guarantee> {
@@ -33,7 +38,9 @@ async fn an_account_that_loses_acknowledged_writes_is_detected() {
     let running = account().await;
     let schedule = schedule("{ effect = { delay = '1ms' } }");
     let control = running.control_endpoint();
-    let account = TargetAccount::attach(&running.connection_string(), &control, &schedule).await.expect("the regions match");
+    let account = TargetAccount::attach(&running.connection_string(), &control, &schedule)
+        .await
+        .expect("the regions match");
     // Soon after the start a snapshot is saved, and later it is restored: writes in between are lost.
     let (next_step, mut steps) = tokio::sync::mpsc::unbounded_channel();
     let losing_writes = tokio::spawn(async move {
@@ -82,7 +89,8 @@ async fn a_run_on_an_existing_account_leaves_no_database_and_no_fault() {
 async fn an_account_without_the_regions_of_the_scenario_is_an_error() {
     let running = Emulator::start(EmulatorConfig::default()).await.expect("the emulator starts");
     let schedule = schedule("{ effect = { delay = '1ms' } }");
-    let account = TargetAccount::attach(&running.connection_string(), &running.control_endpoint(), &schedule).await;
+    let account =
+        TargetAccount::attach(&running.connection_string(), &running.control_endpoint(), &schedule).await;
     let Err(TargetError::Mismatch(reason)) = account else { panic!("one region instead of three") };
     assert!(reason.contains("North Europe"), "{reason}");
 }
