@@ -21,7 +21,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// All built-in scenarios.
+/// All built-in scenarios, in the order in which they run.
 pub fn all() -> Vec<Scenario> {
     FILES
         .iter()

@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer};
 /// A duration, or a range to draw one from: `2s`, `1s..3s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationRange {
-    /// The shortest duration.
+    /// The shortest duration of the range.
     pub from: Duration,
-    /// The longest duration.
+    /// The longest duration of the range.
     pub to: Duration,
 }
 

@@ -16,7 +16,8 @@ pub enum Guarantee {
     /// No acknowledged write is lost.
     NothingIsLost,
     /// A write that was rejected changed nothing.
-    RefusedMeansUnchanged,
+    #[serde(rename = "refused-means-unchanged")]
+    RejectedChangesNothing,
     /// No operation ends after its deadline.
     NothingIsLate,
     /// Reads succeed throughout the run.
@@ -35,7 +36,7 @@ impl Guarantee {
     /// All guarantees, the most important first.
     pub const ALL: [Guarantee; 8] = [
         Guarantee::NothingIsLost,
-        Guarantee::RefusedMeansUnchanged,
+        Guarantee::RejectedChangesNothing,
         Guarantee::NothingIsLate,
         Guarantee::ReadsSucceed,
         Guarantee::ReadsSeeWrites,
@@ -48,7 +49,7 @@ impl Guarantee {
     pub fn label(self) -> &'static str {
         match self {
             Guarantee::NothingIsLost => "nothing lost",
-            Guarantee::RefusedMeansUnchanged => "rejected is unchanged",
+            Guarantee::RejectedChangesNothing => "rejected is unchanged",
             Guarantee::NothingIsLate => "nothing late",
             Guarantee::ReadsSucceed => "reads succeed",
             Guarantee::ReadsSeeWrites => "reads see writes",
@@ -62,7 +63,7 @@ impl Guarantee {
     pub fn description(self) -> &'static str {
         match self {
             Guarantee::NothingIsLost => "no acknowledged write is lost",
-            Guarantee::RefusedMeansUnchanged => "a rejected write changed nothing",
+            Guarantee::RejectedChangesNothing => "a rejected write changed nothing",
             Guarantee::NothingIsLate => "no operation ends after its deadline",
             Guarantee::ReadsSucceed => "reads succeed throughout",
             Guarantee::ReadsSeeWrites => "reads see what was acknowledged before them",

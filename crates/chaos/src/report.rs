@@ -285,6 +285,7 @@ mod tests {
         let json = serde_json::to_value(&report).expect("JSON");
         assert_eq!(json["faults"][0]["reads"]["recoveryMs"], 410.0);
         assert_eq!(json["promises"][0]["promise"], "nothing-is-lost");
+        assert_eq!(json["promises"][1]["promise"], "refused-means-unchanged");
         assert_eq!((&json["promises"][0]["broken"], &json["resurfaced"]), (&9.into(), &1.into()));
     }
 }

@@ -174,7 +174,7 @@ async fn read_back(container: &ContainerClient, context: &WorkerContext, region:
                 let example = format!("{id} in {region}: acknowledged {floor}, found {found}");
                 match history.check_read(floor, found) {
                     ReadCheck::Consistent | ReadCheck::LateWrite => None,
-                    ReadCheck::Rejected => Some(Violation::new(Guarantee::RefusedMeansUnchanged, example)),
+                    ReadCheck::Rejected => Some(Violation::new(Guarantee::RejectedChangesNothing, example)),
                     ReadCheck::Lost | ReadCheck::Impossible => {
                         Some(Violation::new(Guarantee::NothingIsLost, example))
                     }
@@ -196,7 +196,7 @@ async fn read_back(container: &ContainerClient, context: &WorkerContext, region:
                 None
             }
             (WriteOutcome::Rejected, Ok(_)) => Some(Violation::new(
-                Guarantee::RefusedMeansUnchanged,
+                Guarantee::RejectedChangesNothing,
                 format!("{id} in {region} exists, although its create was rejected"),
             )),
             (_, Err(error)) => {

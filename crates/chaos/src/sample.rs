@@ -11,9 +11,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationClass {
-    /// Reads and queries.
+    /// Point reads and queries.
     Read,
-    /// Creates and upserts.
+    /// Creates and upserts of items.
     Write,
 }
 

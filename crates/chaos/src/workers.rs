@@ -236,7 +236,7 @@ impl WorkerContext {
             ReadCheck::Consistent => return,
             ReadCheck::LateWrite => return record.late_writes += 1,
             ReadCheck::Lost => Guarantee::ReadsSeeWrites,
-            ReadCheck::Rejected => Guarantee::RefusedMeansUnchanged,
+            ReadCheck::Rejected => Guarantee::RejectedChangesNothing,
             ReadCheck::Impossible => Guarantee::NothingIsLost,
         };
         let at = self.start.elapsed();

@@ -1,43 +1,40 @@
-//! Accounts, as commands that move items reach them: through the client that any program has.
+//! The account that commands import into and export from, through the client of any Rust program.
 
 use std::error::Error as _;
 
 use perihelion::{Account, ContainerClient, ContainerProperties, CosmosClient, Error, ErrorKind};
-use protocol::authorization::EMULATOR_KEY;
 
 use crate::arguments::ContainerPath;
-use crate::exit::Failure;
+use crate::exit::CommandError;
 
-/// Where `peri up` listens unless it is told otherwise.
-const LOCAL_ENDPOINT: &str = "http://localhost:8081";
-
-/// The connection string of a `peri up` that was told nothing.
-pub(crate) fn local() -> String {
-    format!("AccountEndpoint={LOCAL_ENDPOINT}/;AccountKey={EMULATOR_KEY};")
-}
-
-/// The account of a connection string. Nothing is sent yet.
-pub(crate) fn client(connection_string: &str) -> Result<CosmosClient, Failure> {
-    let usage = |error: Error| Failure::usage(format!("this is no connection string: {}", error.message()));
+/// A client of the account of a connection string. Nothing is sent yet.
+pub(crate) fn client(connection_string: &str) -> Result<CosmosClient, CommandError> {
+    let usage =
+        |error: Error| CommandError::usage(format!("the connection string is invalid: {}", error.message()));
     let account = Account::from_connection_string(connection_string).map_err(usage)?;
-    CosmosClient::builder(account).application("peri").build().map_err(|error| Failure::usage(reason(&error)))
+    CosmosClient::builder(account)
+        .application("peri")
+        .build()
+        .map_err(|error| CommandError::usage(reason(&error)))
 }
 
-/// A container of it, whether or not there is one.
+/// The client of a container, which need not exist.
 pub(crate) fn container(client: &CosmosClient, path: &ContainerPath) -> ContainerClient {
     client.database(&path.database).container(&path.container)
 }
 
-/// What a container is, or nothing if there is none.
-pub(crate) async fn properties(container: &ContainerClient) -> Result<Option<ContainerProperties>, Failure> {
+/// The properties of a container; none if it does not exist.
+pub(crate) async fn properties(
+    container: &ContainerClient,
+) -> Result<Option<ContainerProperties>, CommandError> {
     match container.read().await {
         Ok(found) => Ok(Some(found.into_value())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failure(&error)),
+        Err(error) => Err(command_error(&error)),
     }
 }
 
-/// Why an account did not do what was asked: its words, and the status where it gave one.
+/// The message of an error, with the status of the response if there was one.
 pub(crate) fn reason(error: &Error) -> String {
     match (error.status(), error.sub_status()) {
         (None, _) => error.message().to_owned(),
@@ -46,20 +43,26 @@ pub(crate) fn reason(error: &Error) -> String {
     }
 }
 
-/// How a command ends that an account failed.
-pub(crate) fn failure(error: &Error) -> Failure {
+/// The error of a command whose request to the account failed.
+pub(crate) fn command_error(error: &Error) -> CommandError {
     let reason = reason(error);
     match error.kind() {
-        // Its certificate is not trusted: nothing that was typed is wrong.
-        ErrorKind::Configuration if error.source().is_some() => Failure::unreachable(&reason),
-        ErrorKind::Configuration => Failure::usage(reason),
-        ErrorKind::Unauthenticated => {
-            Failure::refused(&reason).hint("check the key in --connection-string or PERI_CONNECTION_STRING")
+        // The certificate of the account is not trusted; the command line is valid.
+        ErrorKind::Configuration if error.source().is_some() => unreachable(&reason),
+        ErrorKind::Configuration => CommandError::usage(reason),
+        ErrorKind::Unauthenticated => CommandError::rejected(&reason)
+            .hint("check the key in --connection-string or PERI_CONNECTION_STRING"),
+        ErrorKind::BadResponse => {
+            CommandError::other(format!("the response is not that of an account: {reason}"))
         }
-        ErrorKind::BadResponse => Failure::other(format!("this is no answer of an account: {reason}")),
-        kind if kind.is_transient() && error.status().is_none() => Failure::unreachable(&reason),
-        _ => Failure::refused(&reason),
+        kind if kind.is_transient() && error.status().is_none() => unreachable(&reason),
+        _ => CommandError::rejected(&reason),
     }
+}
+
+fn unreachable(reason: &str) -> CommandError {
+    CommandError::unreachable(format!("the account does not respond: {reason}"))
+        .hint("start it with `peri up`, or name another account with --connection-string")
 }
 
 #[cfg(test)]
@@ -67,19 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_local_account_is_one() {
-        assert!(client(&local()).is_ok());
+    fn the_error_of_an_invalid_connection_string_does_not_contain_its_secrets() {
+        let error = client("Endpoint=sb://h;SharedAccessKey=secret").expect_err("that of another service");
+        let text = format!("{error:?}");
+        assert!(text.contains("connection string is invalid") && !text.contains("secret"), "{text}");
     }
 
     #[test]
-    fn what_is_no_connection_string_is_said_without_its_secrets() {
-        let failure = client("Endpoint=sb://h;SharedAccessKey=secret").expect_err("another service's");
-        let text = format!("{failure:?}");
-        assert!(text.contains("no connection string") && !text.contains("secret"), "{text}");
-    }
-
-    #[test]
-    fn a_reason_has_the_status_that_was_answered() {
+    fn a_reason_has_the_status_of_the_response() {
         use protocol::status::{Status, SubStatus};
         let error = Error::new(ErrorKind::BadRequest, "no");
         for (error, expected) in [

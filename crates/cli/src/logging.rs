@@ -1,9 +1,9 @@
-//! Logs go to stderr: warnings by default, more when asked.
+//! Logging to stderr: warnings by default, more with `-v` or `RUST_LOG`.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Starts logging at the level the flags ask for; `RUST_LOG` overrides them.
+/// Starts logging at the level of the `-v` flags; `RUST_LOG` overrides them.
 pub(crate) fn start(verbose: u8) {
     let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
     match std::env::var("RUST_LOG") {

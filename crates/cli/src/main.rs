@@ -1,19 +1,20 @@
-//! `peri`: the local cloud in one binary.
+//! `peri`: a local Cosmos DB account and its tools in one binary.
 //!
-//! What was typed (`arguments`) → what is done (`commands`) → what is shown (`output`) → how it ends
-//! (`exit`). Commands about a running `peri up` ask its control port (`control`); those
-//! that move items (`fixtures`) ask an account, through the client that any program has (`account`). Data goes to stdout, everything else to stderr.
+//! The command line (`arguments`) selects a command (`commands`), which prints its result (`output`) and ends with an
+//! exit code (`exit`). Commands for a running `peri up` use its control port (`control`); commands that import and
+//! export items (`fixtures`) use an account through the Perihelion client (`account`). Data goes to stdout, everything
+//! else to stderr.
 
 mod account;
 mod arguments;
 mod commands;
 mod control;
+mod data_folder;
 mod exit;
 mod fixtures;
-mod home;
+mod listening_process;
 mod logging;
 mod output;
-mod port_holder;
 mod shutdown;
 
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ use emulator::clock::Stopwatch;
 
 use arguments::{Arguments, Command};
 
-/// Answers are built from many short-lived allocations on a few threads, which this is made for.
+/// Responses consist of many short-lived allocations on a few threads, which this allocator is fast at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     let started = Stopwatch::start();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(answer) => return exit::after_usage(&answer),
+        Err(output) => return exit::usage_exit_code(&output),
     };
     logging::start(arguments.verbose);
     let result = match arguments.command {
@@ -48,5 +49,5 @@ fn main() -> ExitCode {
         Command::Export(export) => commands::export::run(&export),
         Command::Chaos(chaos) => commands::chaos::run(&chaos),
     };
-    exit::after(result)
+    exit::exit_code(result)
 }

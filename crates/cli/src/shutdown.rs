@@ -1,11 +1,11 @@
-//! The first signal asks for a clean stop, the second leaves.
+//! Signals: the first one requests a clean stop, the second one ends the process at once.
 
 use std::io;
 
-/// Exit code after a second signal: what shells use for an interrupted program.
+/// The exit code after a second signal, as shells use it for an interrupted program.
 const INTERRUPTED: i32 = 130;
 
-/// Listens for the signals that mean stop.
+/// Listens for the signals that request a stop.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on no signal is missed. Must be called inside a Tokio runtime.
+    /// Starts listening; no signal after this call is missed. Must be called inside a Tokio runtime.
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -26,13 +26,13 @@ impl Signals {
         })
     }
 
-    /// From here on no signal is missed. Must be called inside a Tokio runtime.
+    /// Starts listening; no signal after this call is missed. Must be called inside a Tokio runtime.
     #[cfg(windows)]
     pub(crate) fn listen() -> io::Result<Signals> {
         Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })
     }
 
-    /// Waits for a signal.
+    /// Waits for a signal that requests a stop.
     pub(crate) async fn stop_requested(&mut self) {
         #[cfg(unix)]
         tokio::select! {
@@ -43,8 +43,8 @@ impl Signals {
         self.interrupt.recv().await;
     }
 
-    /// Leaves without a clean stop if another signal arrives while one is under way.
-    pub(crate) fn leave_at_once_on_the_next(mut self) {
+    /// Ends the process without a clean stop when the next signal arrives.
+    pub(crate) fn exit_on_next(mut self) {
         tokio::spawn(async move {
             self.stop_requested().await;
             std::process::exit(INTERRUPTED);

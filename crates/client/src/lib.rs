@@ -1,4 +1,4 @@
-//! A client for Azure Cosmos DB whose operations outlive regions, partitions and connections.
+//! A client for Azure Cosmos DB that keeps working when regions, partitions or connections fail.
 //!
 //! ```no_run
 //! use perihelion::{CosmosClient, Result};

@@ -14,7 +14,7 @@ pub enum ControlErrorKind {
     InvalidRequest,
     /// Nothing accepts connections at the URL: start the account, or correct the URL.
     Unreachable,
-    /// The control port refused the request: its message says why.
+    /// The control port rejected the request: its message says why.
     Rejected,
     /// The response did not arrive, and the request may have been carried out: look at the account before a retry.
     NoResponse,
@@ -84,7 +84,7 @@ impl ControlError {
 impl fmt::Display for ControlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.hint() {
-            None => write!(f, "the control port at {} refused the request: {}", self.url, self.message),
+            None => write!(f, "the control port at {} rejected the request: {}", self.url, self.message),
             Some(hint) => write!(f, "{}; {hint}", self.message),
         }
     }

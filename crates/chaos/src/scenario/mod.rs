@@ -46,7 +46,7 @@ pub struct Scenario {
 pub enum WriteRegions {
     /// Only the first region does.
     One,
-    /// Every region does.
+    /// Every region of the account does.
     All,
 }
 
@@ -99,7 +99,7 @@ pub enum FaultKind {
         /// The sub-status of its responses.
         sub_status: u32,
     },
-    /// Requests are throttled.
+    /// Requests to the region are throttled.
     Storm {
         /// The share of requests that are throttled, more than 0 and at most 1.
         share: f64,
@@ -179,7 +179,7 @@ pub enum FailureExpectation {
     /// All operations must succeed.
     #[default]
     Succeed,
-    /// Operations may fail.
+    /// Operations may fail during the fault.
     MayFail,
 }
 

@@ -1,18 +1,34 @@
-//! What every command that talks to an account takes.
+//! The options of every command that uses an account.
 
-use crate::account;
+use protocol::authorization::EMULATOR_KEY;
 
-/// Which account is meant.
+/// The endpoint of `peri up` with its default port.
+const LOCAL_ENDPOINT: &str = "http://localhost:8081";
+
+/// The account that a command uses.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Account {
-    /// Any account's connection string; without it, the account of `peri up` on its default port
+pub(crate) struct AccountOptions {
+    /// Connection string of the account [default: that of `peri up` on its default port]
     #[arg(long, env = "PERI_CONNECTION_STRING", value_name = "TEXT", hide_env_values = true)]
     connection_string: Option<String>,
 }
 
-impl Account {
-    /// The connection string of the account that is meant.
-    pub(crate) fn text(&self) -> String {
-        self.connection_string.clone().unwrap_or_else(account::local)
+impl AccountOptions {
+    /// The connection string that was given, or that of the local account.
+    pub(crate) fn connection_string(&self) -> String {
+        self.connection_string
+            .clone()
+            .unwrap_or_else(|| format!("AccountEndpoint={LOCAL_ENDPOINT}/;AccountKey={EMULATOR_KEY};"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_local_account_has_a_valid_connection_string() {
+        let text = AccountOptions { connection_string: None }.connection_string();
+        assert!(perihelion::Account::from_connection_string(&text).is_ok(), "{text}");
     }
 }

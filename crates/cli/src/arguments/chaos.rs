@@ -1,4 +1,4 @@
-//! `peri chaos`.
+//! The command line of `peri chaos`.
 
 use emulator::clock::HumanDuration;
 
@@ -6,57 +6,56 @@ use super::control::CONTROL_URL;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri chaos                              every scenario that comes with it, in about two minutes
-  peri chaos --list                       which they are
-  peri chaos region-down black-hole       some of them
-  peri chaos --seed 7                     other draws; the same seed makes the same faults and operations
-  peri chaos region-down --for 10m        again and again for ten minutes, with draws of its own each time
-  peri chaos mine.toml --show             what a file and a seed amount to, without doing it
-  peri chaos region-down --json           a line of JSON for each run
-  peri chaos mine.toml --attach           on the account of a running `peri up`, in a database of its own
+  peri chaos                              run all built-in scenarios, in about two minutes
+  peri chaos --list                       list the built-in scenarios
+  peri chaos region-down black-hole       run two of them
+  peri chaos --seed 7                     use another seed; the same seed gives the same faults and operations
+  peri chaos region-down --for 10m        repeat the scenario for ten minutes, each time with other random choices
+  peri chaos mine.toml --show             show the schedule of a file without running it
+  peri chaos region-down --json           print a line of JSON for each run
+  peri chaos mine.toml --attach           run on the account of a running `peri up`, in a new database
 
-A scenario is played on an account in three regions in this process, through the Perihelion client, while it
-reads and writes steadily. Each fault is shown with how long operations took to recover from it and with
-their latency before, during and after it, in milliseconds. The exit code is 9 when a promise was broken: an
-acknowledged write lost, an operation past its deadline, a read that failed. docs/failure-playbook.md says
-what a scenario file may contain.";
+A scenario runs on an account in three regions in this process. The Perihelion client reads and writes steadily while
+faults begin and end. The result shows, for each fault, how long operations took to recover, and their latency before,
+during and after the fault in milliseconds. The exit code is 9 if a guarantee was violated: an acknowledged write was
+lost, an operation ended after its deadline, or a read failed. docs/failure-playbook.md describes scenario files.";
 
-/// Prove that operations outlive faults: steady work while regions, partitions and connections fail
+/// Test an account under faults: a steady workload while regions, partitions and connections fail
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Chaos {
-    /// Names of scenarios (see --list), or TOML files; all that come with it if there are none
+    /// Names of built-in scenarios (see --list), or TOML files [default: all built-in scenarios]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
 
-    /// Show the scenarios that come with it
+    /// List the built-in scenarios
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// Show what would happen, and when, without doing it
+    /// Show the schedule of each run without running it
     #[arg(long, conflicts_with = "list")]
     pub(crate) show: bool,
 
-    /// What every draw comes from
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
     /// Repeat each scenario for this long
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<HumanDuration>,
+    pub(crate) duration: Option<HumanDuration>,
 
     /// Print a line of JSON for each run
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Use the account of a running `peri up` instead of one of its own
+    /// Use the account of a running `peri up` instead of a new one
     #[arg(long)]
     pub(crate) attach: bool,
 
-    /// With --attach: its control port
+    /// Control port of the running `peri up`, for --attach
     #[arg(long, env = "PERI_CONTROL", default_value = CONTROL_URL, value_name = "URL", hide_env_values = true)]
     pub(crate) control: String,
 
     #[command(flatten)]
-    pub(crate) account: super::Account,
+    pub(crate) account: super::AccountOptions,
 }

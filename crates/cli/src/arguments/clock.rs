@@ -1,22 +1,22 @@
-//! `peri clock`.
+//! The command line of `peri clock`.
 
 use emulator::clock::{HumanDuration, Ticks};
 
-use super::Control;
+use super::ControlOptions;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri clock                            what time it is for the account
-  peri clock freeze                     stop it, so that every write gets the same _ts
-  peri clock advance 1h30m              items with a TTL of an hour are gone now
-  peri clock set 2030-01-31T08:00:00Z   or a date, or seconds since 1970
-  peri clock resume                     let it run again, from where it stands
+  peri clock                            show the time of the account
+  peri clock freeze                     stop the clock, so that every write gets the same _ts
+  peri clock advance 1h30m              move the clock forward; items with a TTL of an hour expire
+  peri clock set 2030-01-31T08:00:00Z   set the clock; also a date, or seconds since 1970
+  peri clock resume                     let the clock run again from its current time
 
-The account's time is what _ts, TTL, leases and resource tokens live by. Signatures are still checked
-against the machine's time, so clients keep working; replication lag, request-unit budgets and the
-duration of faults pass at their own pace.";
+The account's clock decides _ts, TTL, leases and resource tokens. Signatures are checked against the time of the
+machine, so clients keep working. Replication lag, request-unit budgets and the duration of faults do not use the
+account's clock.";
 
-/// Freeze and move the account's time, so that tests need not wait
+/// Freeze and move the account's clock, so that tests need not wait
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = false)]
 pub(crate) struct Clock {
@@ -24,25 +24,25 @@ pub(crate) struct Clock {
     pub(crate) action: Option<ClockAction>,
 
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ClockAction {
-    /// Say what time it is (the default)
+    /// Show the time of the account (the default)
     Show,
-    /// Stop the account's time where it is
+    /// Stop the clock at its current time
     Freeze,
-    /// Move it forward
+    /// Move the clock forward
     Advance {
-        /// How far: 250ms, 30s, 1h30m, 7d
+        /// By how much: 250ms, 30s, 1h30m, 7d
         duration: HumanDuration,
     },
-    /// Set it, also to the past; what has been written keeps its _ts
+    /// Set the clock, also to the past; stored items keep their _ts
     Set {
-        /// When: 2030-01-31T08:00:00Z, 2030-01-31, or seconds since 1970
+        /// New time: 2030-01-31T08:00:00Z, 2030-01-31, or seconds since 1970
         time: Ticks,
     },
-    /// Let it run again, from where it stands
+    /// Let the clock run again from its current time
     Resume,
 }

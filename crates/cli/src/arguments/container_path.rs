@@ -1,9 +1,9 @@
-//! `DATABASE/CONTAINER`.
+//! The argument `DATABASE/CONTAINER`, which names a container.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A container, as commands name it.
+/// The path of a container on the command line: `DATABASE/CONTAINER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContainerPath {
     pub(crate) database: String,

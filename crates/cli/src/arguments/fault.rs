@@ -1,29 +1,29 @@
-//! `peri fault`.
+//! The command line of `peri fault`.
 
 use emulator::clock::HumanDuration;
 use emulator::faults::Delay;
 
-use super::{Control, Struck};
+use super::{ControlOptions, RequestFilter};
 
 const EXAMPLES: &str = "\
 Examples:
   peri fault status 429 --sub-status 3200 --operation read --share 0.3 --for 30s
   peri fault status 503 --region \"East US\" --container shop/carts --count 10
-  peri fault delay 200ms --operation query           every query waits
-  peri fault delay p50=20ms,p99=800ms                latencies as they are on a bad day
-  peri fault delay 10s --answer --operation create   written, but the answer is late
-  peri fault close after --operation create          written, but the client never hears of it
-  peri fault stall --every-nth 100                   half an answer, and then silence
-  peri fault go-away                                 GOAWAY; in HTTP/1.1 connection: close
-  peri fault add rule.json                           a whole rule; - reads it from stdin
-  peri fault list                                    what is in force, and what it struck
-  peri fault rm storm                                or clear, for all of them
+  peri fault delay 200ms --operation query           delay every query
+  peri fault delay p50=20ms,p99=800ms                delay requests by a distribution
+  peri fault delay 10s --answer --operation create   execute creates at once and delay their responses
+  peri fault close after --operation create          execute creates and close the connection without a response
+  peri fault stall --every-nth 100                   send half of a response, then nothing
+  peri fault go-away                                 send GOAWAY; in HTTP/1.1 connection: close
+  peri fault add rule.json                           add a rule from a file; - reads it from stdin
+  peri fault list                                    list the rules and how many requests they affected
+  peri fault rm storm                                remove one rule; clear removes all
 
-A request walks the rules in the order in which they were added. Every rule that strikes adds its
-delay; the first that answers or breaks the connection ends the walk. Answers made by a rule name it
-in the header x-ms-perihelion-fault. Whole regions: see `peri region --help`.";
+A request is matched with the rules in the order in which they were added. Every rule that matches adds its delay; the
+first one that sends a response or breaks the connection ends the matching. Responses that a rule made name it in the
+header x-ms-perihelion-fault. For faults of whole regions see `peri region --help`.";
 
-/// Make requests fail on purpose: wait, answer, break connections
+/// Inject faults: delay requests, respond with errors, break connections
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fault {
@@ -31,87 +31,87 @@ pub(crate) struct Fault {
     pub(crate) action: FaultAction,
 
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FaultAction {
-    /// Show the rules in force and those that ended
+    /// List the rules, active and ended
     List,
-    /// Answer with a status; the operation is not carried out
+    /// Respond with an error status; the operation is not executed
     Status {
-        /// The status, 400 to 599
+        /// Status of the response, 400 to 599
         status: u16,
-        /// Its x-ms-substatus
+        /// Value of the header x-ms-substatus
         #[arg(long, value_name = "CODE")]
         sub_status: Option<u32>,
-        /// Its x-ms-retry-after-ms
+        /// Value of the header x-ms-retry-after-ms
         #[arg(long, value_name = "TIME")]
         retry_after: Option<HumanDuration>,
-        /// What the error says
+        /// Message of the error
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
-        /// Wait first
+        /// Delay before the response
         #[arg(long, value_name = "TIME")]
         delay: Option<Delay>,
         #[command(flatten)]
-        struck: Struck,
+        filter: RequestFilter,
     },
-    /// Make requests wait
+    /// Delay requests or their responses
     Delay {
-        /// How long: 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms
+        /// Delay: 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms
         delay: Delay,
-        /// Hold up the answer instead of the request: the operation is carried out at once
-        #[arg(long)]
-        answer: bool,
+        /// Delay the response instead of the request: the operation is executed at once
+        #[arg(long = "answer")]
+        delay_response: bool,
         #[command(flatten)]
-        struck: Struck,
+        filter: RequestFilter,
     },
-    /// Close the connection instead of answering
+    /// Close the connection instead of responding
     Close {
-        /// Before or after the operation is carried out
+        /// Before or after the operation is executed
         #[arg(value_enum)]
-        when: When,
-        /// Wait first
+        when: CloseTime,
+        /// Delay before the connection is closed
         #[arg(long, value_name = "TIME")]
         delay: Option<Delay>,
         #[command(flatten)]
-        struck: Struck,
+        filter: RequestFilter,
     },
-    /// Send half of the answer, and then nothing
+    /// Send half of the response, then nothing
     Stall {
         #[command(flatten)]
-        struck: Struck,
+        filter: RequestFilter,
     },
-    /// Answer, and take no more requests on that connection
+    /// Respond, and accept no more requests on that connection
     GoAway {
         #[command(flatten)]
-        struck: Struck,
+        filter: RequestFilter,
     },
-    /// Add a rule written as JSON
+    /// Add a rule from JSON
     Add {
-        /// The file; - reads standard input
+        /// File with the rule; - reads standard input
         file: String,
     },
-    /// Remove a rule
+    /// Remove a rule by its id
     Rm {
-        /// Its id, as `peri fault list` shows it
+        /// Id of the rule, as `peri fault list` shows it
         id: String,
     },
-    /// Remove every rule, and bring every region up
+    /// Remove all rules and bring all regions up
     Clear,
-    /// Start chance anew: the same requests meet the same faults
+    /// Set the seed of random choices: the same requests then get the same faults
     Seed {
-        /// Where it starts from
+        /// Seed of all random choices
         seed: u64,
     },
 }
 
-/// Before or after the operation is carried out.
+/// Whether a connection is closed before or after the operation is executed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum When {
-    /// The operation is not carried out
+pub(crate) enum CloseTime {
+    /// The operation is not executed
     Before,
-    /// The operation has been carried out
+    /// The operation has been executed
     After,
 }

@@ -1,23 +1,23 @@
-//! `peri import`.
+//! The command line of `peri import`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::{Account, ContainerPath};
+use super::{AccountOptions, ContainerPath};
 use crate::fixtures::Format;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri import shop/items items.json                            a list of objects
+  peri import shop/items items.json                            import a JSON array of objects
   peri import shop/items items.csv --create --partition-key /category
-  peri import shop/items - --format ndjson < items.ndjson      from another program
-  peri import shop/items items.ndjson --on-error skip          go on after a bad line
+  peri import shop/items - --format ndjson < items.ndjson      import from stdin
+  peri import shop/items items.ndjson --on-error skip          continue after an invalid line
 
-Items are upserted: importing a file twice changes nothing. What an account adds to items (_rid, _ts,
-_etag and so on) is made anew. In CSV, text stands for itself, and numbers, true, false, null, lists and
-objects are JSON; an empty field is no property. Exits with 7 if some items were not imported.";
+Items are upserted, so importing a file twice changes nothing. The account sets the system properties (_rid, _ts,
+_etag and others) again. In CSV, a field is read as JSON if it is a number, true, false, null, an array or an object,
+and as text otherwise; an empty field is no property. The exit code is 7 if some items were not imported.";
 
-/// Put the items of a JSON, NDJSON or CSV file into a container
+/// Import the items of a JSON, NDJSON or CSV file into a container
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
@@ -25,38 +25,38 @@ pub(crate) struct Import {
     #[arg(value_name = "DATABASE/CONTAINER")]
     pub(crate) container: ContainerPath,
 
-    /// The file, or - for stdin
+    /// File to read, or - for stdin
     pub(crate) file: PathBuf,
 
-    /// The file's format, when its name does not say it
+    /// Format of the file [default: from its extension]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
 
-    /// Make the database and the container if they are not there
+    /// Create the database and the container if they do not exist
     #[arg(long, requires = "partition_key")]
     pub(crate) create: bool,
 
-    /// The new container's partition key: a path, or several between commas
+    /// Partition key of the new container: a path, or several separated by commas
     #[arg(long, value_name = "PATH", value_delimiter = ',', requires = "create")]
     pub(crate) partition_key: Vec<String>,
 
-    /// What to do about an item that cannot be imported
+    /// What to do after an item that cannot be imported
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) on_error: OnError,
 
-    /// How many requests are on their way at a time, of up to 100 items each
+    /// Number of parallel requests, of up to 100 items each
     #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) concurrency: NonZeroUsize,
 
     #[command(flatten)]
-    pub(crate) account: Account,
+    pub(crate) account: AccountOptions,
 }
 
-/// What to do about an item that cannot be imported.
+/// What to do after an item that cannot be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OnError {
-    /// Read no further
+    /// Stop the import after it
     Stop,
-    /// Say so and go on
+    /// Report the item and continue
     Skip,
 }

@@ -1,22 +1,22 @@
-//! `peri partition`.
+//! The command line of `peri partition`.
 
 use emulator::clock::HumanDuration;
 
-use super::{ContainerPath, Control};
+use super::{ContainerPath, ControlOptions};
 
 const EXAMPLES: &str = "\
 Examples:
-  peri partition list                       every partition: what it holds, and what it was asked
-  peri partition list shop/items            those of one container
-  peri partition split shop/items 0         range 0 becomes two, in the middle
-  peri partition split shop/items 0 --hold 2s   for two seconds, clients of the range get 410/1007 first
-  peri partition merge shop/items 1 2       two neighbours become one
-  peri partition failover shop/items 0 'East US'   its writes move; of an account up with --partition-failover
+  peri partition list                       show all partitions with their size and usage
+  peri partition list shop/items            show the partitions of one container
+  peri partition split shop/items 0         split range 0 in the middle
+  peri partition split shop/items 0 --hold 2s   respond with 410/1007 for two seconds before the split
+  peri partition merge shop/items 1 2       merge two adjacent ranges
+  peri partition failover shop/items 0 'East US'   move the writes of range 0; needs peri up --partition-failover
 
-Clients that still ask for a range that is gone get 410/1002 and read the ranges again. Continuations
-and change feeds taken before remain valid.";
+A request to a range that no longer exists gets 410/1002, and the client reads the ranges again. Continuations
+and change feeds from before a split or merge remain valid.";
 
-/// List, split, merge and move the physical partitions of a container
+/// List, split, merge and fail over the physical partitions of a container
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Partition {
@@ -24,44 +24,44 @@ pub(crate) struct Partition {
     pub(crate) action: PartitionAction,
 
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PartitionAction {
-    /// Show the partitions and what they hold
+    /// Show the partitions with their size and usage
     List {
-        /// Only those of this container, DATABASE/CONTAINER
+        /// Only the partitions of this container, DATABASE/CONTAINER
         container: Option<ContainerPath>,
     },
     /// Split a range in two
     Split {
-        /// DATABASE/CONTAINER
+        /// The container, written as DATABASE/CONTAINER
         container: ContainerPath,
-        /// The id of the range
+        /// Id of the range
         range: u32,
-        /// Where, as an effective partition key in hexadecimal [default: in the middle]
+        /// Effective partition key of the split, in hexadecimal [default: the middle]
         #[arg(long, value_name = "EPK")]
         at: Option<String>,
-        /// Keep clients of the range waiting (410/1007) for so long before
+        /// Respond with 410/1007 for this time before the split
         #[arg(long, value_name = "DURATION")]
         hold: Option<HumanDuration>,
     },
-    /// Merge ranges that are next to each other
+    /// Merge ranges that are adjacent to each other
     Merge {
-        /// DATABASE/CONTAINER
+        /// The container, written as DATABASE/CONTAINER
         container: ContainerPath,
-        /// The ids of the ranges
+        /// Ids of the ranges
         #[arg(required = true, num_args = 2..)]
         ranges: Vec<u32>,
     },
     /// Move the writes of one range to another region
     Failover {
-        /// DATABASE/CONTAINER
+        /// The container, written as DATABASE/CONTAINER
         container: ContainerPath,
-        /// The id of the range
+        /// Id of the range
         range: u32,
-        /// The region that takes its writes from now on
+        /// Region that accepts the writes of the range from now on
         region: String,
     },
 }

@@ -1,29 +1,29 @@
-//! `peri region`.
+//! The command line of `peri region`.
 
 use emulator::clock::HumanDuration;
 use emulator::faults::{Delay, DownMode};
 use emulator::regions::Lag;
 
-use super::Control;
+use super::ControlOptions;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri region list                                   who writes, what is wrong, and how far behind they may be
-  peri region down \"East US\" --for 30s               connections are refused, open ones are reset
-  peri region down \"East US\" --as black-hole         nobody answers; --as 503 answers that
-  peri region drain \"East US\"                        403/1008, while it is still listed
-  peri region slow \"East US\" 200ms                   or 10ms..50ms, or p50=20ms,p99=800ms
-  peri region storm \"East US\" --share 0.5            429/3200 for half of the requests
-  peri region up \"East US\"                           end any of these
-  peri region failover \"East US\"                     it writes now; the one before answers 403/3
-  peri region lag 20ms..50ms                         between all regions, drawn anew for each commit
-  peri region lag 2s --from \"West US\" --to \"East US\"  one way only
-  peri region pause \"East US\"                        it sees nothing new
-  peri region resume \"East US\"                       until now
+  peri region list                                   show the regions with their state and replication lag
+  peri region down \"East US\" --for 30s               refuse connections and reset open ones, for 30 seconds
+  peri region down \"East US\" --as black-hole         never respond; --as 503 responds with 503
+  peri region drain \"East US\"                        respond with 403/1008 while the region is still listed
+  peri region slow \"East US\" 200ms                   delay requests; also 10ms..50ms, or p50=20ms,p99=800ms
+  peri region storm \"East US\" --share 0.5            throttle half of the requests with 429/3200
+  peri region up \"East US\"                           end all of these
+  peri region failover \"East US\"                     make it the write region; the former one returns 403/3
+  peri region lag 20ms..50ms                         set the replication lag, drawn again for each commit
+  peri region lag 2s --from \"West US\" --to \"East US\"  set the lag in one direction
+  peri region pause \"East US\"                        stop replication to the region
+  peri region resume \"East US\"                       let the region catch up
 
-A region that is behind answers with what it has: a client that has seen more gets 404/1002 there.";
+A region that lags returns the data that it has. A client whose session has seen newer data gets 404/1002 there.";
 
-/// Look at the regions, take them down and up, and change how far apart they are
+/// Show the regions, take them down and up, fail over, and set the replication lag
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Region {
@@ -31,89 +31,89 @@ pub(crate) struct Region {
     pub(crate) action: RegionAction,
 
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum RegionAction {
     /// Show the regions in failover order
     List,
-    /// Take a region down: refused, black-holed, or answering 503
+    /// Take a region down: refuse connections, never respond, or respond with 503
     Down {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
-        /// How: refused, black-hole or 503
+        /// What clients see: refused, black-hole or 503
         #[arg(long = "as", value_name = "HOW", default_value = "refused")]
         how: DownMode,
         #[command(flatten)]
-        lasting: Lasting,
+        duration: DurationOption,
     },
-    /// End whatever is wrong with a region
+    /// End all faults of a region
     Up {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
     },
-    /// Answer 403/1008, as a region does that is being removed
+    /// Respond with 403/1008, as a region does that is being removed
     Drain {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
         #[command(flatten)]
-        lasting: Lasting,
+        duration: DurationOption,
     },
-    /// Make every request to a region wait
+    /// Delay every request to a region
     Slow {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
-        /// How long: 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms
+        /// Delay: 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms
         by: Delay,
         #[command(flatten)]
-        lasting: Lasting,
+        duration: DurationOption,
     },
-    /// Throttle every request to a region with 429/3200
+    /// Throttle requests to a region with 429/3200
     Storm {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
-        /// What clients are told to wait
+        /// Wait that the responses ask for
         #[arg(long, value_name = "TIME", default_value = "100ms")]
         retry_after: HumanDuration,
-        /// A share of the requests, by chance: 0.5
+        /// Only this share of the requests, chosen at random: 0.5
         #[arg(long, value_name = "0..1")]
         share: Option<f64>,
         #[command(flatten)]
-        lasting: Lasting,
+        duration: DurationOption,
     },
-    /// Make a region the one that writes
+    /// Make a region the write region
     Failover {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
     },
-    /// Set how long commits take from one region to another
+    /// Set the replication lag between regions
     Lag {
-        /// How long: 30ms, or a range to draw from, 20ms..50ms; 0 means at once
+        /// Lag: 30ms, or a range to draw from, 20ms..50ms; 0 replicates at once
         lag: Lag,
-        /// Only commits of this region
+        /// Only from this region
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
-        /// Only on their way to this region
+        /// Only to this region
         #[arg(long, value_name = "NAME")]
         to: Option<String>,
     },
-    /// Keep everything new from a region
+    /// Stop replication to a region
     Pause {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
     },
     /// Let a paused region catch up
     Resume {
-        /// Its name, however it is spaced and capitalised: 'East US', eastus
+        /// Name of the region; spaces and capitals do not matter: 'East US', eastus
         name: String,
     },
 }
 
-/// How long something lasts.
+/// How long a fault lasts.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Lasting {
-    /// For this time, then it ends by itself
+pub(crate) struct DurationOption {
+    /// End after this time
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<HumanDuration>,
+    pub(crate) duration: Option<HumanDuration>,
 }

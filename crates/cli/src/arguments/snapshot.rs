@@ -1,19 +1,19 @@
-//! `peri snapshot`.
+//! The command line of `peri snapshot`.
 
-use super::Control;
+use super::ControlOptions;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri snapshot save clean       keep the whole account as it is now
-  peri snapshot restore clean    and make it so again, before each test
-  peri snapshot list
-  peri snapshot rm clean
+  peri snapshot save clean       save the whole account as it is now
+  peri snapshot restore clean    restore it, for example before each test
+  peri snapshot list             list the snapshots
+  peri snapshot rm clean         delete the snapshot
 
-Saving and restoring take no time, whatever the account holds. A snapshot is in memory: it ends with
-the process, and keeps what it refers to from being freed until it is removed. With --data-dir, what
-was restored is there after kill -9 as a whole, and restoring writes what had changed since.";
+Saving and restoring take constant time, whatever the size of the account. A snapshot is in memory: it ends with the
+process, and the memory of the data it refers to is freed only after it is deleted. With --data-dir, a restored state
+survives kill -9 as a whole; restoring writes the differences to the disk.";
 
-/// Keep copies of the whole account, and come back to them
+/// Save snapshots of the whole account and restore them
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Snapshot {
@@ -21,26 +21,26 @@ pub(crate) struct Snapshot {
     pub(crate) action: SnapshotAction,
 
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotAction {
-    /// Keep the account as it is under a name, in the place of what was there
+    /// Save the account under a name; a snapshot with the same name is replaced
     Save {
-        /// What to call it
+        /// Name of the snapshot
         name: String,
     },
-    /// Make the account as it was
+    /// Restore the account from a snapshot
     Restore {
-        /// What it is called
+        /// Name of the snapshot
         name: String,
     },
-    /// Show the snapshots there are
+    /// List the snapshots of the account
     List,
-    /// Forget one
+    /// Delete a snapshot by its name
     Rm {
-        /// What it is called
+        /// Name of the snapshot
         name: String,
     },
 }

@@ -1,4 +1,4 @@
-//! `peri up`.
+//! The command line of `peri up`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,44 +11,44 @@ use emulator::{
 
 const EXAMPLES: &str = "\
 Examples:
-  peri up                               the account on port 8081, with the well-known emulator key
-  peri up --port 0 --control-port 0     any free ports, beside another one that runs
-  peri up --json                        one line of JSON on stdout once it is ready, for scripts
-  peri up --bind 0.0.0.0                reachable from other machines and from containers
-  peri up --regions 'West US'           one region instead of three
-  peri up --data-dir ./account          keep everything, also through kill -9
-  peri up --data-dir ./account --fsync always   …and through loss of power, at the disk's pace
-  peri up --multi-write --lag 100ms     every region writes, and is 100 ms from the others
-  peri up --ru enforce                  429 for whoever spends more than the throughput, as in the service
+  peri up                               run the account on port 8081, with the well-known emulator key
+  peri up --port 0 --control-port 0     use any free ports, for example beside another account
+  peri up --json                        print one line of JSON on stdout when it is ready, for scripts
+  peri up --bind 0.0.0.0                accept connections from other machines and from containers
+  peri up --regions 'West US'           use one region instead of three
+  peri up --data-dir ./account          store the account on disk; it survives kill -9
+  peri up --data-dir ./account --fsync always   it also survives loss of power; writes wait for the disk
+  peri up --multi-write --lag 100ms     accept writes in every region, with a replication lag of 100 ms
+  peri up --ru enforce                  throttle requests beyond the throughput with 429, as the service does
 
-The account speaks http and https on the same port. The endpoint in --json is the http one, which no
-client has to trust a certificate for; put https in its place to use TLS (see `peri cert`).";
+The account accepts http and https on the same port. The endpoint in --json uses http, so that clients need not trust
+a certificate. Replace http by https to use TLS (see `peri cert`).";
 
-/// Run the local cloud until it is told to stop
+/// Run a local account until a signal stops it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Up {
-    /// Port of the first region, the others follow; 0 means any for each
+    /// Port of the first region; the other regions use the next ports; 0 means any free port for each
     #[arg(long, default_value_t = 8081)]
     pub(crate) port: u16,
 
-    /// Regions of the account, by name; the first one writes
+    /// Names of the regions; the first one is the write region
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "West US,East US,North Europe")]
     pub(crate) regions: Vec<String>,
 
-    /// Let every region write
+    /// Accept writes in every region
     #[arg(long)]
     pub(crate) multi_write: bool,
 
-    /// Let single partitions move their writes to another region (`peri partition failover`)
+    /// Allow single partitions to fail over to another region (`peri partition failover`)
     #[arg(long, conflicts_with = "multi_write")]
     pub(crate) partition_failover: bool,
 
-    /// What a read may miss unless it asks for less
+    /// Default consistency level of the account
     #[arg(long, value_enum, default_value_t = Consistency::Session)]
     pub(crate) consistency: Consistency,
 
-    /// How long commits take from one region to another: a time, or a range to draw from
+    /// Replication lag between regions: a time, or a range to draw from
     #[arg(long, value_name = "TIME", default_value = "20ms..50ms")]
     pub(crate) lag: Lag,
 
@@ -71,43 +71,43 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N")]
     pub(crate) partitions: Option<NonZeroU32>,
 
-    /// What becomes of the request units that operations cost
+    /// What happens with the request units of operations
     #[arg(long, value_enum, default_value_t = Ru::Account, value_name = "MODE")]
     pub(crate) ru: Ru,
 
-    /// Bytes a physical partition holds before it is split in two
+    /// Size in bytes at which a physical partition is split
     #[arg(long, value_name = "BYTES", default_value_t = PARTITION_BYTES_MAX)]
     pub(crate) partition_size: u64,
 
-    /// Port of health and control; 0 means any
+    /// Control port, which also serves health checks; 0 means any free port
     #[arg(long, default_value_t = 1234, value_name = "PORT")]
     pub(crate) control_port: u16,
 
-    /// Keep the account in this directory, and go on with what is in it [default: in memory]
+    /// Directory to store the account in, and to load it from [default: in memory]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// When a write is acknowledged; each choice survives the end of the process, kill -9 included
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = WhenToSync::Interval, requires = "data_dir")]
-    pub(crate) fsync: WhenToSync,
+    /// When a write is acknowledged; with each choice, it survives the end of the process, also by kill -9
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = FsyncMode::Interval, requires = "data_dir")]
+    pub(crate) fsync: FsyncMode,
 
-    /// How many of the last requests `peri requests` can show
+    /// Size of the request log that `peri requests` shows
     #[arg(long, value_name = "N", default_value_t = REQUEST_LOG_CAPACITY_DEFAULT)]
     pub(crate) keep_requests: usize,
 
-    /// Print one line of JSON on stdout once it is ready, and nothing else
+    /// Print one line of JSON on stdout when the account is ready, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What becomes of request units. Every answer states its charge in any case.
+/// What happens with request units. Every response contains its charge in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Ru {
-    /// Stated in answers and forgotten
+    /// They are only reported in responses
     Off,
-    /// Counted per partition; nobody is throttled
+    /// They are counted per partition, and requests are not throttled
     Account,
-    /// Counted, and 429 beyond the throughput of the container or database
+    /// They are counted, and requests beyond the throughput are throttled with 429
     Enforce,
 }
 
@@ -121,39 +121,39 @@ impl From<Ru> for RequestUnitMode {
     }
 }
 
-/// What an acknowledged write survives.
+/// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum WhenToSync {
-    /// Once it is on the disk: loss of power costs nothing
+pub(crate) enum FsyncMode {
+    /// When it is on the disk; loss of power loses nothing
     Always,
-    /// Once the system has it; the disk follows every 100 ms: loss of power costs that much
+    /// When the operating system has it; it is synced every 100 ms, which loss of power may lose
     Interval,
-    /// Once the system has it; the disk follows when the system sees fit
+    /// When the operating system has it; the operating system decides when to sync
     Never,
 }
 
-impl From<WhenToSync> for Fsync {
-    fn from(when: WhenToSync) -> Fsync {
+impl From<FsyncMode> for Fsync {
+    fn from(when: FsyncMode) -> Fsync {
         match when {
-            WhenToSync::Always => Fsync::Always,
-            WhenToSync::Interval => Fsync::Interval,
-            WhenToSync::Never => Fsync::Never,
+            FsyncMode::Always => Fsync::Always,
+            FsyncMode::Interval => Fsync::Interval,
+            FsyncMode::Never => Fsync::Never,
         }
     }
 }
 
-/// The account's consistency.
+/// The default consistency level of the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Consistency {
-    /// The newest, everywhere; writes wait for most regions
+    /// Reads see the newest write; writes wait for a majority of regions
     Strong,
-    /// Never staler than 100,000 writes or 5 minutes
+    /// Reads lag at most 100,000 writes or 5 minutes
     BoundedStaleness,
-    /// One's own writes
+    /// A client sees its own writes
     Session,
-    /// Writes in order
+    /// Reads see writes in order
     ConsistentPrefix,
-    /// Whatever the region has
+    /// Reads see the data of their region
     Eventual,
 }
 

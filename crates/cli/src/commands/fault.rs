@@ -1,57 +1,58 @@
-//! `peri fault`: make a rule of what was typed, hand it over, and show what is in force.
+//! `peri fault`: adds, lists and removes fault rules.
 
 use std::io::Read as _;
 
+use control_client::escape;
 use emulator::faults::{ConnectionEffect, Delayed, Effect, Rule};
 use serde_json::{Value, json};
 
-use crate::arguments::{Fault, FaultAction, Struck, When};
-use crate::control::{ControlPort, escaped, list, text};
-use crate::exit::Failure;
+use crate::arguments::{CloseTime, Fault, FaultAction, RequestFilter};
+use crate::control::{ControlPort, list, text};
+use crate::exit::CommandError;
 use crate::output::Table;
 
-/// No rule is longer.
+/// The longest rule that is read from a file.
 const RULE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Does what was asked.
-pub(crate) fn run(fault: &Fault) -> Result<(), Failure> {
+/// Runs the command `peri fault`.
+pub(crate) fn run(fault: &Fault) -> Result<(), CommandError> {
     let port = ControlPort::of(&fault.control)?;
     match &fault.action {
         FaultAction::List => {
-            let answer = port.get("/faults")?;
-            port.show(&answer, listed);
+            let response = port.get("/faults")?;
+            port.show(&response, rules_text);
         }
         FaultAction::Rm { id } => {
-            let answer = port.delete(&format!("/faults/{}", escaped(id)))?;
-            port.show(&answer, |_| format!("removed '{id}'"));
+            let response = port.delete(&format!("/faults/{}", escape(id)))?;
+            port.show(&response, |_| format!("removed '{id}'"));
         }
         FaultAction::Clear => {
-            let answer = port.delete("/faults")?;
-            port.show(&answer, |answer| match answer["removed"].as_u64() {
+            let response = port.delete("/faults")?;
+            port.show(&response, |response| match response["removed"].as_u64() {
                 Some(1) => "removed 1 rule".to_owned(),
                 count => format!("removed {} rules", count.unwrap_or_default()),
             });
         }
         FaultAction::Seed { seed } => {
-            let answer = port.post("/faults/seed", &json!({ "seed": seed }))?;
-            port.show(&answer, |_| format!("chance starts from {seed}, and every rule counts from 0"));
+            let response = port.post("/faults/seed", &json!({ "seed": seed }))?;
+            port.show(&response, |_| format!("the seed is {seed}, and all rules count from 0"));
         }
         FaultAction::Add { file } => add(&port, &read(file)?)?,
-        made => add(&port, &rule(made))?,
+        action => add(&port, &rule(action))?,
     }
     Ok(())
 }
 
-fn add(port: &ControlPort, rule: &impl serde::Serialize) -> Result<(), Failure> {
-    let answer = port.post("/faults", rule)?;
-    port.show(&answer, |answer| table(std::slice::from_ref(answer)).to_string());
+fn add(port: &ControlPort, rule: &impl serde::Serialize) -> Result<(), CommandError> {
+    let response = port.post("/faults", rule)?;
+    port.show(&response, |response| table(std::slice::from_ref(response)).to_string());
     Ok(())
 }
 
-/// A rule as somebody wrote it. What is wrong with it, the account says.
-fn read(file: &str) -> Result<Value, Failure> {
+/// Reads a rule from a file. The account checks it.
+fn read(file: &str) -> Result<Value, CommandError> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::usage(format!("cannot read a rule from '{file}': {error}"))
+        CommandError::usage(format!("cannot read a rule from '{file}': {error}"))
             .hint("a rule is JSON, for example {\"effect\":{\"status\":503},\"for\":\"30s\"}")
     };
     let mut json = Vec::new();
@@ -64,38 +65,38 @@ fn read(file: &str) -> Result<Value, Failure> {
     serde_json::from_slice(&json).map_err(|error| unreadable(&error))
 }
 
-/// The rule that was typed. Commands that make none make one without effect.
+/// The rule of the command line. Commands that add no rule give one without effect.
 fn rule(action: &FaultAction) -> Rule {
     let mut effect = Effect::default();
-    let struck = match action {
-        FaultAction::Status { status, sub_status, retry_after, message, delay, struck } => {
+    let filter = match action {
+        FaultAction::Status { status, sub_status, retry_after, message, delay, filter } => {
             effect.status = Some(*status);
             effect.sub_status = *sub_status;
             effect.retry_after = *retry_after;
             effect.message.clone_from(message);
             effect.delay = *delay;
-            struck
+            filter
         }
-        FaultAction::Delay { delay, answer, struck } => {
+        FaultAction::Delay { delay, delay_response, filter } => {
             effect.delay = Some(*delay);
-            effect.delayed = if *answer { Delayed::Answer } else { Delayed::Request };
-            struck
+            effect.delayed = if *delay_response { Delayed::Answer } else { Delayed::Request };
+            filter
         }
-        FaultAction::Close { when, delay, struck } => {
+        FaultAction::Close { when, delay, filter } => {
             effect.connection = Some(match when {
-                When::Before => ConnectionEffect::CloseBefore,
-                When::After => ConnectionEffect::CloseAfter,
+                CloseTime::Before => ConnectionEffect::CloseBefore,
+                CloseTime::After => ConnectionEffect::CloseAfter,
             });
             effect.delay = *delay;
-            struck
+            filter
         }
-        FaultAction::Stall { struck } => {
+        FaultAction::Stall { filter } => {
             effect.connection = Some(ConnectionEffect::Stall);
-            struck
+            filter
         }
-        FaultAction::GoAway { struck } => {
+        FaultAction::GoAway { filter } => {
             effect.connection = Some(ConnectionEffect::GoAway);
-            struck
+            filter
         }
         FaultAction::List
         | FaultAction::Add { .. }
@@ -103,38 +104,38 @@ fn rule(action: &FaultAction) -> Rule {
         | FaultAction::Clear
         | FaultAction::Seed { .. } => return Rule::with(effect),
     };
-    aimed(Rule::with(effect), struck)
+    with_filter(Rule::with(effect), filter)
 }
 
-/// The rule, for the requests that were meant.
-fn aimed(mut rule: Rule, struck: &Struck) -> Rule {
-    rule.id.clone_from(&struck.id);
-    rule.share = struck.share;
-    rule.every_nth = struck.every_nth;
-    rule.count = struck.count;
-    rule.after = struck.after;
-    rule.lasting = struck.lasting;
+/// Adds the filter and the schedule of the command line to a rule.
+fn with_filter(mut rule: Rule, requests: &RequestFilter) -> Rule {
+    rule.id.clone_from(&requests.id);
+    rule.share = requests.share;
+    rule.every_nth = requests.every_nth;
+    rule.count = requests.count;
+    rule.after = requests.after;
+    rule.lasting = requests.duration;
     let filter = &mut rule.filter;
-    filter.operations.clone_from(&struck.operations);
-    filter.resources.clone_from(&struck.resources);
-    filter.regions.clone_from(&struck.regions);
-    filter.database.clone_from(&struck.database);
-    if let Some(path) = &struck.container {
+    filter.operations.clone_from(&requests.operations);
+    filter.resources.clone_from(&requests.resources);
+    filter.regions.clone_from(&requests.regions);
+    filter.database.clone_from(&requests.database);
+    if let Some(path) = &requests.container {
         filter.database = Some(path.database.clone());
         filter.container = Some(path.container.clone());
     }
-    filter.partition_key = struck.partition_key.as_deref().map(|key| match serde_json::from_str(key) {
+    filter.partition_key = requests.partition_key.as_deref().map(|key| match serde_json::from_str(key) {
         Ok(Value::Array(parts)) => Value::Array(parts),
-        // A word is a word, also when it looks like a number.
+        // Anything but an array is a string, also if it looks like a number.
         _ => Value::String(key.to_owned()),
     });
-    filter.partition_key_range = struck.range;
+    filter.partition_key_range = requests.range;
     rule
 }
 
-fn listed(answer: &Value) -> String {
-    let rules = list(&answer["rules"]);
-    let seed = text(&answer["seed"]);
+fn rules_text(response: &Value) -> String {
+    let rules = list(&response["rules"]);
+    let seed = text(&response["seed"]);
     if rules.is_empty() {
         format!("no rules (seed {seed})")
     } else {
@@ -144,12 +145,12 @@ fn listed(answer: &Value) -> String {
 
 /// A row per rule.
 fn table(rules: &[Value]) -> Table {
-    let mut table = Table::new(&["RULE", "EFFECT", "MATCH", "STATE", "STRUCK"]);
+    let mut table = Table::new(&["RULE", "EFFECT", "MATCH", "STATE", "INJECTED"]);
     for rule in rules {
         table.row(vec![
             text(&rule["id"]),
-            effect(&rule["effect"]),
-            matched(rule),
+            effect_text(&rule["effect"]),
+            match_text(rule),
             state(rule),
             format!("{} of {}", text(&rule["struck"]), text(&rule["met"])),
         ]);
@@ -157,11 +158,11 @@ fn table(rules: &[Value]) -> Table {
     table
 }
 
-/// `delay 20ms, 429/3200`.
-fn effect(effect: &Value) -> String {
+/// The effect of a rule as text: `delay 20ms, 429/3200`.
+fn effect_text(effect: &Value) -> String {
     let mut words = Vec::new();
     if !effect["delay"].is_null() {
-        let what = if effect["delayed"] == "answer" { "hold answer" } else { "delay" };
+        let what = if effect["delayed"] == "answer" { "delay response" } else { "delay" };
         words.push(format!("{what} {}", delay(&effect["delay"])));
     }
     match (text(&effect["status"]), text(&effect["subStatus"])) {
@@ -181,8 +182,8 @@ fn delay(delay: &Value) -> String {
     }
 }
 
-/// `read in East US, share 0.3`.
-fn matched(rule: &Value) -> String {
+/// The requests that a rule matches as text: `read, East US, share 0.3`.
+fn match_text(rule: &Value) -> String {
     let filter = &rule["match"];
     let joined = |value: &Value| list(value).iter().map(text).collect::<Vec<_>>().join("|");
     let mut words: Vec<String> =
@@ -220,17 +221,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_typed_becomes_a_rule() {
-        let struck = Struck {
+    fn the_command_line_becomes_a_rule() {
+        let filter = RequestFilter {
             operations: vec!["read".parse().unwrap()],
             container: Some("shop/carts".parse().unwrap()),
             partition_key: Some("7".to_owned()),
             share: Some(0.5),
-            lasting: Some("30s".parse().unwrap()),
-            ..Struck::default()
+            duration: Some("30s".parse().unwrap()),
+            ..RequestFilter::default()
         };
         let action =
-            FaultAction::Close { when: When::After, delay: Some("1ms..2ms".parse().unwrap()), struck };
+            FaultAction::Close { when: CloseTime::After, delay: Some("1ms..2ms".parse().unwrap()), filter };
         let expected = json!({
             "match": {"operations": ["read"], "database": "shop", "container": "carts", "partitionKey": "7"},
             "share": 0.5,
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_shown_in_a_line_each() {
+    fn each_rule_is_shown_in_a_line() {
         let rules = [
             json!({"id": "storm", "match": {"operations": ["read", "query"], "regions": ["East US"]}, "share": 0.3,
                    "effect": {"delay": "5ms", "status": 429, "subStatus": 3200}, "state": "active",
@@ -249,10 +250,10 @@ mod tests {
             json!({"id": "fault-1", "effect": {"connection": "closeBefore"}, "state": "ended", "met": 1, "struck": 1}),
         ];
         let expected = "\
-RULE     EFFECT               MATCH                           STATE             STRUCK
+RULE     EFFECT               MATCH                           STATE             INJECTED
 storm    delay 5ms, 429/3200  read|query, East US, share 0.3  active, 30s left  3 of 10
 fault-1  closeBefore          everything                      ended             1 of 1";
         assert_eq!(table(&rules).to_string(), expected);
-        assert_eq!(listed(&json!({"seed": 7, "rules": []})), "no rules (seed 7)");
+        assert_eq!(rules_text(&json!({"seed": 7, "rules": []})), "no rules (seed 7)");
     }
 }

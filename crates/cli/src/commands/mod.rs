@@ -1,4 +1,4 @@
-//! What is done, one file per command.
+//! The commands, one file each.
 
 pub(crate) mod cert;
 pub(crate) mod chaos;
@@ -13,12 +13,12 @@ pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod up;
 
-use crate::exit::Failure;
+use crate::exit::CommandError;
 
-/// What commands that talk to an account wait on.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+/// The Tokio runtime of commands that use an account.
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::other(format!("cannot wait for sockets: {error}")))
+        .map_err(|error| CommandError::other(format!("cannot wait for sockets: {error}")))
 }

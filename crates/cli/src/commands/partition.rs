@@ -1,74 +1,76 @@
-//! `peri partition`: list, split, merge, failover.
+//! `peri partition`: lists, splits, merges and fails over partitions.
 
 use std::time::Duration;
 
+use control_client::escape;
 use emulator::clock::HumanDuration;
 use serde_json::{Value, json};
 
 use crate::arguments::{ContainerPath, Partition, PartitionAction};
-use crate::control::{ControlPort, escaped, list, text};
-use crate::exit::Failure;
+use crate::control::{ControlPort, list, text};
+use crate::exit::CommandError;
 use crate::output::Table;
 
-/// How often a split that is held is looked at.
+/// How often the state of a split or merge is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// No split or merge takes longer once its hold is over.
+/// How long a split or merge may take, after its hold.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 
-/// Does what was asked and shows what came of it.
-pub(crate) fn run(partition: &Partition) -> Result<(), Failure> {
+/// Runs the command and shows its result.
+pub(crate) fn run(partition: &Partition) -> Result<(), CommandError> {
     let port = ControlPort::of(&partition.control)?;
     match &partition.action {
         PartitionAction::List { container } => {
             let query = match container {
                 None => String::new(),
                 Some(ContainerPath { database, container }) => {
-                    format!("?database={}&container={}", escaped(database), escaped(container))
+                    format!("?database={}&container={}", escape(database), escape(container))
                 }
             };
-            let answer = port.get(&format!("/partitions{query}"))?;
-            port.show(&answer, |answer| table(&answer["partitions"]).to_string());
+            let response = port.get(&format!("/partitions{query}"))?;
+            port.show(&response, |response| table(&response["partitions"]).to_string());
         }
         PartitionAction::Split { container, range, at, hold } => {
             let path = format!("{}/{range}/split", partitions_of(container));
             let body = json!({ "epk": at, "lockDurationMs": hold.map(milliseconds) });
-            carry_out(&port, &path, &body, hold.map_or(Duration::ZERO, |hold| hold.0))?;
+            run_operation(&port, &path, &body, hold.map_or(Duration::ZERO, |hold| hold.0))?;
         }
         PartitionAction::Merge { container, ranges } => {
             let path = format!("{}/merge", partitions_of(container));
-            carry_out(&port, &path, &json!({ "partitionIds": ranges }), Duration::ZERO)?;
+            run_operation(&port, &path, &json!({ "partitionIds": ranges }), Duration::ZERO)?;
         }
         PartitionAction::Failover { container, range, region } => {
             let path = format!("{}/{range}/failover", partitions_of(container));
-            let answer = port.post(&path, &json!({ "region": region }))?;
-            port.show(&answer, |answer| {
-                format!("range {} is written in {}", text(&answer["range"]), text(&answer["writeRegion"]))
+            let response = port.post(&path, &json!({ "region": region }))?;
+            port.show(&response, |response| {
+                format!("range {} is written in {}", text(&response["range"]), text(&response["writeRegion"]))
             });
         }
     }
     Ok(())
 }
 
-/// Begins a split or merge and shows what came of it. It is the server's: if this process ends, it goes on.
-fn carry_out(port: &ControlPort, path: &str, body: &Value, hold: Duration) -> Result<(), Failure> {
+/// Starts a split or merge, waits for it and shows its result. The server executes it, also if this process ends.
+fn run_operation(port: &ControlPort, path: &str, body: &Value, hold: Duration) -> Result<(), CommandError> {
     let mut operation = port.post(path, body)?;
     let id = text(&operation["operationId"]);
     let polls = (hold + CHANGE_MAX).as_millis().div_ceil(POLL_INTERVAL.as_millis());
+    // The number of polls bounds the wait, also if the server never finishes the operation.
     for _ in 0..polls {
         match operation["phase"].as_str() {
             Some("Succeeded") => {
                 port.show(&operation, replaced);
                 return Ok(());
             }
-            Some("Failed") => return Err(Failure::refused(&text(&operation["error"]))),
+            Some("Failed") => return Err(CommandError::rejected(&text(&operation["error"]))),
             _ => {
                 std::thread::sleep(POLL_INTERVAL);
-                operation = port.get(&format!("/operations/{}", escaped(&id)))?;
+                operation = port.get(&format!("/operations/{}", escape(&id)))?;
             }
         }
     }
-    Err(Failure::other(format!("operation {id} is not over yet"))
-        .hint("`peri partition list` shows what came of it"))
+    Err(CommandError::other(format!("operation {id} has not finished yet"))
+        .hint("`peri partition list` shows the partitions when it has"))
 }
 
 fn milliseconds(span: HumanDuration) -> u64 {
@@ -76,17 +78,17 @@ fn milliseconds(span: HumanDuration) -> u64 {
 }
 
 fn partitions_of(path: &ContainerPath) -> String {
-    let (database, container) = (escaped(&path.database), escaped(&path.container));
+    let (database, container) = (escape(&path.database), escape(&path.container));
     format!("/databases/{database}/containers/{container}/partitions")
 }
 
-/// `0 → 1, 2`.
-fn replaced(answer: &Value) -> String {
+/// The old and the new ranges: `0 → 1, 2`.
+fn replaced(response: &Value) -> String {
     let ids = |value: &Value| list(value).iter().map(text).collect::<Vec<_>>().join(", ");
-    format!("{} → {}", ids(&answer["retired"]), ids(&answer["ranges"]))
+    format!("{} → {}", ids(&response["retired"]), ids(&response["ranges"]))
 }
 
-/// A row per partition.
+/// A table with a row for each partition.
 fn table(partitions: &Value) -> Table {
     let mut table = Table::new(&[
         "CONTAINER",
@@ -117,25 +119,25 @@ fn table(partitions: &Value) -> Table {
     table
 }
 
-/// What the regions counted, together.
+/// The sum of a counter over all regions.
 fn in_all_regions(regions: &Value, member: &str) -> f64 {
     let all = regions.as_object().into_iter().flatten();
     // Summing nothing would make a negative zero.
     all.filter_map(|(_, served)| served[member].as_f64()).fold(0.0, |sum, one| sum + one)
 }
 
-/// Enough of a position to tell ranges apart.
-fn start(position: &Value) -> String {
-    const SHOWN: usize = 12;
-    let text = text(position);
-    match text.char_indices().nth(SHOWN) {
+/// The beginning of an effective partition key, long enough to tell ranges apart.
+fn start(epk: &Value) -> String {
+    const LENGTH: usize = 12;
+    let text = text(epk);
+    match text.char_indices().nth(LENGTH) {
         _ if text.is_empty() => "the beginning".to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }
 
-/// One figure where all regions are at the same, otherwise each with its region.
+/// The LSN of a partition: one value if it is the same in all regions, otherwise one for each.
 fn lsn(by_region: &Value) -> String {
     let Some(by_region) = by_region.as_object() else { return String::new() };
     let mut all = by_region.values();
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partitions_are_shown_with_what_they_hold() {
+    fn partitions_are_shown_with_their_size_and_usage() {
         let partitions = json!([
             { "database": "d", "container": "c", "range": 1, "minInclusive": "", "items": 3, "bytes": 300,
               "lsn": { "West US": 7, "East US": 7 }, "parents": [0],

@@ -1,48 +1,49 @@
-//! `peri region`: ask, or change and show the regions as they are then.
+//! `peri region`: shows and changes the state of regions.
 
+use control_client::escape;
 use serde_json::{Value, json};
 
-use crate::arguments::{Lasting, Region, RegionAction};
-use crate::control::{ControlPort, escaped, list, text};
-use crate::exit::Failure;
+use crate::arguments::{DurationOption, Region, RegionAction};
+use crate::control::{ControlPort, list, text};
+use crate::exit::CommandError;
 use crate::output::Table;
 
-/// Does what was asked and shows the regions as they are afterwards.
-pub(crate) fn run(region: &Region) -> Result<(), Failure> {
+/// Runs the command and shows the regions as they are afterwards.
+pub(crate) fn run(region: &Region) -> Result<(), CommandError> {
     let port = ControlPort::of(&region.control)?;
     let replication = |name: &str, verb: &str| {
-        port.post(&format!("/regions/{}/replication/{verb}", escaped(name)), &json!({}))
+        port.post(&format!("/regions/{}/replication/{verb}", escape(name)), &json!({}))
     };
-    let switch = |name: &str, verb: &str, mut body: Value, lasting: Option<&Lasting>| {
-        if let Some(span) = lasting.and_then(|lasting| lasting.lasting) {
+    let post = |name: &str, verb: &str, mut body: Value, option: Option<&DurationOption>| {
+        if let Some(span) = option.and_then(|option| option.duration) {
             body["for"] = json!(span);
         }
-        port.post(&format!("/regions/{}/{verb}", escaped(name)), &body)
+        port.post(&format!("/regions/{}/{verb}", escape(name)), &body)
     };
-    let answer = match &region.action {
+    let response = match &region.action {
         RegionAction::List => port.get("/regions"),
-        RegionAction::Down { name, how, lasting } => {
-            switch(name, "down", json!({ "as": how }), Some(lasting))
+        RegionAction::Down { name, how, duration } => {
+            post(name, "down", json!({ "as": how }), Some(duration))
         }
-        RegionAction::Up { name } => switch(name, "up", json!({}), None),
-        RegionAction::Drain { name, lasting } => switch(name, "drain", json!({}), Some(lasting)),
-        RegionAction::Slow { name, by, lasting } => switch(name, "slow", json!({ "by": by }), Some(lasting)),
-        RegionAction::Storm { name, retry_after, share, lasting } => {
+        RegionAction::Up { name } => post(name, "up", json!({}), None),
+        RegionAction::Drain { name, duration } => post(name, "drain", json!({}), Some(duration)),
+        RegionAction::Slow { name, by, duration } => post(name, "slow", json!({ "by": by }), Some(duration)),
+        RegionAction::Storm { name, retry_after, share, duration } => {
             let body = json!({ "retryAfter": retry_after, "share": share });
-            switch(name, "storm", body, Some(lasting))
+            post(name, "storm", body, Some(duration))
         }
-        RegionAction::Failover { name } => switch(name, "failover", json!({}), None),
+        RegionAction::Failover { name } => post(name, "failover", json!({}), None),
         RegionAction::Lag { lag, from, to } => {
             port.post("/regions/lag", &json!({ "lag": lag.to_string(), "from": from, "to": to }))
         }
         RegionAction::Pause { name } => replication(name, "pause"),
         RegionAction::Resume { name } => replication(name, "resume"),
     }?;
-    port.show(&answer, |answer| table(&answer["regions"]).to_string());
+    port.show(&response, |response| table(&response["regions"]).to_string());
     Ok(())
 }
 
-/// A row per region.
+/// A table with a row for each region.
 pub(super) fn table(regions: &Value) -> Table {
     let mut table = Table::new(&["REGION", "ENDPOINT", "STATE", "LAG"]);
     for region in list(regions) {
@@ -75,7 +76,7 @@ fn state(region: &Value) -> String {
     words.join(", ")
 }
 
-/// One figure where all are the same, otherwise each with where it is from.
+/// The lag of a region: one value if it is the same from all regions, otherwise one for each.
 fn lag(from: &Value) -> String {
     let Some(from) = from.as_object() else { return String::new() };
     let mut all = from.values();

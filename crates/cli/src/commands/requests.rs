@@ -1,38 +1,40 @@
-//! `peri requests`: the last ones, and with `--follow` those to come.
+//! `peri requests`: shows the last requests, and with `--follow` new ones.
 
 use std::time::Duration;
 
+use control_client::escape;
 use serde_json::Value;
 
 use crate::arguments::Requests;
-use crate::control::{ControlPort, escaped, list, text};
-use crate::exit::Failure;
+use crate::control::{ControlPort, list, text};
+use crate::exit::CommandError;
 use crate::output::{self, Table};
 
-/// How often to look for new ones.
+/// How often `--follow` asks for new requests.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
-/// As many as can be kept: between two looks none is to be missed.
+/// How many new requests are read at a time: more than happen between two polls.
 const FOLLOW_LIMIT: usize = 100_000;
 
 /// Shows requests, oldest first.
-pub(crate) fn run(requests: &Requests) -> Result<(), Failure> {
+pub(crate) fn run(requests: &Requests) -> Result<(), CommandError> {
     let port = ControlPort::of(&requests.control)?;
-    let answer = port.get(&path(requests, requests.limit, None))?;
+    let response = port.get(&path(requests, requests.limit, None))?;
     if !requests.follow {
-        port.show(&answer, |answer| table(answer).to_string());
+        port.show(&response, |response| table(response).to_string());
         return Ok(());
     }
     if !requests.control.json {
-        output::data(&heading());
+        output::data(&Table::with_widths(&COLUMNS, &WIDTHS).to_string());
     }
-    let mut answer = answer;
+    let mut response = response;
+    // Ends with a signal, or with an error when the account stops.
     loop {
-        for request in list(&answer["requests"]).iter().rev() {
+        for request in list(&response["requests"]).iter().rev() {
             output::data(&if requests.control.json { request.to_string() } else { line(request) });
         }
-        let newest = answer["newest"].as_u64().unwrap_or_default();
+        let newest = response["newest"].as_u64().unwrap_or_default();
         std::thread::sleep(FOLLOW_INTERVAL);
-        answer = port.get(&path(requests, FOLLOW_LIMIT, Some(newest)))?;
+        response = port.get(&path(requests, FOLLOW_LIMIT, Some(newest)))?;
     }
 }
 
@@ -46,7 +48,7 @@ fn path(requests: &Requests, limit: usize, after: Option<u64>) -> String {
     ];
     for (name, value) in filters {
         if let Some(value) = value {
-            path += &format!("&{name}={}", escaped(value));
+            path += &format!("&{name}={}", escape(value));
         }
     }
     if let Some(after) = after {
@@ -58,9 +60,9 @@ fn path(requests: &Requests, limit: usize, after: Option<u64>) -> String {
 const COLUMNS: [&str; 9] =
     ["TIME", "REGION", "OPERATION", "CONTAINER", "RANGE", "STATUS", "RU", "MS", "FAULTS"];
 
-fn table(answer: &Value) -> Table {
+fn table(response: &Value) -> Table {
     let mut table = Table::new(&COLUMNS);
-    for request in list(&answer["requests"]).iter().rev() {
+    for request in list(&response["requests"]).iter().rev() {
         table.row(cells(request).to_vec());
     }
     table
@@ -68,9 +70,9 @@ fn table(answer: &Value) -> Table {
 
 fn cells(request: &Value) -> [String; 9] {
     let number = |member: &str| request[member].as_f64().unwrap_or_default();
-    let place = [&request["database"], &request["container"]].map(text);
+    let container = [&request["database"], &request["container"]].map(text);
     let status = match number("subStatus") {
-        _ if request["outcome"] == "unanswered" => "left".to_owned(),
+        _ if request["outcome"] == "unanswered" => "aborted".to_owned(),
         _ if request["status"] == 0 => "closed".to_owned(),
         0.0 => text(&request["status"]),
         sub_status => format!("{}/{sub_status}", text(&request["status"])),
@@ -79,7 +81,7 @@ fn cells(request: &Value) -> [String; 9] {
         clock_time(&text(&request["time"])),
         text(&request["region"]),
         text(&request["operation"]),
-        place.join("/").trim_end_matches('/').to_owned(),
+        container.join("/").trim_end_matches('/').to_owned(),
         text(&request["range"]),
         status,
         format!("{:.2}", number("charge")),
@@ -88,27 +90,21 @@ fn cells(request: &Value) -> [String; 9] {
     ]
 }
 
-/// `19:23:36.123` of `2026-11-15T19:23:36.1234567Z`: the date is today's.
+/// The time of day: `19:23:36.123` of `2026-11-15T19:23:36.1234567Z`.
 fn clock_time(time: &str) -> String {
     let time = time.split_once('T').map_or(time, |(_, time)| time).trim_end_matches('Z');
     let (seconds, fraction) = time.split_once('.').unwrap_or((time, ""));
     format!("{seconds}.{:0<3}", fraction.get(..3).unwrap_or(fraction))
 }
 
-/// Widths that most cells fit in: what comes next is not known yet.
-const WIDTHS: [usize; 9] = [12, 12, 18, 20, 5, 8, 8, 8, 0];
+/// The widths of the columns with `--follow`, which most cells fit in: later cells are not known yet.
+const WIDTHS: [u16; 9] = [12, 12, 18, 20, 5, 8, 8, 8, 0];
 
-fn heading() -> String {
-    spaced(&COLUMNS.map(str::to_owned))
-}
-
+/// One request as a line of the table with `--follow`.
 fn line(request: &Value) -> String {
-    spaced(&cells(request))
-}
-
-fn spaced(cells: &[String; 9]) -> String {
-    let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$}"));
-    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    let mut table = Table::with_widths(&COLUMNS, &WIDTHS);
+    table.row(cells(request).to_vec());
+    table.rows()
 }
 
 #[cfg(test)]
@@ -119,7 +115,7 @@ mod tests {
 
     #[test]
     fn requests_are_shown_oldest_first() {
-        let answer = json!({ "newest": 2, "requests": [
+        let response = json!({ "newest": 2, "requests": [
             { "time": "2026-11-15T19:23:36.5Z", "region": "East US", "operation": "read_item", "database": "d",
               "container": "c", "range": 0, "status": 404, "subStatus": 1002, "charge": 1.0, "durationMs": 0.1234 },
             { "time": "2026-11-15T19:23:35Z", "region": "West US", "operation": "create_database",
@@ -131,9 +127,9 @@ mod tests {
         ]});
         let expected = "\
 TIME          REGION   OPERATION        CONTAINER  RANGE  STATUS      RU      MS  FAULTS
-19:23:34.000  West US  read_item        d/c               left      0.00  250.00  slow
+19:23:34.000  West US  read_item        d/c               aborted   0.00  250.00  slow
 19:23:35.000  West US  create_database  d                 201       4.95   12.00  slow, west
 19:23:36.500  East US  read_item        d/c        0      404/1002  1.00    0.12";
-        assert_eq!(table(&answer).to_string(), expected);
+        assert_eq!(table(&response).to_string(), expected);
     }
 }

@@ -1,28 +1,29 @@
-//! `peri snapshot`: ask, or change and show the snapshots there are then.
+//! `peri snapshot`: lists, saves, restores and deletes snapshots.
 
+use control_client::escape;
 use serde_json::{Value, json};
 
 use crate::arguments::{Snapshot, SnapshotAction};
-use crate::control::{ControlPort, escaped, list, text};
-use crate::exit::Failure;
+use crate::control::{ControlPort, list, text};
+use crate::exit::CommandError;
 use crate::output::Table;
 
-/// Does what was asked and shows the snapshots there are afterwards.
-pub(crate) fn run(snapshot: &Snapshot) -> Result<(), Failure> {
+/// Runs the command and shows its result.
+pub(crate) fn run(snapshot: &Snapshot) -> Result<(), CommandError> {
     let port = ControlPort::of(&snapshot.control)?;
-    let path = |name: &str| format!("/snapshots/{}", escaped(name));
-    let (answer, said) = match &snapshot.action {
+    let path = |name: &str| format!("/snapshots/{}", escape(name));
+    let (response, message) = match &snapshot.action {
         SnapshotAction::List => (port.get("/snapshots")?, None),
         SnapshotAction::Save { name } => {
             (port.post(&path(name), &json!({}))?, Some(format!("saved '{name}'")))
         }
         SnapshotAction::Restore { name } => {
-            let answer = port.post(&format!("{}/restore", path(name)), &json!({}))?;
-            (answer, Some(format!("the account is as it was in '{name}'")))
+            let response = port.post(&format!("{}/restore", path(name)), &json!({}))?;
+            (response, Some(format!("restored '{name}'")))
         }
         SnapshotAction::Rm { name } => (port.delete(&path(name))?, Some(format!("removed '{name}'"))),
     };
-    port.show(&answer, |answer| said.unwrap_or_else(|| table(&answer["snapshots"]).to_string()));
+    port.show(&response, |response| message.unwrap_or_else(|| table(&response["snapshots"]).to_string()));
     Ok(())
 }
 

@@ -1,26 +1,26 @@
-//! `peri status`: the account at a glance.
+//! `peri status`: shows the regions and containers of the account.
 
 use serde_json::Value;
 
 use super::region;
 use crate::arguments::Status;
 use crate::control::{ControlPort, list, text};
-use crate::exit::Failure;
+use crate::exit::CommandError;
 use crate::output::Table;
 
-/// Shows regions and containers.
-pub(crate) fn run(status: &Status) -> Result<(), Failure> {
+/// Shows the regions and containers of the account.
+pub(crate) fn run(status: &Status) -> Result<(), CommandError> {
     let port = ControlPort::of(&status.control)?;
-    let answer = port.get("/topology")?;
-    port.show(&answer, glance);
+    let response = port.get("/topology")?;
+    port.show(&response, overview);
     Ok(())
 }
 
-fn glance(topology: &Value) -> String {
-    let several = if topology["multiWrite"] == true { ", writes everywhere" } else { "" };
+fn overview(topology: &Value) -> String {
+    let multi_write = if topology["multiWrite"] == true { ", writes in all regions" } else { "" };
     let consistency = text(&topology["consistency"]);
     let regions = region::table(&topology["regions"]);
-    format!("consistency {consistency}{several}\n\n{regions}\n\n{}", containers(&topology["databases"]))
+    format!("consistency {consistency}{multi_write}\n\n{regions}\n\n{}", containers(&topology["databases"]))
 }
 
 fn containers(databases: &Value) -> String {

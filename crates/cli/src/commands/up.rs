@@ -1,30 +1,30 @@
-//! `peri up`: start, say where, wait for a signal, stop.
+//! `peri up`: starts the account, prints its endpoints, waits for a signal and stops.
 
 use emulator::clock::Stopwatch;
 use emulator::{AuthoritySource, DataDir, Emulator, EmulatorConfig};
 
 use crate::arguments::Up;
-use crate::exit::Failure;
-use crate::home;
+use crate::data_folder;
+use crate::exit::CommandError;
 use crate::output::{self, Banner, ReadyLine};
 use crate::shutdown::Signals;
 
 /// Runs until a signal asks it to stop. `started` is when the program began.
-pub(crate) fn run(up: &Up, started: Stopwatch) -> Result<(), Failure> {
+pub(crate) fn run(up: &Up, started: Stopwatch) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::other(format!("cannot start worker threads: {error}")))?;
+        .map_err(|error| CommandError::other(format!("cannot start worker threads: {error}")))?;
     let result = runtime.block_on(serve(up, started));
-    // Whatever still runs has had its grace already.
+    // Connections that are still open have had their grace period already.
     runtime.shutdown_background();
     result
 }
 
-async fn serve(up: &Up, started: Stopwatch) -> Result<(), Failure> {
-    // Before anything listens, so that no signal after the ready line can be missed.
-    let mut signals =
-        Signals::listen().map_err(|error| Failure::other(format!("cannot listen for signals: {error}")))?;
+async fn serve(up: &Up, started: Stopwatch) -> Result<(), CommandError> {
+    // Before the account listens, so that no signal after the ready line is missed.
+    let mut signals = Signals::listen()
+        .map_err(|error| CommandError::other(format!("cannot listen for signals: {error}")))?;
     let running = Emulator::start(config(up)).await?;
     tracing::info!(endpoint = running.endpoint(), "ready");
     if up.json {
@@ -34,7 +34,7 @@ async fn serve(up: &Up, started: Stopwatch) -> Result<(), Failure> {
     }
     signals.stop_requested().await;
     tracing::info!("stopping");
-    signals.leave_at_once_on_the_next();
+    signals.exit_on_next();
     running.stop().await;
     Ok(())
 }
@@ -59,9 +59,12 @@ fn config(up: &Up) -> EmulatorConfig {
         data.fsync = up.fsync.into();
         data
     });
-    match home::folder() {
+    match data_folder::path() {
         Some(folder) => config.authority = AuthoritySource::StoredIn(folder),
-        None => tracing::warn!("{}; https uses a certificate authority that ends with it", home::MISSING),
+        None => tracing::warn!(
+            "{}; until then https uses a certificate authority that is lost at the end of the process",
+            data_folder::MISSING
+        ),
     }
     config
 }

@@ -1,11 +1,11 @@
-//! What a person sees once everything is up: where it is, and what to paste.
+//! The text that `peri up` prints when the account is ready: endpoints and connection strings.
 
 use std::fmt;
 use std::time::Duration;
 
 use emulator::{RegionEndpoint, RunningEmulator};
 
-/// The greeting, as text without colours.
+/// The text that `peri up` prints when the account is ready.
 #[derive(Debug)]
 pub(crate) struct Banner {
     elapsed: Duration,
@@ -25,7 +25,7 @@ impl Banner {
             http_connection_string: running.connection_string(),
             control_endpoint: running.control_endpoint(),
             data: match running.data_dir() {
-                None => "in memory (use --data-dir to keep it)".to_owned(),
+                None => "in memory (use --data-dir to store it)".to_owned(),
                 Some(data) => format!("{}   (fsync {})", data.path.display(), data.fsync),
             },
         }
@@ -52,7 +52,7 @@ impl fmt::Display for Banner {
     }
 }
 
-/// Whole milliseconds, or tenths where whole ones would say nothing.
+/// Displays whole milliseconds, or tenths below ten.
 struct Milliseconds(Duration);
 
 impl fmt::Display for Milliseconds {

@@ -1,4 +1,4 @@
-//! What is shown: data on stdout, everything else on stderr.
+//! The output of commands: data on stdout, everything else on stderr.
 
 mod banner;
 mod progress;
@@ -12,18 +12,19 @@ pub(crate) use table::Table;
 
 use std::io::Write as _;
 
-/// Writes one block of data, with a line end, and flushes it.
+/// Writes one block of data to stdout, with a line end, and flushes it.
 ///
-/// A reader that closed the pipe has seen what it wanted; that is no reason to stop serving.
+/// A closed pipe is no error: `peri up` continues to serve after the reader of its ready line has gone.
 pub(crate) fn data(text: &str) {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     if let Err(error) = written {
-        tracing::debug!(%error, "stdout takes no more");
+        tracing::debug!(%error, "stdout is closed");
     }
 }
 
-/// Writes one line for a person.
+/// Writes one line to stderr.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    // There is no other place to report that stderr is closed.
+    let _closed = writeln!(std::io::stderr().lock(), "{text}");
 }

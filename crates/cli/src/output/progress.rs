@@ -1,4 +1,4 @@
-//! How far a long command has come: a bar on a terminal, a line now and then elsewhere.
+//! The progress of an import or export: a bar on a terminal, otherwise a line for every 10,000 items.
 
 use std::io::IsTerminal as _;
 
@@ -6,20 +6,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::message;
 
-/// Without a terminal, a line is written every so many items.
+/// The number of items after which a line is written without a terminal.
 const LINE_EVERY: u64 = 10_000;
 
-/// Items that are on their way from one place to another.
+/// The progress of an import or export.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    /// What is done to them: `imported`.
+    /// The participle for the output: `imported`.
     done: &'static str,
     items: u64,
 }
 
 impl Progress {
-    /// `bytes` is the length of the file, where there is one and it is known.
+    /// Progress without items so far; `bytes` is the length of the file, if it is known.
     pub(crate) fn new(done: &'static str, bytes: Option<u64>) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| match bytes {
             Some(bytes) => {
@@ -31,7 +31,7 @@ impl Progress {
         Progress { bar, done, items: 0 }
     }
 
-    /// One more item, and how many bytes of the file have been read.
+    /// Counts one more item; `bytes_read` is the number of bytes that were read from the file.
     pub(crate) fn step(&mut self, bytes_read: Option<u64>) {
         self.items += 1;
         match &self.bar {
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Writes a line without breaking the bar.
+    /// Writes a line above the bar.
     pub(crate) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| message(text)),
@@ -56,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// How many there were.
+    /// The number of items so far.
     pub(crate) fn items(&self) -> u64 {
         self.items
     }
@@ -70,7 +70,7 @@ impl Drop for Progress {
     }
 }
 
-/// `1 item`, `2 items`.
+/// The number of items as text: `1 item`, `2 items`.
 pub(crate) fn items(count: u64) -> String {
     if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }

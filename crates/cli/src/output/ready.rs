@@ -1,11 +1,12 @@
-//! The one line scripts wait for. Its names are a contract: later parts add members, none goes away.
+//! The JSON line that `peri up --json` prints when the account is ready. Its names are stable: later versions only add
+//! properties.
 
 use std::fmt;
 
 use emulator::{RegionEndpoint, RunningEmulator};
 use serde::Serialize;
 
-/// Everything a script needs to use what was started.
+/// Endpoints and keys of a running account, for scripts.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReadyLine {
     ready: bool,

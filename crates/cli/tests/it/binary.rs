@@ -1,37 +1,33 @@
-//! Runs the built program in a folder of its own.
+//! Runs the built program in a temporary folder.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-/// Nothing here takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for a response before it fails.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A folder of its own for one test, gone afterwards.
-pub(crate) struct Home(PathBuf);
+/// The temporary folder of one test, which is deleted when it is dropped.
+pub(crate) struct TestFolder(TempDir);
 
-impl Home {
-    pub(crate) fn new() -> Home {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("peri-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        Home(path)
+impl TestFolder {
+    pub(crate) fn new() -> TestFolder {
+        TestFolder(TempDir::with_prefix("peri-test-").expect("a temporary folder"))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
-    /// The program, with nothing of this machine's settings in its environment.
+    /// A command of `peri`, without the settings of this machine in its environment.
     pub(crate) fn peri(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peri"));
-        command.args(arguments).current_dir(&self.0).env("PERI_HOME", &self.0);
+        command.args(arguments).current_dir(self.path()).env("PERI_HOME", self.path());
         command
             .env_remove("PERI_KEY")
             .env_remove("PERI_CONTROL")
@@ -41,22 +37,16 @@ impl Home {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs a command until it ends.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.peri(arguments).output().expect("the program runs")
     }
 
-    /// Starts it on free ports and waits until it says that it is ready.
+    /// Starts `peri up` on free ports and waits for its ready line.
     pub(crate) fn up(&self, arguments: &[&str]) -> Up {
         let free = ["up", "--port", "0", "--control-port", "0", "--json"];
         let command = self.peri(&[&free, arguments].concat());
         Up::start(command)
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -87,18 +77,18 @@ impl Up {
         &self.ready["account"]
     }
 
-    /// Where its control port is.
+    /// The URL of its control port.
     pub(crate) fn control(&self) -> &str {
         self.ready["control"]["endpoint"].as_str().expect("an endpoint")
     }
 
-    /// Sends a signal by its short name.
+    /// Sends it a signal by its short name.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         assert!(status.expect("kill runs").success());
     }
 
-    /// Waits for the end; returns how it ended, and what else it wrote to stdout and stderr.
+    /// Waits until it ends; returns its exit status and the rest of its stdout and stderr.
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         let mut stdout = String::new();
         let mut stderr = String::new();
@@ -120,25 +110,25 @@ pub(crate) fn connect(endpoint: &Value) -> TcpStream {
     try_connect(endpoint).expect("connects")
 }
 
-/// The same, to a server that may be gone.
+/// Connects to an endpoint whose server may have been killed.
 pub(crate) fn try_connect(endpoint: &Value) -> std::io::Result<TcpStream> {
     let endpoint = endpoint.as_str().expect("an endpoint");
     let authority = endpoint.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/'));
     let stream = TcpStream::connect(authority.expect("an http endpoint that ends with a slash"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     Ok(stream)
 }
 
-/// Everything the server answers to `GET path`, head and body.
+/// The response to `GET path`, head and body.
 pub(crate) fn get(endpoint: &Value, path: &str) -> String {
     let mut stream = connect(endpoint);
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response");
+    response
 }
 
-/// What was written, as text.
+/// The output of a command as text.
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }

@@ -1,12 +1,12 @@
-//! `peri chaos`, as a person types it.
+//! The command `peri chaos`.
 
 use serde_json::Value;
 
-use crate::binary::{Home, text};
-use crate::lab::Lab;
+use crate::binary::{TestFolder, text};
+use crate::test_account::TestAccount;
 
-/// A scenario of a second, in which reads fail and nobody said that they may.
-const BROKEN: &str = "\
+/// A scenario of a second in which reads fail although they must succeed.
+const VIOLATION: &str = "\
 calm = '100ms'
 [load]
 workers = 2
@@ -21,16 +21,16 @@ rule = { match = { operations = ['read'] }, effect = { status = 404 } }
 
 #[test]
 fn the_same_seed_is_the_same_schedule() {
-    let home = Home::new();
-    let shown = |seed: &str| text(&home.run(&["chaos", "--show", "--seed", seed]).stdout).to_owned();
+    let folder = TestFolder::new();
+    let shown = |seed: &str| text(&folder.run(&["chaos", "--show", "--seed", seed]).stdout).to_owned();
     assert_eq!(shown("7"), shown("7"));
     assert_ne!(shown("7"), shown("8"));
     assert!(shown("7").contains("region-down, one region writes, seed 7, schedule "));
 }
 
 #[test]
-fn the_scenarios_that_come_with_it_are_listed() {
-    let listed = Home::new().run(&["chaos", "--list"]);
+fn the_built_in_scenarios_are_listed() {
+    let listed = TestFolder::new().run(&["chaos", "--list"]);
     let listed = text(&listed.stdout);
     for name in ["region-down", "brown-out", "drain", "failover", "black-hole", "bad-partition"] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{name}: {listed}");
@@ -38,65 +38,66 @@ fn the_scenarios_that_come_with_it_are_listed() {
 }
 
 #[test]
-fn a_scenario_that_cannot_be_played_is_named_with_its_reason() {
-    let home = Home::new();
-    std::fs::write(home.path().join("bad.toml"), "[[fault]]\nkind = 'flood'\nat = '1s'\nfor = '1s'")
+fn an_invalid_scenario_is_an_error_with_its_reason() {
+    let folder = TestFolder::new();
+    std::fs::write(folder.path().join("bad.toml"), "[[fault]]\nkind = 'flood'\nat = '1s'\nfor = '1s'")
         .expect("written");
     for (arguments, reason) in [
         (["chaos", "nothing"], "there is no scenario and no file 'nothing'"),
-        (["chaos", "bad.toml"], "'flood' is no kind; there are down"),
+        (["chaos", "bad.toml"], "'flood' is not a kind of fault; there are down"),
     ] {
-        let output = home.run(&arguments);
+        let output = folder.run(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
     }
 }
 
 #[test]
-fn a_broken_promise_is_an_exit_code_and_says_how_to_see_it_again() {
-    let home = Home::new();
-    std::fs::write(home.path().join("broken.toml"), BROKEN).expect("written");
-    let output = home.run(&["chaos", "broken.toml", "--seed", "3", "--json"]);
+fn a_violated_guarantee_has_an_exit_code_and_says_how_to_repeat_the_run() {
+    let folder = TestFolder::new();
+    std::fs::write(folder.path().join("violation.toml"), VIOLATION).expect("written");
+    let output = folder.run(&["chaos", "violation.toml", "--seed", "3", "--json"]);
     assert_eq!(output.status.code(), Some(9), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
-    assert_eq!((&report["scenario"], &report["seed"]), (&"broken".into(), &3.into()));
-    let broken: Vec<&str> = report["promises"]
+    assert_eq!((&report["scenario"], &report["seed"]), (&"violation".into(), &3.into()));
+    let violated: Vec<&str> = report["promises"]
         .as_array()
         .expect("a list")
         .iter()
-        .filter(|verdict| verdict["broken"] != 0)
-        .filter_map(|verdict| verdict["promise"].as_str())
+        .filter(|result| result["broken"] != 0)
+        .filter_map(|result| result["promise"].as_str())
         .collect();
-    assert_eq!(broken, ["reads-succeed"]);
+    assert_eq!(violated, ["reads-succeed"]);
     assert!(report["faults"][0]["reads"]["during"]["failures"]["not_found"].as_u64() > Some(0));
-    assert!(text(&output.stderr).contains("peri chaos broken.toml --seed 3"), "{}", text(&output.stderr));
-    let output = home.run(&["chaos", "broken.toml", "--seed", "3"]);
+    assert!(text(&output.stderr).contains("peri chaos violation.toml --seed 3"), "{}", text(&output.stderr));
+    let output = folder.run(&["chaos", "violation.toml", "--seed", "3"]);
     let shown = text(&output.stdout);
     let digest = report["digest"].as_str().expect("text");
-    assert!(shown.contains(&format!("broken, one region writes, seed 3, schedule {digest}: ")), "{shown}");
+    assert!(shown.contains(&format!("violation, one region writes, seed 3, schedule {digest}: ")), "{shown}");
     for part in ["rule everywhere", " not_found", "times: reads succeed throughout", "held: nothing lost"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
 
 #[test]
-fn the_account_of_a_running_one_is_used_and_left_as_it_was() {
-    let lab = Lab::with(&[]);
+fn attach_uses_a_running_account_and_cleans_up() {
+    let account = TestAccount::with(&[]);
     let calm =
-        BROKEN.replace("status = 404", "delay = '1ms'").replace("calm", "writes = ['one', 'all']\ncalm");
-    lab.write("calm.toml", &calm.replace("[load]", "[load]\ndeadline = '20s'\ntolerance = '5s'"));
-    let report: Value = serde_json::from_str(&lab.says(&["chaos", "calm.toml", "--attach", "--json"]))
-        .expect("one run: the other kind of account is another one");
+        VIOLATION.replace("status = 404", "delay = '1ms'").replace("calm", "writes = ['one', 'all']\ncalm");
+    account.write("calm.toml", &calm.replace("[load]", "[load]\ndeadline = '20s'\ntolerance = '5s'"));
+    let report: Value =
+        serde_json::from_str(&account.stdout_of(&["chaos", "calm.toml", "--attach", "--json"]))
+            .expect("one run: the account has one kind of write regions");
     assert_eq!(report["writes"], "one");
-    let status: Value = serde_json::from_str(&lab.says(&["status", "--json"])).expect("JSON");
+    let status: Value = serde_json::from_str(&account.stdout_of(&["status", "--json"])).expect("JSON");
     assert!(!status.to_string().contains("chaos-"), "{status}");
-    assert!(lab.says(&["fault", "list"]).lines().all(|line| !line.contains("active")));
-    // Nobody is there.
-    let gone = Home::new().run(&["chaos", "--attach", "--control", "http://localhost:1"]);
+    assert!(account.stdout_of(&["fault", "list"]).lines().all(|line| !line.contains("active")));
+    // A port without a listener.
+    let gone = TestFolder::new().run(&["chaos", "--attach", "--control", "http://localhost:1"]);
     assert_eq!(gone.status.code(), Some(5), "{}", text(&gone.stderr));
 }
 
-/// A scenario that takes longer than anybody waits, with a fault that is in force from the beginning.
+/// A scenario that does not end during the test, with a fault that is active from the beginning.
 const ENDLESS: &str = "\
 calm = '100ms'
 [load]
@@ -112,16 +113,17 @@ for = '10m'
 
 #[cfg(unix)]
 #[test]
-fn a_signal_ends_a_run_and_leaves_the_account_as_it_was() {
+fn a_signal_ends_a_run_and_cleans_up() {
     for signal in ["INT", "TERM"] {
-        let lab = Lab::with(&[]);
-        lab.write("endless.toml", ENDLESS);
-        let mut command = lab.command(&["chaos", "endless.toml", "--attach"]);
+        let account = TestAccount::with(&[]);
+        account.write("endless.toml", ENDLESS);
+        let mut command = account.command(&["chaos", "endless.toml", "--attach"]);
         let piped = std::process::Stdio::piped;
         let run = command.stdout(piped()).stderr(piped()).spawn().expect("the program starts");
-        // At work, and the fault in force.
+        // The run has begun, and its fault is active.
         eventually(|| {
-            lab.says(&["status", "--json"]).contains("chaos-") && faults(&lab).contains("chaos-0-0")
+            account.stdout_of(&["status", "--json"]).contains("chaos-")
+                && faults(&account).contains("chaos-0-0")
         });
         let killed =
             std::process::Command::new("kill").args([format!("-{signal}"), run.id().to_string()]).status();
@@ -129,21 +131,21 @@ fn a_signal_ends_a_run_and_leaves_the_account_as_it_was() {
         let output = run.wait_with_output().expect("it ends");
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{signal}: {stderr}");
-        assert!(stderr.contains("faults have been ended and its database chaos-"), "{signal}: {stderr}");
-        assert!(stderr.contains("cut short"), "{signal}: {stderr}");
-        assert!(!lab.says(&["status", "--json"]).contains("chaos-"), "{signal}");
-        assert!(!faults(&lab).contains("chaos-0-0"), "{signal}: {}", faults(&lab));
+        assert!(stderr.contains("faults were ended and its database chaos-"), "{signal}: {stderr}");
+        assert!(stderr.contains("interrupted"), "{signal}: {stderr}");
+        assert!(!account.stdout_of(&["status", "--json"]).contains("chaos-"), "{signal}");
+        assert!(!faults(&account).contains("chaos-0-0"), "{signal}: {}", faults(&account));
     }
 }
 
-/// The rules that are in force.
+/// The rules that are active.
 #[cfg(unix)]
-fn faults(lab: &Lab) -> String {
-    let listed = lab.says(&["fault", "list"]);
+fn faults(account: &TestAccount) -> String {
+    let listed = account.stdout_of(&["fault", "list"]);
     listed.lines().filter(|line| line.contains("active")).collect::<Vec<_>>().join("\n")
 }
 
-/// Asks again and again, for what nobody tells.
+/// Polls until the condition holds.
 #[cfg(unix)]
 #[track_caller]
 fn eventually(holds: impl Fn() -> bool) {
@@ -153,5 +155,5 @@ fn eventually(holds: impl Fn() -> bool) {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("it never happens");
+    panic!("it did not happen in time");
 }

@@ -1,4 +1,4 @@
-//! A client on one connection: signs requests, reads answers, and says when the server is gone.
+//! A client on one connection: signs requests, reads responses, and reports when the server was killed.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,14 +17,14 @@ pub(crate) struct Client {
     key: AccountKey,
 }
 
-/// What came back.
-pub(crate) struct Answer {
+/// A response with its headers and body.
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
@@ -48,17 +48,17 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for the answer; an error when the server goes away meanwhile.
+    /// Sends a request and waits for the response; an error when the server is killed meanwhile.
     pub(crate) fn send(
         &mut self,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<Response> {
         let date = httpdate::fmt_http_date(Clock::system().now().to_system_time());
         let parsed = ResourcePath::parse(path).expect("tests ask for paths that exist");
-        let target = signed_targets(&parsed).next().expect("a way to sign it");
+        let target = signed_targets(&parsed).next().expect("a resource to sign");
         let authorization = sign(&self.key, method, target.resource_type, &target.link, &date);
         let mut text = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: {authorization}\r\nx-ms-date: {date}\r\n\
@@ -74,21 +74,27 @@ impl Client {
         self.read()
     }
 
-    /// The same, for a server that must be there.
+    /// Sends a request to a server that must respond.
     #[track_caller]
-    pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        self.send(method, path, headers, body).expect("the server answers")
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
+        self.send(method, path, headers, body).expect("the server responds")
     }
 
-    /// Makes a database `d` with a container `c`, whose partition key is `/pk`.
+    /// Creates a database `d` with a container `c`, whose partition key is `/pk`.
     #[track_caller]
-    pub(crate) fn make_container(&mut self) {
-        assert_eq!(self.ask("POST", "/dbs", &[], r#"{"id":"d"}"#).status, 201);
+    pub(crate) fn create_container(&mut self) {
+        assert_eq!(self.request("POST", "/dbs", &[], r#"{"id":"d"}"#).status, 201);
         let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
-        assert_eq!(self.ask("POST", "/dbs/d/colls", &[], body).status, 201);
+        assert_eq!(self.request("POST", "/dbs/d/colls", &[], body).status, 201);
     }
 
-    fn read(&mut self) -> io::Result<Answer> {
+    fn read(&mut self) -> io::Result<Response> {
         let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
@@ -108,6 +114,6 @@ impl Client {
         let length = length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, headers, body })
+        Ok(Response { status, headers, body })
     }
 }

@@ -1,17 +1,17 @@
-//! `peri clock`, and what all commands about a running `peri up` have in common.
+//! The command `peri clock`, and the options of all commands that use the control port.
 
 use std::net::TcpListener;
 
 use serde_json::Value;
 
-use crate::binary::{Home, text};
+use crate::binary::{TestFolder, text};
 
 #[test]
 fn the_clock_is_shown_moved_frozen_and_resumed() {
-    let home = Home::new();
-    let up = home.up(&[]);
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
     let clock = |arguments: &[&str]| {
-        let output = home.run(&[&["clock"], arguments, &["--control", up.control()]].concat());
+        let output = folder.run(&[&["clock"], arguments, &["--control", up.control()]].concat());
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout).trim_end().to_owned()
     };
@@ -27,27 +27,27 @@ fn the_clock_is_shown_moved_frozen_and_resumed() {
 
 #[test]
 fn the_control_port_comes_from_the_flag_or_the_environment() {
-    let home = Home::new();
-    let up = home.up(&[]);
-    let output = home.peri(&["clock"]).env("PERI_CONTROL", up.control()).output().unwrap();
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
+    let output = folder.peri(&["clock"]).env("PERI_CONTROL", up.control()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
 #[test]
-fn without_a_running_one_it_says_how_to_start_it() {
+fn without_a_running_account_the_error_says_how_to_start_one() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let output = Home::new().run(&["clock", "--control", &format!("http://127.0.0.1:{free}")]);
+    let output = TestFolder::new().run(&["clock", "--control", &format!("http://127.0.0.1:{free}")]);
     assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("`peri up`"), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_reason_and_a_code() {
-    let home = Home::new();
-    let up = home.up(&[]);
+fn invalid_commands_fail_with_a_reason_and_an_exit_code() {
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
     let account = up.account()["endpoint"].as_str().unwrap();
-    home.run(&["clock", "set", "9999-12-31", "--control", up.control()]);
+    folder.run(&["clock", "set", "9999-12-31", "--control", up.control()]);
     let cases: [(&[&str], i32, &str); 7] = [
         (&["advance", "soon", "--control", up.control()], 2, "1h30m"),
         (&["set", "noon", "--control", up.control()], 2, "2030-01-31"),
@@ -55,10 +55,10 @@ fn what_makes_no_sense_is_refused_with_a_reason_and_a_code() {
         (&["show", "--control", "https://localhost:1234"], 2, "http://"),
         (&["show", "--control", "http://localhost"], 2, "port"),
         (&["advance", "2d", "--control", up.control(), "--json"], 6, "9999"),
-        (&["--control", account], 1, "not the account's"),
+        (&["--control", account], 1, "not that of the account"),
     ];
     for (arguments, code, reason) in cases {
-        let output = home.run(&[&["clock"], arguments].concat());
+        let output = folder.run(&[&["clock"], arguments].concat());
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
         assert!(stderr.contains(reason), "{arguments:?}: {stderr}");

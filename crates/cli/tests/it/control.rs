@@ -1,42 +1,42 @@
-//! The commands that look at a running account and change its shape.
+//! The commands that use the control port of a running account.
 
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::lab::Lab;
+use crate::test_account::TestAccount;
 
-fn two_regions() -> Lab {
-    Lab::with(&["--regions", "West US,East US"])
+fn two_regions() -> TestAccount {
+    TestAccount::with(&["--regions", "West US,East US"])
 }
 
 #[test]
-fn status_shows_the_regions_and_that_there_is_nothing_yet() {
-    let lab = two_regions();
-    let status = lab.says(&["status"]);
+fn status_shows_the_regions_and_no_containers() {
+    let account = two_regions();
+    let status = account.stdout_of(&["status"]);
     assert!(status.starts_with("consistency Session\n\nREGION "), "{status}");
     assert!(
         status.contains("\nWest US  http://localhost:") && status.ends_with("\n\nno containers"),
         "{status}"
     );
-    let json: Value = serde_json::from_str(&lab.says(&["status", "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&account.stdout_of(&["status", "--json"])).unwrap();
     assert_eq!(json["regions"][1]["name"], "East US");
 }
 
 #[test]
-fn regions_are_set_apart_paused_and_resumed() {
-    let lab = two_regions();
-    let lagged = lab.says(&["region", "lag", "1s..2s", "--to", "eastus"]);
+fn region_lag_pause_and_resume_are_shown() {
+    let account = two_regions();
+    let lagged = account.stdout_of(&["region", "lag", "1s..2s", "--to", "eastus"]);
     assert!(lagged.contains("reads   1s..2s"), "{lagged}");
-    assert!(lab.says(&["region", "pause", "East US"]).contains("reads, paused"));
-    assert!(!lab.says(&["region", "resume", "East US"]).contains("paused"));
-    assert!(lab.says(&["region", "list"]).contains("writes"));
-    lab.refuses(&["region", "pause", "Mars"], 6, "'West US'");
-    lab.refuses(&["region", "lag", "soon"], 2, "20ms..50ms");
+    assert!(account.stdout_of(&["region", "pause", "East US"]).contains("reads, paused"));
+    assert!(!account.stdout_of(&["region", "resume", "East US"]).contains("paused"));
+    assert!(account.stdout_of(&["region", "list"]).contains("writes"));
+    account.fails_with(&["region", "pause", "Mars"], 6, "'West US'");
+    account.fails_with(&["region", "lag", "soon"], 2, "20ms..50ms");
 }
 
 #[test]
 fn regions_go_down_and_come_up() {
-    let lab = two_regions();
+    let account = two_regions();
     for (arguments, state) in [
         (&["down", "East US", "--for", "1h"][..], "reads, refused for "),
         (&["down", "eastus", "--as", "black-hole"], "reads, blackHole"),
@@ -47,20 +47,20 @@ fn regions_go_down_and_come_up() {
         (&["up", "eastus"], "reads   "),
         (&["failover", "eastus"], "writes"),
     ] {
-        let shown = lab.says(&[&["region"], arguments].concat());
+        let shown = account.stdout_of(&[&["region"], arguments].concat());
         let east = shown.lines().find(|line| line.starts_with("East US")).unwrap();
         assert!(east.contains(state), "{arguments:?}: {shown}");
     }
-    lab.refuses(&["region", "down", "Mars"], 6, "'East US'");
-    lab.refuses(&["region", "down", "eastus", "--as", "asleep"], 2, "black-hole");
-    lab.refuses(&["region", "slow", "eastus", "soon"], 2, "10ms..50ms");
+    account.fails_with(&["region", "down", "Mars"], 6, "'East US'");
+    account.fails_with(&["region", "down", "eastus", "--as", "asleep"], 2, "black-hole");
+    account.fails_with(&["region", "slow", "eastus", "soon"], 2, "10ms..50ms");
 }
 
 #[test]
-fn faults_are_made_listed_and_removed() {
-    let lab = two_regions();
-    assert!(lab.says(&["fault", "list"]).starts_with("no rules (seed "));
-    let shown = lab.says(&[
+fn faults_are_added_listed_and_removed() {
+    let account = two_regions();
+    assert!(account.stdout_of(&["fault", "list"]).starts_with("no rules (seed "));
+    let shown = account.stdout_of(&[
         "fault",
         "status",
         "429",
@@ -84,105 +84,114 @@ fn faults_are_made_listed_and_removed() {
         &["stall", "--range", "0"],
         &["go-away", "--count", "1", "--after", "1s"],
     ] {
-        lab.says(&[&["fault"], arguments].concat());
+        account.stdout_of(&[&["fault"], arguments].concat());
     }
-    lab.write("rule.json", r#"{"id":"own","effect":{"status":503}}"#);
-    lab.says(&["fault", "add", "rule.json"]);
-    let listed: Value = serde_json::from_str(&lab.says(&["fault", "list", "--json"])).unwrap();
+    account.write("rule.json", r#"{"id":"own","effect":{"status":503}}"#);
+    account.stdout_of(&["fault", "add", "rule.json"]);
+    let listed: Value = serde_json::from_str(&account.stdout_of(&["fault", "list", "--json"])).unwrap();
     assert_eq!(listed["rules"].as_array().unwrap().len(), 8);
-    assert_eq!(lab.says(&["fault", "rm", "own"]), "removed 'own'");
-    assert_eq!(lab.says(&["fault", "seed", "7"]), "chance starts from 7, and every rule counts from 0");
-    assert!(lab.says(&["fault", "list"]).ends_with("seed 7"));
-    assert_eq!(lab.says(&["fault", "clear"]), "removed 7 rules");
+    assert_eq!(account.stdout_of(&["fault", "rm", "own"]), "removed 'own'");
+    assert_eq!(account.stdout_of(&["fault", "seed", "7"]), "the seed is 7, and all rules count from 0");
+    assert!(account.stdout_of(&["fault", "list"]).ends_with("seed 7"));
+    assert_eq!(account.stdout_of(&["fault", "clear"]), "removed 7 rules");
 
-    lab.refuses(&["fault", "status", "200"], 6, "400 to 599");
-    lab.refuses(&["fault", "status", "503", "--share", "1.5"], 6, "share");
-    lab.refuses(&["fault", "status", "503", "--region", "Mars"], 6, "'East US'");
-    lab.refuses(&["fault", "status", "503", "--operation", "fly"], 2, "`read`");
-    lab.refuses(&["fault", "status", "503", "--share", "0.5", "--every-nth", "2"], 2, "--every-nth");
-    lab.refuses(&["fault", "add", "no-such-file"], 2, "no-such-file");
-    lab.refuses(&["fault", "rm", "own"], 6, "'own'");
+    account.fails_with(&["fault", "status", "200"], 6, "400 to 599");
+    account.fails_with(&["fault", "status", "503", "--share", "1.5"], 6, "share");
+    account.fails_with(&["fault", "status", "503", "--region", "Mars"], 6, "'East US'");
+    account.fails_with(&["fault", "status", "503", "--operation", "fly"], 2, "`read`");
+    account.fails_with(&["fault", "status", "503", "--share", "0.5", "--every-nth", "2"], 2, "--every-nth");
+    account.fails_with(&["fault", "add", "no-such-file"], 2, "no-such-file");
+    account.fails_with(&["fault", "rm", "own"], 6, "'own'");
 }
 
 #[test]
-fn snapshots_come_and_go() {
-    let lab = two_regions();
-    assert_eq!(lab.says(&["snapshot", "save", "clean"]), "saved 'clean'");
-    assert!(lab.says(&["snapshot", "list"]).contains("\nclean  "));
-    assert_eq!(lab.says(&["snapshot", "restore", "clean"]), "the account is as it was in 'clean'");
-    assert_eq!(lab.says(&["snapshot", "rm", "clean"]), "removed 'clean'");
-    lab.refuses(&["snapshot", "restore", "clean"], 6, "peri snapshot list");
+fn snapshots_are_saved_restored_and_deleted() {
+    let account = two_regions();
+    assert_eq!(account.stdout_of(&["snapshot", "save", "clean"]), "saved 'clean'");
+    assert!(account.stdout_of(&["snapshot", "list"]).contains("\nclean  "));
+    assert_eq!(account.stdout_of(&["snapshot", "restore", "clean"]), "restored 'clean'");
+    assert_eq!(account.stdout_of(&["snapshot", "rm", "clean"]), "removed 'clean'");
+    account.fails_with(&["snapshot", "restore", "clean"], 6, "peri snapshot list");
 }
 
 #[test]
-fn partitions_of_containers_that_are_not_there_are_refused() {
-    let lab = two_regions();
-    assert!(lab.says(&["partition", "list"]).starts_with("CONTAINER  RANGE"));
-    lab.refuses(&["partition", "list", "shop/items"], 6, "'shop'");
-    lab.refuses(&["partition", "split", "shop/items", "0", "--hold", "1ms"], 6, "'items'");
-    lab.refuses(&["partition", "merge", "shop/items", "1"], 2, "RANGES");
-    lab.refuses(&["partition", "split", "items", "0"], 2, "DATABASE/CONTAINER");
+fn partitions_of_missing_containers_are_errors() {
+    let account = two_regions();
+    assert!(account.stdout_of(&["partition", "list"]).starts_with("CONTAINER  RANGE"));
+    account.fails_with(&["partition", "list", "shop/items"], 6, "'shop'");
+    account.fails_with(&["partition", "split", "shop/items", "0", "--hold", "1ms"], 6, "'items'");
+    account.fails_with(&["partition", "merge", "shop/items", "1"], 2, "RANGES");
+    account.fails_with(&["partition", "split", "items", "0"], 2, "DATABASE/CONTAINER");
 }
 
 #[test]
-fn the_writes_of_one_partition_move_where_the_account_lets_them() {
-    let lab = Lab::with(&["--regions", "West US,East US", "--partition-failover"]);
-    lab.client().make_container();
+fn a_partition_fails_over_if_the_account_allows_it() {
+    let account = TestAccount::with(&["--regions", "West US,East US", "--partition-failover"]);
+    account.client().create_container();
     let failover = ["partition", "failover", "d/c", "0", "East US"];
-    assert_eq!(lab.says(&failover), "range 0 is written in East US");
-    lab.refuses(&["partition", "failover", "d/c", "0", "Mars"], 6, "'East US'");
-    lab.refuses(&["partition", "failover", "d/c", "7", "East US"], 6, "'7'");
+    assert_eq!(account.stdout_of(&failover), "range 0 is written in East US");
+    account.fails_with(&["partition", "failover", "d/c", "0", "Mars"], 6, "'East US'");
+    account.fails_with(&["partition", "failover", "d/c", "7", "East US"], 6, "'7'");
     let plain = two_regions();
-    plain.client().make_container();
-    plain.refuses(&failover, 6, "--partition-failover");
+    plain.client().create_container();
+    plain.fails_with(&failover, 6, "--partition-failover");
 }
 
 #[test]
-fn a_held_split_is_carried_out_whoever_asked_for_it() {
-    let lab = two_regions();
-    let mut client = lab.client();
-    client.make_container();
+fn a_held_split_is_executed_although_its_command_was_killed() {
+    let account = two_regions();
+    let mut client = account.client();
+    client.create_container();
     let read = |client: &mut Client| {
-        client.ask("GET", "/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")], "")
+        client.request("GET", "/dbs/d/colls/c/docs", &[("x-ms-documentdb-partitionkeyrangeid", "0")], "")
     };
-    let mut asked = lab.command(&["partition", "split", "d/c", "0", "--hold", "1s"]).spawn().unwrap();
+    let mut splitting = account.command(&["partition", "split", "d/c", "0", "--hold", "1s"]).spawn().unwrap();
     while read(&mut client).status != 410 {
-        assert!(asked.try_wait().unwrap().is_none(), "it waits while the range is held");
+        assert!(splitting.try_wait().unwrap().is_none(), "the command waits while the range is held");
     }
-    asked.kill().unwrap();
-    asked.wait().unwrap();
+    splitting.kill().unwrap();
+    splitting.wait().unwrap();
     // Until the split: 410/1007. After it: 410/1002, for good.
     while read(&mut client).header("x-ms-substatus") == Some("1007") {}
     assert_eq!(read(&mut client).header("x-ms-substatus"), Some("1002"));
-    assert_eq!(lab.says(&["partition", "merge", "d/c", "1", "2"]), "1, 2 → 3");
-    assert_eq!(lab.says(&["partition", "split", "d/c", "3", "--hold", "10ms"]), "3 → 4, 5");
-    lab.refuses(&["partition", "split", "d/c", "3"], 6, "'3'");
-    lab.refuses(&["partition", "split", "d/c", "4", "--at", "FF", "--hold", "1h"], 6, "cannot be split at");
+    assert_eq!(account.stdout_of(&["partition", "merge", "d/c", "1", "2"]), "1, 2 → 3");
+    assert_eq!(account.stdout_of(&["partition", "split", "d/c", "3", "--hold", "10ms"]), "3 → 4, 5");
+    account.fails_with(&["partition", "split", "d/c", "3"], 6, "'3'");
+    account.fails_with(
+        &["partition", "split", "d/c", "4", "--at", "FF", "--hold", "1h"],
+        6,
+        "cannot be split at",
+    );
 }
 
 #[test]
-fn the_last_requests_are_listed_and_narrowed() {
-    let lab = two_regions();
-    crate::binary::get(&lab.up.account()["endpoint"], "/dbs/d/colls/c/docs/1");
-    let all = lab.says(&["requests"]);
+fn the_last_requests_are_listed_and_filtered() {
+    let account = two_regions();
+    crate::binary::get(&account.up.account()["endpoint"], "/dbs/d/colls/c/docs/1");
+    let all = account.stdout_of(&["requests"]);
     assert!(all.starts_with("TIME ") && all.contains("West US") && all.contains("401"), "{all}");
-    let json: Value = serde_json::from_str(&lab.says(&["requests", "--json", "--container", "d/c"])).unwrap();
+    let json: Value =
+        serde_json::from_str(&account.stdout_of(&["requests", "--json", "--container", "d/c"])).unwrap();
     assert_eq!((&json["newest"], &json["requests"][0]["status"]), (&1.into(), &401.into()));
-    assert_eq!(lab.says(&["requests", "--status", "2xx"]).lines().count(), 1, "nothing but the heading");
-    lab.refuses(&["requests", "--status", "good"], 6, "4xx");
-    lab.refuses(&["requests", "--region", "Mars"], 6, "'West US'");
+    assert_eq!(
+        account.stdout_of(&["requests", "--status", "2xx"]).lines().count(),
+        1,
+        "nothing but the heading"
+    );
+    account.fails_with(&["requests", "--status", "good"], 6, "4xx");
+    account.fails_with(&["requests", "--region", "Mars"], 6, "'West US'");
 }
 
 #[cfg(unix)]
 #[test]
-fn followed_requests_are_shown_as_they_come() {
+fn follow_shows_new_requests() {
     use std::io::BufRead as _;
-    let lab = two_regions();
-    let mut command = lab.command(&["requests", "--follow", "--json"]);
+    let account = two_regions();
+    let mut command = account.command(&["requests", "--follow", "--json"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
     for path in ["/first", "/second"] {
-        crate::binary::get(&lab.up.account()["endpoint"], path);
+        crate::binary::get(&account.up.account()["endpoint"], path);
         let seen: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         assert_eq!(seen["path"], path);
     }

@@ -1,17 +1,17 @@
-//! `peri up --data-dir`: what is kept, and the ways a directory can be wrong.
+//! `peri up --data-dir`: what survives a restart, and errors of the directory.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::binary::{Home, Up, get, text};
+use crate::binary::{TestFolder, Up, get, text};
 use crate::client::Client;
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
 
-fn up(home: &Home) -> Up {
-    home.up(&["--regions", "West US", "--data-dir", "data"])
+fn up(folder: &TestFolder) -> Up {
+    folder.up(&["--regions", "West US", "--data-dir", "data"])
 }
 
 fn client(up: &Up) -> Client {
@@ -20,49 +20,49 @@ fn client(up: &Up) -> Client {
 
 fn create(client: &mut Client, id: u32, fill: usize) -> (u16, String) {
     let body = format!(r#"{{"id":"{id}","pk":"a","fill":"{}"}}"#, "x".repeat(fill));
-    let answer = client.ask("POST", DOCS, &[KEY], &body);
-    (answer.status, answer.text())
+    let response = client.request("POST", DOCS, &[KEY], &body);
+    (response.status, response.text())
 }
 
 #[test]
-fn an_account_goes_on_where_it_was_after_a_clean_end() {
-    let home = Home::new();
-    let first = up(&home);
-    client(&first).make_container();
+fn an_account_is_loaded_after_a_clean_stop() {
+    let folder = TestFolder::new();
+    let first = up(&folder);
+    client(&first).create_container();
     assert_eq!(create(&mut client(&first), 1, 10).0, 201);
-    let before = client(&first).ask("GET", &format!("{DOCS}/1"), &[KEY], "").text();
+    let before = client(&first).request("GET", &format!("{DOCS}/1"), &[KEY], "").text();
     first.signal("TERM");
     assert_eq!(first.end().0.code(), Some(0));
-    let second = up(&home);
-    assert_eq!(client(&second).ask("GET", &format!("{DOCS}/1"), &[KEY], "").text(), before);
+    let second = up(&folder);
+    assert_eq!(client(&second).request("GET", &format!("{DOCS}/1"), &[KEY], "").text(), before);
     assert_eq!(create(&mut client(&second), 1, 10).0, 409);
     let health = get(&second.ready["control"]["endpoint"], "/health/ready");
     assert!(health.contains(r#""writable":true"#), "{health}");
 }
 
 #[test]
-fn a_second_process_is_refused_and_told_who_is_there() {
-    let home = Home::new();
-    let _first = up(&home);
-    let output = home.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
+fn a_second_process_is_an_error_that_names_the_first() {
+    let folder = TestFolder::new();
+    let _first = up(&folder);
+    let output = folder.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("in use by process ") && stderr.contains("hint: stop that process"), "{stderr}");
 }
 
 #[test]
-fn a_directory_that_is_not_ours_is_refused_and_left_alone() {
+fn a_directory_of_another_program_is_an_error_and_stays_unchanged() {
     let cases = [
         ("data/notes.txt", "mine", "not empty", "choose an empty directory"),
         ("data/format", "perihelion data directory, format 9\n", "format 9", "the version of peri"),
         ("data", "a file", "data", "not a file"),
     ];
     for (name, content, problem, advice) in cases {
-        let home = Home::new();
-        let path = home.path().join(name);
+        let folder = TestFolder::new();
+        let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
-        let output = home.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
+        let output = folder.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(8), "{name}: {stderr}");
         assert!(stderr.contains(problem) && stderr.contains(advice), "{name}: {stderr}");
@@ -71,26 +71,26 @@ fn a_directory_that_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn regions_that_all_write_are_the_same_ones_the_next_time() {
-    let home = Home::new();
+fn the_write_regions_of_a_directory_do_not_change() {
+    let folder = TestFolder::new();
     let regions = ["--regions", "West US,East US", "--data-dir", "data"];
-    let first = home.up(&[&regions[..], &["--multi-write"]].concat());
-    client(&first).make_container();
+    let first = folder.up(&[&regions[..], &["--multi-write"]].concat());
+    client(&first).create_container();
     drop(first);
     let again = [&["up", "--port", "0", "--control-port", "0"][..], &regions].concat();
-    let output = home.run(&again);
+    let output = folder.run(&again);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("all write: West US,East US") && stderr.contains("--multi-write"), "{stderr}");
-    drop(home.up(&[&regions[..], &["--multi-write"]].concat()));
+    drop(folder.up(&[&regions[..], &["--multi-write"]].concat()));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_without_permission_says_what_to_do() {
-    let home = Home::new();
-    // Nobody may make anything there, root included.
-    let output = home.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "/proc/perihelion"]);
+    let folder = TestFolder::new();
+    // No user may create a file there, not even root.
+    let output = folder.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "/proc/perihelion"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("cannot create /proc/perihelion") && stderr.contains("--data-dir"), "{stderr}");
@@ -98,23 +98,23 @@ fn a_directory_without_permission_says_what_to_do() {
 
 #[test]
 fn a_torn_tail_is_cut_off_and_reported() {
-    let home = Home::new();
-    let first = up(&home);
-    client(&first).make_container();
+    let folder = TestFolder::new();
+    let first = up(&folder);
+    client(&first).create_container();
     for id in 0..5 {
         assert_eq!(create(&mut client(&first), id, 10).0, 201);
     }
     drop(first);
     let newest =
-        fs::read_dir(home.path().join("data/journal")).unwrap().map(|entry| entry.unwrap().path()).max();
+        fs::read_dir(folder.path().join("data/journal")).unwrap().map(|entry| entry.unwrap().path()).max();
     let newest = newest.unwrap();
     let mut bytes = fs::read(&newest).unwrap();
     bytes.extend_from_slice(b"PeRj half a record");
     fs::write(&newest, bytes).unwrap();
-    let second = up(&home);
+    let second = up(&folder);
     let health = get(&second.ready["control"]["endpoint"], "/health/ready");
     assert!(health.contains("18 bytes cut off"), "{health}");
-    assert_eq!(client(&second).ask("GET", &format!("{DOCS}/4"), &[KEY], "").status, 200);
+    assert_eq!(client(&second).request("GET", &format!("{DOCS}/4"), &[KEY], "").status, 200);
     second.signal("TERM");
     let (status, _, stderr) = second.end();
     assert_eq!(status.code(), Some(0));
@@ -122,23 +122,23 @@ fn a_torn_tail_is_cut_off_and_reported() {
 }
 
 #[test]
-fn damage_where_data_was_safe_is_refused() {
-    let home = Home::new();
-    let first = up(&home);
-    client(&first).make_container();
+fn damage_before_the_tail_is_an_error() {
+    let folder = TestFolder::new();
+    let first = up(&folder);
+    client(&first).create_container();
     for id in 0..5 {
         assert_eq!(create(&mut client(&first), id, 10).0, 201);
     }
     first.signal("TERM");
     first.end();
     let oldest =
-        fs::read_dir(home.path().join("data/journal")).unwrap().map(|entry| entry.unwrap().path()).min();
+        fs::read_dir(folder.path().join("data/journal")).unwrap().map(|entry| entry.unwrap().path()).min();
     let oldest = oldest.unwrap();
     let mut bytes = fs::read(&oldest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&oldest, bytes).unwrap();
-    let output = home.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
+    let output = folder.run(&["up", "--port", "0", "--control-port", "0", "--data-dir", "data"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("damaged") && stderr.contains("put back a copy"), "{stderr}");
@@ -146,8 +146,8 @@ fn damage_where_data_was_safe_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_full_disk_refuses_writes_keeps_reads_and_loses_nothing() {
-    let home = Home::new();
+fn a_full_disk_rejects_writes_serves_reads_and_loses_nothing() {
+    let folder = TestFolder::new();
     // The limit stands for the disk: files may have 256 blocks of 512 bytes.
     let peri = env!("CARGO_BIN_EXE_peri");
     let script = format!(
@@ -155,28 +155,32 @@ fn a_full_disk_refuses_writes_keeps_reads_and_loses_nothing() {
          exec '{peri}' up --port 0 --control-port 0 --json --regions 'West US' --data-dir data"
     );
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", &script]).current_dir(home.path()).env("PERI_HOME", home.path());
+    command.args(["-c", &script]).current_dir(folder.path()).env("PERI_HOME", folder.path());
     let full = Up::start(command);
     let mut writer = client(&full);
-    writer.make_container();
+    writer.create_container();
     let mut stored = 0;
-    let (status, refusal) = loop {
+    let (status, message) = loop {
         match create(&mut writer, stored, 1_000) {
             (201, _) => stored += 1,
-            refused => break refused,
+            rejected => break rejected,
         }
         assert!(stored < 10_000, "the limit holds");
     };
-    assert_eq!(status, 503, "{refusal}");
-    assert!(refusal.contains("is full") && refusal.contains("Make room"), "{refusal}");
-    let read = |client: &mut Client, id: u32| client.ask("GET", &format!("{DOCS}/{id}"), &[KEY], "").status;
+    assert_eq!(status, 503, "{message}");
+    assert!(message.contains("is full") && message.contains("Make room"), "{message}");
+    let read =
+        |client: &mut Client, id: u32| client.request("GET", &format!("{DOCS}/{id}"), &[KEY], "").status;
     assert_eq!((read(&mut writer, stored - 1), read(&mut writer, stored)), (200, 404));
-    assert_eq!(writer.ask("POST", "/dbs", &[], &format!(r#"{{"id":"{}"}}"#, "y".repeat(250))).status, 503);
+    assert_eq!(
+        writer.request("POST", "/dbs", &[], &format!(r#"{{"id":"{}"}}"#, "y".repeat(250))).status,
+        503
+    );
     drop(full);
-    let after = up(&home);
+    let after = up(&folder);
     let health: String = get(&after.ready["control"]["endpoint"], "/health/ready");
     let health: Value = serde_json::from_str(health.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    assert_eq!(health["data"]["cutOff"], Value::Null, "a refused write leaves nothing behind");
+    assert_eq!(health["data"]["cutOff"], Value::Null, "a rejected write leaves nothing in the journal");
     let mut reader = client(&after);
     assert_eq!((read(&mut reader, stored - 1), read(&mut reader, stored)), (200, 404));
     assert_eq!(create(&mut reader, stored, 1_000).0, 201);

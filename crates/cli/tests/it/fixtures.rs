@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Home, text};
-use crate::lab::Lab;
+use crate::binary::{TestFolder, text};
+use crate::test_account::TestAccount;
 
-/// Everything a file might change on its way: numbers, text that looks like something else, order,
-/// depth, absence.
+/// Items that a file format might change: numbers, text that looks like JSON, order, nesting, missing properties.
 fn items() -> Vec<Value> {
     let mut items = vec![
         json!({"id": "1", "pk": "a", "n": 1, "text": "plain, with \"quotes\"\nand lines"}),
@@ -31,13 +30,13 @@ fn lines(items: &[Value]) -> String {
     items.iter().map(|item| format!("{item}\n")).collect()
 }
 
-fn three_partitions() -> Lab {
-    Lab::with(&["--partitions", "3"])
+fn three_partitions() -> TestAccount {
+    TestAccount::with(&["--partitions", "3"])
 }
 
 /// The items of a container, as `peri export` prints them.
-fn exported(lab: &Lab, container: &str) -> BTreeMap<String, Value> {
-    let output = lab.expect(0, &["export", container]);
+fn exported(account: &TestAccount, container: &str) -> BTreeMap<String, Value> {
+    let output = account.expect(0, &["export", container]);
     let lines = text(&output.stdout).lines();
     by_id(&lines.map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>())
 }
@@ -46,109 +45,109 @@ const CREATE: [&str; 3] = ["--create", "--partition-key", "/pk"];
 
 #[test]
 fn items_survive_every_format() {
-    let lab = three_partitions();
+    let account = three_partitions();
     let expected = by_id(&items());
-    lab.write("first.ndjson", &lines(&items()));
-    let imported = lab.expect(0, &[&["import", "d/first", "first.ndjson"][..], &CREATE].concat());
+    account.write("first.ndjson", &lines(&items()));
+    let imported = account.expect(0, &[&["import", "d/first", "first.ndjson"][..], &CREATE].concat());
     assert!(text(&imported.stderr).contains("imported 207 items into d/first"));
-    assert_eq!(exported(&lab, "d/first"), expected);
+    assert_eq!(exported(&account, "d/first"), expected);
     for format in ["json", "ndjson", "csv"] {
         let (file, container) = (format!("copy.{format}"), format!("d/{format}"));
-        let copied = lab.expect(0, &["export", "d/first", &file]);
+        let copied = account.expect(0, &["export", "d/first", &file]);
         assert!(text(&copied.stderr).contains("exported 207 items of d/first"));
-        lab.expect(0, &[&["import", &container, &file][..], &CREATE].concat());
-        assert_eq!(exported(&lab, &container), expected, "{format}");
+        account.expect(0, &[&["import", &container, &file][..], &CREATE].concat());
+        assert_eq!(exported(&account, &container), expected, "{format}");
         // Twice is as good as once.
-        lab.expect(0, &["import", &container, &file]);
-        assert_eq!(exported(&lab, &container).len(), expected.len(), "{format}");
+        account.expect(0, &["import", &container, &file]);
+        assert_eq!(exported(&account, &container).len(), expected.len(), "{format}");
     }
-    let list: Vec<Value> = serde_json::from_str(&lab.read("copy.json")).unwrap();
+    let list: Vec<Value> = serde_json::from_str(&account.read("copy.json")).unwrap();
     assert_eq!(by_id(&list), expected);
-    assert!(!lab.read("copy.ndjson").contains("_rid"));
-    let kept = lab.expect(0, &["export", "d/first", "--system-properties"]);
-    assert!(text(&kept.stdout).lines().all(|line| line.contains("\"_etag\"")));
+    assert!(!account.read("copy.ndjson").contains("_rid"));
+    let exported = account.expect(0, &["export", "d/first", "--system-properties"]);
+    assert!(text(&exported.stdout).lines().all(|line| line.contains("\"_etag\"")));
 }
 
 #[test]
 fn an_https_account_is_trusted_if_the_system_trusts_it() {
-    let lab = three_partitions();
-    lab.write("one.json", "{\"id\":\"1\",\"pk\":\"a\"}");
-    lab.expect(0, &["cert", "--out", "ca.pem"]);
-    let (endpoint, key) = (&lab.up.account()["endpoint"], &lab.up.account()["key"]);
+    let account = three_partitions();
+    account.write("one.json", "{\"id\":\"1\",\"pk\":\"a\"}");
+    account.expect(0, &["cert", "--out", "ca.pem"]);
+    let (endpoint, key) = (&account.up.account()["endpoint"], &account.up.account()["key"]);
     let endpoint = endpoint.as_str().expect("text").replace("http://", "https://");
     let secure = format!("AccountEndpoint={endpoint};AccountKey={};", key.as_str().expect("text"));
     let import = [&["import", "d/c", "one.json", "--connection-string", &secure][..], &CREATE].concat();
-    let run_trusting = |home: &Home| {
-        let authority = home.path().join("ca.pem");
-        lab.home.peri(&import).env("SSL_CERT_FILE", authority).output().expect("the program runs")
+    let run_trusting = |folder: &TestFolder| {
+        let authority = folder.path().join("ca.pem");
+        account.folder.peri(&import).env("SSL_CERT_FILE", authority).output().expect("the program runs")
     };
-    let trusted = run_trusting(&lab.home);
+    let trusted = run_trusting(&account.folder);
     assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
     assert!(text(&trusted.stderr).contains("imported 1 item into d/c"));
-    let elsewhere = Home::new();
+    let elsewhere = TestFolder::new();
     assert!(elsewhere.run(&["cert", "--out", "ca.pem"]).status.success());
-    let stranger = run_trusting(&elsewhere);
-    assert_eq!(stranger.status.code(), Some(5));
-    assert!(text(&stranger.stderr).contains("certificate"), "{}", text(&stranger.stderr));
+    let wrong_key = run_trusting(&elsewhere);
+    assert_eq!(wrong_key.status.code(), Some(5));
+    assert!(text(&wrong_key.stderr).contains("certificate"), "{}", text(&wrong_key.stderr));
 }
 
 #[test]
-fn a_hierarchical_key_and_an_odd_name_are_fine() {
-    let lab = three_partitions();
-    lab.write(
+fn hierarchical_keys_and_unusual_names_are_imported() {
+    let account = three_partitions();
+    account.write(
         "items",
         "[{\"id\":\"1\",\"tenant\":\"t\",\"user\":{\"id\":5}},{\"id\":\"2\",\"tenant\":\"t\"}]",
     );
     let arguments = ["import", "my db/ünïcode & more", "items", "--format", "json", "--create"];
-    lab.expect(0, &[&arguments[..], &["--partition-key", "/tenant,/user/id"]].concat());
-    assert_eq!(exported(&lab, "my db/ünïcode & more").len(), 2);
+    account.expect(0, &[&arguments[..], &["--partition-key", "/tenant,/user/id"]].concat());
+    assert_eq!(exported(&account, "my db/ünïcode & more").len(), 2);
 }
 
 #[test]
-fn a_bad_item_is_named_and_the_others_go_on_or_not() {
-    let lab = three_partitions();
+fn an_invalid_item_is_named_and_stops_the_import_or_is_skipped() {
+    let account = three_partitions();
     let file = "{\"id\":\"1\",\"pk\":\"a\"}\n{oops}\n\n{\"pk\":\"no id\"}\n{\"id\":\"a/b\",\"pk\":\"a\"}\n{\"id\":\"2\",\"pk\":\"a\"}\n";
-    lab.write("bad.ndjson", file);
+    account.write("bad.ndjson", file);
     let skipped =
-        lab.expect(7, &[&["import", "d/c", "bad.ndjson", "--on-error", "skip"][..], &CREATE].concat());
-    let said = text(&skipped.stderr);
+        account.expect(7, &[&["import", "d/c", "bad.ndjson", "--on-error", "skip"][..], &CREATE].concat());
+    let message = text(&skipped.stderr);
     for part in [
         "bad.ndjson:2: not JSON",
         "bad.ndjson:4: it has no 'id'",
         "bad.ndjson:5: 400",
         "not imported: 3 items",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
-    assert_eq!(exported(&lab, "d/c").into_keys().collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(exported(&account, "d/c").into_keys().collect::<Vec<_>>(), ["1", "2"]);
     let many = format!("{{oops}}\n{}", lines(&items()));
-    lab.write("stop.ndjson", &many);
+    account.write("stop.ndjson", &many);
     let stop = ["import", "d/stop", "stop.ndjson", "--concurrency", "1"];
-    let stopped = lab.expect(7, &[&stop[..], &CREATE].concat());
-    assert!(text(&stopped.stderr).contains("what follows was left out"), "{}", text(&stopped.stderr));
-    assert!(exported(&lab, "d/stop").is_empty());
+    let stopped = account.expect(7, &[&stop[..], &CREATE].concat());
+    assert!(text(&stopped.stderr).contains("the rest of the file was not read"), "{}", text(&stopped.stderr));
+    assert!(exported(&account, "d/stop").is_empty());
 }
 
 #[test]
-fn csv_has_the_columns_that_are_asked_for() {
-    let lab = three_partitions();
-    lab.write("c.csv", "id,pk,price,name\n1,a,9.50,\"Lamp, blue\"\n2,b,,42\n");
-    lab.expect(0, &[&["import", "d/c", "c.csv"][..], &CREATE].concat());
-    let blue = lab.expect(0, &["export", "d/c", "--query", "SELECT * FROM c WHERE c.price > 9"]);
+fn csv_has_the_chosen_columns() {
+    let account = three_partitions();
+    account.write("c.csv", "id,pk,price,name\n1,a,9.50,\"Lamp, blue\"\n2,b,,42\n");
+    account.expect(0, &[&["import", "d/c", "c.csv"][..], &CREATE].concat());
+    let blue = account.expect(0, &["export", "d/c", "--query", "SELECT * FROM c WHERE c.price > 9"]);
     assert_eq!(text(&blue.stdout), "{\"id\":\"1\",\"pk\":\"a\",\"price\":9.5,\"name\":\"Lamp, blue\"}\n");
-    lab.expect(0, &["export", "d/c", "out.csv", "--columns", "name,id"]);
-    let mut rows: Vec<String> = lab.read("out.csv").lines().map(str::to_owned).collect();
+    account.expect(0, &["export", "d/c", "out.csv", "--columns", "name,id"]);
+    let mut rows: Vec<String> = account.read("out.csv").lines().map(str::to_owned).collect();
     rows.sort();
     assert_eq!(rows, ["\"Lamp, blue\",1", "42,2", "name,id"]);
 }
 
 #[test]
-fn items_are_exported_in_the_order_that_is_asked_for() {
-    let lab = three_partitions();
-    lab.write("items.ndjson", &lines(&items()));
-    lab.expect(0, &[&["import", "d/c", "items.ndjson"][..], &CREATE].concat());
+fn items_are_exported_in_the_order_of_the_query() {
+    let account = three_partitions();
+    account.write("items.ndjson", &lines(&items()));
+    account.expect(0, &[&["import", "d/c", "items.ndjson"][..], &CREATE].concat());
     let query = "SELECT VALUE {\"id\": c.id} FROM c WHERE STARTSWITH(c.id, 'item 1') ORDER BY c.n DESC";
-    let output = lab.expect(0, &["export", "d/c", "--query", query]);
+    let output = account.expect(0, &["export", "d/c", "--query", query]);
     let ids: Vec<String> = text(&output.stdout)
         .lines()
         .map(|line| {
@@ -160,11 +159,11 @@ fn items_are_exported_in_the_order_that_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
-    let lab = three_partitions();
-    lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
-    lab.write("broken.json", "[{\"id\":\"1\",\"pk\":\"a\"}, {\"id\":");
-    for (code, arguments, said) in [
+fn failed_commands_say_why_and_leave_no_files() {
+    let account = three_partitions();
+    account.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
+    account.write("broken.json", "[{\"id\":\"1\",\"pk\":\"a\"}, {\"id\":");
+    for (code, arguments, message) in [
         (6, &["import", "d/none", "one.json"][..], "--create"),
         (6, &["export", "d/none", "out.json"], "no container d/none"),
         (6, &["export", "d/c", "out.json", "--query", "SELECT * frm c"], "400"),
@@ -177,18 +176,18 @@ fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
         (1, &["export", "d/c", "no/such/folder/out.json"], "out.json"),
         (7, &["import", "d/c", "broken.json"], "broken.json:1"),
     ] {
-        lab.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
-        let output = lab.expect(code, arguments);
-        assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
+        account.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
+        let output = account.expect(code, arguments);
+        assert!(text(&output.stderr).contains(message), "{arguments:?}: {}", text(&output.stderr));
     }
-    let key = lab.up.account()["key"].as_str().unwrap();
-    let nobody = format!("AccountEndpoint=http://127.0.0.1:1/;AccountKey={key};");
-    lab.expect(5, &["export", "d/c", "--connection-string", &nobody]);
-    let endpoint = lab.up.account()["endpoint"].as_str().unwrap();
-    let stranger = format!("AccountEndpoint={endpoint};AccountKey=d3Jvbmc=;");
-    let refused = lab.expect(6, &["export", "d/c", "--connection-string", &stranger]);
-    assert!(text(&refused.stderr).contains("check the key"));
-    let left: Vec<String> = std::fs::read_dir(lab.home.path())
+    let key = account.up.account()["key"].as_str().unwrap();
+    let closed_port = format!("AccountEndpoint=http://127.0.0.1:1/;AccountKey={key};");
+    account.expect(5, &["export", "d/c", "--connection-string", &closed_port]);
+    let endpoint = account.up.account()["endpoint"].as_str().unwrap();
+    let wrong_key = format!("AccountEndpoint={endpoint};AccountKey=d3Jvbmc=;");
+    let rejected = account.expect(6, &["export", "d/c", "--connection-string", &wrong_key]);
+    assert!(text(&rejected.stderr).contains("check the key"));
+    let left: Vec<String> = std::fs::read_dir(account.folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.contains("out"))
@@ -197,24 +196,24 @@ fn what_cannot_be_done_says_so_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_quote_that_is_not_closed_is_named_with_its_line() {
-    let lab = three_partitions();
-    lab.write("open.csv", "id,pk,text\n1,a,fine\n2,b,\"never closed\n3,c,lost\n");
+fn an_unclosed_quote_is_reported_with_its_line() {
+    let account = three_partitions();
+    account.write("open.csv", "id,pk,text\n1,a,fine\n2,b,\"never closed\n3,c,lost\n");
     let import = [&["import", "d/c", "open.csv", "--on-error", "skip"][..], &CREATE].concat();
-    let said = lab.expect(7, &import);
-    let said = text(&said.stderr);
-    assert!(said.contains("open.csv:3: the quote that is opened in line 3 is not closed"), "{said}");
-    assert_eq!(exported(&lab, "d/c").into_keys().collect::<Vec<_>>(), ["1"]);
+    let message = account.expect(7, &import);
+    let message = text(&message.stderr);
+    assert!(message.contains("open.csv:3: the quote that is opened in line 3 is not closed"), "{message}");
+    assert_eq!(exported(&account, "d/c").into_keys().collect::<Vec<_>>(), ["1"]);
 }
 
 #[test]
-fn items_arrive_although_partitions_split_and_merge_and_requests_are_throttled() {
+fn items_are_imported_despite_splits_merges_and_throttling() {
     use std::io::Write as _;
-    let lab = three_partitions();
-    lab.client().make_container();
+    let account = three_partitions();
+    account.client().create_container();
     let all = items();
     let (first, rest) = all.split_at(100);
-    let mut importing = lab.command(&["import", "d/c", "-", "--format", "ndjson"]);
+    let mut importing = account.command(&["import", "d/c", "-", "--format", "ndjson"]);
     let mut importing = importing
         .stdin(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -223,27 +222,38 @@ fn items_arrive_although_partitions_split_and_merge_and_requests_are_throttled()
     let mut file = importing.stdin.take().expect("piped");
     file.write_all(lines(first).as_bytes()).expect("it reads");
     file.flush().expect("it reads");
-    while exported(&lab, "d/c").len() < first.len() {}
+    while exported(&account, "d/c").len() < first.len() {}
     // It knows of three ranges, and none of them is left.
-    lab.says(&["partition", "merge", "d/c", "0", "1"]);
-    lab.says(&["partition", "split", "d/c", "2"]);
-    lab.says(&["fault", "status", "429", "--sub-status", "3200", "--retry-after", "5ms", "--count", "3"]);
+    account.stdout_of(&["partition", "merge", "d/c", "0", "1"]);
+    account.stdout_of(&["partition", "split", "d/c", "2"]);
+    account.stdout_of(&[
+        "fault",
+        "status",
+        "429",
+        "--sub-status",
+        "3200",
+        "--retry-after",
+        "5ms",
+        "--count",
+        "3",
+    ]);
     file.write_all(lines(rest).as_bytes()).expect("it reads");
     drop(file);
     let output = importing.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(exported(&lab, "d/c"), by_id(&all));
-    let asked: Value = serde_json::from_str(&lab.says(&["requests", "--json", "--limit", "1000"])).unwrap();
+    assert_eq!(exported(&account, "d/c"), by_id(&all));
+    let asked: Value =
+        serde_json::from_str(&account.stdout_of(&["requests", "--json", "--limit", "1000"])).unwrap();
     let statuses: Vec<&Value> =
         asked["requests"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
     assert!(statuses.contains(&&json!(410)) && statuses.contains(&&json!(429)), "{statuses:?}");
 }
 
 #[test]
-fn items_go_where_the_account_writes() {
-    let lab = Lab::with(&["--lag", "0ms"]);
-    lab.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
-    lab.says(&["region", "failover", "eastus"]);
-    lab.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
-    assert_eq!(exported(&lab, "d/c").len(), 1);
+fn items_are_imported_after_a_failover() {
+    let account = TestAccount::with(&["--lag", "0ms"]);
+    account.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
+    account.stdout_of(&["region", "failover", "eastus"]);
+    account.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
+    assert_eq!(exported(&account, "d/c").len(), 1);
 }

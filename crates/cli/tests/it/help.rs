@@ -1,14 +1,14 @@
-//! Help text as snapshots: what people read is looked at when it changes.
+//! Snapshots of the help texts, so that changes of them are reviewed.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test -p perihelion-cli` writes them anew.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p perihelion-cli` updates them.
 
 use std::path::Path;
 
-use crate::binary::{Home, text};
+use crate::binary::{TestFolder, text};
 
 #[track_caller]
 fn check(arguments: &[&str], snapshot: &str) {
-    let output = Home::new().run(arguments);
+    let output = TestFolder::new().run(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots").join(snapshot);
     let shown = text(&output.stdout);
@@ -16,11 +16,11 @@ fn check(arguments: &[&str], snapshot: &str) {
         std::fs::write(&path, shown).expect("the snapshot can be written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shown, expected, "{snapshot} differs; UPDATE_SNAPSHOTS=1 writes it anew");
+    assert_eq!(shown, expected, "{snapshot} differs; UPDATE_SNAPSHOTS=1 updates it");
 }
 
 #[test]
-fn help_says_what_each_command_is_for() {
+fn the_help_of_each_command_matches_its_snapshot() {
     check(&["--help"], "help.txt");
     check(&["up", "--help"], "up.txt");
     check(&["cert", "--help"], "cert.txt");
@@ -42,7 +42,7 @@ fn help_says_what_each_command_is_for() {
 }
 
 #[test]
-fn the_version_is_the_packages() {
-    let output = Home::new().run(&["--version"]);
+fn the_version_is_that_of_the_package() {
+    let output = TestFolder::new().run(&["--version"]);
     assert_eq!(text(&output.stdout), format!("peri {}\n", env!("CARGO_PKG_VERSION")));
 }

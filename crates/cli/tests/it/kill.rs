@@ -1,7 +1,7 @@
-//! `kill -9` in a loop: what was acknowledged is there, and nothing is half there.
+//! `kill -9` in a loop: no acknowledged write is lost, and no write is partial.
 //!
-//! `SEED=…` replays the draws of one run; when the process dies in between two draws is up to the
-//! machine. `KILLS=…` kills more often.
+//! `SEED=…` repeats the random choices of one run; at which request the process is killed depends on the machine.
+//! `KILLS=…` sets the number of kills.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Home, Up};
-use crate::client::{Answer, Client};
+use crate::binary::{TestFolder, Up};
+use crate::client::{Client, Response};
 
 const WRITERS: u64 = 3;
-/// Items each writer writes to.
+/// The number of items of each writer.
 const IDS: u64 = 12;
 const DOCS: &str = "/dbs/d/colls/c/docs";
 
-/// A version of an item, or that there is none.
+/// A version of an item.
 #[derive(Clone, Debug, PartialEq)]
 struct Version {
     value: u64,
-    /// Known once it was acknowledged.
+    /// The system properties, if the write was acknowledged.
     system: Option<System>,
 }
 
-/// What the account said about a version.
+/// The system properties of a version.
 #[derive(Clone, Debug, PartialEq)]
 struct System {
     etag: String,
@@ -33,69 +33,53 @@ struct System {
     rid: String,
 }
 
-/// What a writer asked for and has not heard about: for each item, before and after.
+/// The request without a response: each of its items before and after it.
 type InFlight = BTreeMap<String, (Option<Version>, Option<Version>)>;
 
-/// What one writer knows.
+/// The state of the account as one writer knows it.
 #[derive(Default)]
 struct Model {
     items: BTreeMap<String, Version>,
     in_flight: InFlight,
     containers: BTreeSet<String>,
-    /// A container asked for, of which nobody knows.
+    /// A container whose creation has no response.
     container_in_flight: Option<String>,
-    /// The newest LSN that an answer named.
+    /// The newest LSN of a response.
     lsn: u64,
     next_value: u64,
     acknowledged: u64,
 }
 
-/// Draws that a seed repeats.
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    pub(crate) fn new(seed: u64) -> Draws {
-        Draws(seed.max(1))
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
-/// A number from the environment, for whoever wants another run.
+/// A number from the environment.
 pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+fn no_acknowledged_write_is_lost_and_no_write_is_partial() {
     let seed = number("SEED").unwrap_or(0x5EED_0001);
     let kills = number("KILLS").unwrap_or(100);
     println!("SEED={seed}");
-    let mut draws = Draws::new(seed);
-    let home = Home::new();
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let folder = TestFolder::new();
     let models: Vec<Mutex<Model>> = (0..WRITERS).map(|_| Mutex::default()).collect();
     for kill in 0..kills {
-        let fsync = ["interval", "interval", "never", "always"][draws.below(4) as usize];
-        let up = home.up(&["--regions", "West US", "--data-dir", "data", "--fsync", fsync]);
+        let fsync = ["interval", "interval", "never", "always"][rng.u64(0..4) as usize];
+        let up = folder.up(&["--regions", "West US", "--data-dir", "data", "--fsync", fsync]);
         let mut client = Client::new(&up.account()["endpoint"]);
         if kill == 0 {
-            client.make_container();
+            client.create_container();
         }
         let context = format!("SEED={seed}, kill {kill}, fsync {fsync}");
         check_all(&mut client, &models, &context);
-        let life = Duration::from_micros(500 + draws.below(60_000));
-        let seeds: Vec<u64> = (0..WRITERS).map(|_| draws.below(u64::MAX - 1) + 1).collect();
+        let life = Duration::from_micros(500 + rng.u64(0..60_000));
+        let seeds: Vec<u64> = (0..WRITERS).map(|_| rng.u64(0..u64::MAX - 1) + 1).collect();
         write_until_killed(up, &models, &seeds, life);
     }
     let acknowledged: u64 =
         models.iter().map(|model| model.lock().expect("no writer panicked").acknowledged).sum();
     assert!(acknowledged > kills, "only {acknowledged} writes were acknowledged: nothing was tested");
-    let up = home.up(&["--regions", "West US", "--data-dir", "data"]);
+    let up = folder.up(&["--regions", "West US", "--data-dir", "data"]);
     let mut client = Client::new(&up.account()["endpoint"]);
     check_all(&mut client, &models, &format!("SEED={seed}, at the end"));
 }
@@ -113,43 +97,43 @@ fn write_until_killed(up: Up, models: &[Mutex<Model>], seeds: &[u64], life: Dura
         for (writer, (model, seed)) in models.iter().zip(seeds).enumerate() {
             let mut client = Client::new(&up.account()["endpoint"]);
             scope.spawn(move || {
-                let mut draws = Draws(*seed);
+                let mut rng = fastrand::Rng::with_seed(*seed);
                 let mut model = model.lock().expect("no writer panicked");
-                while step(&mut client, writer as u64, &mut model, &mut draws).is_ok() {}
+                while step(&mut client, writer as u64, &mut model, &mut rng).is_ok() {}
             });
         }
-        // How long it lives, not something to wait for.
+        // The time until the kill; nothing is waited for.
         std::thread::sleep(life);
-        // SIGKILL, whatever it is doing.
+        // Dropping it sends SIGKILL, whatever the account is doing.
         drop(up);
     });
 }
 
-/// One request of a writer; an error when the server is gone.
-fn step(client: &mut Client, writer: u64, model: &mut Model, draws: &mut Draws) -> std::io::Result<()> {
-    let id = format!("{writer}-{}", draws.below(IDS));
+/// One request of a writer; an error when the server was killed.
+fn step(client: &mut Client, writer: u64, model: &mut Model, rng: &mut fastrand::Rng) -> std::io::Result<()> {
+    let id = format!("{writer}-{}", rng.u64(0..IDS));
     let exists = model.items.contains_key(&id);
-    match draws.below(20) {
+    match rng.u64(0..20) {
         0 if writer == 0 => {
             let name = format!("extra-{}", model.containers.len());
             let body = json!({ "id": name, "partitionKey": { "paths": ["/pk"], "kind": "Hash" } });
             model.container_in_flight = Some(name.clone());
-            let answer = client.send("POST", "/dbs/d/colls", &[], &body.to_string())?;
-            assert_eq!(answer.status, 201, "{}", answer.text());
+            let response = client.send("POST", "/dbs/d/colls", &[], &body.to_string())?;
+            assert_eq!(response.status, 201, "{}", response.text());
             model.container_in_flight = None;
             model.containers.insert(name);
         }
         0..=3 => {
-            let ids: BTreeSet<String> = (0..4).map(|_| format!("{writer}-{}", draws.below(IDS))).collect();
+            let ids: BTreeSet<String> = (0..4).map(|_| format!("{writer}-{}", rng.u64(0..IDS))).collect();
             batch(client, writer, model, &ids)?;
         }
         4..=6 if exists => {
             let before = model.items.get(&id).cloned();
             model.in_flight.insert(id.clone(), (before, None));
-            let answer = client.send("DELETE", &format!("{DOCS}/{id}"), &[key(writer).as_pair()], "")?;
-            assert_eq!(answer.status, 204, "{}", answer.text());
+            let response = client.send("DELETE", &format!("{DOCS}/{id}"), &[key(writer).as_pair()], "")?;
+            assert_eq!(response.status, 204, "{}", response.text());
             model.items.remove(&id);
-            model.acknowledge(&answer);
+            model.acknowledge(&response);
         }
         _ => {
             let version = model.new_version();
@@ -157,17 +141,17 @@ fn step(client: &mut Client, writer: u64, model: &mut Model, draws: &mut Draws) 
             let (method, path) =
                 if exists { ("PUT", format!("{DOCS}/{id}")) } else { ("POST", DOCS.to_owned()) };
             let body = document(writer, &id, version.value);
-            let answer = client.send(method, &path, &[key(writer).as_pair()], &body.to_string())?;
-            assert_eq!(answer.status, if exists { 200 } else { 201 }, "{}", answer.text());
-            let version = Version { system: Some(system(&answer.json())), ..version };
+            let response = client.send(method, &path, &[key(writer).as_pair()], &body.to_string())?;
+            assert_eq!(response.status, if exists { 200 } else { 201 }, "{}", response.text());
+            let version = Version { system: Some(system(&response.json())), ..version };
             model.items.insert(id, version);
-            model.acknowledge(&answer);
+            model.acknowledge(&response);
         }
     }
     Ok(())
 }
 
-/// Writes several items as one; either all of them change or none.
+/// Writes several items in one transaction.
 fn batch(client: &mut Client, writer: u64, model: &mut Model, ids: &BTreeSet<String>) -> std::io::Result<()> {
     let version = model.new_version();
     let operation = |id: &String| json!({ "operationType": "Upsert", "resourceBody": document(writer, id, version.value) });
@@ -178,28 +162,28 @@ fn batch(client: &mut Client, writer: u64, model: &mut Model, ids: &BTreeSet<Str
     let key = key(writer);
     let headers =
         [key.as_pair(), ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
-    let answer = client.send("POST", DOCS, &headers, &Value::from(operations).to_string())?;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    for (id, result) in ids.iter().zip(answer.json().as_array().expect("a list of results")) {
+    let response = client.send("POST", DOCS, &headers, &Value::from(operations).to_string())?;
+    assert_eq!(response.status, 200, "{}", response.text());
+    for (id, result) in ids.iter().zip(response.json().as_array().expect("a list of results")) {
         let version = Version { system: Some(system(&result["resourceBody"])), ..version.clone() };
         model.items.insert(id.clone(), version);
     }
-    model.acknowledge(&answer);
+    model.acknowledge(&response);
     Ok(())
 }
 
-/// Compares what is there with what is known, and learns what became of the request in flight.
+/// Compares the stored items with the model, and finds out whether the request in flight was applied.
 #[track_caller]
 fn check(client: &mut Client, writer: u64, model: &mut Model, context: &str) {
     let mut done = BTreeSet::new();
     for id in (0..IDS).map(|id| format!("{writer}-{id}")) {
-        let answer = client.ask("GET", &format!("{DOCS}/{id}"), &[key(writer).as_pair()], "");
-        let found = match answer.status {
-            200 => Some(answer.json()),
+        let response = client.request("GET", &format!("{DOCS}/{id}"), &[key(writer).as_pair()], "");
+        let found = match response.status {
+            200 => Some(response.json()),
             404 => None,
-            other => panic!("{context}: reading {id}: {other} {}", answer.text()),
+            other => panic!("{context}: reading {id}: {other} {}", response.text()),
         };
-        let lsn: u64 = answer.header("lsn").and_then(|lsn| lsn.parse().ok()).unwrap_or(0);
+        let lsn: u64 = response.header("lsn").and_then(|lsn| lsn.parse().ok()).unwrap_or(0);
         assert!(lsn >= model.lsn, "{context}: LSN {lsn} after {} was acknowledged", model.lsn);
         let is = |expected: Option<&Version>| matches(found.as_ref(), expected);
         match model.in_flight.get(&id) {
@@ -228,14 +212,14 @@ fn check(client: &mut Client, writer: u64, model: &mut Model, context: &str) {
     model.in_flight.clear();
     if let Some(name) = model.container_in_flight.take() {
         let path = format!("/dbs/d/colls/{name}");
-        if client.ask("GET", &path, &[], "").status == 200 {
+        if client.request("GET", &path, &[], "").status == 200 {
             model.containers.insert(name);
         }
     }
     // The newest say as much as all of them, since all are in one order.
     for name in model.containers.iter().rev().take(3) {
-        let answer = client.ask("GET", &format!("/dbs/d/colls/{name}"), &[], "");
-        assert_eq!(answer.status, 200, "{context}: the container {name} is gone");
+        let response = client.request("GET", &format!("/dbs/d/colls/{name}"), &[], "");
+        assert_eq!(response.status, 200, "{context}: the container {name} is gone");
     }
 }
 
@@ -248,9 +232,9 @@ fn check_feed(client: &mut Client, models: &[Mutex<Model>], context: &str) {
         expected.extend(model.items.iter().map(|(id, version)| (id.clone(), version.clone())));
     }
     let headers = [("a-im", "Incremental feed"), ("x-ms-max-item-count", "-1")];
-    let answer = client.ask("GET", DOCS, &headers, "");
-    assert!([200, 304].contains(&answer.status), "{context}: {}", answer.text());
-    let documents = answer.json()["Documents"].as_array().cloned().unwrap_or_default();
+    let response = client.request("GET", DOCS, &headers, "");
+    assert!([200, 304].contains(&response.status), "{context}: {}", response.text());
+    let documents = response.json()["Documents"].as_array().cloned().unwrap_or_default();
     let lsns: Vec<u64> = documents.iter().map(|document| document["_lsn"].as_u64().unwrap_or(0)).collect();
     assert!(lsns.is_sorted(), "{context}: {lsns:?}");
     let found: BTreeMap<String, &Value> = documents
@@ -264,7 +248,7 @@ fn check_feed(client: &mut Client, models: &[Mutex<Model>], context: &str) {
     }
 }
 
-/// Whether what was found is this version, and whole.
+/// Whether the item is this version, with all its properties.
 fn matches(found: Option<&Value>, expected: Option<&Version>) -> bool {
     match (found, expected) {
         (None, None) => true,
@@ -309,10 +293,10 @@ impl Model {
         Version { value: self.next_value, system: None }
     }
 
-    fn acknowledge(&mut self, answer: &Answer) {
+    fn acknowledge(&mut self, response: &Response) {
         self.in_flight.clear();
         self.acknowledged += 1;
-        let lsn = answer.header("lsn").and_then(|lsn| lsn.parse().ok());
+        let lsn = response.header("lsn").and_then(|lsn| lsn.parse().ok());
         self.lsn = self.lsn.max(lsn.unwrap_or(0));
     }
 }

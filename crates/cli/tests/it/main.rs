@@ -1,4 +1,4 @@
-//! The built program, run as a person or a script runs it.
+//! Tests of the built program, run as a process.
 
 mod binary;
 mod cert;
@@ -10,7 +10,7 @@ mod data_dir;
 mod fixtures;
 mod help;
 mod kill;
-mod kill_mesh;
+mod kill_multi_write;
 mod kill_restore;
-mod lab;
+mod test_account;
 mod up;

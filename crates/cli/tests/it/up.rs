@@ -1,4 +1,4 @@
-//! `peri up`: the ready line, the signals, and the ways it can fail to start.
+//! `peri up`: the ready line, signals, and errors at the start.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,12 +8,12 @@ use emulator::WELL_KNOWN_KEY;
 use emulator::clock::Stopwatch;
 use serde_json::{Value, json};
 
-use crate::binary::{Home, connect, get, text};
+use crate::binary::{TestFolder, connect, get, text};
 
 #[test]
-fn the_ready_line_has_exactly_the_promised_shape() {
-    let home = Home::new();
-    let up = home.up(&[]);
+fn the_ready_line_has_exactly_the_documented_properties() {
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
     let endpoint = up.account()["endpoint"].as_str().unwrap();
     let control = up.ready["control"]["endpoint"].as_str().unwrap();
     let region = |at: usize| up.account()["regions"][at]["endpoint"].as_str().unwrap();
@@ -38,12 +38,12 @@ fn the_ready_line_has_exactly_the_promised_shape() {
 }
 
 #[test]
-fn once_ready_the_account_and_the_control_port_answer() {
-    let home = Home::new();
-    let up = home.up(&[]);
+fn after_the_ready_line_the_account_and_the_control_port_respond() {
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
     assert!(
         get(&up.account()["endpoint"], "/").starts_with("HTTP/1.1 401 "),
-        "an unsigned request is refused"
+        "an unsigned request is rejected"
     );
     for path in ["/health/ready", "/health/live"] {
         assert!(get(&up.ready["control"]["endpoint"], path).starts_with("HTTP/1.1 200 "), "{path}");
@@ -53,9 +53,9 @@ fn once_ready_the_account_and_the_control_port_answer() {
 
 #[test]
 fn the_key_comes_from_the_flag_or_the_environment() {
-    let home = Home::new();
-    assert_eq!(home.up(&["--key", "c2VjcmV0"]).account()["key"], "c2VjcmV0");
-    let mut command = home.peri(&["up", "--port", "0", "--control-port", "0", "--json"]);
+    let folder = TestFolder::new();
+    assert_eq!(folder.up(&["--key", "c2VjcmV0"]).account()["key"], "c2VjcmV0");
+    let mut command = folder.peri(&["up", "--port", "0", "--control-port", "0", "--json"]);
     command.env("PERI_KEY", "b3RoZXI=");
     let up = crate::binary::Up::start(command);
     assert_eq!(up.account()["key"], "b3RoZXI=");
@@ -66,8 +66,8 @@ fn the_key_comes_from_the_flag_or_the_environment() {
 #[test]
 fn signals_stop_it_cleanly_within_a_second() {
     for signal in ["INT", "TERM"] {
-        let home = Home::new();
-        let up = home.up(&[]);
+        let folder = TestFolder::new();
+        let up = folder.up(&[]);
         // One connection that stays idle and one with a request that never arrives in full.
         let _idle = connect(&up.account()["endpoint"]);
         let mut half = connect(&up.account()["endpoint"]);
@@ -77,15 +77,15 @@ fn signals_stop_it_cleanly_within_a_second() {
         let (status, stdout, stderr) = up.end();
         assert!(stopwatch.elapsed().as_millis() < 1_000, "{signal} took {:?}", stopwatch.elapsed());
         assert_eq!(status.code(), Some(0), "{signal}: {stderr}");
-        assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""), "nothing but the ready line is said");
+        assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""), "nothing but the ready line is message");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_second_signal_leaves_at_once() {
-    let home = Home::new();
-    let up = home.up(&[]);
+fn a_second_signal_exits_at_once() {
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
     // A request in flight keeps a clean stop waiting, so there is something to cut short. The
     // server asks for the body once the request is in flight.
     let mut half = connect(&up.account()["endpoint"]);
@@ -98,8 +98,8 @@ fn a_second_signal_leaves_at_once() {
 }
 
 #[test]
-fn a_port_in_use_names_the_port_and_who_holds_it_and_has_its_own_code() {
-    let home = Home::new();
+fn a_port_in_use_is_an_error_that_names_the_process() {
+    let folder = TestFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let cases = [
@@ -107,7 +107,7 @@ fn a_port_in_use_names_the_port_and_who_holds_it_and_has_its_own_code() {
         (["--port", "0", "--control-port", &port], "--control-port 0"),
     ];
     for (options, advice) in cases {
-        let output = home.run(&[&["up", "--json"], &options[..]].concat());
+        let output = folder.run(&[&["up", "--json"], &options[..]].concat());
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{stderr}");
         assert!(stderr.contains(&format!("port {port} is already in use")), "{stderr}");
@@ -120,8 +120,8 @@ fn a_port_in_use_names_the_port_and_who_holds_it_and_has_its_own_code() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_a_reason_and_a_code() {
-    let home = Home::new();
+fn invalid_options_fail_with_a_reason_and_an_exit_code() {
+    let folder = TestFolder::new();
     let cases: [(&[&str], i32, &str); 8] = [
         (&["up", "--key", "not base64!"], 2, "base64"),
         (&["up", "--key", ""], 2, "key"),
@@ -133,7 +133,7 @@ fn what_cannot_work_is_refused_with_a_reason_and_a_code() {
         (&["down"], 2, "down"),
     ];
     for (arguments, code, reason) in cases {
-        let output = home.run(arguments);
+        let output = folder.run(arguments);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
         assert!(stderr.contains(reason), "{arguments:?}: {stderr}");
@@ -143,10 +143,10 @@ fn what_cannot_work_is_refused_with_a_reason_and_a_code() {
 
 #[cfg(unix)]
 #[test]
-fn without_json_a_person_gets_something_to_paste() {
-    let home = Home::new();
+fn without_json_the_banner_shows_endpoints_and_connection_strings() {
+    let folder = TestFolder::new();
     let mut child =
-        home.peri(&["up", "--port", "0", "--control-port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+        folder.peri(&["up", "--port", "0", "--control-port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut banner = String::new();
     while !banner.contains("in memory") {
@@ -166,9 +166,9 @@ fn without_json_a_person_gets_something_to_paste() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_leaves_does_not_stop_it() {
-    let home = Home::new();
-    let mut command = home.peri(&["up", "--port", "0", "--control-port", "0", "--json", "-v"]);
+fn a_closed_stdout_does_not_stop_the_account() {
+    let folder = TestFolder::new();
+    let mut command = folder.peri(&["up", "--port", "0", "--control-port", "0", "--json", "-v"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -177,23 +177,23 @@ fn a_reader_that_leaves_does_not_stop_it() {
         assert_ne!(stderr.read_line(&mut log).unwrap(), 0, "it ended: {log}");
     }
     let endpoint = log.split('"').find(|part| part.starts_with("http://")).expect("the endpoint is logged");
-    let answer = get(&Value::from(endpoint), "/");
-    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let response = get(&Value::from(endpoint), "/");
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_flood_that_takes_every_file_handle_passes() {
-    let home = Home::new();
+fn the_account_survives_running_out_of_file_handles() {
+    let folder = TestFolder::new();
     let peri = env!("CARGO_BIN_EXE_peri");
     let script = format!("ulimit -n 64 && exec '{peri}' up --port 0 --control-port 0 --json");
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", &script]).env("PERI_HOME", home.path()).env_remove("PERI_KEY");
+    command.args(["-c", &script]).env("PERI_HOME", folder.path()).env_remove("PERI_KEY");
     let up = crate::binary::Up::start(command);
     let flood: Vec<_> = (0..80).map(|_| connect(&up.account()["endpoint"])).collect();
-    let answer = get(&up.account()["endpoint"], "/");
-    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let response = get(&up.account()["endpoint"], "/");
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     drop(flood);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driver::clock::Clock;
+use driver::Clock;
 use driver::{Error, ErrorKind};
 
 use super::lease::Lease;

@@ -108,7 +108,7 @@ fn decide_actions<'a>(
         .filter(|(lease, _)| !is_blocked_by_split(lease, all()))
         .map(|(lease, is_owned)| {
             let is_expired = !is_owned && observations.is_unchanged_for(&lease.id, now, expiry);
-            // It names this instance as its owner and has no worker here: the answer to its acquisition was lost.
+            // It names this instance as its owner and has no worker here: the response to its acquisition was lost.
             let is_free = is_expired || (!is_owned && lease.owner.as_deref() == Some(me));
             // An instance that requested a lease acquires it soon after its release, or not at all.
             let is_request_expired =

@@ -48,7 +48,7 @@ impl LeaseObservations {
 
 #[cfg(test)]
 mod tests {
-    use driver::clock::Clock;
+    use driver::Clock;
     use protocol::partition::EpkRange;
 
     use super::super::lease::{LeasePosition, RangePosition};

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::clock::Clock;
+use driver::Clock;
 use driver::{Error, ErrorKind};
 use tokio::sync::watch;
 

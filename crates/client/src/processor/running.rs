@@ -22,7 +22,7 @@ impl RunningProcessor {
     pub(super) fn start(processor: ChangeFeedProcessor, context: Arc<WorkerContext>) -> RunningProcessor {
         context.spawn(lease_manager::acquire_until_stopped(Arc::clone(&context)));
         context.spawn_unawaited(lease_manager::renew_periodically(Arc::clone(&context)));
-        RunningProcessor { processor, context: context }
+        RunningProcessor { processor, context }
     }
 
     /// The unique name of this instance, as leases show it.

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use driver::change_feed::cursor::FeedPosition;
+use driver::Clock;
+use driver::change_feed::FeedPosition;
 use driver::change_feed::{
     ChangeFeedMode, ChangeFeedStart, ChangeRequest, ChangeSource, ServiceChanges, since,
 };
-use driver::clock::Clock;
 use driver::query::PageError;
 use driver::{Error, ErrorKind};
 use protocol::partition::EpkRange;

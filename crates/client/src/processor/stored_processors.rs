@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use driver::clock::Clock;
+use driver::Clock;
 
 use super::delete;
 use super::status::LeaseStatus;

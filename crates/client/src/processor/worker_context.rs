@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use driver::background::Background;
+use driver::Background;
+use driver::Clock;
 use driver::change_feed::ServiceChanges;
-use driver::clock::Clock;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::delivery::Failure;

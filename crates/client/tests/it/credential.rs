@@ -92,7 +92,7 @@ async fn a_token_that_the_service_rejects_as_expired_is_replaced() {
 async fn tokens_that_are_rejected_again_fail_with_a_hint_to_check_the_clock() {
     let account = TestAccount::start().await;
     let directory = Directory::new(&[LONG_AGO]);
-    let error = as_principal(&account, &directory).database("shop").read().await.expect_err("refused twice");
+    let error = as_principal(&account, &directory).database("shop").read().await.expect_err("rejected twice");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
     assert_eq!(error.sub_status().0, 5006, "{error}");
     assert!(error.to_string().contains("clock of this machine"), "{error}");

@@ -48,9 +48,9 @@ async fn a_patch_changes_properties_of_an_item_under_a_condition() {
     let patched =
         orders.patch_item("ada", "1", patch()).returning::<serde_json::Value>().await.expect("patched");
     assert_eq!((&patched.value()["total"], &patched.value()["note"]), (&15.into(), &"paid".into()));
-    let refused = patch().only_if("FROM c WHERE c.total < 0");
-    let refused = orders.patch_item("ada", "1", refused).await.expect_err("the condition does not hold");
-    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+    let conditional = patch().only_if("FROM c WHERE c.total < 0");
+    let error = orders.patch_item("ada", "1", conditional).await.expect_err("the condition does not hold");
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
 }
 
 #[tokio::test]

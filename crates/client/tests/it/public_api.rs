@@ -15,7 +15,7 @@ fn types_of_other_crates_have_a_name_in_this_one() {
     fn raw(response: &ItemResponse<()>) -> &RawResponse {
         response.raw()
     }
-    fn attempts(diagnostics: &Diagnostics) -> &[perihelion::driver::diagnostics::Attempt] {
+    fn attempts(diagnostics: &Diagnostics) -> &[perihelion::driver::diagnostics::AttemptRecord] {
         diagnostics.attempts()
     }
     fn change(letter: &DeadLetter) -> &Bytes {
@@ -42,7 +42,8 @@ fn types_of_other_crates_have_a_name_in_this_one() {
     }
     let _named = (driver, raw, attempts, change, stream, sub_status, read::<()>, processors);
     let _create = create::<()>;
-    let _options: (fn() -> BulkOptions, fn() -> DriverOptions, fn() -> OperationOptions) =
-        (BulkOptions::new, DriverOptions::new, OperationOptions::new);
+    let _bulk: fn() -> BulkOptions = BulkOptions::new;
+    let _driver: fn() -> DriverOptions = DriverOptions::new;
+    let _operation: fn() -> OperationOptions = OperationOptions::new;
     let _summary: fn(&perihelion::BulkResults) -> BulkSummary = perihelion::BulkResults::summary;
 }

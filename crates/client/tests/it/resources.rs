@@ -59,7 +59,7 @@ async fn a_wrong_key_is_an_authentication_error() {
     let account = TestAccount::start().await;
     let endpoint = account.client.driver().account().hub().url().to_string();
     let client = CosmosClient::with_key(&endpoint, "d3Jvbmc=").expect("a key, if not the right one");
-    let error = client.database("d").read().await.expect_err("refused");
+    let error = client.database("d").read().await.expect_err("a wrong key");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{error}");
 }
 

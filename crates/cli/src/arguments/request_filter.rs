@@ -1,22 +1,22 @@
-//! Which requests a fault strikes, how often, and for how long.
+//! The options of `peri fault` that say which requests a fault affects, how often, and for how long.
 
 use emulator::clock::HumanDuration;
 use emulator::faults::{OperationKind, ResourceKind};
 
 use super::ContainerPath;
 
-/// What `peri fault …` takes besides what happens.
+/// Which requests a fault affects, how often, and for how long.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Struck {
-    /// What to call it; a rule with the same id is replaced
+pub(crate) struct RequestFilter {
+    /// Id of the rule; a rule with the same id is replaced
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
 
-    /// Only these: read, create, upsert, replace, patch, delete, batch, query, queryPlan, readFeed, changeFeed, write, metadata
+    /// Only these operations: read, create, upsert, replace, patch, delete, batch, query, queryPlan, readFeed, changeFeed, write, metadata
     #[arg(long = "operation", value_name = "NAME", value_delimiter = ',')]
     pub(crate) operations: Vec<OperationKind>,
 
-    /// Only about these: account, database, container, item, partitionKeyRange, offer, user, permission, conflict
+    /// Only these resources: account, database, container, item, partitionKeyRange, offer, user, permission, conflict
     #[arg(long = "resource", value_name = "NAME", value_delimiter = ',')]
     pub(crate) resources: Vec<ResourceKind>,
 
@@ -28,7 +28,7 @@ pub(crate) struct Struck {
     #[arg(long, value_name = "DATABASE/CONTAINER")]
     pub(crate) container: Option<ContainerPath>,
 
-    /// Only this partition key: a word, or an array like '["a",1]'
+    /// Only this partition key: a string, or an array like '["a",1]'
     #[arg(long, value_name = "KEY")]
     pub(crate) partition_key: Option<String>,
 
@@ -40,23 +40,23 @@ pub(crate) struct Struck {
     #[arg(long = "region", value_name = "NAME", value_delimiter = ',')]
     pub(crate) regions: Vec<String>,
 
-    /// A share of them, by chance: 0.3
+    /// Only this share of the requests, chosen at random: 0.3
     #[arg(long, value_name = "0..1", conflicts_with = "every_nth")]
     pub(crate) share: Option<f64>,
 
-    /// Every n-th of them
+    /// Only every n-th of the requests
     #[arg(long, value_name = "N")]
     pub(crate) every_nth: Option<u64>,
 
-    /// This many of them, then no more
+    /// Only this many of the requests, then the rule ends
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 
-    /// Not before this time has passed
+    /// Begin after this time
     #[arg(long, value_name = "TIME")]
     pub(crate) after: Option<HumanDuration>,
 
-    /// For this time, then no more
+    /// End after this time
     #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<HumanDuration>,
+    pub(crate) duration: Option<HumanDuration>,
 }

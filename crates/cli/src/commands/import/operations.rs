@@ -1,6 +1,6 @@
-//! Entries of the file as operations, and where each of them was.
+//! The entries of a file as bulk operations, with the line of each.
 //!
-//! The thread that reads the file makes the operations ([`Fed::of`]); [`Feed`] hands them to the bulk.
+//! The thread that reads the file makes the operations ([`ImportEntry::of`]); [`OperationStream`] gives them to the bulk.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,72 +14,77 @@ use tokio::sync::mpsc;
 use crate::arguments::OnError;
 use crate::fixtures::{Entry, Item};
 
-/// An entry of the file as an operation, or why it is none.
+/// An entry of the file as an operation, or the reason why it is invalid.
 #[derive(Debug)]
-pub(super) struct Fed {
+pub(super) struct ImportEntry {
     line: u64,
     operation: Result<BulkOperation, String>,
 }
 
-impl Fed {
-    /// An entry for a container with this key.
-    pub(super) fn of(entry: Entry, key: &PartitionKeyDefinition) -> Fed {
-        Fed { line: entry.line, operation: entry.text.and_then(|text| upsert(text, key)) }
+impl ImportEntry {
+    /// The operation of an entry, for a container with this partition key.
+    pub(super) fn of(entry: Entry, key: &PartitionKeyDefinition) -> ImportEntry {
+        ImportEntry { line: entry.line, operation: entry.text.and_then(|text| upsert(text, key)) }
     }
 }
 
-/// Operations as they are read. An entry that is none takes its turn as a failure.
-pub(super) struct Feed {
-    entries: mpsc::Receiver<Fed>,
+/// The operations in the order of the file. An invalid entry becomes an operation that fails.
+pub(super) struct OperationStream {
+    entries: mpsc::Receiver<ImportEntry>,
     on_error: OnError,
-    lines: Arc<Lines>,
-    /// How many there were.
+    lines: Arc<LineNumbers>,
+    /// The number of operations so far, which is the index of the next one.
     count: u64,
     ended: bool,
 }
 
-/// Where the operations that have no result yet were in the file; no more than are under way.
+/// The line numbers of the operations that have no result yet.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineNumbers {
     waiting: Mutex<HashMap<u64, u64>>,
     at_end: AtomicBool,
 }
 
-impl Lines {
-    fn note(&self, index: u64, line: u64) {
+impl LineNumbers {
+    fn record(&self, index: u64, line: u64) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(index, line);
     }
 
-    /// Where the operation with this number was.
+    /// Removes and returns the line of the operation with this index.
     pub(super) fn take(&self, index: u64) -> u64 {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&index).unwrap_or_default()
     }
 
-    /// Whether everything was read.
+    /// Whether the whole file was read.
     pub(super) fn at_end(&self) -> bool {
+        // Pairs with the release store below: a caller that sees the end also sees all recorded lines.
         self.at_end.load(Ordering::Acquire)
     }
 }
 
-impl Feed {
-    pub(super) fn new(entries: mpsc::Receiver<Fed>, on_error: OnError, lines: Arc<Lines>) -> Feed {
-        Feed { entries, on_error, lines, count: 0, ended: false }
+impl OperationStream {
+    pub(super) fn new(
+        entries: mpsc::Receiver<ImportEntry>,
+        on_error: OnError,
+        lines: Arc<LineNumbers>,
+    ) -> OperationStream {
+        OperationStream { entries, on_error, lines, count: 0, ended: false }
     }
 
-    /// The operations, until the end or the first entry that cannot be one, as was asked for.
+    /// The operations until the end of the file, or with [`OnError::Stop`] until the first invalid entry.
     pub(super) fn stream(self) -> impl Stream<Item = BulkOperation> + Send {
-        unfold(self, async |mut feed| Some((feed.next().await?, feed)))
+        unfold(self, async |mut operations| Some((operations.next().await?, operations)))
     }
 
     async fn next(&mut self) -> Option<BulkOperation> {
         if self.ended {
             return None;
         }
-        let Some(Fed { line, operation }) = self.entries.recv().await else {
+        let Some(ImportEntry { line, operation }) = self.entries.recv().await else {
             self.lines.at_end.store(true, Ordering::Release);
             return None;
         };
-        self.lines.note(self.count, line);
+        self.lines.record(self.count, line);
         self.count += 1;
         Some(operation.unwrap_or_else(|reason| {
             self.ended = self.on_error == OnError::Stop;
@@ -88,7 +93,7 @@ impl Feed {
     }
 }
 
-/// An entry as it is sent, if it can be.
+/// The upsert of an item, or the reason why the item is invalid.
 fn upsert(text: String, definition: &PartitionKeyDefinition) -> Result<BulkOperation, String> {
     let item = Item::parse(&text)?;
     item.check()?;
@@ -102,24 +107,24 @@ mod tests {
 
     use super::*;
 
-    async fn fed(on_error: OnError, texts: &[&str]) -> (Vec<BulkOperation>, Arc<Lines>) {
+    async fn operations_of(on_error: OnError, texts: &[&str]) -> (Vec<BulkOperation>, Arc<LineNumbers>) {
         let (entries_in, entries) = mpsc::channel(texts.len());
         let key = PartitionKeyDefinition::hash("/pk").expect("a path");
         for (text, line) in texts.iter().zip(10..) {
             let entry = Entry { line, text: Ok((*text).to_owned()) };
-            entries_in.send(Fed::of(entry, &key)).await.expect("room");
+            entries_in.send(ImportEntry::of(entry, &key)).await.expect("room");
         }
         drop(entries_in);
-        let lines = Arc::new(Lines::default());
-        let feed = Feed::new(entries, on_error, Arc::clone(&lines));
-        (feed.stream().collect().await, lines)
+        let lines = Arc::new(LineNumbers::default());
+        let operations = OperationStream::new(entries, on_error, Arc::clone(&lines));
+        (operations.stream().collect().await, lines)
     }
 
     #[tokio::test]
-    async fn the_first_bad_entry_ends_it_or_not() {
+    async fn the_first_invalid_entry_ends_the_stream_if_asked_to() {
         let texts = ["{\"id\":\"1\"}", "{oops}", "{\"id\":\"2\"}"];
         for (on_error, count, at_end) in [(OnError::Skip, 3, true), (OnError::Stop, 2, false)] {
-            let (operations, lines) = fed(on_error, &texts).await;
+            let (operations, lines) = operations_of(on_error, &texts).await;
             assert_eq!((operations.len(), lines.at_end()), (count, at_end), "{on_error:?}");
             assert_eq!((lines.take(0), lines.take(1)), (10, 11));
             assert!(format!("{:?}", operations[1]).contains("not JSON"), "{:?}", operations[1]);

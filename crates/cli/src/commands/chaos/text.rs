@@ -1,15 +1,15 @@
-//! Scenarios, schedules and reports, for people.
+//! Scenarios, schedules and reports as text.
 
 use std::time::Duration;
 
 use chaos::report::{Phases, Report};
-use chaos::sample::Sum;
+use chaos::sample::OperationSummary;
 use chaos::{Scenario, Schedule};
 
 use super::title;
 use crate::output::Table;
 
-/// A row per scenario.
+/// A table with a row for each scenario.
 pub(super) fn list(scenarios: &[Scenario]) -> String {
     let mut table = Table::new(&["SCENARIO", "RUNS", "WHAT HAPPENS"]);
     for scenario in scenarios {
@@ -18,14 +18,15 @@ pub(super) fn list(scenarios: &[Scenario]) -> String {
     table.to_string()
 }
 
-/// What is to happen, and when.
-pub(super) fn plan(schedule: &Schedule) -> String {
+/// A schedule as text: its faults with their times.
+pub(super) fn schedule(schedule: &Schedule) -> String {
     let mut table = Table::new(&["FROM", "TO", "FAULT"]);
     for fault in &schedule.faults {
         table.row(vec![seconds(fault.begins), seconds(fault.ends), fault.to_string()]);
     }
-    let load = &schedule.load;
-    let operations: u64 = (0..load.workers).map(|worker| load.turns(worker, schedule.end)).sum();
+    let workload = &schedule.workload;
+    let count = |worker| workload.operation_count(worker, schedule.end);
+    let operations: u64 = (0..workload.workers).map(count).sum();
     format!(
         "{}, seed {}, schedule {:016x}: {} with {operations} operations\n{table}\n",
         title(&schedule.name, schedule.writes),
@@ -35,7 +36,7 @@ pub(super) fn plan(schedule: &Schedule) -> String {
     )
 }
 
-/// What came of a run.
+/// A report as text.
 pub(super) fn report(report: &Report) -> String {
     let mut table = Table::new(&[
         "FAULT",
@@ -48,9 +49,9 @@ pub(super) fn report(report: &Report) -> String {
         "HEDGES",
         "RETRIES",
     ]);
-    for felt in &report.faults {
+    for impact in &report.faults {
         for (name, what, phases) in
-            [(felt.fault.as_str(), "reads", &felt.reads), ("", "writes", &felt.writes)]
+            [(impact.fault.as_str(), "reads", &impact.reads), ("", "writes", &impact.writes)]
         {
             table.row(row(name, what, phases));
         }
@@ -66,16 +67,16 @@ pub(super) fn report(report: &Report) -> String {
     lines.push(table.to_string());
     if report.undecided > 0 || report.skipped > 0 {
         lines.push(format!(
-            "{} writes undecided, seen over later ones {} times; {} turns left out",
-            report.undecided, report.resurfaced, report.skipped
+            "{} writes undecided, visible after later ones {} times; {} operations skipped",
+            report.undecided, report.late_writes, report.skipped
         ));
     }
-    for verdict in report.promises.iter().filter(|verdict| verdict.broken > 0) {
-        lines.push(format!("BROKEN {} times: {}", verdict.broken, verdict.promise.words()));
-        lines.extend(verdict.examples.iter().map(|example| format!("  {example}")));
+    for result in report.guarantees.iter().filter(|result| result.violations > 0) {
+        lines.push(format!("VIOLATED {} times: {}", result.violations, result.guarantee.description()));
+        lines.extend(result.examples.iter().map(|example| format!("  {example}")));
     }
-    let held = report.promises.iter().filter(|verdict| verdict.broken == 0);
-    let held: Vec<&str> = held.map(|verdict| verdict.promise.short()).collect();
+    let held = report.guarantees.iter().filter(|result| result.violations == 0);
+    let held: Vec<&str> = held.map(|result| result.guarantee.label()).collect();
     lines.push(format!("held: {}", held.join(" · ")));
     lines.push(String::new());
     lines.join("\n")
@@ -83,8 +84,8 @@ pub(super) fn report(report: &Report) -> String {
 
 fn row(name: &str, what: &str, phases: &Phases) -> Vec<String> {
     let Phases { before, during, after, recovery, .. } = phases;
-    let three = |of: fn(&Sum) -> Option<Duration>| {
-        [before, during, after].map(|sum| of(sum).map_or("-".to_owned(), milliseconds)).join(" / ")
+    let three = |of: fn(&OperationSummary) -> Option<Duration>| {
+        [before, during, after].map(|summary| of(summary).map_or("-".to_owned(), milliseconds)).join(" / ")
     };
     vec![
         name.to_owned(),
@@ -92,20 +93,20 @@ fn row(name: &str, what: &str, phases: &Phases) -> Vec<String> {
         during.operations.to_string(),
         failures(during),
         recovery.map_or("none".to_owned(), |time| format!("{} ms", time.as_millis())),
-        three(|sum| sum.p50),
-        three(|sum| sum.p99),
+        three(|summary| summary.p50),
+        three(|summary| summary.p99),
         during.hedges.to_string(),
         during.retries.to_string(),
     ]
 }
 
-/// `0`, or `43 unavailable, 3 undecided`.
-fn failures(sum: &Sum) -> String {
-    let kinds: Vec<String> = sum.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+/// The failed operations as text: `0`, or `43 unavailable, 3 undecided`.
+fn failures(summary: &OperationSummary) -> String {
+    let kinds: Vec<String> = summary.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if kinds.is_empty() { "0".to_owned() } else { kinds.join(", ") }
 }
 
-/// `3.2`, `410`: as exactly as it matters.
+/// Milliseconds with a digit after the point below ten: `3.2`, `410`.
 fn milliseconds(time: Duration) -> String {
     let milliseconds = time.as_secs_f64() * 1_000.0;
     if milliseconds < 10.0 { format!("{milliseconds:.1}") } else { format!("{milliseconds:.0}") }

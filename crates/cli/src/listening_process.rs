@@ -1,18 +1,19 @@
-//! Who listens on a port, where the system tells.
+//! Finds the process that listens on a port, for the error that the port is in use.
 //!
-//! Linux lists listening sockets with an inode in `/proc/net/tcp` and `tcp6`, and every process its
-//! open inodes under `/proc/<pid>/fd`. Elsewhere, and for processes of other users, nobody is named.
+//! By hand, because the crates for it bind C libraries: Linux lists listening sockets with an inode in `/proc/net/tcp`
+//! and `tcp6`, and the open inodes of each process under `/proc/<pid>/fd`. On other systems, and for processes of other
+//! users, no process is found.
 
 use std::fmt;
 
-/// A process that holds a port.
+/// A process that listens on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct ListeningProcess {
     process_id: u32,
     name: String,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for ListeningProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.name, self.process_id)
     }
@@ -20,7 +21,7 @@ impl fmt::Display for Holder {
 
 /// The process that listens on `port`, if it can be found.
 #[cfg(target_os = "linux")]
-pub(crate) fn find(port: u16) -> Option<Holder> {
+pub(crate) fn find(port: u16) -> Option<ListeningProcess> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| std::fs::read_to_string(table).ok())
@@ -30,13 +31,13 @@ pub(crate) fn find(port: u16) -> Option<Holder> {
     processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .find(|&process_id| holds_any(process_id, &inodes))
-        .map(|process_id| Holder { process_id, name: name_of(process_id) })
+        .find(|&process_id| has_any_socket(process_id, &inodes))
+        .map(|process_id| ListeningProcess { process_id, name: name_of(process_id) })
 }
 
-/// Other systems have no such tables.
+/// Finds nothing: other systems have no such tables.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn find(_port: u16) -> Option<Holder> {
+pub(crate) fn find(_port: u16) -> Option<ListeningProcess> {
     None
 }
 
@@ -61,7 +62,7 @@ fn listening_inodes(table: &str, port: u16) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
-fn holds_any(process_id: u32, inodes: &[String]) -> bool {
+fn has_any_socket(process_id: u32, inodes: &[String]) -> bool {
     let Ok(handles) = std::fs::read_dir(format!("/proc/{process_id}/fd")) else { return false };
     handles.flatten().filter_map(|handle| std::fs::read_link(handle.path()).ok()).any(|target| {
         let target = target.to_string_lossy();
@@ -100,9 +101,9 @@ garbage
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_process_finds_itself() {
+    fn the_own_process_is_found() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let holder = find(socket.local_addr().unwrap().port()).unwrap();
-        assert_eq!(holder.process_id, std::process::id());
+        let process = find(socket.local_addr().unwrap().port()).unwrap();
+        assert_eq!(process.process_id, std::process::id());
     }
 }
