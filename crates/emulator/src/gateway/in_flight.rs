@@ -131,14 +131,14 @@ mod tests {
 
     use http::Request;
     use protocol::account::ConsistencyLevel;
-    use protocol::authorization::{EMULATOR_KEY, Key, sign};
+    use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 
     use super::*;
     use crate::faults::Rule;
     use crate::hosted::HostedAccount;
     use clock::Clock;
     use engine::account::{Account, AccountSettings};
-    use engine::charge::RequestUnits;
+    use engine::charge::RequestUnitMode;
     use engine::regions::{Lag, Region, RegionId, Topology};
     use server::{Handler, HandlerResponse};
 
@@ -147,11 +147,11 @@ mod tests {
         let regions = vec![Region::new("West US", 0)];
         let topology = Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap();
         let account = Account::new(AccountSettings {
-            key: Key::from_base64(EMULATOR_KEY).unwrap(),
+            key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
             topology,
             partitions: None,
             partition_bytes_max: u64::MAX,
-            request_units: RequestUnits::Off,
+            request_units: RequestUnitMode::Off,
             seed: 1,
         });
         Arc::new(Gateway::new(&HostedAccount::new(account, 1), RegionId(9), Clock::system()))
