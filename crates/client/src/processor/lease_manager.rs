@@ -120,7 +120,7 @@ fn decide_actions<'a>(
             }
         })
         .collect();
-    balance(&ownerships, me, context.settings.leases_max, context.start_offset())
+    balance(&ownerships, me, context.settings.leases_max, context.start_offset)
 }
 
 /// Follows what other instances did to the leases of this instance, without waiting for the next renewal.

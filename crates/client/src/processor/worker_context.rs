@@ -24,6 +24,8 @@ use super::worker::Worker;
 pub(super) struct WorkerContext {
     /// The name of this instance with a random suffix: unique among all instances, also those of the same name.
     pub(super) instance: String,
+    /// With which lease this instance starts to look for free ones, so that instances do not all try the same lease.
+    pub(super) start_offset: usize,
     pub(super) settings: ProcessorSettings,
     pub(super) clock: Clock,
     pub(super) store: LeaseStore,
@@ -65,6 +67,7 @@ impl WorkerContext {
     ) -> WorkerContext {
         WorkerContext {
             instance: format!("{}-{:08x}", settings.instance, fastrand::u32(..)),
+            start_offset: fastrand::usize(..),
             handlers: Semaphore::new(settings.handlers_max.min(Semaphore::MAX_PERMITS)),
             settings,
             clock,
@@ -215,11 +218,6 @@ impl WorkerContext {
     /// A random value in `0.0..1.0`.
     pub(super) fn jitter(&self) -> f64 {
         fastrand::f64()
-    }
-
-    /// A number that differs between instances: where each starts to look for free leases.
-    pub(super) fn start_offset(&self) -> usize {
-        self.instance.bytes().fold(0usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()))
     }
 }
 
