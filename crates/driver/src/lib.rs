@@ -34,7 +34,7 @@
 //!   [`Scope`](operation::Scope): a logical partition, an EPK range, or a physical partition.
 //!   Headers that only some operations have go in with [`Operation::with_header`].
 //! - Feeds are read page by page: [`Response::continuation`] is the next page's header. A request for a
-//!   range that a split has divided, or for a partition that is gone, is answered with 410/1002;
+//!   range that a split has divided, or for a partition that is gone, gets 410/1002;
 //!   [`CosmosDriver::refresh_partitions`] then has the ranges that took its place.
 //! - Everything the driver retries, and what it never does, is the table in `docs/retries.md`.
 //!

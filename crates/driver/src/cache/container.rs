@@ -36,7 +36,7 @@ impl ContainerDefinition {
         let definition: ContainerDefinition = serde_json::from_slice(body).map_err(|error| {
             Error::new(
                 ErrorKind::BadResponse,
-                format!("the service does not answer with a container: {error}"),
+                format!("the service did not respond with a container: {error}"),
             )
         })?;
         if definition.rid.is_empty() || definition.partition_key.paths.is_empty() {

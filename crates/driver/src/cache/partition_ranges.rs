@@ -135,7 +135,7 @@ pub(crate) fn parse_ranges(body: &[u8]) -> Result<Vec<PartitionKeyRange>, Error>
     let body: Body = serde_json::from_slice(body).map_err(|error| {
         Error::new(
             ErrorKind::BadResponse,
-            format!("the service does not answer with partition ranges: {error}"),
+            format!("the service did not respond with partition ranges: {error}"),
         )
     })?;
     Ok(body.ranges)

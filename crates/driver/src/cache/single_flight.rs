@@ -73,8 +73,8 @@ where
     }
 
     /// A value that can be trusted: the one that is there unless `is_stale`, otherwise a fetched one.
-    /// Whoever was fetched that a value is out of date asks with a test for that very value, so that many
-    /// who were fetched the same fetch once between them.
+    /// The caller says with `is_stale` which value it found out of date, so that concurrent callers that found the
+    /// same value out of date share one fetch.
     pub(super) async fn refresh<F>(
         &self,
         key: &K,
@@ -209,7 +209,8 @@ mod tests {
         let starts = Arc::clone(starts);
         let fetch = move || {
             starts.fetch_add(1, Ordering::Relaxed);
-            async move { fetched.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no answer")) }.boxed()
+            async move { fetched.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no response")) }
+                .boxed()
         };
         (fetch, sender)
     }
@@ -228,7 +229,7 @@ mod tests {
         let (fetch, sender) = controlled(&starts);
         let first = cache.get(&"a", fetch);
         let second = cache.get(&"a", unexpected);
-        let sending = async { sender.send(7).expect("somebody waits") };
+        let sending = async { sender.send(7).expect("the fetch waits") };
         let ((first, second), ()) = join(join(first, second), sending).await;
         assert_eq!((first.expect("a value"), second.expect("a value")), (7, 7));
         assert_eq!(starts.load(Ordering::Relaxed), 1);
@@ -268,7 +269,7 @@ mod tests {
         let ((first, second), ()) =
             join(join(cache.get(&"a", fetch), cache.get(&"a", unexpected)), failing).await;
         for outcome in [first, second] {
-            assert_eq!(outcome.expect_err("no answer").kind(), ErrorKind::Unavailable);
+            assert_eq!(outcome.expect_err("no response").kind(), ErrorKind::Unavailable);
         }
         assert!(cache.is_empty());
         assert_eq!(cache.get(&"a", ready_with(9)).await.expect("fetched again"), 9);

@@ -361,8 +361,8 @@ impl<S: ChangeSource> ChangeFeed<S> {
                         async move { (*at, source.changes(request).await) }
                     })
                     .collect();
-                while let Some((at, answer)) = asked.next().await {
-                    match answer {
+                while let Some((at, response)) = asked.next().await {
+                    match response {
                         Ok(mut changes) => {
                             self.spent.add(&mut changes);
                             self.cursors[at].since = FeedPosition::Etag(changes.etag);

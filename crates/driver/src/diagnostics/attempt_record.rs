@@ -30,9 +30,9 @@ pub struct AttemptRecord {
     reason = "nearly every attempt is a sent one; a box each would cost more"
 )]
 pub enum AttemptOutcome {
-    /// It was answered, or failed.
+    /// The request got a response, or failed.
     Sent(SendRecord),
-    /// It was dropped before it was answered: another attempt was faster, or the deadline came.
+    /// The request was dropped before its response: another attempt was faster, or the deadline passed.
     Abandoned {
         /// When the request was started.
         started: Instant,

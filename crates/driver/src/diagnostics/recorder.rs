@@ -40,7 +40,7 @@ impl Recorder {
         self.totals
     }
 
-    /// Adds one request that was answered or failed.
+    /// Adds one request that got a response or failed.
     pub fn sent(
         &mut self,
         context: ExecutionContext,
@@ -56,7 +56,7 @@ impl Recorder {
         self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next });
     }
 
-    /// Adds one request that was dropped before it was answered.
+    /// Adds one request that was dropped before its response.
     pub fn abandoned(
         &mut self,
         context: ExecutionContext,

@@ -47,8 +47,8 @@ impl fmt::Display for AttemptSummary<'_> {
                 (Some((status, sub_status)), _) if sub_status.is_none() => write!(f, " {}", status.0)?,
                 (Some((status, sub_status)), _) => write!(f, " {}/{sub_status}", status.0)?,
                 (None, Sent::NotSent) => write!(f, " not sent")?,
-                (None, Sent::MaybeSent) => write!(f, " no answer, maybe sent")?,
-                (None, Sent::Sent) => write!(f, " no answer, sent")?,
+                (None, Sent::MaybeSent) => write!(f, " no response, maybe sent")?,
+                (None, Sent::Sent) => write!(f, " no response, sent")?,
             },
         }
         write!(f, " {}", ShownDuration(took))

@@ -44,7 +44,7 @@ pub const METRIC_REQUEST_CHARGE: &str = "azure.cosmosdb.client.operation.request
 pub const METRIC_OPERATIONS: &str = "perihelion.client.operations";
 /// Counter: operations that failed; a name of our own.
 pub const METRIC_FAILURES: &str = "perihelion.client.failures";
-/// Counter: answers 429; a name of our own.
+/// Counter: responses with status 429; a name of our own.
 pub const METRIC_THROTTLED: &str = "perihelion.client.throttled";
 /// Counter: second attempts beside a slow one; a name of our own.
 pub const METRIC_HEDGES: &str = "perihelion.client.hedges";

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(token(&cached, &time).await, "0");
         assert_eq!(issuer.asked(), 1, "more than five minutes are left");
         time.advance(Duration::from_secs(2));
-        assert_eq!(token(&cached, &time).await, "0", "nobody waits for the new one");
+        assert_eq!(token(&cached, &time).await, "0", "no request waits for the new one");
         while token(&cached, &time).await == "0" {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! What all operations of a driver add up to: by container, region and partition range.
+//! Metrics of all operations of a driver: by container, region and partition range.
 //!
 //! Counting costs a look-up and a few atomic additions per operation; nothing is formatted until a
 //! [`MetricsSnapshot`] is taken. The number of series is bounded: what comes after the last one is
@@ -29,13 +29,13 @@ pub const SERIES_MAX: usize = 4096;
 pub struct SeriesKey {
     /// The container; none for the account and what is above containers.
     pub container: Option<ContainerName>,
-    /// The region that answered last.
+    /// The region of the last attempt.
     pub region: Region,
     /// The physical partition, when it was known.
     pub range: Option<RangeId>,
 }
 
-/// Whether a partition is given up in a region.
+/// The state of a partition's circuit breaker in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakerGauge {
     /// The breaker is closed.
@@ -43,7 +43,7 @@ pub enum BreakerGauge {
     Closed,
     /// The breaker is open.
     Open,
-    /// It is asked again, on trial.
+    /// The breaker lets requests through on trial.
     HalfOpen,
 }
 
