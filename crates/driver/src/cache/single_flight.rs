@@ -10,7 +10,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockWriteGuard};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
@@ -55,7 +55,7 @@ where
     ///
     /// Cost: a read lock, a look-up and a clone.
     pub(super) fn peek(&self, key: &K) -> Option<V> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = crate::sync::read(&self.entries);
         let entry = entries.get(key)?;
         entry.used.store(self.tick(), Ordering::Relaxed);
         entry.value.clone()
@@ -130,7 +130,7 @@ where
 
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+        crate::sync::read(&self.entries).len()
     }
 
     /// Whether there are none.
@@ -174,7 +174,7 @@ where
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Entries<K, V>> {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::write(&self.entries)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The change feed: what was written, in order, over feed ranges.
 //!
-//! A [`ChangeFeed`] keeps one cursor per EPK range ([`cursor`]) and reads them one after another; within a
+//! A [`ChangeFeed`] keeps one cursor per EPK range (`cursor`) and reads them one after another; within a
 //! logical partition changes come in the order they were made. It asks through a [`ChangeSource`] and
 //! so knows neither requests nor regions. An EPK range that splits goes on as its parts, each from where
 //! the whole had come to; nothing is lost and nothing is repeated.

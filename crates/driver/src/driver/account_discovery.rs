@@ -9,7 +9,7 @@ use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
 use crate::transport::HeaderList;
 use std::error::Error as _;
 use std::future::Future;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -57,7 +57,7 @@ impl Inner {
 
     /// Whether the account's properties may be read again without doing so too often.
     pub(super) fn may_reload_account(&self) -> bool {
-        let refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
+        let refreshes = crate::sync::lock(&self.refreshes);
         refreshes.may_refresh(self.clock.now())
     }
 
@@ -81,7 +81,7 @@ impl Inner {
             // Discovery does not count as a refresh: the first operation that finds the regions changed may
             // refresh at once.
             if account.is_known() {
-                let mut refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut refreshes = crate::sync::lock(&self.refreshes);
                 *refreshes = refreshes.after_refresh(self.clock.now(), is_new);
             }
             result.map(Arc::new)

@@ -1,7 +1,7 @@
 //! What was seen of one container, range by range.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use protocol::partition_range::RangeId;
 use protocol::session_token::PartitionToken;
@@ -117,11 +117,11 @@ impl ContainerSession {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Tokens> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::read(&self.tokens)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tokens> {
-        self.tokens.write().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::write(&self.tokens)
     }
 }
 

@@ -10,7 +10,7 @@ pub mod hot_keys;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use protocol::partition_range::RangeId;
@@ -149,7 +149,7 @@ impl Metrics {
 
     /// Everything that was counted, and how the breakers stand.
     pub fn snapshot(&self, partitions: &PartitionState) -> MetricsSnapshot {
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = crate::sync::read(&self.series);
         let mut all: HashMap<SeriesKey, SeriesSnapshot> =
             series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect();
         drop(series);
@@ -169,15 +169,15 @@ impl Metrics {
         MetricsSnapshot {
             series: all.into_iter().collect(),
             overflow: self.overflow.snapshot(),
-            hot_keys: self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner).hottest(),
+            hot_keys: crate::sync::lock(&self.hot_keys).hottest(),
         }
     }
 
     fn series(&self, key: &SeriesKey) -> Arc<Series> {
-        if let Some(series) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(series) = crate::sync::read(&self.series).get(key) {
             return Arc::clone(series);
         }
-        let mut all = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = crate::sync::write(&self.series);
         match all.get(key) {
             Some(series) => Arc::clone(series),
             None if all.len() >= SERIES_MAX => Arc::clone(&self.overflow),
