@@ -1,4 +1,4 @@
-//! The account: where its regions are.
+//! The cache of the account's properties.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! One fetch per key, many waiting.
+//! A cache that runs one fetch per key for all concurrent callers.
 //!
-//! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All who
-//! ask while a fetch is in progress share it; it goes on as long as one of them waits, so that the one
-//! who started it can leave, and it is dropped with the last. An error goes to those who waited for it
-//! and is then forgotten.
+//! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All callers
+//! during a fetch share it; it goes on as long as one of them waits, so the one that started it may be
+//! dropped, and it is dropped with the last. An error goes to the callers that waited for it and is not
+//! cached.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,7 +36,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     value: Option<V>,
-    /// The fetch in progress, as long as anybody waits for it.
+    /// The fetch in progress, as long as a caller waits for it.
     flight: Option<(u64, WeakShared<Flight<V>>)>,
     used: AtomicU64,
 }
@@ -139,7 +139,7 @@ where
         self.len() == 0
     }
 
-    /// Keeps what flight `id` brought, unless another has taken its place.
+    /// Stores the result of fetch `id`, unless another fetch has replaced it.
     fn complete(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return };

@@ -1,4 +1,4 @@
-//! The short form for logs.
+//! Diagnostics as one line, for logs.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::attempt_record::ExecutionContext;
 use super::attempt_record::{AttemptOutcome, AttemptRecord};
 use perihelion_http::exchange::Sent;
 
-/// One line: what was done, for how long, at which cost, and every attempt that was kept.
+/// One line: the operation, for how long, at which cost, and every attempt that was kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a>(pub(super) &'a Diagnostics);
 

@@ -1,4 +1,4 @@
-//! What was seen of one container, range by range.
+//! The session tokens of one container, by partition key range.
 
 use std::collections::HashMap;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,7 +12,7 @@ use super::SessionScope;
 /// they come to be, so these are the ones most likely split away long ago.
 pub(super) const TOKENS_MAX: usize = 4096;
 
-/// What this driver has seen of one container.
+/// The session of one container: the newest token of each range.
 #[derive(Debug, Default)]
 pub struct ContainerSession {
     tokens: RwLock<Tokens>,
@@ -50,19 +50,19 @@ impl ContainerSession {
         }
     }
 
-    /// Whether exactly this was the last thing seen of its range.
+    /// Whether this is the stored token of its range.
     fn is_known(&self, part: &str) -> bool {
         let Some(id) = part.split_once(':').and_then(|(id, _)| id.parse().ok()) else { return false };
         self.read().get(&id).is_some_and(|seen| seen.text == part)
     }
 
-    /// What a request about this part of the container should carry; none when nothing was seen of it.
+    /// The token of a request about this part of the container; none when there is none for it.
     pub fn token(&self, scope: SessionScope<'_>) -> Option<String> {
         let tokens = self.read();
         match scope {
             SessionScope::Range { id, parents } => {
                 let own = tokens.get(&id);
-                // Children go on where their parents stopped, so a child's token says more, unless an
+                // Children go on where their parents stopped, so a child's token says more, unless a
                 // response of the parent came in after the split.
                 let mut inherited = parents.iter().filter_map(|parent| tokens.get(parent)).peekable();
                 if inherited.peek().is_none() {
@@ -111,7 +111,7 @@ impl ContainerSession {
         *tokens = kept;
     }
 
-    /// Nothing was seen after all.
+    /// Forgets all tokens of the container.
     pub fn clear(&self) {
         self.write().clear();
     }
