@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use azure_core::async_runtime::get_async_runtime;
@@ -105,7 +105,7 @@ impl Drop for Running {
 }
 
 fn lock(tasks: &Mutex<Tasks>) -> MutexGuard<'_, Tasks> {
-    tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    crate::sync::lock(tasks)
 }
 
 #[cfg(test)]

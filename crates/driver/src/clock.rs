@@ -125,7 +125,7 @@ mod manual {
     use std::collections::BTreeMap;
     use std::future::Future;
     use std::pin::Pin;
-    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+    use std::sync::{Arc, Mutex, MutexGuard};
     use std::task::{Context, Poll, Waker};
     use std::time::{Duration, Instant, SystemTime};
 
@@ -201,7 +201,7 @@ mod manual {
 
     impl Shared {
         fn lock(&self) -> MutexGuard<'_, State> {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner)
+            crate::sync::lock(&self.state)
         }
 
         pub(super) fn now(&self) -> Instant {

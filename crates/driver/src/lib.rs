@@ -1,8 +1,8 @@
-//! One operation in, one response out, whatever the regions are doing.
+//! A driver for Azure Cosmos DB: one operation in, one response or error out, across the regions of an account.
 //!
-//! [`CosmosDriver::execute_operation`] is the only way to the service. It takes an [`Operation`] (what is
-//! wanted) and [options], and gives a [`Response`] (bytes, headers, diagnostics) or an [`Error`] whose
-//! kind says what the caller can do next, before the deadline, whatever happens.
+//! [`CosmosDriver::execute_operation`] is the only way to the service. It takes an [`Operation`] and [options],
+//! and returns a [`Response`] (bytes, headers, diagnostics) or an [`Error`] whose kind says what the caller can do
+//! next, before the deadline in any case.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -34,22 +34,22 @@
 //!   [`Scope`](operation::Scope): a logical partition, an EPK range, or a physical partition.
 //!   Headers that only some operations have go in with [`Operation::with_header`].
 //! - Feeds are read page by page: [`Response::continuation`] is the next page's header. A request for a
-//!   range that a split has divided, or for a partition that is gone, is answered with 410/1002;
+//!   range that a split has divided, or for a partition that is gone, gets 410/1002;
 //!   [`CosmosDriver::refresh_partitions`] then has the ranges that took its place.
 //! - Everything the driver retries, and what it never does, is the table in `docs/retries.md`.
 //!
-//! # On the way
+//! # The path of an operation
 //!
 //! ```text
-//!  Operation ─► pipeline ─► routing ─► transport ─► sharding ─► Transport
-//!                  ▲  │        where      one attempt   which connection
+//!  Operation ─► pipeline ─► routing ─► gateway ─────► sharding ─────► Transport
+//!                  ▲  │     region     one attempt    connection      the network
 //!                  │  └► evaluate ─► Step + Effects
 //!                  └──────── next attempt, another region, or the end
 //! ```
 //!
-//! Decisions are pure functions over snapshots; the loops that send and sleep carry them out. The
-//! driver sees items as bytes and knows a [`Transport`](transport::Transport) of requests, which every
-//! `HttpClient` of `azure_core` can be, and no HTTP library.
+//! Decisions are pure functions over snapshots; the loops that send and sleep carry them out. The driver sees
+//! items as bytes and knows no HTTP library, only a [`Transport`](transport::Transport), which every `HttpClient`
+//! of `azure_core` can be through an adapter.
 
 #![warn(missing_docs)]
 #![cfg_attr(
@@ -95,9 +95,10 @@ pub mod transport;
 #[cfg(feature = "fault-injection")]
 pub mod faults;
 
-// 9. Time and background tasks.
+// 9. Time, background tasks and locks.
 mod background;
 mod clock;
+mod sync;
 
 pub use account::Account;
 pub use background::Background;

@@ -62,7 +62,7 @@ impl Response {
         self.headers.charge()
     }
 
-    /// The version of what was answered with.
+    /// The ETag of the resource in the response.
     pub fn etag(&self) -> Option<&str> {
         self.header(names::ETAG)
     }

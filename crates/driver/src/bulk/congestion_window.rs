@@ -99,11 +99,11 @@ impl CongestionWindow {
         if !feedback.was_full || feedback.took > SLOW {
             return self;
         }
-        let answered = feedback.operations as f64;
+        let completed = feedback.operations as f64;
         let more = if self.operations < self.threshold {
-            answered
+            completed
         } else {
-            STEP * answered / self.operations.max(answered)
+            STEP * completed / self.operations.max(completed)
         };
         let most = (bounds.batch * bounds.batches) as f64;
         CongestionWindow { operations: (self.operations + more).min(most), ..self }
@@ -192,11 +192,11 @@ mod tests {
     proptest! {
         #[test]
         fn the_window_stays_within_its_bounds(
-            answers in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
+            responses in prop::collection::vec((1_usize..=100, 0_usize..=100, any::<bool>(), 0_u64..4000), 0..200),
         ) {
             let time = ManualTime::new();
             let mut window = CongestionWindow::new(BOUNDS);
-            for (operations, throttled, failed, took) in answers {
+            for (operations, throttled, failed, took) in responses {
                 let sent_at = time.clock().now();
                 time.advance(Duration::from_millis(took));
                 let feedback = Feedback {

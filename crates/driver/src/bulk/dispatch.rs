@@ -345,7 +345,7 @@ impl Dispatch {
             }
         }
         if self.is_out_of_time(&pending, cause, request_outcome) {
-            let error = outcome.err().unwrap_or_else(|| Error::new(ErrorKind::Unavailable, "no answer"));
+            let error = outcome.err().unwrap_or_else(|| Error::new(ErrorKind::Unavailable, "no response"));
             let error = given_up(&error, &pending, request_outcome.now);
             return self.finish(pending, Err(error));
         }

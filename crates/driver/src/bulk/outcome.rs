@@ -170,7 +170,7 @@ mod tests {
         use OperationOutcome::{Failed, Retry, Undecided};
         use RetryReason::{MaybeApplied, PartitionGone, Throttled, TooLarge, Unavailable};
         let error = |kind| Error::new(kind, "no");
-        let answered = |status, sub_status| Error::of_response(Status(status), SubStatus(sub_status), b"");
+        let failed_with = |status, sub_status| Error::of_response(Status(status), SubStatus(sub_status), b"");
         let alone = OperationState { sent_alone: true, ..UPSERT };
         let repeatable = OperationState { repeatable: true, ..UPSERT };
         let maybe_applied = OperationState { maybe_applied: true, ..repeatable };
@@ -179,16 +179,16 @@ mod tests {
             (error(ErrorKind::Undecided), UPSERT, Undecided),
             (error(ErrorKind::Undecided), repeatable, Retry(MaybeApplied)),
             (error(ErrorKind::Undecided), read, Retry(MaybeApplied)),
-            (answered(429, 3200), UPSERT, Retry(Throttled(None))),
-            (answered(410, 1002), UPSERT, Retry(PartitionGone)),
-            (answered(400, 1024), UPSERT, Retry(PartitionGone)),
-            (answered(413, 0), UPSERT, Retry(TooLarge)),
-            (answered(413, 0), alone, Failed),
-            (answered(400, 0), UPSERT, Retry(TooLarge)),
-            (answered(400, 0), alone, Failed),
-            (answered(401, 0), UPSERT, Failed),
-            (answered(401, 0), maybe_applied, Undecided),
-            (answered(404, 1003), UPSERT, Failed),
+            (failed_with(429, 3200), UPSERT, Retry(Throttled(None))),
+            (failed_with(410, 1002), UPSERT, Retry(PartitionGone)),
+            (failed_with(400, 1024), UPSERT, Retry(PartitionGone)),
+            (failed_with(413, 0), UPSERT, Retry(TooLarge)),
+            (failed_with(413, 0), alone, Failed),
+            (failed_with(400, 0), UPSERT, Retry(TooLarge)),
+            (failed_with(400, 0), alone, Failed),
+            (failed_with(401, 0), UPSERT, Failed),
+            (failed_with(401, 0), maybe_applied, Undecided),
+            (failed_with(404, 1003), UPSERT, Failed),
             (error(ErrorKind::Unavailable), UPSERT, Retry(Unavailable)),
             (error(ErrorKind::DeadlineExceeded), UPSERT, Retry(Unavailable)),
             (error(ErrorKind::BadResponse), UPSERT, Undecided),

@@ -32,7 +32,7 @@ pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkIt
         });
     }
     let message = result.message.as_deref().map(service_text).filter(|text| !text.is_empty());
-    let message = message.unwrap_or_else(|| format!("the service answered {}", result.status));
+    let message = message.unwrap_or_else(|| format!("the service responded with {}", result.status));
     let kind = ErrorKind::of_status(result.status, result.sub_status);
     let error = Error::new(kind, message).with_status(result.status, result.sub_status);
     Err(match result.retry_after_ms {

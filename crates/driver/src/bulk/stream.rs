@@ -82,7 +82,7 @@ impl BulkStream {
             let (now, random) = (driver.clock().now(), fastrand::f64());
             match arrival {
                 Event::Layout(layout) => self.dispatch.update_layout(layout, now, random),
-                Event::Response(request, answer) => self.dispatch.complete(request, answer, now, random),
+                Event::Response(request, response) => self.dispatch.complete(request, response, now, random),
             }
             moved = true;
         }
@@ -110,8 +110,8 @@ impl BulkStream {
             let body = write_batch(request.operations.iter().map(|pending| &pending.operation));
             let rid = self.dispatch.container_rid().map(str::to_owned);
             let send = async move {
-                let answer = service.send(request.range, rid, body).await;
-                Event::Response(request, answer)
+                let response = service.send(request.range, rid, body).await;
+                Event::Response(request, response)
             };
             self.in_flight.push(send.boxed());
             moved = true;

@@ -157,21 +157,21 @@ impl Simulation {
             assert!(
                 owner.range().contains(&effective_key(&definition(), &PartitionKey::single(id.as_str())))
             );
-            let answer = |status| BatchResult::<&[u8]>::new(Status(status), 5.0);
+            let result = |status| BatchResult::<&[u8]>::new(Status(status), 5.0);
             results.push(if self.happens(self.faults.throttled) {
-                BatchResult { retry_after_ms: Some(10), sub_status: SubStatus(3200), ..answer(429) }
+                BatchResult { retry_after_ms: Some(10), sub_status: SubStatus(3200), ..result(429) }
             } else if self.happens(self.faults.busy) {
-                answer(449)
+                result(449)
             } else if operation.operation_type == BatchOperationType::Create && self.stored.contains_key(&id)
             {
-                answer(409)
+                result(409)
             } else {
                 *self.stored.entry(id).or_default() += 1;
-                answer(201)
+                result(201)
             });
         }
         if self.happens(self.faults.lost_after) {
-            return Err(Error::new(ErrorKind::Undecided, "no answer came"));
+            return Err(Error::new(ErrorKind::Undecided, "no response came"));
         }
         Ok(write_results(&results).into())
     }
@@ -198,8 +198,8 @@ impl Simulation {
             }
             while let Some(request) = dispatch.next_request(now) {
                 let body = write_batch(request.operations.iter().map(|pending| &pending.operation));
-                let answer = self.serve(request.range, &body);
-                self.in_progress.push((request, answer));
+                let response = self.serve(request.range, &body);
+                self.in_progress.push((request, response));
             }
             if self.in_progress.is_empty() {
                 idle += 1;
@@ -209,10 +209,10 @@ impl Simulation {
                 }
             } else {
                 let length = self.in_progress.len() as u64;
-                let (request, answer) = self.in_progress.swap_remove(self.rng.usize(..length as usize));
+                let (request, response) = self.in_progress.swap_remove(self.rng.usize(..length as usize));
                 let took = 1 + self.random(20);
                 self.time.advance(Duration::from_millis(took));
-                dispatch.complete(request, answer, clock.now(), 0.5);
+                dispatch.complete(request, response, clock.now(), 0.5);
             }
             while let Some(result) = dispatch.next_result() {
                 results.push(result);

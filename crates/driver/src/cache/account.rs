@@ -1,4 +1,4 @@
-//! The account: where its regions are.
+//! The cache of the account's properties.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -37,8 +37,7 @@ impl AccountCache {
         self.0.get(&(), fetch).await
     }
 
-    /// Something newer than `known`, which a response spoke against; what somebody else heard in the
-    /// meantime will do.
+    /// Properties newer than `known`, which a response contradicted; those that a concurrent call fetched count.
     pub(crate) async fn refresh<F>(
         &self,
         known: &Arc<AccountProperties>,

@@ -1,7 +1,7 @@
-//! Containers: what their names lead to.
+//! The cache of containers, by name.
 //!
-//! A [`Container`] holds everything that is learnt about one: its `_rid`, its partition key, its
-//! partition ranges and what was seen of it. All of it is dropped when the name leads to another container.
+//! A [`Container`] holds everything that is cached of one: its `_rid`, its partition key, its
+//! partition ranges and its session tokens. All of it is dropped when the name leads to another container.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::operation::ContainerName;
 use crate::routing::ContainerIdentity;
 use crate::session::ContainerSession;
 
-/// Containers known at a time; beyond it the least recently used is forgotten.
+/// Containers known at a time; beyond it the least recently used is removed.
 pub(super) const CONTAINERS_MAX: usize = 1024;
 
-/// What a container's body says that the driver needs.
+/// The properties of a container that the driver needs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerDefinition {
-    /// What tells it from another container of the same name.
+    /// The `_rid`, which differs for another container of the same name.
     #[serde(rename = "_rid")]
     pub rid: String,
-    /// Which key, hashed how.
+    /// The partition key definition.
     pub partition_key: PartitionKeyDefinition,
 }
 
 impl ContainerDefinition {
-    /// Reads the response to a container read; whatever else it says is none of the driver's business.
+    /// Parses the response to a container read; other properties are ignored.
     pub fn parse(body: &[u8]) -> Result<ContainerDefinition, Error> {
         let definition: ContainerDefinition = serde_json::from_slice(body).map_err(|error| {
             Error::new(
                 ErrorKind::BadResponse,
-                format!("the service does not answer with a container: {error}"),
+                format!("the service did not respond with a container: {error}"),
             )
         })?;
         if definition.rid.is_empty() || definition.partition_key.paths.is_empty() {
@@ -49,7 +49,7 @@ impl ContainerDefinition {
     }
 }
 
-/// A container and all that was learnt about it.
+/// A container, with its cached partition ranges and session.
 #[derive(Debug)]
 pub struct Container {
     identity: Arc<ContainerIdentity>,
@@ -59,7 +59,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// A container of which nothing but its definition is known.
+    /// A container without cached ranges and tokens.
     pub fn new(name: ContainerName, definition: ContainerDefinition) -> Container {
         let identity = Arc::new(ContainerIdentity { name, rid: definition.rid.clone() });
         Container { identity, definition, session: ContainerSession::new(), ranges: RangesCache::new() }
@@ -75,17 +75,17 @@ impl Container {
         &self.identity
     }
 
-    /// What tells it from another container of the same name.
+    /// The `_rid`, which differs for another container of the same name.
     pub fn rid(&self) -> &str {
         &self.definition.rid
     }
 
-    /// Which key, hashed how.
+    /// The partition key definition.
     pub fn partition_key(&self) -> &PartitionKeyDefinition {
         &self.definition.partition_key
     }
 
-    /// What was seen of it.
+    /// The session tokens of the container.
     pub fn session(&self) -> &ContainerSession {
         &self.session
     }
@@ -107,17 +107,17 @@ impl Default for ContainerCache {
 }
 
 impl ContainerCache {
-    /// No container is known.
+    /// A cache without containers.
     pub(crate) fn new() -> ContainerCache {
         ContainerCache::default()
     }
 
-    /// The container, if it is known.
+    /// The container, if it is cached.
     pub(crate) fn peek(&self, name: &ContainerName) -> Option<Arc<Container>> {
         self.0.peek(name)
     }
 
-    /// The container; asked for if it is not known.
+    /// The container; fetched if it is not cached.
     pub(crate) async fn get<F>(
         &self,
         name: &ContainerName,
@@ -130,8 +130,8 @@ impl ContainerCache {
         self.0.get(name, move || fetch_as_container(made, None, fetch())).await
     }
 
-    /// The container its name leads to now, after a response spoke against `known`. The same one, with
-    /// all that was learnt about it, if that is where the name still leads.
+    /// The container its name leads to now, after a response contradicted `known`. It is `known` itself,
+    /// with its ranges and tokens, if the name still leads to it.
     pub(crate) async fn refresh<F>(
         &self,
         known: &Arc<Container>,
@@ -157,7 +157,7 @@ impl ContainerCache {
         self.0.forget(&known.identity.name, |current| Arc::ptr_eq(current, known))
     }
 
-    /// Whether none is known.
+    /// Whether the cache is empty.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,6 +1,6 @@
-//! What was learnt once and is asked often: the account, containers, partition ranges.
+//! Caches of metadata: the account's properties, containers, partition ranges.
 //!
-//! Each cache fetches a thing once however many ask for it ([`single_flight`]), keeps no errors, and
+//! Each cache fetches a value once for all concurrent callers ([`single_flight`]), keeps no errors, and
 //! is bounded. How to fetch is handed in, so that nothing here knows of requests; when to distrust
 //! what is cached is decided by the caller that got a response which contradicts it.
 

@@ -1,4 +1,4 @@
-//! Partition ranges: the map of a container, kept up to date in steps.
+//! The cache of a container's partition key ranges, updated incrementally.
 //!
 //! `pkranges` is a feed of changes: the first read lists all ranges, later ones with the ETag of the
 //! last only what split or merged since. [`read_ranges`] follows it to its end over a [`RangeFeed`],
@@ -14,7 +14,7 @@ use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::routing::PartitionMap;
 
-/// Pages of one read; a feed that never ends is not the service's.
+/// The most pages of one read; more than that is an error of the server.
 const PAGES_MAX: usize = 1000;
 
 /// The ranges of a container at one moment.
@@ -135,7 +135,7 @@ pub(crate) fn parse_ranges(body: &[u8]) -> Result<Vec<PartitionKeyRange>, Error>
     let body: Body = serde_json::from_slice(body).map_err(|error| {
         Error::new(
             ErrorKind::BadResponse,
-            format!("the service does not answer with partition ranges: {error}"),
+            format!("the service did not respond with partition ranges: {error}"),
         )
     })?;
     Ok(body.ranges)
@@ -171,7 +171,7 @@ impl RangesCache {
         self.0.get(&(), || shared(read())).await
     }
 
-    /// Ranges that were read after `known`, which a response spoke against. `read` is usually
+    /// Ranges that were read after `known`, which a response contradicted. `read` is usually
     /// [`read_ranges`] with what was known.
     pub async fn refresh<F>(
         &self,

@@ -1,16 +1,16 @@
-//! One fetch per key, many waiting.
+//! A cache that runs one fetch per key for all concurrent callers.
 //!
-//! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All who
-//! ask while a fetch is in progress share it; it goes on as long as one of them waits, so that the one
-//! who started it can leave, and it is dropped with the last. An error goes to those who waited for it
-//! and is then forgotten.
+//! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All callers
+//! during a fetch share it; it goes on as long as one of them waits, so the one that started it may be
+//! dropped, and it is dropped with the last. An error goes to the callers that waited for it and is not
+//! cached.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockWriteGuard};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
@@ -36,7 +36,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     value: Option<V>,
-    /// The fetch in progress, as long as anybody waits for it.
+    /// The fetch in progress, as long as a caller waits for it.
     flight: Option<(u64, WeakShared<Flight<V>>)>,
     used: AtomicU64,
 }
@@ -55,7 +55,7 @@ where
     ///
     /// Cost: a read lock, a look-up and a clone.
     pub(super) fn peek(&self, key: &K) -> Option<V> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = crate::sync::read(&self.entries);
         let entry = entries.get(key)?;
         entry.used.store(self.tick(), Ordering::Relaxed);
         entry.value.clone()
@@ -73,8 +73,8 @@ where
     }
 
     /// A value that can be trusted: the one that is there unless `is_stale`, otherwise a fetched one.
-    /// Whoever was fetched that a value is out of date asks with a test for that very value, so that many
-    /// who were fetched the same fetch once between them.
+    /// The caller says with `is_stale` which value it found out of date, so that concurrent callers that found the
+    /// same value out of date share one fetch.
     pub(super) async fn refresh<F>(
         &self,
         key: &K,
@@ -130,7 +130,7 @@ where
 
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+        crate::sync::read(&self.entries).len()
     }
 
     /// Whether there are none.
@@ -139,7 +139,7 @@ where
         self.len() == 0
     }
 
-    /// Keeps what flight `id` brought, unless another has taken its place.
+    /// Stores the result of fetch `id`, unless another fetch has replaced it.
     fn complete(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return };
@@ -174,7 +174,7 @@ where
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Entries<K, V>> {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::write(&self.entries)
     }
 }
 
@@ -209,7 +209,8 @@ mod tests {
         let starts = Arc::clone(starts);
         let fetch = move || {
             starts.fetch_add(1, Ordering::Relaxed);
-            async move { fetched.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no answer")) }.boxed()
+            async move { fetched.await.map_err(|_| Error::new(ErrorKind::Unavailable, "no response")) }
+                .boxed()
         };
         (fetch, sender)
     }
@@ -228,7 +229,7 @@ mod tests {
         let (fetch, sender) = controlled(&starts);
         let first = cache.get(&"a", fetch);
         let second = cache.get(&"a", unexpected);
-        let sending = async { sender.send(7).expect("somebody waits") };
+        let sending = async { sender.send(7).expect("the fetch waits") };
         let ((first, second), ()) = join(join(first, second), sending).await;
         assert_eq!((first.expect("a value"), second.expect("a value")), (7, 7));
         assert_eq!(starts.load(Ordering::Relaxed), 1);
@@ -268,7 +269,7 @@ mod tests {
         let ((first, second), ()) =
             join(join(cache.get(&"a", fetch), cache.get(&"a", unexpected)), failing).await;
         for outcome in [first, second] {
-            assert_eq!(outcome.expect_err("no answer").kind(), ErrorKind::Unavailable);
+            assert_eq!(outcome.expect_err("no response").kind(), ErrorKind::Unavailable);
         }
         assert!(cache.is_empty());
         assert_eq!(cache.get(&"a", ready_with(9)).await.expect("fetched again"), 9);

@@ -1,6 +1,6 @@
 //! The change feed: what was written, in order, over feed ranges.
 //!
-//! A [`ChangeFeed`] keeps one cursor per EPK range ([`cursor`]) and reads them one after another; within a
+//! A [`ChangeFeed`] keeps one cursor per EPK range (`cursor`) and reads them one after another; within a
 //! logical partition changes come in the order they were made. It asks through a [`ChangeSource`] and
 //! so knows neither requests nor regions. An EPK range that splits goes on as its parts, each from where
 //! the whole had come to; nothing is lost and nothing is repeated.
@@ -361,8 +361,8 @@ impl<S: ChangeSource> ChangeFeed<S> {
                         async move { (*at, source.changes(request).await) }
                     })
                     .collect();
-                while let Some((at, answer)) = asked.next().await {
-                    match answer {
+                while let Some((at, response)) = asked.next().await {
+                    match response {
                         Ok(mut changes) => {
                             self.spent.add(&mut changes);
                             self.cursors[at].since = FeedPosition::Etag(changes.etag);

@@ -1,4 +1,4 @@
-//! One attempt, as it is recorded.
+//! The record of one attempt.
 
 use std::time::{Duration, Instant};
 
@@ -8,31 +8,31 @@ use protocol::status::{Status, SubStatus};
 
 use crate::routing::Endpoint;
 
-/// One attempt. Holds no text: names are shared or static.
+/// The record of one attempt. Holds no text: names are shared or static.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
-    /// Why it was made.
+    /// Why the attempt was made.
     pub context: ExecutionContext,
     /// The endpoint it was sent to.
     pub endpoint: Endpoint,
     /// The physical partition it was about, when that was known.
     pub range: Option<RangeId>,
-    /// What became of the request.
+    /// How the request ended.
     pub outcome: AttemptOutcome,
     /// What was done next, and why.
     pub next: &'static str,
 }
 
-/// What became of a request.
+/// How a request ended.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly every attempt is a sent one; a box each would cost more"
 )]
 pub enum AttemptOutcome {
-    /// It was answered, or failed.
+    /// The request got a response, or failed.
     Sent(SendRecord),
-    /// It was dropped before it was answered: another attempt was faster, or the deadline came.
+    /// The request was dropped before its response: another attempt was faster, or the deadline passed.
     Abandoned {
         /// When the request was started.
         started: Instant,
@@ -64,18 +64,18 @@ impl AttemptOutcome {
 pub enum ExecutionContext {
     /// The first attempt of an operation.
     Initial,
-    /// Again, in the region that was tried before.
+    /// A retry in the region that was tried before.
     Retry,
-    /// Again, in another region.
+    /// A retry in another region.
     Failover,
-    /// Beside the first, because that one is slow.
+    /// A hedged attempt beside the first, which is slow.
     Hedging,
-    /// To see whether a partition or region has come back.
+    /// A probe whether a partition or region is available again.
     Probe,
 }
 
 impl ExecutionContext {
-    /// The word of diagnostics.
+    /// The name in diagnostics.
     pub fn name(self) -> &'static str {
         match self {
             ExecutionContext::Initial => "initial",
@@ -100,7 +100,7 @@ pub struct SendRecord {
     pub charge: f64,
     /// Whether the request was sent.
     pub sent: Sent,
-    /// Which shard carried it; none over HTTP/1.1.
+    /// The shard that sent it; none over HTTP/1.1.
     pub shard: Option<u64>,
     /// How long the transport waited before it.
     pub waited: Duration,

@@ -1,4 +1,4 @@
-//! The long form: JSON.
+//! The diagnostics of an operation as JSON.
 
 use std::time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ struct ConnectionJson {
 }
 
 impl Diagnostics {
-    /// The long form: every attempt that was kept, as one JSON object.
+    /// The diagnostics with every attempt that was kept, as one JSON object.
     pub fn to_json(&self) -> String {
         let (first, last) = self.parts();
         let origin = self.attempts.iter().map(|attempt| attempt.outcome.span().0).min();

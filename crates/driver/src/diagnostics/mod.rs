@@ -1,11 +1,11 @@
-//! What the caller can see afterwards: every attempt, and why the next step was taken.
+//! Diagnostics of an operation: every attempt, and why the next step was taken.
 //!
 //! During an operation a [`Recorder`] is appended to: one vector, no text. Afterwards it is a
 //! [`Diagnostics`], which becomes text only when asked: one line ([`Diagnostics::summary`]), JSON
 //! ([`Diagnostics::to_json`]) or attributes under OpenTelemetry's names
 //! ([`Diagnostics::attributes`]). However often an operation is retried, it keeps its first and its
-//! last attempts and counts those between, so that its size is bounded. What all operations add up
-//! to is in [`metrics`].
+//! last attempts and counts those between, so that its size is bounded. Totals of all operations
+//! are in [`metrics`].
 
 mod attempt_record;
 mod json;
@@ -22,7 +22,7 @@ pub(crate) use recent::Recent;
 pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
 pub use summary::Summary;
 
-/// What happened during one operation.
+/// The diagnostics of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     operation: &'static str,
@@ -34,7 +34,7 @@ pub struct Diagnostics {
     totals: Totals,
 }
 
-/// What all attempts add up to, those that were not kept included.
+/// Totals over all attempts, those that were not kept included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// How many attempts there were.
@@ -52,7 +52,7 @@ pub struct Totals {
 }
 
 impl Diagnostics {
-    /// The word for what was done.
+    /// The name of the operation.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
@@ -72,7 +72,7 @@ impl Diagnostics {
         self.totals.attempts.saturating_sub(u32::try_from(self.attempts.len()).unwrap_or(u32::MAX))
     }
 
-    /// What all attempts add up to.
+    /// The totals over all attempts.
     pub fn totals(&self) -> Totals {
         self.totals
     }

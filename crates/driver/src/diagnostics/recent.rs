@@ -1,4 +1,4 @@
-//! What happened to the last of many requests.
+//! The diagnostics of the most recent of many requests.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use super::Diagnostics;
 /// Requests whose diagnostics are kept between two pages; those before them are only counted.
 pub(crate) const RECENT_MAX: usize = 16;
 
-/// What happened to the last [`RECENT_MAX`] requests, newest first.
+/// The diagnostics of the last [`RECENT_MAX`] requests, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Recent(VecDeque<Diagnostics>);
 
@@ -18,7 +18,7 @@ impl Recent {
         self.0.push_front(diagnostics);
     }
 
-    /// All of them, and begins anew.
+    /// Takes all of them out, newest first.
     pub(crate) fn take(&mut self) -> Vec<Diagnostics> {
         std::mem::take(&mut self.0).into()
     }

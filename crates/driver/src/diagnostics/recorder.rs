@@ -1,4 +1,4 @@
-//! Appends attempts while an operation is in progress.
+//! Records the attempts of an operation in progress.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ pub const ATTEMPTS_FIRST_MAX: usize = 8;
 /// Attempts that are kept from the end.
 pub const ATTEMPTS_LAST_MAX: usize = 8;
 
-/// What happened so far. Appending costs a move of one record; memory is bounded.
+/// The attempts of an operation so far. Appending costs a move of one record; memory is bounded.
 #[derive(Debug)]
 pub struct Recorder {
     operation: &'static str,
@@ -24,7 +24,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing happened yet. `operation` is the word for what is done.
+    /// A recorder without attempts. `operation` is the name of the operation.
     pub fn new(operation: &'static str, now: Instant) -> Recorder {
         // Nearly every operation takes one attempt; a race takes two.
         Recorder { operation, started: now, attempts: Vec::with_capacity(1), totals: Totals::default() }
@@ -35,12 +35,12 @@ impl Recorder {
         self.started
     }
 
-    /// What all attempts add up to so far.
+    /// The totals over all attempts so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Adds one request that was answered or failed.
+    /// Adds one request that got a response or failed.
     pub fn sent(
         &mut self,
         context: ExecutionContext,
@@ -56,7 +56,7 @@ impl Recorder {
         self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next });
     }
 
-    /// Adds one request that was dropped before it was answered.
+    /// Adds one request that was dropped before its response.
     pub fn abandoned(
         &mut self,
         context: ExecutionContext,
@@ -87,7 +87,7 @@ impl Recorder {
         );
     }
 
-    /// The operation is over.
+    /// Ends the record of the operation.
     pub fn finish(self, now: Instant) -> Diagnostics {
         let Recorder { operation, started, mut attempts, totals } = self;
         let count = totals.attempts as usize;

@@ -1,4 +1,4 @@
-//! The short form for logs.
+//! Diagnostics as one line, for logs.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::attempt_record::ExecutionContext;
 use super::attempt_record::{AttemptOutcome, AttemptRecord};
 use perihelion_http::trace::Sent;
 
-/// One line: what was done, for how long, at which cost, and every attempt that was kept.
+/// One line: the operation, for how long, at which cost, and every attempt that was kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a>(pub(super) &'a Diagnostics);
 
@@ -47,8 +47,8 @@ impl fmt::Display for AttemptSummary<'_> {
                 (Some((status, sub_status)), _) if sub_status.is_none() => write!(f, " {}", status.0)?,
                 (Some((status, sub_status)), _) => write!(f, " {}/{sub_status}", status.0)?,
                 (None, Sent::NotSent) => write!(f, " not sent")?,
-                (None, Sent::MaybeSent) => write!(f, " no answer, maybe sent")?,
-                (None, Sent::Sent) => write!(f, " no answer, sent")?,
+                (None, Sent::MaybeSent) => write!(f, " no response, maybe sent")?,
+                (None, Sent::Sent) => write!(f, " no response, sent")?,
             },
         }
         write!(f, " {}", ShownDuration(took))

@@ -1,4 +1,4 @@
-//! OpenTelemetry's names for what an operation did.
+//! OpenTelemetry attributes and metric names.
 //!
 //! The names are those of the semantic conventions for database clients and for Cosmos DB. Exporting
 //! is left to the program's exporter: [`Diagnostics::attributes`] gives pairs.
@@ -11,7 +11,7 @@ use super::Diagnostics;
 pub const DB_SYSTEM_NAME: &str = "db.system.name";
 /// The value of [`DB_SYSTEM_NAME`].
 pub const SYSTEM: &str = "azure.cosmosdb";
-/// The word for what was done.
+/// Attribute with the name of the operation.
 pub const DB_OPERATION_NAME: &str = "db.operation.name";
 /// Attribute with the id of the container.
 pub const DB_COLLECTION_NAME: &str = "db.collection.name";
@@ -23,7 +23,7 @@ pub const DB_RESPONSE_STATUS_CODE: &str = "db.response.status_code";
 pub const SUB_STATUS_CODE: &str = "azure.cosmosdb.response.sub_status_code";
 /// Request units of the operation.
 pub const REQUEST_CHARGE: &str = "azure.cosmosdb.operation.request_charge";
-/// The regions asked, in order.
+/// The regions contacted, in order.
 pub const CONTACTED_REGIONS: &str = "azure.cosmosdb.operation.contacted_regions";
 /// How the service is reached, always [`GATEWAY`].
 pub const CONNECTION_MODE: &str = "azure.cosmosdb.connection.mode";
@@ -44,13 +44,13 @@ pub const METRIC_REQUEST_CHARGE: &str = "azure.cosmosdb.client.operation.request
 pub const METRIC_OPERATIONS: &str = "perihelion.client.operations";
 /// Counter: operations that failed; a name of our own.
 pub const METRIC_FAILURES: &str = "perihelion.client.failures";
-/// Counter: answers 429; a name of our own.
+/// Counter: responses with status 429; a name of our own.
 pub const METRIC_THROTTLED: &str = "perihelion.client.throttled";
 /// Counter: second attempts beside a slow one; a name of our own.
 pub const METRIC_HEDGES: &str = "perihelion.client.hedges";
 /// Counter: attempts in another region; a name of our own.
 pub const METRIC_FAILOVERS: &str = "perihelion.client.failovers";
-/// Gauge: 1 while a partition is given up in a region; a name of our own.
+/// Gauge: 1 while the breaker of a partition in a region is open; a name of our own.
 pub const METRIC_BREAKER_OPEN: &str = "perihelion.client.circuit_breaker.open";
 
 /// The value of an attribute.
@@ -70,7 +70,7 @@ pub enum AttributeValue {
 }
 
 impl Diagnostics {
-    /// What the operation did, under OpenTelemetry's names.
+    /// The attributes of the operation, under OpenTelemetry's names.
     pub fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
         let mut attributes = vec![
             (DB_SYSTEM_NAME, AttributeValue::Word(SYSTEM)),

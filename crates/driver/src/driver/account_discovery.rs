@@ -9,7 +9,7 @@ use crate::gateway::{AttemptLimits, GatewayOutcome, GatewayRequest};
 use crate::transport::HeaderList;
 use std::error::Error as _;
 use std::future::Future;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -38,7 +38,7 @@ impl Inner {
             None => {
                 let endpoints = names(&self.discovery_endpoints(&self.account.snapshot()));
                 let message = format!(
-                    "the deadline passed before the account was known; of its endpoints none answered in time: {endpoints}"
+                    "the deadline passed before the account was known; of its endpoints none responded in time: {endpoints}"
                 );
                 Err(Error::new(ErrorKind::DeadlineExceeded, message))
             }
@@ -57,7 +57,7 @@ impl Inner {
 
     /// Whether the account's properties may be read again without doing so too often.
     pub(super) fn may_reload_account(&self) -> bool {
-        let refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
+        let refreshes = crate::sync::lock(&self.refreshes);
         refreshes.may_refresh(self.clock.now())
     }
 
@@ -81,7 +81,7 @@ impl Inner {
             // Discovery does not count as a refresh: the first operation that finds the regions changed may
             // refresh at once.
             if account.is_known() {
-                let mut refreshes = self.refreshes.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut refreshes = crate::sync::lock(&self.refreshes);
                 *refreshes = refreshes.after_refresh(self.clock.now(), is_new);
             }
             result.map(Arc::new)
@@ -167,7 +167,7 @@ fn all_failed(endpoints: &[Endpoint], mut failures: Vec<(usize, Error)>) -> Erro
     failures.sort_by_key(|(index, _)| *index);
     let messages: Vec<&str> = failures.iter().map(|(_, error)| error.message()).collect();
     let message =
-        format!("no endpoint of the account answered ({}): {}", names(endpoints), messages.join("; "));
+        format!("no endpoint of the account responded ({}): {}", names(endpoints), messages.join("; "));
     match failures.len() {
         0 => Error::new(ErrorKind::Unavailable, "the account has no endpoint"),
         1 => failures.remove(0).1,
@@ -193,7 +193,7 @@ fn not_an_account(error: Error, endpoint: &Endpoint) -> Error {
             error.with_message(message).with_kind(ErrorKind::Configuration)
         }
         (ErrorKind::NotFound | ErrorKind::BadRequest | ErrorKind::BadResponse, _) => {
-            let message = format!("{authority} does not answer as an account: {message}");
+            let message = format!("{authority} does not respond as an account: {message}");
             error.with_message(message).with_kind(ErrorKind::BadResponse)
         }
         (ErrorKind::Unavailable, _) => {

@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Undecided,
     /// The deadline passed and nothing was changed; allow more time or try again.
     DeadlineExceeded,
-    /// The service answered what the driver cannot make sense of.
+    /// The response of the service cannot be understood.
     BadResponse,
     /// What was read is not what the program reads it as; change the type, or what is stored.
     Mismatch,

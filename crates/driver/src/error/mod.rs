@@ -1,7 +1,7 @@
 //! Why an operation failed: a kind for the program, a message and context for the person.
 //!
 //! The kind says what the caller can do next; [`ErrorKind::advice`] says it in a sentence. The context says
-//! what was tried, where, and what was answered, and keeps the cause as `source()`. What the service said is read in
+//! what was tried, where, and the responses, and keeps the cause as `source()`. What the service said is read in
 //! `words`.
 
 mod kind;
@@ -63,7 +63,7 @@ impl Error {
 
     /// The error of a response of the service, with the message of its body.
     pub fn of_response(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
-        let message = service_message(body).unwrap_or_else(|| format!("the service answered {status}"));
+        let message = service_message(body).unwrap_or_else(|| format!("the service responded with {status}"));
         Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
     }
 
@@ -262,7 +262,7 @@ mod tests {
             "not_found: dbs/d: gone (404/0); activity 7; check the names and the partition key"
         );
         let wordless = Error::of_response(Status::SERVICE_UNAVAILABLE, SubStatus::NONE, b"<html>");
-        assert_eq!(wordless.message(), "the service answered 503 ServiceUnavailable");
+        assert_eq!(wordless.message(), "the service responded with 503 ServiceUnavailable");
     }
 
     #[test]

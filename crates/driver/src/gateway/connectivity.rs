@@ -1,4 +1,4 @@
-//! What a request without a response means: whether it left, and whether another connection is worth a try.
+//! What a request without a response means: whether it was sent, and whether to try another connection.
 //! Pure.
 //!
 //! In: the client's error and its record of the exchange. Out: a [`Failure`], and a decision.
@@ -11,11 +11,11 @@ use std::time::Duration;
 use azure_core::error::ErrorKind;
 use perihelion_http::trace::{RequestTrace, Sent, Step};
 
-/// Tries on other shards within one attempt. Beyond them it is the region that is in failure, and that is
-/// for the operation to decide.
+/// Retries over other shards within one attempt. Beyond them the region itself fails, which is for the pipeline
+/// to decide.
 pub(super) const OTHER_SHARDS_MAX: u32 = 2;
 
-/// What took longer than this is not repeated in the same place more than once: the time is better spent in
+/// A request that took longer than this is repeated in the same region at most once: the time is better spent in
 /// another region.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -28,12 +28,12 @@ pub(super) struct Failure {
     pub kind: FailureKind,
 }
 
-/// Kinds of failure, by what helps against them.
+/// Kinds of failure, by whether another connection may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureKind {
     /// No connection could be made.
     Unreachable,
-    /// A connection failed, or the peer rejected to look at the request.
+    /// A connection failed, or the peer did not process the request.
     Broken,
     /// Nothing came back in time.
     TimedOut,
@@ -49,7 +49,7 @@ impl Failure {
         let reported =
             if *exchange != RequestTrace::default() { Some(exchange) } else { http_error.map(|e| e.trace()) };
         let sent = match reported {
-            // What the peer did not look at has had no effect, though it left.
+            // A request that the peer did not process had no effect, though it was sent.
             Some(record) if record.safe_to_repeat() => Sent::NotSent,
             Some(record) => record.sent,
             None => guess_sent(error),
@@ -69,12 +69,12 @@ fn kind_of(kind: perihelion_http::ErrorKind) -> FailureKind {
         Kind::TimedOut => FailureKind::TimedOut,
         Kind::Closed | Kind::Refused => FailureKind::Broken,
         Kind::Invalid | Kind::Untrusted | Kind::Malformed | Kind::RequestBody => FailureKind::Invalid,
-        // A kind of tomorrow: a connection failed in some way.
+        // A kind that a later version adds: a connection failed in some way.
         _ => FailureKind::Broken,
     }
 }
 
-/// A azure_core client's error: its kind, and the error of the operating system if there is one inside.
+/// An error of an azure_core client: its kind, and the error of the operating system if there is one inside.
 fn guess_sent(error: &azure_core::Error) -> Sent {
     match error.kind() {
         ErrorKind::Connection | ErrorKind::Credential => Sent::NotSent,

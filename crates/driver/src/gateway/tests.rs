@@ -36,8 +36,8 @@ async fn a_response_comes_back_with_its_record() {
     let headers = vec![("x-ms-request-charge", "2.5".to_owned()), ("x-ms-substatus", "0".to_owned())];
     let fixture = Fixture::new(in_sequence(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
     let result = fixture.execute(&read(), SECOND).await;
-    let GatewayOutcome::Success(answer) = &result.outcome else { panic!("{result:?}") };
-    assert_eq!((answer.status, &answer.body[..]), (Status::OK, &br#"{"id":"1"}"#[..]));
+    let GatewayOutcome::Success(response) = &result.outcome else { panic!("{result:?}") };
+    assert_eq!((response.status, &response.body[..]), (Status::OK, &br#"{"id":"1"}"#[..]));
     let record = result.last.expect("one request");
     assert_eq!((record.charge, record.sent, record.shard), (2.5, Sent::Sent, Some(0)));
     assert!(result.earlier.is_empty());
@@ -100,8 +100,8 @@ async fn throttling_ends_after_nine_repeats_or_thirty_seconds() {
     for (hint, requests) in [(1, 10), (20_000, 2), (40_000, 1)] {
         let fixture = Fixture::new(in_sequence(vec![throttled(3200, hint)]));
         let result = fixture.execute(&read(), 300 * SECOND).await;
-        let GatewayOutcome::ServiceError(answer) = &result.outcome else { panic!("{result:?}") };
-        assert_eq!(answer.status, Status::TOO_MANY_REQUESTS);
+        let GatewayOutcome::ServiceError(response) = &result.outcome else { panic!("{result:?}") };
+        assert_eq!(response.status, Status::TOO_MANY_REQUESTS);
         assert_eq!(fixture.factory.requests().len(), requests, "a hint of {hint} ms");
         assert!(fixture.time.elapsed() <= 30 * SECOND);
     }

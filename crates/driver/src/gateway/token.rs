@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -95,14 +95,14 @@ impl CachedToken {
     /// one to try: not if the one before it was rejected a moment ago.
     pub(super) fn rejected(&self, header: &str, clock: &Clock) -> bool {
         let now = clock.time_of_day();
-        let mut unwelcome = self.state.last_rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_rejected = crate::sync::lock(&self.state.last_rejected);
         if self.state.current.load().as_ref().is_none_or(|token| *token.header != *header) {
             return true;
         }
-        if unwelcome.is_some_and(|at| now.duration_since(at).is_ok_and(|since| since < FAILURE_KEPT)) {
+        if last_rejected.is_some_and(|at| now.duration_since(at).is_ok_and(|since| since < FAILURE_KEPT)) {
             return false;
         }
-        *unwelcome = Some(now);
+        *last_rejected = Some(now);
         self.state.current.store(None);
         true
     }
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(token(&cached, &time).await, "0");
         assert_eq!(issuer.asked(), 1, "more than five minutes are left");
         time.advance(Duration::from_secs(2));
-        assert_eq!(token(&cached, &time).await, "0", "nobody waits for the new one");
+        assert_eq!(token(&cached, &time).await, "0", "no request waits for the new one");
         while token(&cached, &time).await == "0" {
             tokio::task::yield_now().await;
         }

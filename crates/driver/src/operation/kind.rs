@@ -72,7 +72,7 @@ impl OperationKind {
         self.is_read_only()
     }
 
-    /// Whether the service would answer `status` to an operation of this kind because an earlier attempt of the
+    /// Whether the service would respond with `status` to an operation of this kind because an earlier attempt of the
     /// same operation was carried out. `conditional` says whether it has a precondition.
     pub fn may_have_caused(self, status: Status, conditional: bool) -> bool {
         match self {

@@ -210,7 +210,7 @@ impl Operation {
         self.kind.is_read_only()
     }
 
-    /// Whether the service would answer `status` because an earlier attempt of this operation was carried out.
+    /// Whether the service would respond with `status` because an earlier attempt of this operation was carried out.
     pub fn may_have_caused(&self, status: Status) -> bool {
         self.kind.may_have_caused(status, self.precondition != Precondition::None)
     }

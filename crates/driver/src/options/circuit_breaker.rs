@@ -1,11 +1,11 @@
-//! When a partition is given up in a region, and when it is tried again.
+//! Options of the circuit breaker per partition and region.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::InvalidOption;
 
-/// What a caller may say of the circuit breaker.
+/// Options of the circuit breaker; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CircuitBreakerOptions {
@@ -23,21 +23,21 @@ pub struct CircuitBreakerOptions {
     pub failback_interval: Option<Duration>,
 }
 
-/// When a partition is given up in a region, and tried again; no gaps.
+/// The resolved settings of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitBreakerConfig {
     /// Whether failures are counted at all. Default: yes.
     pub enabled: bool,
-    /// Failed reads in a row that open it. Default: 2.
+    /// Consecutive failed reads that open the breaker. Default: 2.
     pub read_failure_threshold: NonZeroU32,
-    /// Failed writes in a row that open it. Default: 5.
+    /// Consecutive failed writes that open the breaker. Default: 5.
     pub write_failure_threshold: NonZeroU32,
-    /// Failures further apart than this are not in a row. Default: 5 min.
+    /// Failures further apart than this are not consecutive. Default: 5 min.
     pub counter_reset_window: Duration,
-    /// How long it stays open before one request may try. Default: 5 s.
+    /// How long a breaker stays open before a probe. Default: 5 s.
     pub unavailability_probe_delay: Duration,
-    /// How often the background looks for partitions to try again. Default: 300 s.
+    /// How often the background task looks for partitions to fail back. Default: 300 s.
     pub failback_interval: Duration,
 }
 
@@ -95,7 +95,7 @@ impl CircuitBreakerOptions {
         CircuitBreakerOptions { failback_interval: Some(interval), ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &CircuitBreakerOptions) -> CircuitBreakerOptions {
         CircuitBreakerOptions {

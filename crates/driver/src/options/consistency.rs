@@ -1,19 +1,19 @@
-//! How new what is read must be.
+//! Options of read consistency and session tokens.
 
-/// What a read asks for, as `x-ms-cosmos-read-consistency-strategy` spells it.
+/// The consistency strategy of reads, as `x-ms-cosmos-read-consistency-strategy` spells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReadConsistencyStrategy {
-    /// What the account gives by default.
+    /// The account's default consistency.
     #[default]
     Default,
-    /// Whatever a replica has.
+    /// The data of any replica.
     Eventual,
-    /// At least what this client has seen.
+    /// At least the data that this client has seen.
     Session,
-    /// The newest that a region has committed.
+    /// The newest data that a region has committed.
     LatestCommitted,
-    /// The newest that all regions have committed; for accounts with strong consistency.
+    /// The newest data that all regions have committed; for accounts with strong consistency.
     GlobalStrong,
 }
 
@@ -42,7 +42,7 @@ impl ReadConsistencyStrategy {
     }
 }
 
-/// What a caller may say of consistency.
+/// Options of consistency; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConsistencyOptions {
@@ -52,11 +52,11 @@ pub struct ConsistencyOptions {
     pub track_sessions: Option<bool>,
 }
 
-/// How new what is read must be; no gaps.
+/// The resolved settings of consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsistencySettings {
-    /// What reads ask for. Default: what the account gives.
+    /// The strategy of reads. Default: the account's.
     pub read_strategy: ReadConsistencyStrategy,
     /// Whether the driver remembers what it has seen and asks for at least that. A session token
     /// given with an operation is sent either way. Default: yes.
@@ -87,7 +87,7 @@ impl ConsistencyOptions {
         ConsistencyOptions { track_sessions: Some(track), ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &ConsistencyOptions) -> ConsistencyOptions {
         ConsistencyOptions {

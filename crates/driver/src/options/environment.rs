@@ -11,17 +11,17 @@ use thiserror::Error;
 
 use super::{DriverOptions, HedgingThreshold, ReadConsistencyStrategy, RegionOptions};
 
-/// What the environment says.
+/// The options that environment variables set.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EnvironmentOptions {
-    /// Of drivers and their operations.
+    /// Options of drivers and their operations.
     pub driver: DriverOptions,
-    /// Of the connections below them.
+    /// Options of HTTP/2 connections.
     pub sharding: ShardingVariables,
 }
 
-/// What the environment says of HTTP/2 connections.
+/// The options of HTTP/2 connections that environment variables set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardingVariables {
@@ -29,19 +29,19 @@ pub struct ShardingVariables {
     pub max_streams_per_client: Option<NonZeroUsize>,
     /// Connections to one endpoint.
     pub max_clients_per_endpoint: Option<NonZeroUsize>,
-    /// How long one may idle.
+    /// How long a connection may be idle.
     pub idle_client_timeout: Option<Duration>,
 }
 
-/// A variable that cannot be obeyed.
+/// A variable with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("environment variable {name} is `{value}`: {problem}; correct or unset it")]
 pub struct InvalidVariable {
     /// The name of the variable.
     pub name: &'static str,
-    /// What it holds, cut to a reasonable length.
+    /// The value of the variable, truncated.
     pub value: String,
-    /// What it may hold.
+    /// The values that it may have.
     pub problem: String,
 }
 
@@ -142,14 +142,14 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 impl EnvironmentOptions {
-    /// What the environment of this process says.
+    /// Reads the environment of this process.
     pub fn of_process() -> Result<EnvironmentOptions, InvalidVariable> {
         EnvironmentOptions::read(|name| {
             std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
         })
     }
 
-    /// What the variables say; those that are missing or empty say nothing.
+    /// Reads the variables; those that are missing or empty set nothing.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<EnvironmentOptions, InvalidVariable> {
         let mut options = EnvironmentOptions::default();
         for &Variable { name, apply, .. } in VARIABLES {

@@ -1,13 +1,13 @@
-//! Whether and when to race a second region.
+//! Options of hedging: whether and when a second region is tried.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::InvalidOption;
 
-/// No threshold is ever below this, whatever was observed or said.
+/// The smallest hedging threshold there is.
 pub const THRESHOLD_FLOOR: Duration = Duration::from_millis(50);
-/// No threshold is ever above this.
+/// The largest threshold of hedging.
 pub const THRESHOLD_CEILING: Duration = Duration::from_millis(4000);
 
 /// When the second attempt starts.
@@ -60,7 +60,7 @@ impl HedgingThreshold {
     }
 }
 
-/// What a caller may say of hedging.
+/// Options of hedging; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HedgingOptions {
@@ -72,17 +72,17 @@ pub struct HedgingOptions {
     pub concurrent_max: Option<NonZeroU32>,
 }
 
-/// Whether and when to race a second region; no gaps.
+/// The resolved settings of hedging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgingSettings {
-    /// Reads everywhere; where every region takes writes also creates, writes under a condition, and writes
-    /// the caller calls [repeatable](crate::Operation::repeatable): a duplicate that arrives late must not undo
+    /// Whether reads are hedged, and on multi-write accounts creates, conditional writes, and writes that the
+    /// caller marks [repeatable](crate::Operation::repeatable): a duplicate that arrives late must not undo
     /// what came after it. Default: yes.
     pub enabled: bool,
     /// When the second attempt starts. Default: the recent 99th percentile.
     pub threshold: HedgingThreshold,
-    /// Second attempts of one driver in progress at a time; beyond it operations go on without one.
+    /// Concurrent second attempts of one driver; beyond it operations are not hedged.
     /// Default: 64.
     pub concurrent_max: NonZeroU32,
 }
@@ -121,7 +121,7 @@ impl HedgingOptions {
         HedgingOptions { concurrent_max: Some(hedges), ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &HedgingOptions) -> HedgingOptions {
         HedgingOptions {

@@ -1,14 +1,14 @@
-//! An option that cannot be obeyed.
+//! The error of an option with an invalid value.
 
 use thiserror::Error;
 
-/// An option that cannot be obeyed: which one, and what it may be.
+/// An option with an invalid value: its name, and the valid values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("option `{option}`: {problem}")]
 pub struct InvalidOption {
     /// Its name, such as `hedging.threshold`.
     pub option: &'static str,
-    /// What it was and what it may be.
+    /// The value, and the valid values.
     pub problem: String,
 }
 

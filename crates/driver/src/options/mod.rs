@@ -1,10 +1,9 @@
 //! Settings, one concern per file.
 //!
-//! What a caller may say has gaps ([`OperationOptions`], [`DriverOptions`]); what the pipeline obeys
-//! has none ([`OperationSettings`], [`DriverSettings`]). Layers fill each other's gaps in one place:
-//! the operation's own word first, then the driver's, the runtime's, the environment's
-//! ([`environment`]), and the defaults last. A driver resolves once when it is made; an operation
-//! that says nothing of its own uses the driver's settings as they are.
+//! Options may be unset ([`OperationOptions`], [`DriverOptions`]); the settings that the pipeline uses are complete
+//! ([`OperationSettings`], [`DriverSettings`]). Layers are resolved in one place: the options of the operation
+//! first, then those of the driver, the runtime and the environment ([`environment`]), and the defaults last. A
+//! driver resolves its options once, when it is made; an operation without options uses the driver's settings.
 
 pub mod circuit_breaker;
 pub mod consistency;
@@ -26,19 +25,19 @@ pub use regions::{RegionOptions, RegionSettings};
 pub use retry::{RetryOptions, RetryPolicy};
 pub use timeouts::{TimeoutOptions, TimeoutSettings};
 
-/// What can be said of one operation, or of all operations of a driver or a runtime.
+/// Options of one operation, or of all operations of a driver or a runtime.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OperationOptions {
-    /// How often to try again.
+    /// The options of retries.
     pub retry: RetryOptions,
-    /// Whether and when to race a second region.
+    /// The options of hedging.
     pub hedging: HedgingOptions,
-    /// How long anything may take.
+    /// The options of timeouts.
     pub timeouts: TimeoutOptions,
-    /// Where to go and where not.
+    /// Options of preferred and excluded regions.
     pub regions: RegionOptions,
-    /// How new what is read must be.
+    /// Options of consistency and sessions.
     pub consistency: ConsistencyOptions,
 }
 
@@ -48,42 +47,42 @@ impl OperationOptions {
         OperationOptions::default()
     }
 
-    /// Sets how often to try again.
+    /// Sets the options of retries.
     #[must_use]
     pub fn with_retry(self, retry: RetryOptions) -> OperationOptions {
         OperationOptions { retry, ..self }
     }
 
-    /// Sets whether and when to race a second region.
+    /// Sets the options of hedging.
     #[must_use]
     pub fn with_hedging(self, hedging: HedgingOptions) -> OperationOptions {
         OperationOptions { hedging, ..self }
     }
 
-    /// Sets how long anything may take.
+    /// Sets the options of timeouts.
     #[must_use]
     pub fn with_timeouts(self, timeouts: TimeoutOptions) -> OperationOptions {
         OperationOptions { timeouts, ..self }
     }
 
-    /// Sets where to go and where not.
+    /// Sets the options of regions.
     #[must_use]
     pub fn with_regions(self, regions: RegionOptions) -> OperationOptions {
         OperationOptions { regions, ..self }
     }
 
-    /// Sets how new what is read must be.
+    /// Sets the options of consistency.
     #[must_use]
     pub fn with_consistency(self, consistency: ConsistencyOptions) -> OperationOptions {
         OperationOptions { consistency, ..self }
     }
 
-    /// Whether nothing was said.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == OperationOptions::default()
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &OperationOptions) -> OperationOptions {
         OperationOptions {
@@ -106,13 +105,13 @@ impl OperationOptions {
     }
 }
 
-/// What can be said of a driver, or of all drivers of a runtime.
+/// Options of a driver, or of all drivers of a runtime.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DriverOptions {
-    /// What its operations get that say nothing of their own.
+    /// The default options of its operations.
     pub operation: OperationOptions,
-    /// When a partition is given up in a region, and tried again.
+    /// Options of the circuit breakers.
     pub circuit_breaker: CircuitBreakerOptions,
 }
 
@@ -122,19 +121,19 @@ impl DriverOptions {
         DriverOptions::default()
     }
 
-    /// Sets what operations get that say nothing of their own.
+    /// Sets the default options of operations.
     #[must_use]
     pub fn with_operation(self, operation: OperationOptions) -> DriverOptions {
         DriverOptions { operation, ..self }
     }
 
-    /// Sets when a partition is given up in a region, and tried again.
+    /// Sets the options of the circuit breakers.
     #[must_use]
     pub fn with_circuit_breaker(self, circuit_breaker: CircuitBreakerOptions) -> DriverOptions {
         DriverOptions { circuit_breaker, ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &DriverOptions) -> DriverOptions {
         DriverOptions {
@@ -144,19 +143,19 @@ impl DriverOptions {
     }
 }
 
-/// What an operation obeys.
+/// The resolved settings of an operation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OperationSettings {
-    /// How often to try again.
+    /// The settings of retries.
     pub retry: RetryPolicy,
-    /// Whether and when to race a second region.
+    /// The options of hedging.
     pub hedging: HedgingSettings,
-    /// How long anything may take.
+    /// The options of timeouts.
     pub timeouts: TimeoutSettings,
-    /// Where to go and where not.
+    /// Options of preferred and excluded regions.
     pub regions: RegionSettings,
-    /// How new what is read must be.
+    /// Options of consistency and sessions.
     pub consistency: ConsistencySettings,
 }
 
@@ -166,15 +165,15 @@ impl Default for OperationSettings {
     }
 }
 
-/// What a driver obeys.
+/// The resolved settings of a driver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DriverSettings {
-    /// What its operations obey that say nothing of their own.
+    /// The settings of operations without options of their own.
     pub operation: OperationSettings,
-    /// When a partition is given up in a region, and tried again.
+    /// Options of the circuit breakers.
     pub circuit_breaker: CircuitBreakerConfig,
-    /// What was said before it was resolved: the layers below an operation's own.
+    /// The options before they were resolved: the layers below those of an operation.
     layers: OperationOptions,
 }
 
@@ -188,7 +187,7 @@ impl Default for DriverSettings {
 }
 
 impl DriverSettings {
-    /// Puts the layers of a driver together, once. Fails on what cannot be obeyed, naming it.
+    /// Resolves the layers of a driver. An invalid option is an error that names it.
     pub fn resolve(
         driver: DriverOptions,
         runtime: &DriverOptions,
@@ -202,7 +201,7 @@ impl DriverSettings {
         })
     }
 
-    /// What one operation obeys. Borrowed, and free, for an operation that says nothing of its own.
+    /// The settings of one operation. Borrowed, and free, for an operation without options of its own.
     pub fn for_operation(
         &self,
         operation: Option<&OperationOptions>,

@@ -1,10 +1,10 @@
-//! Where to go and where not.
+//! Options of preferred and excluded regions.
 
 use std::sync::Arc;
 
 use crate::region::Region;
 
-/// What a caller may say of regions.
+/// Options of regions; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RegionOptions {
@@ -14,15 +14,15 @@ pub struct RegionOptions {
     pub excluded: Option<Arc<[Region]>>,
 }
 
-/// Where to go and where not; no gaps. Cheap to clone.
+/// The resolved settings of regions. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RegionSettings {
     /// The regions to try, best first; those the account has and that are not named come after them.
     /// A driver's: operations are routed by the driver's list. Default: the account's own order.
     pub preferred: Arc<[Region]>,
-    /// Regions to leave out. When that leaves none, the account's hub is asked all the same: it is
-    /// the only one that always knows. Default: none.
+    /// Regions that get no requests. When all regions are excluded, the hub region is used all the same: it
+    /// has every write. Default: none.
     pub excluded: Arc<[Region]>,
 }
 
@@ -50,8 +50,8 @@ impl RegionOptions {
         RegionOptions { excluded: Some(distinct(regions)), ..self }
     }
 
-    /// Fills each gap from `fallback`. A list is taken whole: an operation that names what to leave
-    /// out names all of it.
+    /// Fills unset options from `fallback`. Lists are not merged: an operation that excludes regions names all
+    /// of them.
     #[must_use]
     pub fn or(self, fallback: &RegionOptions) -> RegionOptions {
         RegionOptions {

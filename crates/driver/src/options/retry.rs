@@ -1,10 +1,10 @@
-//! How often to try again, and for how long.
+//! Options of retries: how often, and for how long.
 
 use std::time::Duration;
 
 use super::InvalidOption;
 
-/// What a caller may say of retries.
+/// Options of retries; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RetryOptions {
@@ -24,23 +24,23 @@ pub struct RetryOptions {
     pub throttle_wait_max: Option<Duration>,
 }
 
-/// How often to try again; no gaps.
+/// The resolved limits of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Moves to another region after a response that says so. Default: 6.
+    /// Failovers to other regions after responses such as 503. Default: 6.
     pub failover_retries_max: u32,
     /// Retries in other regions after 404/1002. Default: 4.
     pub session_retries_max: u32,
-    /// Tries after a request that was not sent. Default: 3.
+    /// Retries after a request that was not sent. Default: 3.
     pub connection_retries_max: u32,
-    /// Tries after 449. Default: 8.
+    /// Retries after 449. Default: 8.
     pub conflict_retries_max: u32,
-    /// Time to wait between tries after 403/3 and 403/1008, all together. Default: 5 s.
+    /// Total wait between retries after 403/3 and 403/1008. Default: 5 s.
     pub forbidden_wait_max: Duration,
-    /// Tries in one region after 429. Default: 9.
+    /// Retries in one region after 429. Default: 9.
     pub throttle_retries_max: u32,
-    /// Time to wait between those, all together. Default: 30 s.
+    /// Total wait between retries after 429. Default: 30 s.
     pub throttle_wait_max: Duration,
 }
 
@@ -103,7 +103,7 @@ impl RetryOptions {
         RetryOptions { throttle_retries_max: Some(retries), throttle_wait_max: Some(wait), ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &RetryOptions) -> RetryOptions {
         RetryOptions {

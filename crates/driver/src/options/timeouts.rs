@@ -1,10 +1,10 @@
-//! How long anything may take.
+//! Options of timeouts, for operations and single requests.
 
 use std::time::Duration;
 
 use super::InvalidOption;
 
-/// What a caller may say of time.
+/// Options of timeouts; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TimeoutOptions {
@@ -16,7 +16,7 @@ pub struct TimeoutOptions {
     pub metadata_attempt: Option<Duration>,
 }
 
-/// How long anything may take; no gaps.
+/// The resolved timeouts of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeoutSettings {
@@ -62,7 +62,7 @@ impl TimeoutOptions {
         TimeoutOptions { metadata_attempt: Some(timeout), ..self }
     }
 
-    /// Fills each gap from `fallback`.
+    /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &TimeoutOptions) -> TimeoutOptions {
         TimeoutOptions {

@@ -159,11 +159,11 @@ impl PipelineContext for Fixture {
                 let mut headers = Headers::new();
                 headers.insert(names::SUB_STATUS, sub_status.to_string());
                 headers.insert(names::SESSION_TOKEN, "0:-1#5");
-                let answer = TransportResponse::new(Status(status), headers.into(), Bytes::new());
-                if answer.status.is_success() {
-                    GatewayOutcome::Success(answer)
+                let response = TransportResponse::new(Status(status), headers.into(), Bytes::new());
+                if response.status.is_success() {
+                    GatewayOutcome::Success(response)
                 } else {
-                    GatewayOutcome::ServiceError(answer)
+                    GatewayOutcome::ServiceError(response)
                 }
             }
             Reply::Lost(sent) => {
@@ -247,7 +247,7 @@ fn failed(result: Result<Response>) -> ErrorKind {
 fn a_response_ends_the_operation_and_updates_the_session() {
     let fixture = Fixture::new(&["A"], &[("A", 3 * MS, &[Reply::Response(200, 0)])]);
     let (result, took) = fixture.run(&read(), usual());
-    let response = result.expect("an answer");
+    let response = result.expect("a response");
     assert_eq!((response.status(), took), (Status::OK, 3 * MS));
     assert_eq!(fixture.contexts(), [ExecutionContext::Initial]);
     assert_eq!(response.diagnostics().totals().attempts, 1);
@@ -260,7 +260,7 @@ fn a_read_goes_on_in_the_next_region_and_the_partition_is_remembered() {
         Fixture::new(&["A"], &[("A", MS, &[Reply::Response(503, 0)]), ("B", MS, &[Reply::Response(200, 0)])]);
     for _ in 0..2 {
         let (result, took) = fixture.run(&read(), usual());
-        assert_eq!((result.expect("an answer").status(), took), (Status::OK, 2 * MS));
+        assert_eq!((result.expect("a response").status(), took), (Status::OK, 2 * MS));
     }
     assert_eq!(fixture.regions(), ["A", "B", "A", "B"]);
     // Two failed reads opened the breaker.
@@ -433,7 +433,7 @@ fn a_slow_read_is_raced_and_both_attempts_are_shown() {
         ],
     );
     let (result, took) = fixture.run(&read(), usual());
-    let response = result.expect("an answer");
+    let response = result.expect("a response");
     assert_eq!(took, 507 * MS, "nothing is known yet, so the second begins after half a second");
     use ExecutionContext::{Hedging, Initial};
     assert_eq!(fixture.contexts(), [Initial, Hedging]);

@@ -11,7 +11,7 @@ use super::position::compare_keys;
 use super::rows::GroupRow;
 use crate::error::{Error, ErrorKind};
 
-/// Groups kept at a time. A query with more is rejected: it would be answered from memory alone.
+/// Groups kept at a time. A query with more is rejected: the groups are kept in memory.
 pub(super) const GROUPS_MAX: usize = 1_000_000;
 
 /// The groups so far, in the order in which they appeared.

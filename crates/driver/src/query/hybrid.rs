@@ -239,7 +239,7 @@ impl<S: PageSource> HybridSearch<S> {
 /// The documents by the sum of their weighted reciprocal ranks, the best first; those of one score by that.
 fn fuse(components: &[Component], found: Vec<ScoredRow>) -> Result<VecDeque<Bytes>, Error> {
     if found.iter().any(|row| row.scores.len() != components.len()) {
-        let message = "the service does not answer with a score for each part of the rank";
+        let message = "the service did not respond with a score for each part of the rank";
         return Err(Error::new(ErrorKind::BadResponse, message));
     }
     let mut totals = vec![0.0; found.len()];

@@ -140,7 +140,7 @@ fn slice(body: &Bytes, part: &RawValue) -> Bytes {
 fn bad(error: &serde_json::Error) -> Error {
     Error::new(
         ErrorKind::BadResponse,
-        format!("the service does not answer with a page of this query: {error}"),
+        format!("the service did not respond with a page of this query: {error}"),
     )
 }
 

@@ -100,7 +100,7 @@ impl PageSource for ServicePages {
         serde_json::from_slice(response.body()).map_err(|error| {
             Error::new(
                 ErrorKind::BadResponse,
-                format!("the service does not answer with a query plan: {error}"),
+                format!("the service did not respond with a query plan: {error}"),
             )
         })
     }

@@ -144,7 +144,7 @@ impl PageSource for Simulation {
         if owner.is_none() {
             return Err(PageError::Gone);
         }
-        Ok(self.answer(&request))
+        Ok(self.page_of(&request))
     }
 
     async fn divide(&self, range: EpkRange, _: bool) -> Result<Vec<EpkRange>, Error> {
@@ -160,7 +160,7 @@ impl PageSource for Simulation {
 }
 
 impl Simulation {
-    fn answer(&self, request: &PageRequest) -> Page {
+    fn page_of(&self, request: &PageRequest) -> Page {
         let spec = QuerySpec::parse(&request.body).expect("a query");
         let statement = Statement::prepare(&spec.query, &[], &QuerySchema::default()).expect(&spec.query);
         let mut items: Vec<&Value> = self

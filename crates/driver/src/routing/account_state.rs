@@ -129,7 +129,7 @@ impl AccountState {
         next
     }
 
-    /// The state after a region answered as it should.
+    /// The state after a region has responded with a success.
     #[must_use]
     pub fn mark_available(&self, region: &Region) -> AccountState {
         let mut next = self.clone();

@@ -1,4 +1,4 @@
-//! How fast an endpoint has answered recently, by kind of operation.
+//! How fast an endpoint has responded recently, by kind of operation.
 //!
 //! Latencies are counted in buckets a quarter of a power of two wide, over the last one or two windows of
 //! time. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and

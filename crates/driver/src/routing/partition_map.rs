@@ -141,7 +141,7 @@ mod tests {
             range(2, "AA", "FF", &[]),
             range(0, "", "55", &[]),
         ])
-        .expect("a ring");
+        .expect("a complete map");
         for (position, owner) in [("", 0), ("00", 0), ("54FF", 0), ("55", 1), ("A9", 1), ("AA", 2), ("FE", 2)]
         {
             assert_eq!(map.owner(&key(position)).id, RangeId(owner), "{position}");
@@ -166,7 +166,7 @@ mod tests {
             range(1, "", "80", &[0]),
             range(2, "80", "FF", &[0]),
         ])
-        .expect("a ring");
+        .expect("a complete map");
         assert_eq!(ids(map.partitions()), [1, 2]);
     }
 

@@ -1,6 +1,6 @@
 //! A value that many read and few replace.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
@@ -35,7 +35,7 @@ impl<T> StateCell<T> {
 
     /// Applies `change` to the newest state, once, and returns its output.
     pub(crate) fn update_with<R>(&self, change: impl FnOnce(&T) -> (T, R)) -> R {
-        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writer = crate::sync::lock(&self.writer);
         let (next, output) = change(&self.current.load());
         self.current.store(Arc::new(next));
         output

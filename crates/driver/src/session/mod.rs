@@ -1,6 +1,6 @@
-//! Which session token to send, and what to remember of the responses.
+//! Session tokens: which one a request carries, and what is recorded of responses.
 //!
-//! A [`ContainerSession`] holds what this driver has seen of one container, range by range. It lives
+//! A [`ContainerSession`] holds the session tokens of one container, by partition key range. It lives
 //! with the container's entry in the cache, so that a container recreated under its name starts with
 //! an empty one. Whether a request carries a token at all ([`sends_token`]) is a pure decision.
 
@@ -20,14 +20,14 @@ pub enum SessionScope<'a> {
     Range {
         /// The id of the partition key range.
         id: RangeId,
-        /// The ranges it came from, all the way back.
+        /// The ids of the ranges it was split or merged from, oldest ancestors included.
         parents: &'a [RangeId],
     },
-    /// Some partition, or several: the gateway will know.
+    /// Some partition, or several, which only the gateway knows.
     Unknown,
 }
 
-/// Whether a request carries what was seen: reads under session consistency, and writes where every
+/// Whether a request carries a session token: reads under session consistency, and writes where every
 /// region takes them, since only there can a write reach a region that is behind.
 pub(crate) fn sends_token(
     settings: &ConsistencySettings,

@@ -1,7 +1,7 @@
-//! What was seen of one container, range by range.
+//! The session tokens of one container, by partition key range.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use protocol::partition_range::RangeId;
 use protocol::session_token::PartitionToken;
@@ -12,7 +12,7 @@ use super::SessionScope;
 /// they come to be, so these are the ones most likely split away long ago.
 pub(super) const TOKENS_MAX: usize = 4096;
 
-/// What this driver has seen of one container.
+/// The session of one container: the newest token of each range.
 #[derive(Debug, Default)]
 pub struct ContainerSession {
     tokens: RwLock<Tokens>,
@@ -50,20 +50,20 @@ impl ContainerSession {
         }
     }
 
-    /// Whether exactly this was the last thing seen of its range.
+    /// Whether this is the stored token of its range.
     fn is_known(&self, part: &str) -> bool {
         let Some(id) = part.split_once(':').and_then(|(id, _)| id.parse().ok()) else { return false };
         self.read().get(&id).is_some_and(|seen| seen.text == part)
     }
 
-    /// What a request about this part of the container should carry; none when nothing was seen of it.
+    /// The token of a request about this part of the container; none when there is none for it.
     pub fn token(&self, scope: SessionScope<'_>) -> Option<String> {
         let tokens = self.read();
         match scope {
             SessionScope::Range { id, parents } => {
                 let own = tokens.get(&id);
-                // Children go on where their parents stopped, so a child's token says more, unless an
-                // answer of the parent came in after the split.
+                // Children go on where their parents stopped, so a child's token says more, unless a
+                // response of the parent came in after the split.
                 let mut inherited = parents.iter().filter_map(|parent| tokens.get(parent)).peekable();
                 if inherited.peek().is_none() {
                     return own.map(|seen| seen.text.clone());
@@ -111,17 +111,17 @@ impl ContainerSession {
         *tokens = kept;
     }
 
-    /// Nothing was seen after all.
+    /// Forgets all tokens of the container.
     pub fn clear(&self) {
         self.write().clear();
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Tokens> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::read(&self.tokens)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tokens> {
-        self.tokens.write().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::write(&self.tokens)
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_furthest_that_was_seen_is_sent() {
-        for (answers, id, expected) in [
+        for (tokens, id, expected) in [
             (&["0:-1#5", "0:-1#7", "0:-1#6"][..], 0, Some("0:-1#7")),
             (&["0:1#5#1=9#2=-1", "0:1#7#1=3#2=4"], 0, Some("0:1#7#1=9#2=4")),
             (&["0:1#9#1=9", "0:2#7#1=3#2=4"], 0, Some("0:2#9#1=9#2=4")),
@@ -191,8 +191,8 @@ mod tests {
             // What cannot be read is ignored.
             (&["0:1#5", "nonsense", "0:", "0:x#1", ""], 0, Some("0:1#5")),
         ] {
-            let token = session(answers).token(range(id, &[]));
-            assert_eq!(token.as_deref(), expected, "{answers:?}");
+            let token = session(tokens).token(range(id, &[]));
+            assert_eq!(token.as_deref(), expected, "{tokens:?}");
         }
     }
 
@@ -249,18 +249,18 @@ mod tests {
         /// least as much as was ever seen of it or of its parent.
         #[test]
         fn nothing_that_was_seen_is_forgotten(
-            answers in prop::collection::vec((0u32..2, 1u64..50), 1..20),
+            tokens in prop::collection::vec((0u32..2, 1u64..50), 1..20),
             adopt_at in 0usize..20,
         ) {
             let session = ContainerSession::new();
             let parents = [RangeId(0)];
-            for (at, (id, lsn)) in answers.iter().enumerate() {
+            for (at, (id, lsn)) in tokens.iter().enumerate() {
                 if at == adopt_at {
                     session.adopt([(RangeId(1), &parents[..])]);
                 }
                 session.record(&format!("{id}:1#{lsn}"));
             }
-            let furthest = answers.iter().map(|(_, lsn)| *lsn).max().unwrap_or_default();
+            let furthest = tokens.iter().map(|(_, lsn)| *lsn).max().unwrap_or_default();
             let token = session.token(range(1, &parents)).expect("something was seen");
             prop_assert_eq!(PartitionToken::parse(&token).expect("a token").lsn, Lsn(furthest));
         }

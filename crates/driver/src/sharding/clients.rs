@@ -1,7 +1,7 @@
 //! The transports of all shards, and which endpoints share them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 #[cfg(feature = "fault-injection")]
 use crate::routing::Endpoint;
@@ -71,7 +71,7 @@ impl SharedClients {
     ///
     /// Cost: the number of clients times the number in use; rarely on the path of a request.
     pub(super) fn take(&self, in_use: impl Fn(u64) -> bool) -> Arc<SharedClient> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = crate::sync::lock(&self.known);
         known.retain(|client| client.strong_count() > 0);
         let shared = known
             .iter()
@@ -91,7 +91,7 @@ impl SharedClients {
 
     /// How many clients are used by some endpoint.
     pub(super) fn count(&self) -> usize {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = crate::sync::lock(&self.known);
         known.iter().filter(|client| client.strong_count() > 0).count()
     }
 }

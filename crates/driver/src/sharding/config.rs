@@ -62,7 +62,7 @@ pub struct ShardingConfig {
     /// Load, as a share of `max_streams_per_client`, above which another client is made ready before it is
     /// needed: more than 0, at most 1. 0.75 by default.
     pub scale_up_threshold_ratio: f64,
-    /// How long requests may wait on a client without any of them being answered before the connection is
+    /// How long requests may wait on a client without a response to any of them before the connection is
     /// taken for dead. 10 s by default; no less than the longest a single request is let run.
     pub read_hang_threshold: Duration,
     /// A success this recent ends every doubt about a client. 1 s by default.

@@ -82,7 +82,7 @@ pub(super) fn check(
     if shard.last_success.is_some_and(|success| since(success) < config.recent_success_window) {
         return Health::Healthy;
     }
-    // A process that cannot keep up with itself reads its answers late. Replacing connections would only
+    // A process that cannot keep up with itself reads its responses late. Replacing connections would only
     // add handshakes to its load.
     let overloaded = processor.is_some_and(|share| share >= config.eviction_cpu_limit);
     if !overloaded {
@@ -128,7 +128,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A shard that answered at `last_success` and had its last request then.
+    /// A shard whose last response came at `last_success` and had its last request then.
     fn shard(id: u64, last_success: u64) -> Observation {
         Observation {
             shard: id,

@@ -25,7 +25,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -191,7 +191,7 @@ impl ShardedTransport {
 
     #[cold]
     fn new_route(&self, endpoint: &Endpoint) -> Arc<EndpointRoute> {
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = crate::sync::lock(&self.adding);
         let known = self.routes.load();
         let key = endpoint.url().as_str();
         if let Some(route) = known.get(key) {
@@ -212,7 +212,7 @@ impl ShardedTransport {
     pub fn new_shards(&self, url: Url) -> Arc<EndpointShards> {
         let shards = Arc::new(EndpointShards::new(url, Arc::clone(&self.inner.common), self.now()));
         self.inner.lock_endpoints().push(Arc::downgrade(&shards));
-        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut background = crate::sync::lock(&self.background);
         background.get_or_insert_with(|| {
             let background = Background::new();
             background.spawn(sweep::run(Arc::downgrade(&self.inner)));
@@ -318,7 +318,7 @@ impl Inner {
     }
 
     fn lock_endpoints(&self) -> std::sync::MutexGuard<'_, Vec<Weak<EndpointShards>>> {
-        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.endpoints)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shards of one endpoint: a list that readers take as it is and writers replace.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -14,6 +14,7 @@ use super::in_flight::{InFlight, Shard};
 use super::scale::{self, AdaptiveSpread, ScalePlan};
 use super::select::{Selection, SelectionLimits, select};
 use super::sweep::WakeSignal;
+use crate::sync::lock;
 
 /// How often a request looks for another shard when others are quicker, before it takes what there is.
 const SELECTIONS_MAX: usize = 8;
@@ -289,11 +290,6 @@ fn uses(list: &[Arc<Shard>], client: u64) -> bool {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is replaced as a whole, so a panic leaves nothing half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

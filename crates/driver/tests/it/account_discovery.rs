@@ -54,7 +54,7 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
 async fn without_a_backup_endpoint_the_error_names_the_only_one_there_is() {
     let test_account = TestAccount::start().await;
     down(&test_account, WEST, DownMode::Refused);
-    let error = run(&test_account.driver(), &test_account.read("a")).await.expect_err("nobody to ask");
+    let error = run(&test_account.driver(), &test_account.read("a")).await.expect_err("no endpoint responds");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let west = format!("no account can be reached at {}", authority(&test_account, WEST));
     assert!(error.message().starts_with(&west), "{error}");

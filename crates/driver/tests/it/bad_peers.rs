@@ -1,7 +1,7 @@
-//! Peers that fault: about lengths, in fields, codes and headers, in what is JSON and what is not, about the time.
+//! Servers with invalid responses: wrong lengths, fields, codes and headers, invalid JSON, and responses that stall.
 //!
-//! Whatever they say, the caller hears an error of a kind, within the deadline; and when they tell the truth
-//! again, so does the driver, without being made anew.
+//! The caller gets an error of the right kind within the deadline; once the responses are valid again, the same
+//! driver works again.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::faulty_server::{FaultyResponse, FaultyServer, RequestTarget};
 use crate::test_account::{WEST, body, run, within};
 
-/// Long enough for any answer, short enough to wait for.
+/// Long enough for any response, short enough to wait for.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// What is allowed beyond it is the machine's, not the driver's.
+/// Time beyond the timeout that a busy machine may need.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// What becomes of a read while somebody lies.
+/// The result of a read while the fault is injected.
 type Expected = Result<(), ErrorKind>;
 
 const BAD_RESPONSE: Expected = Err(ErrorKind::BadResponse);
@@ -80,7 +80,7 @@ fn malformed_responses() -> Vec<(&'static str, FaultyResponse, Expected)> {
         ),
         ("headers without number", FaultyResponse::response("200 OK", &many, "{}"), BAD_RESPONSE),
         (
-            "an answer to another question",
+            "a response to another request",
             FaultyResponse::response("302 Found", "location: /login\r\n", "<html>"),
             BAD_RESPONSE,
         ),
@@ -212,7 +212,7 @@ async fn an_invalid_item_response_is_an_error_until_it_is_valid_again() {
         // What an item is made of is its reader's affair.
         ("not JSON", FaultyResponse::body("<html>"), Ok(())),
         (
-            "a session of nobody",
+            "an invalid session token",
             FaultyResponse::modified(|head, _| {
                 set_header(head, "x-ms-session-token", "banana,7:x#y,99:-1#184467440737")
             }),

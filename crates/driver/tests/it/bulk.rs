@@ -111,7 +111,7 @@ async fn each_operation_has_its_own_response() {
     assert_each_once(&results, 5);
     results.sort_by_key(|result| result.index);
     let status = |result: &BulkResult| match &result.outcome {
-        Ok(answer) => answer.status.0,
+        Ok(response) => response.status.0,
         Err(error) => error.status().map_or(0, |status| status.0),
     };
     assert_eq!(results.iter().map(status).collect::<Vec<_>>(), [201, 404, 404, 400, 201]);
@@ -229,9 +229,9 @@ async fn a_create_cannot_tell_its_own_item_from_that_of_another_client() {
     let body = |id: &str, mark: &str| json!({"id": id, "pk": "k", "mark": mark}).to_string();
     let key = || PartitionKey::single("k");
     for (id, mine, theirs, lost) in [
-        // Carried out, and the response is lost; nobody else is there.
+        // Carried out, and the response is lost; no other client writes.
         ("made", "same", None, ConnectionEffect::CloseAfter),
-        // The request is lost; somebody else has made the very same.
+        // The request is lost; another client has created an equal item.
         ("theirs", "same", Some("same"), ConnectionEffect::CloseBefore),
         // The same two with marks.
         ("made with a mark", "me", None, ConnectionEffect::CloseAfter),
@@ -296,7 +296,7 @@ async fn dropping_a_bulk_ends_it() {
     assert!(inside <= 10_000, "the input is read no further than it must: {summary:?}");
     drop(bulk);
     assert!(ended.await.is_err(), "the input is dropped with it");
-    // Requests on their way may still be carried out; nothing new leaves.
+    // Requests in flight may still be carried out; none is sent after.
     assert!(count(&driver, &test_account.container).await <= summary.sent);
 }
 

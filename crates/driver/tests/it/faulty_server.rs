@@ -1,5 +1,5 @@
-//! A server between a driver and an account of one region, which answers some of the requests itself, or
-//! changes what the account says.
+//! A server between a driver and an account of one region, which responds to some of the requests itself,
+//! or changes the account's responses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ impl FaultyResponse {
 /// What is lied about, and how.
 type Script = Arc<Mutex<Option<(RequestTarget, FaultyResponse)>>>;
 
-/// An account of one region behind a server that lies when told to. Ends when dropped.
+/// An account of one region behind a server with injected faults. Ends when dropped.
 pub(crate) struct FaultyServer {
     pub(crate) test_account: TestAccount,
     address: SocketAddr,
@@ -123,7 +123,7 @@ impl FaultyServer {
         *self.script.lock().expect("no panic while locked") = None;
     }
 
-    /// A driver that knows nobody else.
+    /// A driver that knows only this server.
     pub(crate) fn driver(&self, options: DriverOptions) -> CosmosDriver {
         let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
         let endpoint = format!("http://{}/", self.address);
@@ -179,8 +179,8 @@ async fn forward(account: SocketAddr, head: &str, body: &[u8]) -> std::io::Resul
     let mut stream = TcpStream::connect(account).await?;
     let last = head.replacen("\r\n", "\r\nconnection: close\r\n", 1);
     stream.write_all(&[last.as_bytes(), body].concat()).await?;
-    let answer = message(&mut stream).await?;
-    answer.ok_or_else(|| std::io::Error::other("the account said nothing"))
+    let response = message(&mut stream).await?;
+    response.ok_or_else(|| std::io::Error::other("the account did not respond"))
 }
 
 /// A head and the body that its length speaks of.

@@ -197,7 +197,8 @@ async fn a_continuation_of_another_query_is_rejected() {
         start(&test_account, &driver, "SELECT c.id FROM c", options).await.expect_err("another query");
     assert_eq!(error.kind(), ErrorKind::BadRequest);
     let options = QueryOptions::new().with_continuation("+RID:~x#RT:1");
-    let error = start(&test_account, &driver, "SELECT * FROM c", options).await.expect_err("nobody's");
+    let error =
+        start(&test_account, &driver, "SELECT * FROM c", options).await.expect_err("an unknown continuation");
     assert!(error.message().contains("not one of this driver's"), "{error}");
 }
 
@@ -331,7 +332,7 @@ async fn a_hybrid_search_over_all_partitions_finds_what_it_finds_in_one() {
             let mut pages =
                 start(test_account, &test_account.driver(), &query, options.clone()).await.expect(&query);
             let mut rows = page(&mut pages).await.expect("rows");
-            // Going on elsewhere, and over other partitions.
+            // Resumed in another process, and over other partitions.
             if let Some(continuation) = pages.continuation() {
                 split(test_account, &test_account.driver()).await;
                 let options = options.with_continuation(continuation);

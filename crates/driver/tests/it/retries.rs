@@ -56,7 +56,7 @@ fn rows() -> Vec<Row> {
 /// What brings a response about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// A region answers so.
+    /// A region responds with this status and sub-status.
     Response(u16, u32),
     /// A region does not let anybody in.
     RefuseConnection,
@@ -64,7 +64,7 @@ enum Fault {
     Close(ConnectionEffect),
     /// The credential has no token any more.
     NoToken,
-    /// A region answers without end.
+    /// A region sends a response without end.
     TooLong,
     /// The deadline is over before anything is sent.
     TooLate,
@@ -75,7 +75,7 @@ enum Fault {
 /// The account around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Topology {
-    /// One region writes; where a row needs a write that could go elsewhere, all do.
+    /// One region writes; where a row needs a write that other regions take, all do.
     Usual,
     /// One region writes, and the operation begins in another one.
     AwayFromHub,
@@ -211,7 +211,7 @@ async fn every_row_of_the_table_is_what_happens_over_sockets() {
     while let Some(ended) = running.join_next().await {
         wrong += usize::from(ended.is_err());
     }
-    assert_eq!(wrong, 0, "answers that are not followed as the table says; each is label above");
+    assert_eq!(wrong, 0, "responses that are not handled as the table says; each is listed above");
 }
 
 /// One response, for one operation, in all three situations of its row.
@@ -434,7 +434,7 @@ impl Scenario {
         self.changes(row.changes, fault, last, label).await;
     }
 
-    /// What everybody knows afterwards, against what the table says.
+    /// Compares the shared state afterwards with what the table says.
     async fn changes(&self, expected: &str, fault: Fault, last: u64, label: &str) {
         let mut seen = BTreeSet::new();
         let (account, here) = (self.driver.account(), Region::new(self.here));
@@ -458,7 +458,7 @@ impl Scenario {
         }
         if self.server.is_none() && fault != Fault::NoToken {
             self.test_account.running.faults().remove("fault").expect("a set of rules");
-            // Somebody comes after it.
+            // Another operation follows.
             run(&self.driver, &self.operation(Call::Read)).await.expect("all is well again");
             let asked = |path: &str, requests: &[Value]| requests.iter().any(|seen| seen["path"] == path);
             let requests = self.requests(last).await;
@@ -524,7 +524,7 @@ fn duration(text: &str) -> Duration {
     match unit {
         "ms" => Duration::from_millis(number),
         "s" => Duration::from_secs(number),
-        other => panic!("nobody knows the unit '{other}'"),
+        other => panic!("unknown unit '{other}'"),
     }
 }
 

@@ -87,8 +87,8 @@ impl Secure {
     }
 
     /// Shards of the endpoint that reads go to.
-    pub(crate) fn shards(&self, answered: &Response) -> usize {
-        self.runtime.connections().route(endpoint(answered)).shards().count()
+    pub(crate) fn shards(&self, response: &Response) -> usize {
+        self.runtime.connections().route(endpoint(response)).shards().count()
     }
 }
 
@@ -107,10 +107,10 @@ pub(crate) fn endpoint(response: &Response) -> &Endpoint {
 /// What happened on the connection that brought the response.
 pub(crate) fn exchange(response: &Response) -> RequestTrace {
     let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
-    attempt.outcome.sent().expect("answered").exchange
+    attempt.outcome.sent().expect("a response").exchange
 }
 
 pub(crate) fn shard(response: &Response) -> Option<u64> {
     let attempt = response.diagnostics().attempts().last().expect("one attempt at least");
-    attempt.outcome.sent().expect("answered").shard
+    attempt.outcome.sent().expect("a response").shard
 }

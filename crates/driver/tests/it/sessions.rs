@@ -1,4 +1,4 @@
-//! Sessions that are handed on: a reader elsewhere sees what a writer has seen.
+//! Session tokens that are passed on: a reader in another process sees what the writer has seen.
 
 use emulator::regions::Lag;
 use perihelion_driver::CosmosDriver;

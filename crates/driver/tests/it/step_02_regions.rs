@@ -36,7 +36,8 @@ async fn a_black_hole_is_avoided_after_the_timeout_of_one_attempt() {
         .with_end_to_end(Duration::from_secs(20))
         .with_attempt(Duration::from_millis(300));
     let options = OperationOptions::new().with_timeouts(timeouts);
-    let read = driver.execute_operation(&test_account.read("a"), &options).await.expect("read elsewhere");
+    let read =
+        driver.execute_operation(&test_account.read("a"), &options).await.expect("read in another region");
     assert_eq!(regions(&read).last().map(String::as_str), Some(EAST));
 }
 
@@ -60,7 +61,7 @@ async fn a_region_that_drains_loses_reads_and_writes() {
     run(&driver, &test_account.create_item("a")).await.expect("made");
     test_account.running.region(WEST).expect("a region").drain().expect("draining");
     for operation in [test_account.read("a"), test_account.upsert("a", 2)] {
-        let done = run(&driver, &operation).await.expect("done elsewhere");
+        let done = run(&driver, &operation).await.expect("done in another region");
         assert_ne!(regions(&done).last().map(String::as_str), Some(WEST));
     }
 }

@@ -154,7 +154,7 @@ async fn a_split_is_survived_by_reads_writes_and_sessions() {
     let container = driver.container(&test_account.container).await.expect("known");
     let after = driver.partitions(&container).await.expect("known");
     assert_eq!(after.map().partitions().len(), 2);
-    // An EPK range that two partitions cover now has to be divided by whoever asked.
+    // An EPK range that two partitions cover now has to be divided by the caller.
     let whole = Scope::Range(protocol::partition::EpkRange::FULL);
     let error = run(&driver, &by_number.with_scope(whole)).await.expect_err("divided");
     assert_eq!(error.status(), Some(Status::GONE));

@@ -1,4 +1,4 @@
-//! Step 4: a second attempt elsewhere when the first is slow.
+//! Step 4: a second attempt in another region when the first is slow.
 
 use perihelion_driver::diagnostics::ExecutionContext;
 use std::time::Duration;
@@ -37,8 +37,8 @@ async fn a_first_attempt_that_is_slow_and_still_first_wins_its_race() {
     slow_reads(&test_account, EAST, Duration::from_secs(15));
     let read = run(&driver, &test_account.read("a")).await.expect("read");
     let attempts = read.diagnostics().attempts().iter();
-    let answered: Vec<_> = attempts.filter(|attempt| attempt.outcome.sent().is_some()).collect();
-    assert!(matches!(&answered[..], [first] if first.context == ExecutionContext::Initial));
+    let finished: Vec<_> = attempts.filter(|attempt| attempt.outcome.sent().is_some()).collect();
+    assert!(matches!(&finished[..], [first] if first.context == ExecutionContext::Initial));
     assert_eq!((read.diagnostics().totals().hedges, read.diagnostics().totals().abandoned), (1, 1));
     assert_eq!(driver.open_hedges(), 0);
 }
@@ -126,7 +126,7 @@ async fn a_hedged_create_that_finds_its_own_item_is_a_success() {
             .filter_map(|attempt| attempt.outcome.sent()?.status.map(|(status, _)| status.0))
             .collect();
         assert!(statuses.contains(&201), "{statuses:?}");
-        // Somebody else's item is still a conflict.
+        // Another client's item is still a conflict.
         let twice = run(&driver, &test_account.create_item(&id)).await.expect_err("it is there");
         assert_eq!(twice.kind(), ErrorKind::Conflict);
     }
@@ -209,7 +209,7 @@ async fn the_duplicate_of_a_hedged_write_that_arrives_late_changes_nothing() {
             assert_eq!(done.diagnostics().totals().abandoned, 1, "{}", done.diagnostics().summary());
             test_account.running.faults().remove(&rule).expect("removed");
         }
-        // Somebody writes, and only then the region gets round to the attempt that was dropped.
+        // Another client writes, and only then the region carries out the attempt that was dropped.
         run(&driver, &test_account.upsert(id, 9)).await.expect("acknowledged");
         let in_west = RegionOptions::new().with_excluded([EAST, NORTH]);
         let late = west.execute_operation(&operation, &OperationOptions::new().with_regions(in_west)).await;
@@ -231,12 +231,12 @@ async fn a_write_that_could_overwrite_later_ones_is_not_hedged() {
     test_account.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
     let upsert = test_account.upsert("a", 2);
     let error = driver.execute_operation(&upsert, &within(Duration::from_millis(400))).await;
-    let error = error.expect_err("nobody answers");
+    let error = error.expect_err("no region responds");
     assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");
     assert_eq!(error.diagnostics().expect("diagnostics").totals().hedges, 0, "{error}");
     // The second of two creates finds an item, and this caller knows that nothing comes after it.
     for harmless in [test_account.create_item("b"), test_account.upsert("c", 1).repeatable()] {
-        let written = run(&driver, &harmless).await.expect("written elsewhere");
+        let written = run(&driver, &harmless).await.expect("written in another region");
         assert_eq!(written.diagnostics().totals().hedges, 1);
     }
 }
@@ -253,7 +253,7 @@ async fn a_dropped_operation_leaves_nothing_in_flight() {
         let options = within(Duration::from_secs(20));
         let execution = driver.execute_operation(&operation, &options);
         let dropped = tokio::time::timeout(Duration::from_millis(milliseconds), execution).await;
-        assert!(dropped.is_err(), "slow regions answered");
+        assert!(dropped.is_err(), "slow regions responded");
         assert_eq!(driver.open_hedges(), 0);
         assert_eq!(driver.in_flight(), 0);
     }

@@ -15,7 +15,7 @@ use crate::test_account::{TestAccount, WEST, body, run, without_hedging};
 #[tokio::test]
 async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
     let server = FaultyServer::start().await;
-    // Somebody listens there, and would notice.
+    // A listener there would notice a connection.
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}/", trap.local_addr().expect("bound"));
     let (visits, visited) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -51,7 +51,7 @@ async fn gateway_2_0_locations_are_recognised_and_nothing_is_sent_there() {
     let used = account.all().chain(account.failover_writes()).map(|endpoint| endpoint.url().as_str());
     assert!(used.into_iter().all(|url| url != address), "it is no place to send to");
     assert!(read.diagnostics().attempts().iter().all(|attempt| attempt.endpoint.url().as_str() != address));
-    assert_eq!(visited.load(Ordering::Relaxed), 0, "nobody was there");
+    assert_eq!(visited.load(Ordering::Relaxed), 0, "no connection was made");
     watching.abort();
 }
 
@@ -61,9 +61,9 @@ async fn over_http1_there_are_no_shards() {
     let driver = test_account.driver_with(without_hedging());
     run(&driver, &test_account.create_item("a")).await.expect("made");
     let operation = test_account.read("a");
-    for answer in join_all((0..40).map(|_| read(&driver, &operation))).await {
-        let answer = answer.expect("answered");
-        assert_eq!((exchange(&answer).protocol, shard(&answer)), (Some(Protocol::Http1), None));
+    for response in join_all((0..40).map(|_| read(&driver, &operation))).await {
+        let response = response.expect("a response");
+        assert_eq!((exchange(&response).protocol, shard(&response)), (Some(Protocol::Http1), None));
     }
 }
 
@@ -72,7 +72,7 @@ async fn over_tls_http2_is_agreed_on_and_gets_shards() {
     let test_account = TestAccount::start().await;
     let secure = Secure::new(&test_account).await;
     run(&secure.driver, &test_account.create_item("a")).await.expect("made");
-    let answer = read(&secure.driver, &test_account.read("a")).await.expect("answered");
-    assert_eq!(exchange(&answer).protocol, Some(Protocol::Http2));
-    assert!(shard(&answer).is_some());
+    let response = read(&secure.driver, &test_account.read("a")).await.expect("a response");
+    assert_eq!(exchange(&response).protocol, Some(Protocol::Http2));
+    assert!(shard(&response).is_some());
 }

@@ -26,7 +26,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
         let all_held = test_account.running.faults().wait_for_delayed_requests(64);
         let held = futures::future::select(Box::pin(reads), Box::pin(all_held));
         match tokio::time::timeout(LONG, held).await.expect("64 requests reach the server") {
-            futures::future::Either::Left((answers, _)) => panic!("none is answered yet: {answers:?}"),
+            futures::future::Either::Left((responses, _)) => panic!("none has a response yet: {responses:?}"),
             futures::future::Either::Right(((), _reads)) => {
                 assert_eq!(secure.driver.in_flight(), 64);
                 assert!(secure.shards(&first) >= 4, "sixteen on each, and twenty are not exceeded");
@@ -35,7 +35,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
     }
     assert_eq!(secure.driver.in_flight(), 0, "dropped calls are not counted");
     let none_held = test_account.running.faults().wait_for_delayed_requests(0);
-    tokio::time::timeout(LONG, none_held).await.expect("the server sees that nobody waits");
+    tokio::time::timeout(LONG, none_held).await.expect("the server sees the cancelled requests");
 
     test_account.running.faults().clear().expect("cleared");
     let again = read(&secure.driver, &operation).await.expect("read");
@@ -50,11 +50,11 @@ async fn the_requests_of_a_burst_share_connections() {
     let operation = test_account.read("a");
     let wait = Duration::from_millis(200);
     test_account.running.faults().add(Rule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
-    let answers = join_all((0..64).map(|_| read(&secure.driver, &operation))).await;
+    let responses = join_all((0..64).map(|_| read(&secure.driver, &operation))).await;
     let mut per_connection: BTreeMap<ConnectionId, usize> = BTreeMap::new();
-    for answer in answers {
-        let answer = answer.expect("answered");
-        let connection = exchange(&answer).connection.expect("one");
+    for response in responses {
+        let response = response.expect("a response");
+        let connection = exchange(&response).connection.expect("one");
         *per_connection.entry(connection).or_default() += 1;
     }
     assert!(per_connection.len() >= 4, "{per_connection:?}");
@@ -78,7 +78,7 @@ async fn a_shard_is_connected_before_it_is_needed() {
         }
     };
     tokio::select! {
-        answers = &mut reads => panic!("none is answered yet: {answers:?}"),
+        responses = &mut reads => panic!("none has a response yet: {responses:?}"),
         grown = tokio::time::timeout(LONG, grown) => grown.expect("a second shard"),
     }
     assert_eq!(secure.connected.load(Ordering::Relaxed), 1, "its connection was made first");

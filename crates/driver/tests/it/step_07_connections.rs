@@ -16,8 +16,8 @@ async fn requests_whose_connection_breaks_are_sent_over_another() {
     // Each takes up to fifteen others with it.
     let breaks = Rule::connection(ConnectionEffect::CloseBefore).on(Op::Read).times(3);
     test_account.running.faults().add(breaks).expect("a rule");
-    for answer in join_all((0..48).map(|_| read(&secure.driver, &operation))).await {
-        answer.expect("answered");
+    for response in join_all((0..48).map(|_| read(&secure.driver, &operation))).await {
+        response.expect("a response");
     }
     assert_eq!(secure.driver.in_flight(), 0);
 }

@@ -57,7 +57,7 @@ async fn throttling_is_waited_for_in_place() {
     let item = reads_in_west().resource(ResourceType::Item);
     faults.add(FaultRule::new("busy", Reaction::throttle(Duration::from_millis(5))).when(item).hits_max(3));
     let response = run(&driver, &test_account.read("a")).await.expect("read");
-    assert_eq!(regions(&response), [WEST; 4], "three refusals and an answer");
+    assert_eq!(regions(&response), [WEST; 4], "three errors and a success");
     assert_eq!(response.diagnostics().totals().throttled, 3);
 }
 

@@ -1,16 +1,16 @@
-//! What all operations of a driver add up to: by container, region and partition range.
+//! Metrics of all operations of a driver: by container, region and partition range.
 //!
 //! Counting costs a look-up and a few atomic additions per operation; nothing is formatted until a
-//! [`MetricsSnapshot`] is taken. The number of series is bounded: what comes after the last one is
-//! counted in a series of its own, under no name. Which logical keys are hottest is known roughly and
-//! within bounds ([`hot_keys`]).
+//! [`MetricsSnapshot`] is taken. The number of series is bounded: operations beyond it are
+//! counted in one overflow series. The most expensive partition keys are estimated in bounded memory
+//! ([`hot_keys`]).
 
 pub mod histogram;
 pub mod hot_keys;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use protocol::partition_range::RangeId;
@@ -24,18 +24,18 @@ use crate::routing::{BreakerState, PartitionRegion, PartitionState, Region};
 /// Series at most; beyond it operations are counted together.
 pub const SERIES_MAX: usize = 4096;
 
-/// What a series is about.
+/// The container, region and partition range of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeriesKey {
     /// The container; none for the account and what is above containers.
     pub container: Option<ContainerName>,
-    /// The region that answered last.
+    /// The region of the last attempt.
     pub region: Region,
     /// The physical partition, when it was known.
     pub range: Option<RangeId>,
 }
 
-/// Whether a partition is given up in a region.
+/// The state of a partition's circuit breaker in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakerGauge {
     /// The breaker is closed.
@@ -43,11 +43,11 @@ pub enum BreakerGauge {
     Closed,
     /// The breaker is open.
     Open,
-    /// It is asked again, on trial.
+    /// The breaker lets requests through on trial.
     HalfOpen,
 }
 
-/// Everything a driver counts.
+/// The metrics of a driver.
 #[derive(Debug, Default)]
 pub struct Metrics {
     series: RwLock<HashMap<SeriesKey, Arc<Series>, foldhash::fast::RandomState>>,
@@ -84,7 +84,7 @@ pub struct SeriesSnapshot {
     pub hedges: u64,
     /// Attempts in another region than the one before.
     pub failovers: u64,
-    /// Whether the partition is given up in the region.
+    /// The state of the partition's circuit breaker in the region.
     pub breaker: BreakerGauge,
     /// Half of the operations took no longer.
     pub latency_p50: Duration,
@@ -103,13 +103,13 @@ pub struct MetricPoint {
     pub value: f64,
 }
 
-/// Everything a driver counted until one moment.
+/// A snapshot of the metrics of a driver.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MetricsSnapshot {
     /// Each series and its counts.
     pub series: Vec<(SeriesKey, SeriesSnapshot)>,
-    /// What came after the last series.
+    /// The operations beyond the last series.
     pub overflow: SeriesSnapshot,
     /// The logical keys that cost most, most first.
     pub hot_keys: Vec<HotKey>,
@@ -139,17 +139,17 @@ impl Metrics {
         series.latency.record(diagnostics.elapsed());
     }
 
-    /// Counts what an operation on one logical key cost. Skipped when another thread is counting: what
-    /// is hot is seen often enough.
+    /// Adds the charge of an operation to its partition key. Skipped when another thread does the same: a hot
+    /// key is counted often enough.
     pub fn record_key(&self, container: &ContainerName, key: &str, charge: f64) {
         if let Ok(mut keys) = self.hot_keys.try_lock() {
             keys.record(container, key, hundredths(charge));
         }
     }
 
-    /// Everything that was counted, and how the breakers stand.
+    /// A snapshot of all series and the state of the breakers.
     pub fn snapshot(&self, partitions: &PartitionState) -> MetricsSnapshot {
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = crate::sync::read(&self.series);
         let mut all: HashMap<SeriesKey, SeriesSnapshot> =
             series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect();
         drop(series);
@@ -169,15 +169,15 @@ impl Metrics {
         MetricsSnapshot {
             series: all.into_iter().collect(),
             overflow: self.overflow.snapshot(),
-            hot_keys: self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner).hottest(),
+            hot_keys: crate::sync::lock(&self.hot_keys).hottest(),
         }
     }
 
     fn series(&self, key: &SeriesKey) -> Arc<Series> {
-        if let Some(series) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(series) = crate::sync::read(&self.series).get(key) {
             return Arc::clone(series);
         }
-        let mut all = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = crate::sync::write(&self.series);
         match all.get(key) {
             Some(series) => Arc::clone(series),
             None if all.len() >= SERIES_MAX => Arc::clone(&self.overflow),
