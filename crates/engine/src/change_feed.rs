@@ -168,7 +168,7 @@ pub fn read_changes(
     let position = FeedPosition { progress: read, region: None };
     Ok(FeedPage {
         partition: partition.partition(),
-        progress: progress,
+        progress,
         count: changes.count,
         charge: changes.charge,
         position,

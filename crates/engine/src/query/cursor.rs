@@ -1,16 +1,16 @@
-//! A cursor over an access path: items one by one, each with its position.
+//! A cursor over an access method: items one by one, each with its position.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::access_path::{AccessPath, UndefinedValues};
+use super::access_method::{AccessMethod, UndefinedValues};
 use super::continuation::ItemPosition;
 use super::ordinal_stream::OrdinalStream;
 use crate::items::{Item, Ordinal};
 use crate::store::PartitionState;
 use crate::store::index::{KeyRange, Step, follow};
 
-/// The items of one partition along one access path.
+/// The items of one partition along one access method.
 pub(super) struct Cursor<'s> {
     items: Box<dyn Iterator<Item = PositionedItem> + Send + 's>,
 }
@@ -26,12 +26,14 @@ impl<'s> Cursor<'s> {
     /// without an entry lack.
     pub(super) fn new(
         state: &'s PartitionState,
-        access_path: AccessPath,
+        access_method: AccessMethod,
         from: &ItemPosition,
         order_path: Vec<Step>,
     ) -> Cursor<'s> {
-        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_path, from) {
-            (AccessPath::Entries { range, backwards, undefined_values }, from) if continues(&range, from) => {
+        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_method, from) {
+            (AccessMethod::Entries { range, backwards, undefined_values }, from)
+                if continues(&range, from) =>
+            {
                 let undefined = match (undefined_values, from) {
                     (UndefinedValues::None, _) | (UndefinedValues::First, ItemPosition::Entry(_)) => None,
                     (_, ItemPosition::Undefined(at)) => Some(*at),
@@ -52,13 +54,13 @@ impl<'s> Cursor<'s> {
                 let range = KeyRange::prefix(entry[..8].to_vec());
                 Box::new(entries(state, range, false, from))
             }
-            (AccessPath::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
+            (AccessMethod::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
             (_, from) => Box::new(state.items_from(start(from)).map(in_order)),
         };
         Cursor { items }
     }
 
-    /// The next item on the access path.
+    /// The next item on the access method.
     pub(super) fn next(&mut self) -> Option<PositionedItem> {
         self.items.next()
     }

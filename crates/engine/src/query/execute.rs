@@ -19,7 +19,7 @@ use std::sync::Arc;
 use protocol::partition::EpkRange;
 use sql::{Context, InputOrder, RowsOf, Run, SqlError, Statement, Value};
 
-use super::access_path::{self, AccessPath, AccessPlan};
+use super::access_method::{self, AccessMethod, AccessPlan};
 use super::continuation::{Continuation, InvalidContinuation, ItemPosition, RangeProgress};
 use super::cursor::{Cursor, PositionedItem};
 use super::metrics::QueryMetrics;
@@ -97,7 +97,7 @@ impl QueryRequest<'_> {
     fn is_served_by_an_index(&self) -> bool {
         self.scope.partitions.iter().all(|partition| {
             let (within, whole) = self.scope.range_in(partition);
-            let plan = access_path::choose(self.statement.access(), &partition.snapshot(), &within, whole);
+            let plan = access_method::choose(self.statement.access(), &partition.snapshot(), &within, whole);
             plan.indexed || plan.exact
         })
     }
@@ -141,7 +141,7 @@ impl QueryRequest<'_> {
             self.statement.is_ordered() || matches!(self.statement.rows_of(), RowsOf::Values | RowsOf::Rows);
         let in_order = |entry: &[u8]| {
             let space = entry.first_chunk().map(|space| IndexSpace::from_bytes(*space));
-            space.is_some_and(|space| access_path::went_backwards(self.statement.access(), space).is_some())
+            space.is_some_and(|space| access_method::went_backwards(self.statement.access(), space).is_some())
         };
         let fits = from.ranges.iter().all(|progress| match &progress.position {
             ItemPosition::Start | ItemPosition::RowCount(_) => true,
@@ -175,7 +175,7 @@ impl QueryRequest<'_> {
             outcome.begin(at, true);
             let state = partition.snapshot();
             let (within, whole) = self.scope.range_in(partition);
-            let plan = access_path::choose(self.statement.access(), &state, &within, whole);
+            let plan = access_method::choose(self.statement.access(), &state, &within, whole);
             outcome.metrics.scanned |= !plan.indexed;
             let ordered = plan.ordered && self.scope.partitions.len() == 1;
             let order = if ordered { InputOrder::AlreadyOrdered } else { InputOrder::Any };
@@ -226,10 +226,10 @@ impl QueryRequest<'_> {
         Ok(outcome)
     }
 
-    /// The number of items on an access path, without reading them.
+    /// The number of items on an access method, without reading them.
     fn count(&self, state: &PartitionState, plan: AccessPlan, within: &EpkRange, whole: bool) -> u64 {
         let all_live = state.expired(self.now).next().is_none();
-        if whole && all_live && matches!(plan.access_path, AccessPath::FullScan) {
+        if whole && all_live && matches!(plan.access_method, AccessMethod::FullScan) {
             return state.len() as u64;
         }
         let mut cursor = self.cursor(state, plan, &ItemPosition::Start);
@@ -243,8 +243,8 @@ impl QueryRequest<'_> {
         plan: AccessPlan,
         from: &ItemPosition,
     ) -> Cursor<'s> {
-        let order_path = self.statement.access().order.first().map(|(path, _)| access_path::steps_of(path));
-        Cursor::new(state, plan.access_path, from, order_path.unwrap_or_default())
+        let order_path = self.statement.access().order.first().map(|(path, _)| access_method::steps_of(path));
+        Cursor::new(state, plan.access_method, from, order_path.unwrap_or_default())
     }
 
     pub(super) fn is_visible(

@@ -78,7 +78,7 @@ impl IndexMetrics {
             metrics.utilized.push(format!("/{key}/?"));
         }
         for path in paths {
-            let steps: Vec<Step> = super::access_path::steps_of(path);
+            let steps: Vec<Step> = super::access_method::steps_of(path);
             let list =
                 if schema.policy.is_indexed(&steps) { &mut metrics.utilized } else { &mut metrics.potential };
             let text = spec(path);

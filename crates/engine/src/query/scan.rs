@@ -1,4 +1,4 @@
-//! Pages whose rows come from one document each, along an access path.
+//! Pages whose rows come from one document each, along an access method.
 //!
 //! A page costs what it returns: it begins at the item, or at the index entry, where the one before it
 //! ended.
@@ -6,7 +6,7 @@
 use protocol::partition::EpkRange;
 use sql::{InputOrder, Run, SqlError, Value};
 
-use super::access_path::{self, AccessPath, AccessPlan};
+use super::access_method::{self, AccessMethod, AccessPlan};
 use super::continuation::{Continuation, ItemPosition, RangeProgress};
 use super::cursor;
 use super::execute::{QueryOutcome, QueryRequest};
@@ -22,7 +22,7 @@ const WORK_UNITS_MAX: u64 = 5_000_000;
 
 impl QueryRequest<'_> {
     /// Whether the only partition can be scanned in the order of ORDER BY, from where the page before ended.
-    /// A scan that was begun is continued; whether to begin one depends on which path is shorter.
+    /// A scan that was begun is continued; whether to begin one depends on which method reads less.
     pub(super) fn has_ordered_scan(&self) -> bool {
         let [partition] = self.scope.partitions.as_slice() else { return false };
         if !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
@@ -33,7 +33,7 @@ impl QueryRequest<'_> {
         match ranges.as_slice() {
             [] => true,
             [RangeProgress { position: ItemPosition::Start, .. }] => {
-                access_path::choose(self.statement.access(), &partition.snapshot(), &within, whole).ordered
+                access_method::choose(self.statement.access(), &partition.snapshot(), &within, whole).ordered
             }
             [RangeProgress { position: ItemPosition::Entry(_) | ItemPosition::Undefined(_), .. }] => true,
             // Each range has an order of its own, and they have to be merged.
@@ -91,16 +91,16 @@ impl QueryRequest<'_> {
     fn plan(&self, state: &PartitionState, within: &EpkRange, whole: bool) -> Option<AccessPlan> {
         let access = self.statement.access();
         if self.statement.is_ordered() {
-            access_path::in_order(access, state)
+            access_method::in_order(access, state)
         } else {
-            Some(access_path::choose(access, state, within, whole))
+            Some(access_method::choose(access, state, within, whole))
         }
     }
 
     fn continue_at(&self, progress: RangeProgress, offset_limit: &OffsetLimit) -> Continuation {
-        let behind = self.from.iter().flat_map(|from| from.behind(&progress.range.max));
-        let ranges = std::iter::once(progress.clone()).chain(behind).collect();
-        Continuation { ranges: ranges, rows_passed: offset_limit.rows_passed(self.statement) }
+        let ranges_after = self.from.iter().flat_map(|from| from.ranges_after(&progress.range.max));
+        let ranges = std::iter::once(progress.clone()).chain(ranges_after).collect();
+        Continuation { ranges, rows_passed: offset_limit.rows_passed(self.statement) }
     }
 }
 
@@ -126,8 +126,8 @@ impl PartitionScan<'_> {
         let request = self.request;
         let statement = request.statement;
         let whole_documents = statement.returns_whole_documents();
-        // A scan whose access path changed since the last page has to check every item again.
-        let unchecked = plan.exact && whole_documents && continues(&plan.access_path, from);
+        // A scan whose access method changed since the last page has to check every item again.
+        let unchecked = plan.exact && whole_documents && continues(&plan.access_method, from);
         // OFFSET and LIMIT are counted outside the run; without them, rows need not be kept apart.
         let limited = statement.is_limited();
         let mut run = match limited {
@@ -177,10 +177,10 @@ impl PartitionScan<'_> {
     }
 }
 
-/// Whether the access path continues at `from` rather than being replaced by another.
-fn continues(access_path: &AccessPath, from: &ItemPosition) -> bool {
-    match access_path {
-        AccessPath::FullScan | AccessPath::Matches(_) => !matches!(from, ItemPosition::Entry(_)),
-        AccessPath::Entries { range, .. } => cursor::continues(range, from),
+/// Whether the access method continues at `from` rather than being replaced by another.
+fn continues(access_method: &AccessMethod, from: &ItemPosition) -> bool {
+    match access_method {
+        AccessMethod::FullScan | AccessMethod::Matches(_) => !matches!(from, ItemPosition::Entry(_)),
+        AccessMethod::Entries { range, .. } => cursor::continues(range, from),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use protocol::partition::EpkRange;
 use sql::{RowsOf, Run, SqlError, UnmergedRow, Value};
 
-use super::access_path;
+use super::access_method;
 use super::continuation::{Continuation, ItemPosition, RangeProgress};
 use super::execute::{QueryOutcome, QueryRequest};
 use super::offset_limit::{OffsetLimit, RowDecision};
@@ -47,7 +47,7 @@ impl QueryRequest<'_> {
             outcome.begin(at, true);
             let state = partition.snapshot();
             let (within, whole) = self.scope.range_in(partition);
-            let plan = access_path::choose(self.statement.access(), &state, &within, whole);
+            let plan = access_method::choose(self.statement.access(), &state, &within, whole);
             outcome.metrics.scanned |= !plan.indexed;
             let mut cursor = self.cursor(&state, plan, &ItemPosition::Start);
             while let Some(found) = cursor.next() {
@@ -122,7 +122,7 @@ impl QueryRequest<'_> {
             // The ordered scan has become impossible: continue from its position.
             ItemPosition::Entry(entry) => {
                 let space = entry.first_chunk().map(|space| IndexSpace::from_bytes(*space));
-                let backwards = space.and_then(|space| access_path::went_backwards(access, space));
+                let backwards = space.and_then(|space| access_method::went_backwards(access, space));
                 (backwards.map(|backwards| SortPosition::of_entry(&entry, backwards, rows_returned)), 0)
             }
             ItemPosition::Undefined(item) => {
@@ -155,12 +155,12 @@ impl SortedRange {
     }
 
     fn rows_to_pass(&self) -> usize {
-        if self.from.as_ref().is_some_and(SortPosition::is_cut) { self.rows_returned } else { 0 }
+        if self.from.as_ref().is_some_and(SortPosition::is_truncated) { self.rows_returned } else { 0 }
     }
 
     /// Whether this may be one of the rows that earlier pages returned and could not name.
     fn was_returned(&self, row: &Row) -> bool {
-        self.from.as_ref().is_some_and(|from| from.is_cut() && from.compare(&row.bytes).is_eq())
+        self.from.as_ref().is_some_and(|from| from.is_truncated() && from.compare(&row.bytes).is_eq())
     }
 
     /// Where the next page begins in this range if it begins with `next`, which stands at `sort_position`;
@@ -178,7 +178,7 @@ impl SortedRange {
             let position = ItemPosition::Sorted(from.clone());
             return RangeProgress { range, position, rows_returned: self.rows_returned };
         }
-        let returned = |row: &&Row| sort_position.is_cut() && sort_position.compare(&row.bytes).is_eq();
+        let returned = |row: &&Row| sort_position.is_truncated() && sort_position.compare(&row.bytes).is_eq();
         let rows_returned = before.filter(returned).count();
         RangeProgress { range, position: ItemPosition::Sorted(sort_position), rows_returned }
     }
