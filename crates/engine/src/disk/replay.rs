@@ -59,7 +59,7 @@ impl std::fmt::Display for TornTail {
             write!(f, ", with {} records behind a hole", self.orphaned)?;
         }
         let files: Vec<String> = self.saved_in.iter().map(|path| path.display().to_string()).collect();
-        write!(f, "; saved in {}", files.join(", "))
+        write!(f, "; kept in {}", files.join(", "))
     }
 }
 
