@@ -64,7 +64,7 @@ pub struct QueryOutcome {
     /// Which of the scope's partitions the rows are from; the first when they are from several.
     pub partition: usize,
     /// The work of the partitions that have been read, in the units of [`Run::effort`].
-    pub(super) effort: u64,
+    pub(super) work_units: u64,
     /// The work that the page is charged for.
     pub work: QueryWork,
     /// The part of `work` that each partition caused, by its index in the scope.

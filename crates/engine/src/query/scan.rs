@@ -143,8 +143,8 @@ impl PartitionScan<'_> {
             }
             // If the item the last page stopped at is gone, none of the next one's rows were returned.
             let returned = if found.position == *from { self.rows_returned } else { 0 };
-            let effort = outcome.effort + run.effort();
-            if outcome.metrics.retrieved_count >= EXAMINED_MAX || effort >= WORK_UNITS_MAX {
+            let work_units = outcome.work_units + run.effort();
+            if outcome.metrics.retrieved_count >= EXAMINED_MAX || work_units >= WORK_UNITS_MAX {
                 return Ok(Some((found.position, returned)));
             }
             let rows: Option<Vec<Value>> = if unchecked {
@@ -172,7 +172,7 @@ impl PartitionScan<'_> {
                 self.offset_limit.pass();
             }
         }
-        outcome.effort += run.effort();
+        outcome.work_units += run.effort();
         Ok(None)
     }
 }
