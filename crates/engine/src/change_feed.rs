@@ -44,7 +44,7 @@ pub enum FeedStart {
 /// How far a feed has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// The LSNs up to which it has been read.
+    /// The LSNs up to which the feed has been read.
     pub progress: FeedProgress,
     /// Whose LSNs these are, where each region has its own.
     pub region: Option<RegionId>,
@@ -74,7 +74,7 @@ pub struct FeedPage {
     rows: Vec<u8>,
 }
 
-/// The changes after this LSN are no longer known.
+/// The changes after this LSN are no longer retained.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangesNotRetained(pub Lsn);
 
@@ -168,7 +168,7 @@ pub fn read_changes(
     let position = FeedPosition { progress: read, region: None };
     Ok(FeedPage {
         partition: partition.partition(),
-        progress: progress,
+        progress,
         count: changes.count,
         charge: changes.charge,
         position,

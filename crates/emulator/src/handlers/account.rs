@@ -32,7 +32,7 @@ pub(crate) fn read(call: &Call<'_>) -> Reply {
 fn locations(topology: &Topology, origin: &Origin<'_>) -> Vec<Location> {
     let location = |id: &RegionId| {
         let region = topology.region(*id);
-        let database_account_endpoint = match topology.len() {
+        let database_account_endpoint = match topology.region_count() {
             1 => origin.endpoint(),
             _ => origin.endpoint_on(region.port),
         };

@@ -50,9 +50,9 @@ pub struct Account {
 /// What a new account is made of.
 #[derive(Clone, Debug)]
 pub struct AccountSettings {
-    /// What clients sign with.
+    /// The key that clients sign their requests with.
     pub key: AccountKey,
-    /// Where the account is, who writes, and what a read may miss.
+    /// The regions of the account: which of them write, and what a read may miss.
     pub topology: Topology,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
@@ -122,6 +122,6 @@ impl Account {
 
     /// The number of the account's regions.
     pub fn region_count(&self) -> usize {
-        self.regions.current().len()
+        self.regions.current().region_count()
     }
 }

@@ -82,7 +82,7 @@ impl Account {
             topology.set_failover_count(topology.failover_count() + 1);
             Ok::<_, TopologyError>((old, topology.hub()))
         })?;
-        self.each_container(|container| {
+        self.for_each_container(|container| {
             container.clear_write_regions();
             container.catch_up(old);
             container.catch_up(new);
@@ -114,7 +114,7 @@ impl Account {
             }
             Ok::<_, TopologyError>(region)
         })?;
-        self.each_container(|container| container.pause(region, uptime));
+        self.for_each_container(|container| container.pause(region, uptime));
         Ok(())
     }
 
@@ -125,11 +125,11 @@ impl Account {
             topology.set_paused(region, None);
             Ok::<_, TopologyError>((region, uptime + topology.lag(topology.hub(), region).max()))
         })?;
-        self.each_container(|container| container.resume(region, uptime, due));
+        self.for_each_container(|container| container.resume(region, uptime, due));
         Ok(())
     }
 
-    fn each_container(&self, mut work: impl FnMut(&store::Container)) {
+    fn for_each_container(&self, mut work: impl FnMut(&store::Container)) {
         let snapshot = Arc::clone(&self.catalog.snapshot());
         snapshot.containers().for_each(|container| work(&container.store));
     }

@@ -1,7 +1,7 @@
 //! Request units: what operations cost, and how many a partition may use.
 //!
-//! [`price`] computes what an operation costs; [`token_bucket`] decides whether a partition admits another
-//! one. Both are pure. [`usage_counter`] counts what was used. A [`PartitionThroughput`] holds both for one
+//! `price` computes what an operation costs; `token_bucket` decides whether a partition admits another
+//! one. Both are pure. `usage_counter` counts what was used. A `PartitionThroughput` holds both for one
 //! physical partition, for each region apart: throughput is provisioned per region. Which bucket a request is
 //! charged to is decided where operations are handled.
 

@@ -54,7 +54,7 @@ impl PartitionThroughput {
     }
 
     /// The usage in each region that served a request, where `rate` is the throughput per second.
-    pub fn usage_by_region(
+    pub(crate) fn usage_by_region(
         &self,
         rate: f64,
         uptime: Duration,

@@ -57,6 +57,8 @@ impl UsageCounter {
     /// Counts `units`, used at this uptime.
     pub(super) fn count(&self, units: f64, uptime: Duration) {
         self.roll_second(uptime.as_secs());
+        // Relaxed here and below: each counter stands for itself, and a unit that is counted around the turn
+        // of a second may belong to either.
         self.consumed.fetch_add((units * PARTS_PER_UNIT).round() as u64, Ordering::Relaxed);
     }
 
@@ -89,6 +91,7 @@ impl UsageCounter {
             return;
         }
         let mut second_totals = self.second_totals.lock();
+        // Read again under the lock, which orders it: another thread may have totalled the second meanwhile.
         let open = self.second.load(Ordering::Relaxed);
         if open >= second {
             return;

@@ -70,7 +70,7 @@ const KIND_SYNCED: u8 = 2;
 /// Set in the byte of the keyspace when the key is removed.
 const REMOVED: u8 = 0x80;
 /// Set in the byte of the keyspace when a range of keys is removed.
-const REMOVED_UP_TO: u8 = 0x40;
+const REMOVED_RANGE: u8 = 0x40;
 
 /// A batch under construction, in the form of a journal record.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Batch {
 
     /// Removes every key in `[from, to)`.
     pub(crate) fn remove_range(&mut self, space: Keyspace, from: &[u8], to: &[u8]) {
-        self.frame.push(space as u8 | REMOVED_UP_TO);
+        self.frame.push(space as u8 | REMOVED_RANGE);
         put_bytes(&mut self.frame, from);
         put_bytes(&mut self.frame, to);
     }
@@ -152,13 +152,13 @@ fn read_changes(payload: &Bytes, mut reader: Reader<'_>) -> Result<Vec<KeyChange
     let mut changes = Vec::new();
     while reader.remaining() > 0 {
         let tag = reader.byte()?;
-        let space = usize::from(tag & !(REMOVED | REMOVED_UP_TO));
+        let space = usize::from(tag & !(REMOVED | REMOVED_RANGE));
         let space = *Keyspace::ALL.get(space).ok_or(Malformed)?;
         let key = payload.slice_ref(reader.bytes()?);
-        let operation = match tag & (REMOVED | REMOVED_UP_TO) {
+        let operation = match tag & (REMOVED | REMOVED_RANGE) {
             0 => KeyOperation::Put(payload.slice_ref(reader.long_bytes()?)),
             REMOVED => KeyOperation::Remove,
-            REMOVED_UP_TO => KeyOperation::RemoveRange(payload.slice_ref(reader.bytes()?)),
+            REMOVED_RANGE => KeyOperation::RemoveRange(payload.slice_ref(reader.bytes()?)),
             _ => return Err(Malformed),
         };
         changes.push(KeyChange { space, key, operation });

@@ -165,7 +165,7 @@ impl Checkpointer {
             if let Some(value) = value {
                 let (chain, _) = keys::read_log(key).map_err(damaged)?;
                 // In order of LSN, so that the newest of a chain comes last.
-                trimmed_to.insert(chain, values::read_forgotten(value).map_err(damaged)?);
+                trimmed_to.insert(chain, values::read_trimmed_to(value).map_err(damaged)?);
             }
         }
         run.retain(|(key, _)| match keys::read_log(key) {

@@ -52,7 +52,7 @@ pub(super) fn read(
     let mut commits = Vec::new();
     let mut extents: BTreeMap<u32, LogExtent> = BTreeMap::new();
     let (mut broken, mut next_ordinal) = (None, 0);
-    source.each(Keyspace::Log, &prefix, &keys::prefix_end(&prefix), |key, value| {
+    source.for_each_entry(Keyspace::Log, &prefix, &keys::prefix_end(&prefix), |key, value| {
         let (chain, lsn) = keys::read_log(key)?;
         let logged = values::read_log(value)?;
         let extent = extents.entry(chain.partition).or_insert(LogExtent {

@@ -243,6 +243,7 @@ fn create(folder: &std::path::Path, number: u64, first: u64) -> io::Result<File>
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
     let written = file.write_all(&segment::header(number, first));
     if written.is_err() {
+        // If it cannot be removed either, the write error is still what the caller has to know.
         let _ = std::fs::remove_file(&path);
     }
     written.map(|()| file)

@@ -24,7 +24,7 @@ use super::values;
 use crate::items::{Change, Item, Ordinal};
 
 /// Ordinals that one part covers.
-const PART: u64 = 16 * 1024;
+const PART_ORDINALS: u64 = 16 * 1024;
 
 /// The account that a data directory holds.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ pub(super) fn checkpointed(trees: &Trees) -> Result<u64, OpenError> {
 /// Reads the stored resources of the account.
 pub(super) fn catalog(source: &Source<'_>) -> Result<Vec<(CatalogKey, Bytes)>, OpenError> {
     let mut catalog = Vec::new();
-    source.each(Keyspace::Catalog, &[], &[0xFF], |key, value| {
+    source.for_each_entry(Keyspace::Catalog, &[], &[0xFF], |key, value| {
         catalog.push((CatalogKey::read(key)?, Bytes::copy_from_slice(value)));
         Ok(())
     })?;
@@ -166,7 +166,7 @@ impl Source<'_> {
     }
 
     /// Calls `visit` with every key in `[from, to)` and its value, in order.
-    pub(super) fn each(
+    pub(super) fn for_each_entry(
         &self,
         space: Keyspace,
         from: &[u8],
@@ -219,7 +219,7 @@ fn container(
         read.chains.push(chain);
     }
     let prefix = keys::container_prefix(rid);
-    source.each(Keyspace::Replication, &prefix, &keys::prefix_end(&prefix), |key, value| {
+    source.for_each_entry(Keyspace::Replication, &prefix, &keys::prefix_end(&prefix), |key, value| {
         let ReplicationKey { partition, what, .. } = ReplicationKey::read(key)?;
         read.replication.entry(partition).or_default().push((what, Bytes::copy_from_slice(value)));
         Ok(())
@@ -229,18 +229,18 @@ fn container(
 
 fn items(source: &Source<'_>, rid: ContainerRid, chain: u8) -> Result<Vec<Arc<Item>>, OpenError> {
     let from = keys::item(rid, chain, Ordinal(0));
-    let prefix_end = keys::item(rid, chain, Ordinal(u64::MAX));
-    let last = match source.last_key(Keyspace::Items, &from, &prefix_end)? {
+    let to = keys::item(rid, chain, Ordinal(u64::MAX));
+    let last = match source.last_key(Keyspace::Items, &from, &to)? {
         None => return Ok(Vec::new()),
         Some(key) => keys::read_item(&key).map_err(|error| OpenError::damaged("base/items", error))?.2,
     };
-    let parts = usize::try_from(last.0 / PART + 1).expect("items fit into memory");
+    let parts = usize::try_from(last.0 / PART_ORDINALS + 1).expect("items fit into memory");
     let parts = in_parallel(parts, |part| {
-        let start = part as u64 * PART;
+        let start = part as u64 * PART_ORDINALS;
         let (from, to) =
-            (keys::item(rid, chain, Ordinal(start)), keys::item(rid, chain, Ordinal(start + PART)));
-        let mut items = Vec::with_capacity(PART as usize);
-        source.each(Keyspace::Items, &from, &to, |key, value| {
+            (keys::item(rid, chain, Ordinal(start)), keys::item(rid, chain, Ordinal(start + PART_ORDINALS)));
+        let mut items = Vec::with_capacity(PART_ORDINALS as usize);
+        source.for_each_entry(Keyspace::Items, &from, &to, |key, value| {
             let (_, _, ordinal) = keys::read_item(key)?;
             items.push(Arc::new(values::read_item(ordinal, value)?));
             Ok(())

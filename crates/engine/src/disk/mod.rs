@@ -182,8 +182,8 @@ impl Disk {
 
     /// What the response to a write that was just made has to wait for, if anything.
     pub fn pending_sync(&self) -> Option<SyncSequence> {
-        let prefix_end = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
-        (prefix_end || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
+        let backlogged = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
+        (backlogged || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
     }
 
     /// What the response to a read has to wait for whose request applied replication messages and so resolved
@@ -194,18 +194,18 @@ impl Disk {
     }
 
     /// Waits until a write is as durable as `--fsync` promises. Many waiters share one sync.
-    pub async fn wait_durable(&self, ticket: SyncSequence) -> Result<(), DiskError> {
+    pub async fn wait_durable(&self, sequence: SyncSequence) -> Result<(), DiskError> {
         let mut progress = self.journal.progress.subscribe();
-        let prefix_end = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
+        let caught_up = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
         // Delayed, not blocked: the checkpoint may take longer than this or have failed, so running into the
         // timeout is no error.
-        let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, prefix_end).await;
+        let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, caught_up).await;
         if self.journal.fsync != Fsync::Always {
             return Ok(());
         }
-        let synced = progress.wait_for(|now| now.broken.is_some() || now.synced >= ticket.0);
+        let synced = progress.wait_for(|now| now.broken.is_some() || now.synced >= sequence.0);
         match tokio::time::timeout(SYNC_WAIT_MAX, synced).await {
-            Ok(Ok(now)) if now.synced >= ticket.0 => Ok(()),
+            Ok(Ok(now)) if now.synced >= sequence.0 => Ok(()),
             Ok(Ok(now)) => Err(DiskError::Broken(now.broken.clone().unwrap_or_default())),
             Ok(Err(_)) => Err(DiskError::Broken("it was closed".to_owned())),
             Err(_) => Err(DiskError::Failed(format!("no answer from the disk in {SYNC_WAIT_MAX:?}"))),

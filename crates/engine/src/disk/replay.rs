@@ -58,13 +58,13 @@ impl std::fmt::Display for TornTail {
         if self.orphaned > 0 {
             write!(f, ", with {} records behind a hole", self.orphaned)?;
         }
-        let stored: Vec<String> = self.saved_in.iter().map(|path| path.display().to_string()).collect();
-        write!(f, "; kept in {}", stored.join(", "))
+        let files: Vec<String> = self.saved_in.iter().map(|path| path.display().to_string()).collect();
+        write!(f, "; kept in {}", files.join(", "))
     }
 }
 
 /// One segment that was read and scanned.
-struct Read {
+struct ScannedSegment {
     number: u64,
     path: PathBuf,
     length: usize,
@@ -93,7 +93,7 @@ pub(super) fn replay(folder: &Path, checkpointed: u64) -> Result<Replay, OpenErr
 }
 
 /// The first segment with a torn tail. Fails if durable data is damaged or missing.
-fn first_damage(files: &[Read], checkpointed: u64) -> Result<Option<usize>, OpenError> {
+fn first_damage(files: &[ScannedSegment], checkpointed: u64) -> Result<Option<usize>, OpenError> {
     let synced = files.iter().map(|file| file.scan.synced).max().unwrap_or(0).max(checkpointed);
     let mut expected: Option<u64> = None;
     for (index, file) in files.iter().enumerate() {
@@ -126,7 +126,7 @@ fn first_damage(files: &[Read], checkpointed: u64) -> Result<Option<usize>, Open
 }
 
 /// Cuts off everything from the damage in `files[index]` on, and saves it in files of its own.
-fn cut(folder: &Path, files: &mut Vec<Read>, index: usize) -> Result<TornTail, OpenError> {
+fn cut(folder: &Path, files: &mut Vec<ScannedSegment>, index: usize) -> Result<TornTail, OpenError> {
     let dropped = files.split_off(index + 1);
     let damaged = &files[index];
     let mut torn = TornTail {
@@ -160,7 +160,7 @@ fn cut(folder: &Path, files: &mut Vec<Read>, index: usize) -> Result<TornTail, O
     Ok(torn)
 }
 
-fn set_aside(file: &Read, torn: &mut TornTail) -> Result<(), OpenError> {
+fn set_aside(file: &ScannedSegment, torn: &mut TornTail) -> Result<(), OpenError> {
     let aside = file.path.with_extension("torn");
     fs::rename(&file.path, &aside).map_err(OpenError::io("rename", &file.path))?;
     torn.saved_in.push(aside);
@@ -168,7 +168,7 @@ fn set_aside(file: &Read, torn: &mut TornTail) -> Result<(), OpenError> {
 }
 
 /// The segments in order of their numbers, each read and scanned.
-fn read_all(folder: &Path) -> Result<Vec<Read>, OpenError> {
+fn read_all(folder: &Path) -> Result<Vec<ScannedSegment>, OpenError> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder).map_err(OpenError::io("read", folder))? {
         let name = entry.map_err(OpenError::io("read", folder))?.file_name();
@@ -183,12 +183,13 @@ fn read_all(folder: &Path) -> Result<Vec<Read>, OpenError> {
     let mut files = Vec::with_capacity(paths.len());
     for ((number, path), read) in numbers.into_iter().zip(paths).zip(scans) {
         let (length, scan) = read.map_err(OpenError::io("read", &path))?;
-        files.push(Read { number, path, length, scan });
+        files.push(ScannedSegment { number, path, length, scan });
     }
     Ok(files)
 }
 
-/// Calls `work` with 0, 1, … `count` on every core, and returns the results in that order.
+/// Calls `work` with 0, 1, … `count` on every core, and returns the results in that order. By hand: a pool of
+/// a library would outlive the one time it is needed, when a directory is opened.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     if threads <= 1 {
@@ -196,6 +197,7 @@ pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Syn
     }
     let next = AtomicUsize::new(0);
     let run = || {
+        // Relaxed: each index is taken once, and joining the threads orders the results.
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < count);
         std::iter::from_fn(take).map(|index| (index, work(index))).collect::<Vec<_>>()
     };

@@ -154,7 +154,7 @@ pub(super) fn read_log(bytes: &[u8]) -> Result<LoggedCommit<'_>, Malformed> {
 }
 
 /// The LSN up to which a chain's log is trimmed, which is all that trimming on disk needs.
-pub(super) fn read_forgotten(bytes: &[u8]) -> Result<Lsn, Malformed> {
+pub(super) fn read_trimmed_to(bytes: &[u8]) -> Result<Lsn, Malformed> {
     let mut reader = Reader::new(bytes);
     reader.number()?;
     reader.number().map(Lsn)

@@ -9,22 +9,22 @@ use crate::items::Item;
 
 /// One committed change of one item.
 #[derive(Debug)]
-pub struct Change {
+pub(crate) struct Change {
     /// The LSN of the commit it belongs to.
-    pub lsn: Lsn,
+    pub(crate) lsn: Lsn,
     /// What kind of change it is.
-    pub kind: ChangeKind,
+    pub(crate) kind: ChangeKind,
     /// The version it made; for a deletion the version it removed.
-    pub item: Arc<Item>,
+    pub(crate) item: Arc<Item>,
     /// The version that was there before a replacement.
-    pub previous: Option<Arc<Item>>,
+    pub(crate) previous: Option<Arc<Item>>,
     /// When it was made, in seconds since the epoch.
-    pub at: u64,
+    pub(crate) at: u64,
 }
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// A new item was created.
     Create,
     /// An item was replaced by a new version.
@@ -37,7 +37,7 @@ pub enum ChangeKind {
 
 impl Change {
     /// The versions before and after it.
-    pub fn versions(&self) -> (Option<&Arc<Item>>, Option<&Arc<Item>>) {
+    pub(crate) fn versions(&self) -> (Option<&Arc<Item>>, Option<&Arc<Item>>) {
         match self.kind {
             ChangeKind::Create => (None, Some(&self.item)),
             ChangeKind::Replace => (self.previous.as_ref(), Some(&self.item)),
@@ -48,7 +48,7 @@ impl Change {
 
 impl ChangeKind {
     /// Whether the item is gone afterwards.
-    pub fn removes(self) -> bool {
+    pub(crate) fn removes(self) -> bool {
         match self {
             ChangeKind::Create | ChangeKind::Replace => false,
             ChangeKind::Delete | ChangeKind::Expire => true,

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 pub struct Ordinal(pub u64);
 
 /// Whether the server writes this member itself; what a caller sends under its name is dropped.
-pub fn is_system_member(name: &str) -> bool {
+pub(crate) fn is_system_member(name: &str) -> bool {
     // Most names differ in their first character already.
     name.starts_with('_') && matches!(name, "_rid" | "_self" | "_etag" | "_attachments" | "_ts" | "_lsn")
 }
@@ -36,57 +36,57 @@ pub struct Item {
 }
 
 /// What a new version is made of.
-pub struct ItemDraft<'a> {
+pub(crate) struct ItemParts<'a> {
     /// The number of the item in its container.
-    pub ordinal: Ordinal,
+    pub(crate) ordinal: Ordinal,
     /// The `id` of the item.
-    pub id: SmolStr,
+    pub(crate) id: SmolStr,
     /// The effective partition key of its partition key value.
-    pub epk: EffectivePartitionKey,
+    pub(crate) epk: EffectivePartitionKey,
     /// The LSN of the commit that makes the version.
-    pub lsn: Lsn,
+    pub(crate) lsn: Lsn,
     /// The write timestamp in seconds since the epoch: `_ts`.
-    pub modified_at: u64,
+    pub(crate) modified_at: u64,
     /// The item's own `ttl`, if it has one.
-    pub ttl: Option<i32>,
+    pub(crate) ttl: Option<i32>,
     /// The user's members as JSON, with the opening brace and without the closing one.
-    pub user_text: &'a [u8],
+    pub(crate) user_text: &'a [u8],
     /// The container's self link, `dbs/{rid}/colls/{rid}/`.
-    pub container_link: &'a str,
+    pub(crate) container_link: &'a str,
     /// The `_rid` of the item.
-    pub rid: &'a str,
+    pub(crate) rid: &'a str,
     /// The entity tag of the version.
-    pub etag: &'a EntityTag,
+    pub(crate) etag: &'a EntityTag,
 }
 
 /// A version as the disk stores it: all its parts, to be written or read back.
 #[derive(Clone, Copy, Debug)]
-pub struct StoredItem<'a> {
+pub(crate) struct StoredItem<'a> {
     /// The number of the item in its container.
-    pub ordinal: Ordinal,
+    pub(crate) ordinal: Ordinal,
     /// The `id` of the item.
-    pub id: &'a str,
+    pub(crate) id: &'a str,
     /// The effective partition key of its partition key value.
-    pub epk: &'a EffectivePartitionKey,
+    pub(crate) epk: &'a EffectivePartitionKey,
     /// The LSN of the commit that made the version.
-    pub lsn: Lsn,
+    pub(crate) lsn: Lsn,
     /// The write timestamp in seconds since the epoch: `_ts`.
-    pub modified_at: u64,
+    pub(crate) modified_at: u64,
     /// The item's own `ttl`, if it has one.
-    pub ttl: Option<i32>,
+    pub(crate) ttl: Option<i32>,
     /// The body, then the entity tag.
-    pub text: &'a Bytes,
+    pub(crate) text: &'a Bytes,
     /// The length of the body within the text.
-    pub body_length: usize,
+    pub(crate) body_length: usize,
 }
 
 /// Distinguishes two versions of anything in the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntityTag(String);
+pub(crate) struct EntityTag(String);
 
 impl EntityTag {
     /// Unique per partition, commit and operation within the commit; readable as a GUID.
-    pub fn new(partition: u32, lsn: Lsn, operation: u32, seconds: u64) -> EntityTag {
+    pub(crate) fn new(partition: u32, lsn: Lsn, operation: u32, seconds: u64) -> EntityTag {
         let lsn = lsn.0;
         let mut text = String::with_capacity(36);
         for (number, digits, end) in [
@@ -113,9 +113,9 @@ const SYSTEM_LENGTH: usize = 82;
 
 impl Item {
     /// Builds the version's text: the user's members, the system properties, and the entity tag.
-    pub fn new(draft: ItemDraft<'_>) -> Item {
-        let ItemDraft { user_text, container_link, rid, etag: EntityTag(etag), .. } = draft;
-        let modified_at = draft.modified_at.to_string();
+    pub(crate) fn new(parts: ItemParts<'_>) -> Item {
+        let ItemParts { user_text, container_link, rid, etag: EntityTag(etag), .. } = parts;
+        let modified_at = parts.modified_at.to_string();
         // Exactly as long as what follows: an item lives long, and is built once.
         let system =
             SYSTEM_LENGTH + container_link.len() + 2 * rid.len() + 2 * etag.len() + modified_at.len();
@@ -138,24 +138,24 @@ impl Item {
         }
         debug_assert!(text.len() <= user_text.len() + system, "the length was foreseen");
         Item {
-            ordinal: draft.ordinal,
-            id: draft.id,
-            epk: draft.epk,
-            lsn: draft.lsn,
-            modified_at: draft.modified_at,
-            ttl: draft.ttl,
+            ordinal: parts.ordinal,
+            id: parts.id,
+            epk: parts.epk,
+            lsn: parts.lsn,
+            modified_at: parts.modified_at,
+            ttl: parts.ttl,
             text: Bytes::from(text),
             body_length,
         }
     }
 
     /// This version with another LSN, as a replica has it that received it by replication.
-    pub fn at_lsn(&self, lsn: Lsn) -> Item {
+    pub(crate) fn at_lsn(&self, lsn: Lsn) -> Item {
         Item { lsn, ..self.clone() }
     }
 
     /// Its parts, as the disk stores them.
-    pub fn stored(&self) -> StoredItem<'_> {
+    pub(crate) fn stored(&self) -> StoredItem<'_> {
         let Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = self;
         StoredItem {
             ordinal: *ordinal,
@@ -170,7 +170,7 @@ impl Item {
     }
 
     /// The version made of stored parts.
-    pub fn from_stored(stored: StoredItem<'_>) -> Item {
+    pub(crate) fn from_stored(stored: StoredItem<'_>) -> Item {
         let StoredItem { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = stored;
         let (id, epk, text) = (id.into(), epk.clone(), text.clone());
         Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length }
@@ -207,7 +207,7 @@ impl Item {
     }
 
     /// When it expires under the container's default, in seconds since the epoch.
-    pub fn expires_at(&self, default_ttl: Option<i32>) -> Option<u64> {
+    pub(crate) fn expires_at(&self, default_ttl: Option<i32>) -> Option<u64> {
         let default = default_ttl?;
         match self.ttl.unwrap_or(default) {
             -1 => None,
@@ -216,7 +216,7 @@ impl Item {
     }
 
     /// Whether a reader at `now` sees it.
-    pub fn is_live(&self, default_ttl: Option<i32>, now: u64) -> bool {
+    pub(crate) fn is_live(&self, default_ttl: Option<i32>, now: u64) -> bool {
         self.expires_at(default_ttl).is_none_or(|at| now < at)
     }
 }

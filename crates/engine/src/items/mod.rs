@@ -3,5 +3,6 @@
 mod change;
 mod item;
 
-pub use change::{Change, ChangeKind};
-pub use item::{EntityTag, Item, ItemDraft, Ordinal, StoredItem, is_system_member};
+pub(crate) use change::{Change, ChangeKind};
+pub(crate) use item::{EntityTag, ItemParts, StoredItem, is_system_member};
+pub use item::{Item, Ordinal};

@@ -1,8 +1,8 @@
-//! AccessPath paths: how the documents that may match a query are found.
+//! AccessPath methods: how the documents that may match a query are found.
 //!
 //! In: what the query could use (`sql::access`), where it may look (an EPK range), and the state with its
-//! index. Out: an [`AccessPlan`]. Choosing counts index entries, never more than [`FEW`] per condition, so it
-//! stays cheap however large the container is.
+//! index. Out: an [`AccessPlan`]. Choosing counts index entries, never more than [`FEW_MATCHES`] per
+//! condition, so it stays cheap however large the container is.
 
 use std::ops::Bound;
 
@@ -18,9 +18,9 @@ use crate::store::PartitionState;
 use crate::store::index::{IndexSpace, KeyRange, Step, after_prefix, composite_space};
 
 /// A condition with fewer matches than this is collected rather than scanned.
-const FEW: usize = 1024;
+const FEW_MATCHES: usize = 1024;
 
-/// An access path to the items of one partition.
+/// An access method to the items of one partition.
 #[derive(Debug)]
 pub(super) enum AccessMethod {
     /// Every item, in order of creation.
@@ -42,11 +42,11 @@ pub(super) enum UndefinedValues {
     Last,
 }
 
-/// An access path and what it guarantees.
+/// An access method and what it guarantees.
 #[derive(Debug)]
 pub(super) struct AccessPlan {
-    pub(super) access_path: AccessMethod,
-    /// Every item on the path satisfies WHERE: it need not be evaluated again.
+    pub(super) access_method: AccessMethod,
+    /// Every item it yields satisfies WHERE: it need not be evaluated again.
     pub(super) exact: bool,
     /// Items come in the order of ORDER BY.
     pub(super) ordered: bool,
@@ -54,7 +54,7 @@ pub(super) struct AccessPlan {
     pub(super) indexed: bool,
 }
 
-/// Chooses the access path of one partition.
+/// Chooses the access method of one partition.
 pub(super) fn choose(
     access: &AccessPath,
     state: &PartitionState,
@@ -72,7 +72,7 @@ pub(super) fn choose(
     };
     // A stream is preferred to a scan, and then the scan's condition is still to be checked.
     let exact = access.exact && candidates.exact && (candidates.range.is_none() || matches.is_none());
-    let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW) < FEW);
+    let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW_MATCHES) < FEW_MATCHES);
     let scan_is_as_short = whole && orders_by_its_only_condition(access);
     if (!few || scan_is_as_short)
         && let Some(plan) = in_order(access, state)
@@ -80,21 +80,21 @@ pub(super) fn choose(
         return plan;
     }
     // The EPK range is checked per item in any case, so scanning it alone stays exact.
-    let access_path = match (matches, candidates.range, in_scope.range) {
+    let access_method = match (matches, candidates.range, in_scope.range) {
         (Some(stream), _, _) => AccessMethod::Matches(stream),
         (None, Some(range), _) | (None, None, Some(range)) => {
             AccessMethod::Entries { range, backwards: false, undefined_values: UndefinedValues::None }
         }
         (None, None, None) => AccessMethod::FullScan,
     };
-    AccessPlan { access_path, exact, ordered: false, indexed }
+    AccessPlan { access_method, exact, ordered: false, indexed }
 }
 
-/// The access path that has the order of ORDER BY, whether or not a shorter one exists.
+/// The access method that has the order of ORDER BY, whether or not a shorter one exists.
 pub(super) fn in_order(access: &AccessPath, state: &PartitionState) -> Option<AccessPlan> {
-    let access_path = ordered_path(access, state)?;
+    let access_method = ordered_method(access, state)?;
     let exact = access.exact && matches!(access.filter, Filter::All);
-    Some(AccessPlan { access_path, exact, ordered: true, indexed: true })
+    Some(AccessPlan { access_method, exact, ordered: true, indexed: true })
 }
 
 /// Whether a scan in the order of ORDER BY that met entries of `space` went backwards; `None` when it cannot
@@ -204,7 +204,7 @@ fn narrow_predicate(path: &DocPath, predicate: &Predicate, state: &PartitionStat
         Predicate::Range { .. } | Predicate::Prefix(_) | Predicate::Defined => {
             let Some(range) = range_of(space, predicate) else { return Candidates::unknown() };
             let exact = precise || matches!(predicate, Predicate::Defined);
-            if through_elements || state.index.count_up_to(&range, FEW) < FEW {
+            if through_elements || state.index.count_up_to(&range, FEW_MATCHES) < FEW_MATCHES {
                 Candidates { stream: Some(collect(&range, state)), range: None, exact }
             } else {
                 Candidates { stream: None, range: Some(range), exact }
@@ -239,12 +239,12 @@ fn range_of(space: IndexSpace, predicate: &Predicate) -> Option<KeyRange> {
             of_kind.push(kind as u8);
             let all = KeyRange::prefix(of_kind);
             // A cut string shares its key with longer ones, so its own key is never left out.
-            let is_cut = |key: &[u8]| kind == ValueKind::String && key.ends_with(&[0xFF]);
+            let is_truncated = |key: &[u8]| kind == ValueKind::String && key.ends_with(&[0xFF]);
             let from = match low {
                 Bound::Unbounded => all.from,
                 Bound::Included(value) => Bound::Included(key(value)?),
                 Bound::Excluded(value) => match key(value)? {
-                    key if is_cut(&key) => Bound::Included(key),
+                    key if is_truncated(&key) => Bound::Included(key),
                     key => Bound::Included(after_prefix(&key)?),
                 },
             };
@@ -252,7 +252,7 @@ fn range_of(space: IndexSpace, predicate: &Predicate) -> Option<KeyRange> {
                 Bound::Unbounded => all.to,
                 Bound::Included(value) => Bound::Excluded(after_prefix(&key(value)?)?),
                 Bound::Excluded(value) => match key(value)? {
-                    key if is_cut(&key) => Bound::Excluded(after_prefix(&key)?),
+                    key if is_truncated(&key) => Bound::Excluded(after_prefix(&key)?),
                     key => Bound::Excluded(key),
                 },
             };
@@ -275,7 +275,7 @@ fn in_epk_range(within: &EpkRange, state: &PartitionState) -> Candidates {
             exact: true,
         };
     }
-    if state.index.count_up_to(&range, FEW) < FEW {
+    if state.index.count_up_to(&range, FEW_MATCHES) < FEW_MATCHES {
         Candidates { stream: Some(collect(&range, state)), range: None, exact: true }
     } else {
         Candidates { stream: None, range: Some(range), exact: true }
@@ -287,7 +287,7 @@ fn collect(range: &KeyRange, state: &PartitionState) -> OrdinalStream {
 }
 
 /// A scan of the index in the order of ORDER BY, if there is one.
-fn ordered_path(access: &AccessPath, state: &PartitionState) -> Option<AccessMethod> {
+fn ordered_method(access: &AccessPath, state: &PartitionState) -> Option<AccessMethod> {
     let (first, rest) = access.order.split_first()?;
     if rest.is_empty() {
         let (path, direction) = first;

@@ -84,7 +84,7 @@ pub struct InvalidContinuation;
 
 const MARK: &str = "PERI:2";
 /// Ranges that one token may have: each split in the middle of a query adds one.
-const STRETCHES_MAX: usize = 16;
+const RANGES_MAX: usize = 16;
 
 impl Continuation {
     /// A continuation of one range.
@@ -111,8 +111,8 @@ impl Continuation {
         let passed =
             passed.map_or(Ok(0), |count| u64::from_str_radix(count, 16).map_err(|_| InvalidContinuation))?;
         let ranges: Option<Vec<RangeProgress>> = parts.map(RangeProgress::parse).collect();
-        let ranges = ranges.filter(|all| marked && (1..=STRETCHES_MAX).contains(&all.len()));
-        ranges.map(|ranges| Continuation { ranges: ranges, rows_passed: passed }).ok_or(InvalidContinuation)
+        let ranges = ranges.filter(|all| marked && (1..=RANGES_MAX).contains(&all.len()));
+        ranges.map(|ranges| Continuation { ranges, rows_passed: passed }).ok_or(InvalidContinuation)
     }
 
     /// The EPK range it covers: from the beginning of its first range to the end of the last.
@@ -146,7 +146,7 @@ impl Continuation {
     }
 
     /// The ranges after `at`, which remain for later pages.
-    pub(crate) fn behind(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
+    pub(crate) fn ranges_after(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
         self.ranges.iter().filter_map(move |progress| {
             let min = progress.range.min.clone().max(at.clone());
             let range = EpkRange::new(min, progress.range.max.clone());
@@ -222,8 +222,11 @@ mod tests {
             at(&range("", "30")),
             [(range("10", "20"), five.clone()), (range("20", "30"), ItemPosition::Start)]
         );
-        let behind: Vec<RangeProgress> = begun.behind(&epk("18")).collect();
-        assert_eq!(behind, [RangeProgress { range: range("18", "20"), position: five, rows_returned: 0 }]);
+        let ranges_after: Vec<RangeProgress> = begun.ranges_after(&epk("18")).collect();
+        assert_eq!(
+            ranges_after,
+            [RangeProgress { range: range("18", "20"), position: five, rows_returned: 0 }]
+        );
     }
 
     #[test]

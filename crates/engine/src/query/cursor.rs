@@ -1,4 +1,4 @@
-//! A cursor over an access path: items one by one, each with its position.
+//! A cursor over an access method: items one by one, each with its position.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::items::{Item, Ordinal};
 use crate::store::PartitionState;
 use crate::store::index::{KeyRange, Step, follow};
 
-/// The items of one partition along one access path.
+/// The items of one partition along one access method.
 pub(super) struct Cursor<'s> {
     items: Box<dyn Iterator<Item = PositionedItem> + Send + 's>,
 }
@@ -26,11 +26,11 @@ impl<'s> Cursor<'s> {
     /// without an entry lack.
     pub(super) fn new(
         state: &'s PartitionState,
-        access_path: AccessMethod,
+        access_method: AccessMethod,
         from: &ItemPosition,
         order_path: Vec<Step>,
     ) -> Cursor<'s> {
-        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_path, from) {
+        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_method, from) {
             (AccessMethod::Entries { range, backwards, undefined_values }, from)
                 if continues(&range, from) =>
             {
@@ -60,7 +60,7 @@ impl<'s> Cursor<'s> {
         Cursor { items }
     }
 
-    /// The next item on the access path.
+    /// The next item on the access method.
     pub(super) fn next(&mut self) -> Option<PositionedItem> {
         self.items.next()
     }

@@ -64,7 +64,7 @@ pub struct QueryOutcome {
     /// Which of the scope's partitions the rows are from; the first when they are from several.
     pub partition: usize,
     /// The work of the partitions that have been read, in the units of [`QueryExecution::effort`].
-    pub(super) effort: u64,
+    pub(super) work_units: u64,
     /// The work that the page is charged for.
     pub work: QueryWork,
     /// The part of `work` that each partition caused, by its index in the scope.
@@ -229,10 +229,10 @@ impl QueryRequest<'_> {
         Ok(outcome)
     }
 
-    /// The number of items on an access path, without reading them.
+    /// The number of items on an access method, without reading them.
     fn count(&self, state: &PartitionState, plan: AccessPlan, within: &EpkRange, whole: bool) -> u64 {
         let all_live = state.expired(self.now).next().is_none();
-        if whole && all_live && matches!(plan.access_path, AccessMethod::FullScan) {
+        if whole && all_live && matches!(plan.access_method, AccessMethod::FullScan) {
             return state.len() as u64;
         }
         let mut cursor = self.cursor(state, plan, &ItemPosition::Start);
@@ -248,7 +248,7 @@ impl QueryRequest<'_> {
     ) -> Cursor<'s> {
         let order_path =
             self.statement.access_path().order.first().map(|(path, _)| access_method::steps_of(path));
-        Cursor::new(state, plan.access_path, from, order_path.unwrap_or_default())
+        Cursor::new(state, plan.access_method, from, order_path.unwrap_or_default())
     }
 
     pub(super) fn is_visible(

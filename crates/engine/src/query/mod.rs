@@ -1,7 +1,7 @@
-//! Query execution over a container: access paths, paging and metrics.
+//! Query execution over a container: access methods, paging and metrics.
 //!
 //! In: a prepared statement and a scope. Out: one page of rows and a continuation. The language is `sql`'s;
-//! here are the access paths (`access_path`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
+//! here are the access methods (`access_method`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
 //! `page`, `offset_limit`, with `continuation` and `sort_position` for where the next page begins) and the
 //! metrics headers (`metrics`).
 

@@ -7,7 +7,7 @@ use sql::value::write_json;
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Rows for which capacity is reserved at once.
-const ROWS_FORESEEN: usize = 32;
+const ROWS_RESERVED: usize = 32;
 
 /// A response body under construction: `{"_rid":…,"Documents":[…],"_count":n}`.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl PageBody {
     pub(crate) fn add_text(&mut self, row: &[u8]) {
         if self.count == 0 {
             // The rows of a page resemble each other, and growing by doubling copies them all.
-            self.text.reserve(self.rows_max.min(ROWS_FORESEEN) * (row.len() + 1));
+            self.text.reserve(self.rows_max.min(ROWS_RESERVED) * (row.len() + 1));
         }
         self.begin_row();
         self.text.extend_from_slice(row);

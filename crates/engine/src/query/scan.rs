@@ -1,4 +1,4 @@
-//! Pages whose rows come from one document each, along an access path.
+//! Pages whose rows come from one document each, along an access method.
 //!
 //! A page costs what it returns: it begins at the item, or at the index entry, where the one before it
 //! ended.
@@ -22,7 +22,7 @@ const WORK_UNITS_MAX: u64 = 5_000_000;
 
 impl QueryRequest<'_> {
     /// Whether the only partition can be scanned in the order of ORDER BY, from where the page before ended.
-    /// A scan that was begun is continued; whether to begin one depends on which path is shorter.
+    /// A scan that was begun is continued; whether to begin one depends on which method reads less.
     pub(super) fn has_ordered_scan(&self) -> bool {
         let [partition] = self.scope.partitions.as_slice() else { return false };
         if !self.statement.is_streaming(InputOrder::AlreadyOrdered) {
@@ -99,9 +99,9 @@ impl QueryRequest<'_> {
     }
 
     fn continue_at(&self, progress: RangeProgress, offset_limit: &OffsetLimit) -> Continuation {
-        let behind = self.from.iter().flat_map(|from| from.behind(&progress.range.max));
-        let ranges = std::iter::once(progress.clone()).chain(behind).collect();
-        Continuation { ranges: ranges, rows_passed: offset_limit.rows_passed(self.statement) }
+        let ranges_after = self.from.iter().flat_map(|from| from.ranges_after(&progress.range.max));
+        let ranges = std::iter::once(progress.clone()).chain(ranges_after).collect();
+        Continuation { ranges, rows_passed: offset_limit.rows_passed(self.statement) }
     }
 }
 
@@ -127,8 +127,8 @@ impl PartitionScan<'_> {
         let request = self.request;
         let statement = request.statement;
         let whole_documents = statement.returns_whole_documents();
-        // A scan whose access path changed since the last page has to check every item again.
-        let unchecked = plan.exact && whole_documents && continues(&plan.access_path, from);
+        // A scan whose access method changed since the last page has to check every item again.
+        let unchecked = plan.exact && whole_documents && continues(&plan.access_method, from);
         // OFFSET and LIMIT are counted outside the run; without them, rows need not be kept apart.
         let limited = statement.is_limited();
         let mut run = match limited {
@@ -144,8 +144,8 @@ impl PartitionScan<'_> {
             }
             // If the item the last page stopped at is gone, none of the next one's rows were returned.
             let returned = if found.position == *from { self.rows_returned } else { 0 };
-            let effort = outcome.effort + run.work_done();
-            if outcome.metrics.retrieved_count >= EXAMINED_MAX || effort >= WORK_UNITS_MAX {
+            let work_units = outcome.work_units + run.work_done();
+            if outcome.metrics.retrieved_count >= EXAMINED_MAX || work_units >= WORK_UNITS_MAX {
                 return Ok(Some((found.position, returned)));
             }
             let rows: Option<Vec<Value>> = if unchecked {
@@ -173,14 +173,14 @@ impl PartitionScan<'_> {
                 self.offset_limit.pass();
             }
         }
-        outcome.effort += run.work_done();
+        outcome.work_units += run.work_done();
         Ok(None)
     }
 }
 
-/// Whether the access path continues at `from` rather than being replaced by another.
-fn continues(access_path: &AccessMethod, from: &ItemPosition) -> bool {
-    match access_path {
+/// Whether the access method continues at `from` rather than being replaced by another.
+fn continues(access_method: &AccessMethod, from: &ItemPosition) -> bool {
+    match access_method {
         AccessMethod::FullScan | AccessMethod::Matches(_) => !matches!(from, ItemPosition::Entry(_)),
         AccessMethod::Entries { range, .. } => cursor::continues(range, from),
     }

@@ -155,12 +155,12 @@ impl SortedRange {
     }
 
     fn rows_to_pass(&self) -> usize {
-        if self.from.as_ref().is_some_and(SortPosition::is_cut) { self.rows_returned } else { 0 }
+        if self.from.as_ref().is_some_and(SortPosition::is_truncated) { self.rows_returned } else { 0 }
     }
 
     /// Whether this may be one of the rows that earlier pages returned and could not name.
     fn was_returned(&self, row: &Row) -> bool {
-        self.from.as_ref().is_some_and(|from| from.is_cut() && from.compare(&row.bytes).is_eq())
+        self.from.as_ref().is_some_and(|from| from.is_truncated() && from.compare(&row.bytes).is_eq())
     }
 
     /// Where the next page begins in this range if it begins with `next`, which stands at `sort_position`;
@@ -178,7 +178,7 @@ impl SortedRange {
             let position = ItemPosition::Sorted(from.clone());
             return RangeProgress { range, position, rows_returned: self.rows_returned };
         }
-        let returned = |row: &&Row| sort_position.is_cut() && sort_position.compare(&row.bytes).is_eq();
+        let returned = |row: &&Row| sort_position.is_truncated() && sort_position.compare(&row.bytes).is_eq();
         let rows_returned = before.filter(returned).count();
         RangeProgress { range, position: ItemPosition::Sorted(sort_position), rows_returned }
     }

@@ -30,7 +30,7 @@ pub(crate) enum TieOrder {
 pub(crate) struct SortPosition {
     bytes: Vec<u8>,
     /// The sort key was longer than a token has room for, so several rows may stand here.
-    cut: bool,
+    truncated: bool,
     pub(crate) ties: TieOrder,
 }
 
@@ -38,8 +38,10 @@ impl SortPosition {
     /// The position of a row, as far as a token can state it.
     pub(crate) fn at(order: &[u8], identity: &[u8], ties: TieOrder) -> SortPosition {
         match order.get(..ORDER_MAX) {
-            Some(start) if order.len() > ORDER_MAX => SortPosition { bytes: start.to_vec(), cut: true, ties },
-            _ => SortPosition { bytes: [order, identity].concat(), cut: false, ties },
+            Some(start) if order.len() > ORDER_MAX => {
+                SortPosition { bytes: start.to_vec(), truncated: true, ties }
+            }
+            _ => SortPosition { bytes: [order, identity].concat(), truncated: false, ties },
         }
     }
 
@@ -52,23 +54,23 @@ impl SortPosition {
             bytes.iter_mut().for_each(|byte| *byte = !*byte);
         }
         bytes.extend_from_slice(&row_number(row));
-        SortPosition { bytes, cut: false, ties }
+        SortPosition { bytes, truncated: false, ties }
     }
 
     /// Compares a row with these bytes to this position.
     pub(crate) fn compare(&self, bytes: &[u8]) -> Ordering {
-        let end = if self.cut { bytes.len().min(self.bytes.len()) } else { bytes.len() };
+        let end = if self.truncated { bytes.len().min(self.bytes.len()) } else { bytes.len() };
         bytes[..end].cmp(&self.bytes)
     }
 
     /// Whether several rows may stand here, so that those returned have to be counted.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
     /// The text form: a letter and what [`SortPosition::parse`] reads.
     pub(crate) fn to_text(&self) -> String {
-        let kind = match (self.cut, self.ties) {
+        let kind = match (self.truncated, self.ties) {
             (false, TieOrder::Forwards) => 'K',
             (false, TieOrder::Backwards) => 'k',
             (true, TieOrder::Forwards) => 'C',
@@ -79,7 +81,7 @@ impl SortPosition {
 
     /// Parses what [`SortPosition::to_text`] wrote.
     pub(crate) fn parse(kind: &str, value: &str) -> Option<SortPosition> {
-        let (cut, ties) = match kind {
+        let (truncated, ties) = match kind {
             "K" => (false, TieOrder::Forwards),
             "k" => (false, TieOrder::Backwards),
             "C" => (true, TieOrder::Forwards),
@@ -87,7 +89,7 @@ impl SortPosition {
             _ => return None,
         };
         let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
-        (!cut || bytes.len() == ORDER_MAX).then_some(SortPosition { bytes, cut, ties })
+        (!truncated || bytes.len() == ORDER_MAX).then_some(SortPosition { bytes, truncated, ties })
     }
 }
 
@@ -151,7 +153,7 @@ mod tests {
         }
         let long = [b'x'; ORDER_MAX + 1];
         let group = SortPosition::at(&long, &identity(5, 0), TieOrder::Forwards);
-        assert!(group.is_cut());
+        assert!(group.is_truncated());
         assert_eq!(group.compare(&row(&long, 1, 0)), Ordering::Equal);
         assert_eq!(group.compare(&row(b"x", 1, 0)), Ordering::Less);
         assert_eq!(group.compare(&row(b"y", 1, 0)), Ordering::Greater);

@@ -1,4 +1,4 @@
-//! Queries over every access path, page by page, compared with a plain evaluation of every document.
+//! Queries over every access method, page by page, compared with a plain evaluation of every document.
 
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn pages_by_any_access_path_equal_a_plain_evaluation(
+    fn pages_by_any_access_method_equal_a_plain_evaluation(
         documents in prop::collection::vec(document(600), 0..40),
         page_size in 1..7usize,
         whole in any::<bool>(),

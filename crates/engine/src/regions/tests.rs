@@ -52,9 +52,9 @@ fn only_the_write_region_and_strong_reads_see_the_newest() {
         (1, ConsistencyLevel::Eventual, StalenessBound::Replicated(up), false),
         (2, ConsistencyLevel::BoundedStaleness, StalenessBound::Bounded(up, MaxStaleness::default()), true),
     ] {
-        let vantage = topology.read_context(RegionId(region), level, up);
+        let read = topology.read_context(RegionId(region), level, up);
         assert_eq!(
-            (vantage.staleness, vantage.enforces_session_token),
+            (read.staleness, read.enforces_session_token),
             (sees, honours_session),
             "{region} {level:?}"
         );

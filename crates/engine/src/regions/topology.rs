@@ -136,10 +136,10 @@ impl Topology {
             return Err(TopologyError::Count(regions.len()));
         }
         for (at, region) in regions.iter().enumerate() {
-            if normal(&region.name).is_empty() {
+            if normalized(&region.name).is_empty() {
                 return Err(TopologyError::EmptyName);
             }
-            if regions[..at].iter().any(|other| normal(&other.name) == normal(&region.name)) {
+            if regions[..at].iter().any(|other| normalized(&other.name) == normalized(&region.name)) {
                 return Err(TopologyError::DuplicateName(region.name.clone()));
             }
         }
@@ -196,7 +196,7 @@ impl Topology {
     }
 
     /// How many regions there are.
-    pub fn len(&self) -> usize {
+    pub fn region_count(&self) -> usize {
         self.regions.len()
     }
 
@@ -212,7 +212,7 @@ impl Topology {
 
     /// The number of the region with this name. Spaces and case are ignored.
     pub fn find(&self, name: &str) -> Result<RegionId, TopologyError> {
-        let found = self.regions().find(|(_, region)| normal(&region.name) == normal(name));
+        let found = self.regions().find(|(_, region)| normalized(&region.name) == normalized(name));
         found.map(|(id, _)| id).ok_or_else(|| {
             let all: Vec<RegionId> = ids(self.regions.len()).collect();
             TopologyError::Unknown { name: name.to_owned(), known: self.names(&all) }
@@ -352,6 +352,6 @@ fn ids(count: usize) -> impl Iterator<Item = RegionId> {
 }
 
 /// How SDKs compare region names.
-fn normal(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.chars().filter(|character| !character.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

@@ -107,7 +107,7 @@ impl Container {
         let layout = Mutex::new(Layout::after(ranges.len()));
         let mut contents = ReplicaContents::empty(&schema, LSN_FIRST);
         if regions.current().is_multi_write() {
-            contents.head.versions = VersionVector::none_of(regions.current().len());
+            contents.head.versions = VersionVector::none_of(regions.current().region_count());
         }
         let token_version = first_token_version(&regions);
         let (ordinals, bytes_max) = (Arc::new(AtomicU64::new(1)), partitions.bytes_max);
@@ -135,6 +135,7 @@ impl Container {
 
     /// Takes the id of a range that has outgrown its limit, if there is one. Each is returned once.
     pub fn take_oversized(&self) -> Option<u32> {
+        // Relaxed: the id is all there is to see. The load spares the common case a write to the cache line.
         if self.oversized.load(Ordering::Relaxed) == NONE {
             return None;
         }
@@ -172,7 +173,7 @@ impl Container {
 
     /// How many regions have a replica.
     pub fn regions(&self) -> usize {
-        self.context.regions.current().len()
+        self.context.regions.current().region_count()
     }
 
     /// The schema in force.
@@ -207,10 +208,13 @@ impl Container {
             match written {
                 Ok(commit) => {
                     if partition.latest_head().bytes() > self.context.bytes_max {
+                        // Relaxed: a hint to split, which needs no other data and may come late.
                         self.oversized.store(partition.identity.id.into(), Ordering::Relaxed);
                     }
                     return Ok((partition, commit));
                 }
+                // Ends at once: the successors were published before the partition was marked as replaced, so
+                // the next lookup finds one of them.
                 Err(WriteBlocked::Replaced) => std::hint::spin_loop(),
                 Err(WriteBlocked::ReplicationBacklogFull) => {
                     return Err(WriteUnavailable::ReplicationBacklogFull);
@@ -258,12 +262,12 @@ impl Container {
         let region = partition.partition().write_region().unwrap_or(account_writes);
         let write = WriteContext { region, ..write };
         // Every write begins by deleting some expired items; these writes do nothing else.
-        let purge_expired_items = || {
-            self.write(&partition.range.min, write, |purge_expired_items| {
-                Ok::<bool, DiskError>(purge_expired_items.has_changes())
+        let purge = || {
+            self.write(&partition.range.min, write, |transaction| {
+                Ok::<bool, DiskError>(transaction.has_changes())
             })
         };
-        while matches!(purge_expired_items(), Ok((_, WriteOutcome { result: Ok(true), .. }))) {}
+        while matches!(purge(), Ok((_, WriteOutcome { result: Ok(true), .. }))) {}
     }
 
     /// Applies replaced properties: a new schema for writes, and a rebuilt index.

@@ -154,7 +154,7 @@ fn invalid_documents_are_rejected_with_a_reason() {
 }
 
 #[test]
-fn replacing_the_policy_makes_the_index_anew() {
+fn replacing_the_policy_rebuilds_the_index() {
     let container = plain();
     write(&container, r#"{"id":"1","pk":"a","x":5}"#, 0, |t, d| t.create(d)).unwrap();
     let space = index::IndexSpace::ROOT.member("x");

@@ -23,7 +23,7 @@ use crate::account::partitions::PartitionError;
 use clock::Clock;
 
 /// How many operations are remembered.
-const KEPT_MAX: usize = 256;
+const OPERATIONS_MAX: usize = 256;
 /// Time the split or merge may take after the hold, before the mark on its ranges ends in any case.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 
@@ -34,7 +34,7 @@ pub enum OperationError {
     #[error(transparent)]
     Partitions(#[from] PartitionError),
     /// No operation has this id.
-    #[error("there is no operation '{0}'; the last {KEPT_MAX} are remembered")]
+    #[error("there is no operation '{0}'; the last {OPERATIONS_MAX} are remembered")]
     Unknown(String),
     /// Another operation is working on the range.
     #[error("the range '{range}' is taken by operation '{operation}'; wait for it, or cancel it")]
@@ -51,7 +51,7 @@ pub enum OperationError {
     #[error("operation '{0}' advances by itself; begin it with progressionMode 'manual' to advance it")]
     Automatic(u64),
     /// As many operations are under way as are remembered.
-    #[error("{KEPT_MAX} operations are under way; advance or cancel some of them first")]
+    #[error("{OPERATIONS_MAX} operations are under way; advance or cancel some of them first")]
     TooMany,
 }
 
@@ -151,12 +151,14 @@ impl Operations {
         let (account, register) = (Arc::downgrade(&self.account), Arc::downgrade(&self.register));
         let clock = self.clock.clone();
         let mut tasks = self.tasks.lock();
+        // Frees the tasks that have ended.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             clock.wait_for_uptime(uptime).await;
             let upgraded = (Weak::upgrade(&account), Weak::upgrade(&register));
             let (Some(account), Some(register)) = upgraded else { return };
             let now = clock.uptime();
+            // An error means that `finish` panicked, which the runtime has reported; the operation then expires.
             let _ = tokio::task::spawn_blocking(move || finish(&account, &register, id, now)).await;
         });
     }
@@ -171,7 +173,7 @@ impl Register {
                 return Err(OperationError::RangeBusy { range, operation: other.id });
             }
         }
-        if self.all.len() >= KEPT_MAX {
+        if self.all.len() >= OPERATIONS_MAX {
             let oldest = self.all.values().find(|other| other.is_over()).map(|other| other.id);
             self.all.remove(&oldest.ok_or(OperationError::TooMany)?);
         }

@@ -122,7 +122,7 @@ impl Operation {
         let hold = hold.unwrap_or(default);
         Operation {
             id: 0,
-            target: target,
+            target,
             phase,
             new_ranges: Vec::new(),
             error: None,

@@ -1,4 +1,4 @@
-//! A directory that is not as it was left: cut off, damaged, incomplete.
+//! Damaged data directories: truncated, altered, incomplete.
 
 use super::*;
 
@@ -7,7 +7,8 @@ pub(super) fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
 }
 
-/// A directory with one item per commit and a mark after `marked` of them, as a killed process leaves it.
+/// A directory with one item per commit and a sync mark after `marked` of them, as a killed process leaves
+/// it.
 fn killed(directory: &tempfile::TempDir, items: u32) -> PathBuf {
     let account = open(directory.path()).unwrap();
     let container = with_container(&account);

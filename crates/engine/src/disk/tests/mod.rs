@@ -1,4 +1,4 @@
-//! A directory, from commits to what is read back.
+//! Tests of the data directory: commits, checkpoints, and what a new process reads back.
 
 mod damage;
 mod multi_write;
@@ -66,7 +66,7 @@ fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, O
     Ok(account)
 }
 
-fn moment(now: u64) -> WriteContext {
+fn write_at(now: u64) -> WriteContext {
     WriteContext { region: RegionId(0), now, uptime: Duration::ZERO }
 }
 
@@ -91,7 +91,7 @@ fn upsert(container: &ContainerEntry, id: u32, fill: usize, now: u64) -> Result<
     let document = Document::parse(text.as_bytes(), &container.store.schema(), now)?;
     let (_, commit) = container
         .store
-        .write(&document.epk, moment(now), |t| t.upsert(&document, Precondition::None))
+        .write(&document.epk, write_at(now), |t| t.upsert(&document, Precondition::None))
         .unwrap();
     commit.result.map(drop)
 }
@@ -101,12 +101,12 @@ fn delete(container: &ContainerEntry, id: u32, now: u64) {
     let document = Document::parse(text.as_bytes(), &container.store.schema(), now).unwrap();
     let (_, commit) = container
         .store
-        .write(&document.epk, moment(now), |t| t.delete(&document.epk, &document.id, Precondition::None))
+        .write(&document.epk, write_at(now), |t| t.delete(&document.epk, &document.id, Precondition::None))
         .unwrap();
     commit.result.unwrap();
 }
 
-/// Everything there is to see, as text to compare.
+/// Everything that clients can see, as text to compare.
 fn everything(account: &Account) -> Vec<String> {
     let snapshot = Arc::clone(&account.catalog.snapshot());
     let mut seen = Vec::new();
@@ -130,7 +130,7 @@ fn everything(account: &Account) -> Vec<String> {
             seen.push(format!("{:?}", StoredLayout { next_ordinal: 0, ..layout }));
             for partition in container.store.partitions().iter() {
                 for (head, state) in partition.every_chain() {
-                    see_line(&head, &state, &mut seen);
+                    describe_chain(&head, &state, &mut seen);
                 }
                 let conflicts = partition.conflicts();
                 seen.extend(conflicts.iter().flat_map(|it| it.all()).map(|conflict| format!("{conflict:?}")));
@@ -144,7 +144,7 @@ fn everything(account: &Account) -> Vec<String> {
 }
 
 /// The contents of one version chain of a partition.
-fn see_line(head: &Head, state: &PartitionState, seen: &mut Vec<String>) {
+fn describe_chain(head: &Head, state: &PartitionState, seen: &mut Vec<String>) {
     seen.push(format!("{} {:?} {} {}", state.lsn, head.progress(), head.len(), head.bytes()));
     for item in state.items_from(Ordinal(0)) {
         let found = head.get(&item.epk, &item.id).expect("items by identity are the same");
@@ -158,7 +158,7 @@ fn see_line(head: &Head, state: &PartitionState, seen: &mut Vec<String>) {
             break;
         }
     }
-    assert!(state.index_is_right(), "the index is what a new one would be");
+    assert!(state.index_is_consistent(), "the index is what a new one would be");
 }
 
 #[track_caller]
@@ -203,7 +203,7 @@ fn an_account_is_read_back_as_it_was() {
         delete(&container, id, 300);
     }
     let account = reopened(account, directory.path());
-    // What comes after continues what was: no id, LSN or entity tag twice.
+    // Later writes continue the history: no id, LSN or entity tag occurs twice.
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     upsert(&container, 1_000, 5, 400).unwrap();
     upsert(&container, 1, 7, 400).unwrap();
@@ -376,12 +376,12 @@ fn write_region_lags_and_pauses_survive_a_restart() {
         (topology.hub(), topology.lag(RegionId(0), RegionId(1)).to_string()),
         (RegionId(1), "3ms".into())
     );
-    // The region that is paused sees what was there when it began, and nothing since.
+    // The paused region sees what was there when the pause began, and nothing since.
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
     upsert(&container, 2, 10, 100).unwrap();
-    let vantage = topology.read_context(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
+    let read = topology.read_context(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
     let seen = |container: &ContainerEntry| -> usize {
-        container.store.partitions().iter().map(|partition| partition.head(vantage).len()).sum()
+        container.store.partitions().iter().map(|partition| partition.head(read).len()).sum()
     };
     assert_eq!(seen(&container), 1);
     account.resume_replication("West US", Duration::from_secs(1)).unwrap();
@@ -414,13 +414,13 @@ fn a_partition_failover_survives_a_restart_until_the_account_fails_over() {
     upsert(&container, 1, 10, 100).unwrap();
     account.fail_over_partition("d", "c", 0, "East US").unwrap();
     assert_eq!(homes(&account), [east.clone(), none.clone()]);
-    // Regions may have other numbers afterwards, and what a range becomes stays where it was.
+    // Regions may have other numbers afterwards, and the children of a range stay in its write region.
     let account = reopened_by(account, || Ok(with(&["West US", "North Europe", "East US"], true)));
     assert_eq!(homes(&account), [east.clone(), none.clone()]);
     account.split_partition("d", "c", 0, None, Duration::ZERO).unwrap();
     let account = reopened_by(account, || Ok(with(&names, true)));
     assert_eq!(homes(&account), [east.clone(), east.clone(), none.clone()]);
-    // One that was sent back is where the account is.
+    // A range that was failed back is in the account's write region.
     account.fail_over_partition("d", "c", 2, "West US").unwrap();
     let account = reopened_by(account, || Ok(with(&names, true)));
     assert_eq!(homes(&account), [none.clone(), east.clone(), none.clone()]);
@@ -458,7 +458,7 @@ fn ranges_on_disk(account: &Account, path: &Path) -> std::collections::BTreeSet<
     let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
     let mut ranges = std::collections::BTreeSet::new();
     source
-        .each(Keyspace::Log, &[], &[0xFF; 30], |key, _| {
+        .for_each_entry(Keyspace::Log, &[], &[0xFF; 30], |key, _| {
             ranges.insert(keys::read_log(key)?.0.partition);
             Ok(())
         })
@@ -477,7 +477,7 @@ fn logs_of_replaced_ranges_are_removed_once_trimmed() {
     }
     let halves = container.store.split(0, None, Duration::ZERO).unwrap();
     upsert(&container, 1, 10, 100).unwrap();
-    // Those that came from it still know what happened there.
+    // Its descendants still have its changes in their logs.
     let account = reopened(account, directory.path());
     assert!(ranges_on_disk(&account, directory.path()).contains(&0));
     // More than an hour later they have trimmed their logs; also the deletion of something created there.

@@ -67,7 +67,7 @@ fn a_restored_account_is_read_back_and_continues() {
     }
     let account = reopened(account, directory.path());
     assert_eq!(items(&account), saved);
-    // No ordinal, LSN or entity tag twice.
+    // No ordinal, LSN or entity tag occurs twice.
     change(&account, 300);
     let account = reopened(account, directory.path());
     // Also what is not checkpointed yet.
@@ -100,7 +100,7 @@ fn the_change_log_around_a_restore_is_read_back() {
 }
 
 #[test]
-fn ranges_and_containers_that_are_others_by_now_come_back() {
+fn changed_partitions_and_containers_are_restored() {
     let directory = tempfile::tempdir().unwrap();
     let account = account_with(directory.path(), "other");
     account.save_snapshot("s", NOW).unwrap();
@@ -198,7 +198,7 @@ fn a_restore_that_cannot_be_persisted_is_not_made() {
 }
 
 #[test]
-fn restoring_writes_what_changed_and_not_what_is_there() {
+fn a_restore_writes_only_the_difference() {
     let directory = tempfile::tempdir().unwrap();
     let account = open(directory.path()).unwrap();
     let container = with_container(&account);
@@ -216,7 +216,7 @@ fn restoring_writes_what_changed_and_not_what_is_there() {
 }
 
 #[test]
-fn where_every_region_writes_each_goes_back_to_what_it_had() {
+fn multi_write_replicas_are_restored() {
     let directory = tempfile::tempdir().unwrap();
     let names = ["West US", "East US"];
     let open = || open_in(directory.path(), Fsync::Never, &names, true);
@@ -225,11 +225,9 @@ fn where_every_region_writes_each_goes_back_to_what_it_had() {
     let write = |id: u32, region: u8, fill: usize| {
         let text = format!(r#"{{"id":"{id}","pk":"a","text":"{}"}}"#, "x".repeat(fill));
         let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
-        let moment = WriteContext { region: RegionId(region), ..moment(100) };
-        let (_, commit) = container
-            .store
-            .write(&document.epk, moment, |t| t.upsert(&document, Precondition::None))
-            .unwrap();
+        let write = WriteContext { region: RegionId(region), ..write_at(100) };
+        let (_, commit) =
+            container.store.write(&document.epk, write, |t| t.upsert(&document, Precondition::None)).unwrap();
         commit.result.unwrap();
     };
     (0..10).for_each(|id| write(id, (id % 2) as u8, 5));
@@ -252,12 +250,12 @@ fn write_both(containers: &[Arc<ContainerEntry>], region: u8, round: u32) {
     for container in containers {
         let text = format!(r#"{{"id":"{}","pk":"a{region}","round":{round}}}"#, round % 5);
         let document = Document::parse(text.as_bytes(), &container.store.schema(), 100).unwrap();
-        let moment = WriteContext { region: RegionId(region), ..moment(100) };
-        let write = |t: &mut crate::store::Transaction<'_>| match round % 7 {
+        let write = WriteContext { region: RegionId(region), ..write_at(100) };
+        let work = |t: &mut crate::store::Transaction<'_>| match round % 7 {
             6 => t.delete(&document.epk, &document.id, Precondition::None).map(drop),
             _ => t.upsert(&document, Precondition::None).map(drop),
         };
-        match container.store.write(&document.epk, moment, write).unwrap().1.result {
+        match container.store.write(&document.epk, write, work).unwrap().1.result {
             Ok(()) | Err(WriteError::NotFound) => {}
             Err(error) => panic!("{error}"),
         }

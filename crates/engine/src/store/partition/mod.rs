@@ -168,10 +168,10 @@ impl Partition {
             let contents = contents.pop().ok_or(Malformed)?;
             return Ok(Partition::new(identity, range, parents, contents, context));
         }
-        let stored = StoredReplicas::read(stored, topology.len())?;
+        let stored = StoredReplicas::read(stored, topology.region_count())?;
         for (region, contents) in (0..).zip(&mut contents) {
             let known = stored.replicas.get(&region).map(|replica| replica.versions.clone());
-            contents.head.versions = known.unwrap_or_else(|| VersionVector::none_of(topology.len()));
+            contents.head.versions = known.unwrap_or_else(|| VersionVector::none_of(topology.region_count()));
         }
         let replication = ReplicationContext {
             topology: &topology,

@@ -172,8 +172,9 @@ impl Container {
         batch.put(Keyspace::Catalog, &CatalogKey::Layout(self.rid).to_bytes(), |to| stored.put(to));
     }
 
-    /// The ordinal the next item gets.
+    /// The ordinal that the next item gets.
     pub(in crate::store) fn next_ordinal(&self) -> u64 {
+        // Relaxed: a number, which orders nothing else.
         self.context.ordinals.load(Ordering::Relaxed)
     }
 

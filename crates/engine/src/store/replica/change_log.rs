@@ -55,7 +55,7 @@ impl ChangeLog {
         self.entries.range(..(lsn, 0)).next_back().map(|((last, _), _)| *last)
     }
 
-    /// Changes up to here are no longer known.
+    /// Changes up to this LSN have been trimmed.
     pub(in crate::store) fn trimmed_to(&self) -> Lsn {
         self.trimmed_to
     }

@@ -30,7 +30,7 @@ enum Slot {
 impl ItemsByKey {
     /// The item with this identity. Costs a hash and a comparison.
     pub(in crate::store) fn get(&self, epk: &EffectivePartitionKey, id: &str) -> Option<&Arc<Item>> {
-        self.slots.get(&self.hash(epk, id))?.items().iter().find(|item| is(item, epk, id))
+        self.slots.get(&self.hash(epk, id))?.items().iter().find(|item| matches_key(item, epk, id))
     }
 
     pub(in crate::store) fn len(&self) -> usize {
@@ -45,11 +45,11 @@ impl ItemsByKey {
                 self.length += 1;
                 Slot::One(Arc::clone(item))
             }
-            Some(Slot::One(other)) if is(other, &item.epk, &item.id) => Slot::One(Arc::clone(item)),
+            Some(Slot::One(other)) if matches_key(other, &item.epk, &item.id) => Slot::One(Arc::clone(item)),
             Some(slot) => {
                 let mut items = slot.items().to_vec();
                 let before = items.len();
-                items.retain(|other| !is(other, &item.epk, &item.id));
+                items.retain(|other| !matches_key(other, &item.epk, &item.id));
                 self.length += usize::from(items.len() == before);
                 items.push(Arc::clone(item));
                 Slot::Several(Arc::new(items))
@@ -63,7 +63,7 @@ impl ItemsByKey {
         let hash = self.hash(&item.epk, &item.id);
         let Some(slot) = self.slots.get(&hash) else { return };
         let mut left = slot.items().to_vec();
-        left.retain(|other| !is(other, &item.epk, &item.id));
+        left.retain(|other| !matches_key(other, &item.epk, &item.id));
         self.length -= slot.items().len() - left.len();
         match left.len() {
             0 => drop(self.slots.remove(&hash)),
@@ -89,7 +89,7 @@ impl Slot {
     }
 }
 
-fn is(item: &Item, epk: &EffectivePartitionKey, id: &str) -> bool {
+fn matches_key(item: &Item, epk: &EffectivePartitionKey, id: &str) -> bool {
     item.id == id && item.epk == *epk
 }
 

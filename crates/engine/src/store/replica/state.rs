@@ -216,7 +216,7 @@ impl PartitionState {
 
     /// Whether the index equals one that is built anew.
     #[cfg(test)]
-    pub(crate) fn index_is_right(&self) -> bool {
+    pub(crate) fn index_is_consistent(&self) -> bool {
         let mut anew = self.clone();
         anew.reindex(Arc::clone(&self.schema));
         !self.lacks_index() && anew.index == self.index

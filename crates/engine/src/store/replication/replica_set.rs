@@ -127,9 +127,9 @@ impl Replicas {
     /// Replicas that all hold `contents`.
     pub(in crate::store) fn new(contents: ReplicaContents, topology: &Topology) -> Replicas {
         if topology.is_multi_write() {
-            Replicas::MultiWrite(MultiWriteReplicas::new(&contents, topology.len()))
+            Replicas::MultiWrite(MultiWriteReplicas::new(&contents, topology.region_count()))
         } else {
-            Replicas::SingleWrite(SingleWriteReplicas::new(contents, topology.len()))
+            Replicas::SingleWrite(SingleWriteReplicas::new(contents, topology.region_count()))
         }
     }
 

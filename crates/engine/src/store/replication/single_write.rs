@@ -68,7 +68,7 @@ impl SingleWriteReplicas {
         }
         dues.sort_unstable();
         // The writer is one of the majority.
-        let others = topology.len() / 2;
+        let others = topology.region_count() / 2;
         others.checked_sub(1).and_then(|at| dues.get(at).copied()).unwrap_or(Duration::ZERO)
     }
 }

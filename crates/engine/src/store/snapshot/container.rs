@@ -137,14 +137,14 @@ impl<'a> LockedContainer<'a> {
         let guards: Vec<Vec<WriteGuard<'h>>> =
             current.iter().map(|partition| partition.close()).collect::<Result<_, DiskError>>()?;
         let newest = guards.iter().flatten().map(|guard| guard.state().lsn).max().unwrap_or_default();
-        let progress = guards.iter().map(|guards| guards[0].head().progress().versions);
-        let joined = progress.reduce(VersionVector::joined).unwrap_or_default();
+        let versions = guards.iter().map(|guards| guards[0].head().progress().versions);
+        let joined = versions.reduce(VersionVector::joined).unwrap_or_default();
         let same_partitions = current.len() == saved.partitions.len()
             && current.iter().zip(&saved.partitions).all(|(now, then)| Arc::ptr_eq(now, &then.partition));
         let is_persisted = container.context.disk.is_some();
         let mut contents = Vec::with_capacity(saved.partitions.len());
         for (at, then) in saved.partitions.iter().enumerate() {
-            let progress =
+            let versions =
                 if same_partitions { guards[at][0].head().progress().versions } else { joined.clone() };
             // Changes that the disk has trimmed since cannot come back.
             let trimmed_to = |chain: usize| match (is_persisted, *exists) {
@@ -162,11 +162,11 @@ impl<'a> LockedContainer<'a> {
                 }
             };
             let replicas = then.replicas.iter().enumerate();
-            let replicas =
-                replicas.map(|(chain, replica)| replica.after(newest, progress.clone(), trimmed_to(chain)));
+            let replicas = replicas
+                .map(|(chain, replica)| replica.as_commit_after(newest, versions.clone(), trimmed_to(chain)));
             contents.push(replicas.collect());
         }
-        let mut restoring = ContainerRestore {
+        let mut restore = ContainerRestore {
             next_layout: Layout::clone(layout),
             layout,
             container,
@@ -177,8 +177,8 @@ impl<'a> LockedContainer<'a> {
             contents,
             made: None,
         };
-        restoring.plan_layout(same_partitions);
-        Ok(restoring)
+        restore.plan_layout(same_partitions);
+        Ok(restore)
     }
 }
 
@@ -313,9 +313,9 @@ impl ContainerRestore<'_> {
 impl ReplicaSnapshot {
     /// The saved contents, as the commit that follows `lsn`, with a change log that begins after
     /// `trimmed_to`.
-    fn after(&self, lsn: Lsn, progress: VersionVector, trimmed_to: Lsn) -> ReplicaContents {
+    fn as_commit_after(&self, lsn: Lsn, versions: VersionVector, trimmed_to: Lsn) -> ReplicaContents {
         let lsn = Lsn(lsn.max(self.state.lsn).0 + 1);
-        let head = Head { lsn, versions: progress, ..Head::clone(&self.head) };
+        let head = Head { lsn, versions, ..Head::clone(&self.head) };
         let mut state = PartitionState { lsn, ..PartitionState::clone(&self.state) };
         if trimmed_to >= lsn {
             state.log = ChangeLog::starting_after(lsn);

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::disk::DiskError;
 use crate::items::{Change, ChangeKind};
-use crate::items::{EntityTag, Item, ItemDraft, Ordinal};
+use crate::items::{EntityTag, Item, ItemParts, Ordinal};
 use crate::regions::RegionId;
 use crate::store::index::{IndexKey, IndexSpace, Term, difference};
 use crate::store::partition::PartitionIdentity;
@@ -156,7 +156,7 @@ impl<'a> Transaction<'a> {
         }
         let Some(wanted) = wanted else {
             if let Some(old) = present {
-                self.remove(&old, ChangeKind::Delete);
+                self.remove_item(&old, ChangeKind::Delete);
             }
             return Ok(None);
         };
@@ -212,7 +212,7 @@ impl<'a> Transaction<'a> {
     pub fn create(&mut self, document: &Document) -> Result<WrittenItem, WriteError> {
         match self.live_item(&document.epk, &document.id) {
             Some(_) => Err(WriteError::Conflict),
-            None => self.insert(document),
+            None => self.insert_item(document),
         }
     }
 
@@ -225,9 +225,9 @@ impl<'a> Transaction<'a> {
         match self.live_item(&document.epk, &document.id) {
             Some(old) => {
                 check(precondition, &old)?;
-                self.put(&old, document)
+                self.replace_item(&old, document)
             }
-            None => self.insert(document),
+            None => self.insert_item(document),
         }
     }
 
@@ -243,7 +243,7 @@ impl<'a> Transaction<'a> {
         if document.id != id && self.live_item(&document.epk, &document.id).is_some() {
             return Err(WriteError::Conflict);
         }
-        self.put(&old, document)
+        self.replace_item(&old, document)
     }
 
     /// Replaces an existing item by what `change` makes of it.
@@ -264,7 +264,7 @@ impl<'a> Transaction<'a> {
                     .to_owned(),
             ));
         }
-        self.put(&old, &document)
+        self.replace_item(&old, &document)
     }
 
     /// Deletes an existing item.
@@ -276,7 +276,7 @@ impl<'a> Transaction<'a> {
     ) -> Result<WrittenItem, WriteError> {
         let old = self.live_item(epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
-        let terms_changed = self.remove(&old, ChangeKind::Delete);
+        let terms_changed = self.remove_item(&old, ChangeKind::Delete);
         Ok(WrittenItem { item: old, previous: None, terms_changed })
     }
 
@@ -286,7 +286,7 @@ impl<'a> Transaction<'a> {
         if item.is_live(self.head.schema.default_ttl, self.now) {
             return Some(item);
         }
-        self.remove(&item, ChangeKind::Expire);
+        self.remove_item(&item, ChangeKind::Expire);
         None
     }
 
@@ -296,15 +296,16 @@ impl<'a> Transaction<'a> {
         }
         let expired: Vec<Arc<Item>> = self.state.expired(self.now).take(PURGE_MAX).cloned().collect();
         for item in expired {
-            self.remove(&item, ChangeKind::Expire);
+            self.remove_item(&item, ChangeKind::Expire);
         }
     }
 
-    fn insert(&mut self, document: &Document) -> Result<WrittenItem, WriteError> {
+    fn insert_item(&mut self, document: &Document) -> Result<WrittenItem, WriteError> {
         self.check_unique(document, None)?;
         let terms = document.terms_at(self.now, &self.head.schema);
+        // Relaxed: only uniqueness matters; ordinals order nothing else.
         let ordinal = Ordinal(self.ordinals.fetch_add(1, Ordering::Relaxed));
-        let item = self.version(document, ordinal);
+        let item = self.new_version(document, ordinal);
         terms.iter().for_each(|term| self.push_index_change(term, ordinal, true));
         self.push_lsn_change(item.lsn, ordinal, true);
         self.head.insert(&item);
@@ -312,11 +313,11 @@ impl<'a> Transaction<'a> {
         Ok(WrittenItem { item, previous: None, terms_changed: terms.scalars() as usize })
     }
 
-    fn put(&mut self, old: &Arc<Item>, document: &Document) -> Result<WrittenItem, WriteError> {
+    fn replace_item(&mut self, old: &Arc<Item>, document: &Document) -> Result<WrittenItem, WriteError> {
         self.check_unique(document, Some(old.ordinal))?;
         let old_terms = document.terms_of_replaced(old, &self.head.schema);
         let terms = document.terms_at(self.now, &self.head.schema);
-        let item = self.version(document, old.ordinal);
+        let item = self.new_version(document, old.ordinal);
         let (removed, added) = difference(&old_terms, &terms);
         let terms_changed = removed.len() + added.len();
         removed.into_iter().for_each(|term| self.push_index_change(term, old.ordinal, false));
@@ -328,7 +329,7 @@ impl<'a> Transaction<'a> {
         Ok(WrittenItem { item, previous: Some(Arc::clone(old)), terms_changed })
     }
 
-    fn remove(&mut self, item: &Arc<Item>, kind: ChangeKind) -> usize {
+    fn remove_item(&mut self, item: &Arc<Item>, kind: ChangeKind) -> usize {
         let terms = terms_of_item(item, &item.value(), &self.head.schema);
         terms.iter().for_each(|term| self.push_index_change(term, item.ordinal, false));
         self.push_lsn_change(item.lsn, item.ordinal, false);
@@ -358,10 +359,10 @@ impl<'a> Transaction<'a> {
         holders.into_iter()
     }
 
-    fn version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
+    fn new_version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
         let operation = self.changes.len() as u32 | u32::from(self.region.0) << REGION_SHIFT;
         let etag = EntityTag::new(self.identity.id, self.lsn, operation, self.now);
-        Arc::new(Item::new(ItemDraft {
+        Arc::new(Item::new(ItemParts {
             ordinal,
             id: document.id.clone(),
             epk: document.epk.clone(),
