@@ -54,7 +54,7 @@ async fn malformed_tokens_are_rejected() {
     }
 }
 
-/// The same signature as each client writes it.
+/// A signature in the encoding of each SDK.
 #[tokio::test]
 async fn every_client_s_encoding_of_the_signature_is_accepted() {
     let account = TestAccount::new();

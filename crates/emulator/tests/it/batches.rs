@@ -62,7 +62,7 @@ async fn a_batch_does_all_or_nothing() {
             vec![424, 412],
         ),
     ] {
-        // One client never says that its batches are atomic.
+        // One SDK never sends the header for atomic batches.
         for headers in [vec![A, atomic], vec![A]] {
             let failed = batch(&account, &headers, operations.clone()).await.expect(207);
             assert_eq!(statuses(&failed), expected);

@@ -1,4 +1,4 @@
-//! `/dbs/{database}/colls`.
+//! Tests of containers, `/dbs/{database}/colls`.
 
 use http::Method;
 use serde_json::{Value, json};

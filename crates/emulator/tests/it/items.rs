@@ -228,7 +228,7 @@ async fn an_item_is_found_by_its_rid_as_well() {
     let account = LiveAccount::with_container(1, json!({})).await;
     let created = account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     let path = format!("/dbs/d/colls/c/docs/{}", created.body["_rid"].as_str().unwrap());
-    // Right after a write nobody has asked for a snapshot yet; each of these has to make its own.
+    // Right after a write there is no published snapshot yet; each of these has to make its own.
     account.put(&path, &[A], json!({"id": "1", "pk": "a", "n": 1})).await.expect(200);
     account.get(&path, &[A]).await.expect(200);
     account.get(&path, &[("x-ms-documentdb-partitionkey", r#"["b"]"#)]).await.expect(404);

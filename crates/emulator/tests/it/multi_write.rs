@@ -1,4 +1,4 @@
-//! An account whose regions all write: tentative versions, conflicts, and how they are settled.
+//! Tests of multi-write accounts: tentative versions, conflicts and their resolution.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn account(properties: Value) -> TestAccount {
     account_at(ConsistencyLevel::Session, properties).await
 }
 
-/// The same, with this consistency.
+/// A multi-write account with this consistency level.
 async fn account_at(level: ConsistencyLevel, properties: Value) -> TestAccount {
     let account = TestAccount::with(|settings| {
         let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();
@@ -322,7 +322,7 @@ async fn a_change_feed_that_continues_in_another_region_misses_nothing() {
     let everything = feed(2, latest, &position).await.expect(200);
     assert_eq!(told(&everything), [3, 2]);
     feed(2, latest, everything.header("etag").unwrap()).await.expect(304);
-    // Every version in another order is not what was asked for.
+    // The order of all versions differs between regions, so a continuation cannot move.
     let all = "Full-Fidelity Feed";
     feed(2, all, &position).await.expect_error(400, 0, "another region");
     feed(1, all, &position).await.expect(200);

@@ -52,7 +52,7 @@ async fn rows_that_stay_are_returned_once_whatever_is_written_between_pages() {
     let ids = |ids: &[u32]| -> Vec<Value> { ids.iter().map(|id| json!(id.to_string())).collect() };
     let numbers = |numbers: &[u32]| -> Vec<Value> { numbers.iter().map(|n| json!(n)).collect() };
     let groups = [(0, 2), (1, 2), (2, 2), (3, 2), (4, 2), (5, 1), (9, 1)];
-    // Nobody knows how many rows item 1 had: it is gone.
+    // The number of rows of item 1 is unknown, because it is deleted.
     let twice = [0, 0, 1]
         .into_iter()
         .chain([20, 21, 22, 23, 2, 3, 4, 5, 6, 7, 8, 9, 11, 24].into_iter().flat_map(|id| [id, id]));

@@ -1,4 +1,4 @@
-//! Throughput as a limit: who is answered 429, for how long, and who is not.
+//! Tests of throughput limits: which requests get 429, and for how long.
 
 use std::time::Duration;
 
@@ -387,7 +387,7 @@ async fn a_page_over_several_partitions_is_charged_to_those_it_read() {
         || account.usage()[0].partitions.iter().map(|(_, _, usage)| usage.consumed).collect::<Vec<_>>();
     let cross = ("x-ms-documentdb-query-enablecrosspartition", "true");
     let before = consumed();
-    // A page with rows is of one range; only in search of its first row does it ask several.
+    // A page with rows comes from one range; only the search for the first row reads several.
     let page = account.query("SELECT * FROM c WHERE c.none = 1", &[cross]).await.expect(200);
     let paid: Vec<f64> = consumed().iter().zip(&before).map(|(after, before)| after - before).collect();
     assert_eq!(page.documents().len(), 0);

@@ -20,7 +20,7 @@ impl SingleWriteSimulation {
         self.session_read(&key, &id, region, session).await.map(drop)
     }
 
-    /// The same. Says at which LSN it was answered; nothing if the region was behind the session.
+    /// Reads one item in a session; returns the LSN, or `None` if the region was behind the session.
     pub(crate) async fn session_read(
         &mut self,
         key: &Key,
@@ -59,7 +59,7 @@ impl SingleWriteSimulation {
         Ok(Some(lsn))
     }
 
-    /// When everything has arrived, no region is behind any session, and all show the newest.
+    /// Checks that no region is behind any session once everything has been replicated.
     pub(crate) async fn read_everything_in_sessions(&mut self) -> Result<(), Failure> {
         for region in 0..self.regions.len() as u8 {
             for key in self.keys.clone() {
@@ -76,7 +76,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads an item in any region, with nothing but the account's level or a weaker one.
+    /// Reads an item in any region without a session, at the account's level or a weaker one.
     pub(crate) async fn read_alone(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let (key, region) = (self.random_key(rng), self.random_region(rng));
         let id = self.some_id(&key, rng);
@@ -97,7 +97,7 @@ impl SingleWriteSimulation {
         let lsn = self.check_lsn(region, &key.name, level, &response)?;
         self.check_item(&key, &id, lsn, &response)?;
         self.remember_tag(&key, &id, &response);
-        // Clients keep the tokens of weaker reads as well, which may say less than they know.
+        // Clients merge the tokens of weaker reads as well, which may be behind the session.
         if rng.chance(50) {
             let session = rng.below(self.sessions.len());
             self.session_observe(session, &response);
@@ -105,7 +105,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// What is shown of an item has to be what there was at the LSN stated.
+    /// Checks that a response contains the item as of the LSN that it states.
     fn check_item(
         &self,
         key: &Key,

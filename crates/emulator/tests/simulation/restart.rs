@@ -1,4 +1,4 @@
-//! Steps that end the account and open it again from its directory.
+//! Steps that close the account and open it again from its data directory.
 
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,8 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 impl Fixture {
-    /// Ends the account, one way or the other, and opens it again. All regions have everything, also
-    /// those that stay paused. Says whether there was anything to open.
+    /// Closes the account or simulates a crash, and opens it again. Afterwards all regions have all writes, also
+    /// those that stay paused. Returns whether there is a data directory.
     pub(crate) async fn restart(&mut self, rng: &mut SeededRandom) -> Result<bool, Failure> {
         let Some(kept) = self.directory.take() else { return Ok(false) };
         let killed = rng.chance(60);
@@ -74,7 +74,7 @@ impl Fixture {
         self.log_line(format!("the account {how} and is opened again"));
         let clock = Clock::manual(self.now());
         self.uptime_before_restart = self.age();
-        // The directory is given up before it is taken again.
+        // The lock on the directory has to be released before it is opened again.
         self.account = TestAccount::new();
         let opened = kept.open(&self.settings);
         let opened = opened
@@ -82,7 +82,7 @@ impl Fixture {
         self.account = TestAccount::over(opened, clock);
         self.directory = Some(kept);
         self.splitting = None;
-        // A region that was paused still is, but had everything when the account was opened.
+        // A paused region stays paused, but had all writes when the account was opened.
         let opened_at = self.uptime_before_restart;
         self.regions.iter_mut().for_each(|region| region.paused = region.paused.map(|_| opened_at));
         let before = self.ranges.clone();

@@ -1,4 +1,4 @@
-//! Who asks, and what account they find.
+//! Compatibility probes of authorization, regions and sessions.
 
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -105,7 +105,7 @@ async fn aad_token_expiry(fixture: &CompatibilityFixture) {
     assert_eq!(late.expect(401).sub_status(), "5006");
 }
 
-/// A token to read the lab's container, as a client sends it.
+/// A token to read the fixture's container, as a client sends it.
 async fn token(fixture: &CompatibilityFixture, user: &str) -> String {
     fixture.account.post("/dbs/d/users", &[], json!({"id": user})).await.expect(201);
     let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
@@ -225,7 +225,7 @@ async fn session_token(fixture: &CompatibilityFixture) {
     assert_eq!(read.expect(200).header("x-ms-session-token"), token);
 }
 
-/// The lab's token, moved on by a thousand writes that never were.
+/// The fixture's session token, advanced by a thousand writes that did not happen.
 async fn ahead(fixture: &CompatibilityFixture) -> String {
     let read = fixture.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
     let token = read.header("x-ms-session-token");

@@ -264,7 +264,7 @@ async fn query_index_use(fixture: &CompatibilityFixture) {
 
 async fn plan_request(fixture: &CompatibilityFixture) {
     let body = json!({"query": "SELECT * FROM c ORDER BY c.n"});
-    // As the Python client asks: no query header, a plain content type.
+    // Like the Python SDK: no query header, a plain content type.
     let headers = [
         ("x-ms-cosmos-is-query-plan-request", "True"),
         ("x-ms-cosmos-supported-query-features", FEATURES),
@@ -299,7 +299,7 @@ async fn plan_hybrid_skip_rewrite(fixture: &CompatibilityFixture) -> (LiveRespon
     (fixture.plan(query, FEATURES).await, fixture.plan(query, &with).await)
 }
 
-/// Queries that need merging, and what their plan must say: a pointer into it, and the value there.
+/// Queries that need merging, with a JSON pointer into their plan and the expected value.
 const PLANS: &[(&str, &[PlanCase])] = &[
     (
         "plan-order-by",
@@ -394,7 +394,7 @@ const PLANS: &[(&str, &[PlanCase])] = &[
     ),
 ];
 
-/// Asks for each plan and looks where the case points.
+/// Requests each plan and checks the value at the pointer.
 pub(super) async fn check_plans(fixture: &CompatibilityFixture, cases: &[PlanCase]) {
     for (query, pointer, expected) in cases {
         let plan = fixture.plan(query, FEATURES).await.expect(200).body;

@@ -1,4 +1,4 @@
-//! Databases and containers.
+//! Compatibility probes of databases and containers.
 
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ async fn system_properties(fixture: &CompatibilityFixture) {
     assert!(body["_ts"].is_u64() && body["_self"].as_str().unwrap().ends_with('/') && body["_lsn"].is_null());
 }
 
-/// The one range that holds a key of a container with two, by what the range answers.
+/// Which of a container's two ranges contains a key, by querying them.
 async fn round_trip(fixture: &CompatibilityFixture, definition: Value, item: Value, key: &str) -> Value {
     let path = fixture.container(json!({"partitionKey": definition})).await;
     let header = ("x-ms-documentdb-partitionkey", key);

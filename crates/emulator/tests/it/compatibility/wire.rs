@@ -240,7 +240,7 @@ async fn charge_refusals(fixture: &CompatibilityFixture) {
 async fn http_1(fixture: &CompatibilityFixture) {
     let mut stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     for _ in 0..2 {
-        // Twice on one connection: it is kept.
+        // Twice on one connection, which stays open.
         stream.write_all(b"GET /dbs HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut response = vec![0; 4096];
         let length = stream.read(&mut response).await.unwrap();
@@ -311,7 +311,7 @@ async fn tls(fixture: &CompatibilityFixture) {
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
 }
 
-/// The raw body of a query that answers with much text, for a client that accepts `encoding`.
+/// The raw body of a query with a long response, for a client that accepts `encoding`.
 async fn long_answer(fixture: &CompatibilityFixture, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
     let date = httpdate::fmt_http_date(fixture.account.clock.now().to_system_time());
     let key = protocol::authorization::Key::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();

@@ -1,4 +1,4 @@
-//! Regions that leave and come back, failovers step by step, and what a scripted suite asks first.
+//! Tests of removed regions, stepwise failovers and the routes for scripted test suites.
 
 use http::Method;
 use perihelion_emulator::EmulatorConfig;
@@ -32,7 +32,7 @@ async fn listed(account: &LiveAccount) -> (Vec<String>, Vec<String>) {
     (names(&document["readableLocations"]), names(&document["writableLocations"]))
 }
 
-/// What `/account` says: who writes, and who is listed as writable.
+/// The write region and the writable regions, from `/account`.
 async fn writers(account: &LiveAccount) -> (String, Vec<String>) {
     let told = account.control_get("/account").await.expect(200).body;
     let regions = told["regions"].as_array().unwrap().iter().filter(|region| region["writable"] == true);

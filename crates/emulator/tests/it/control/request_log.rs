@@ -1,4 +1,4 @@
-//! What the account did, as the control port tells it.
+//! Tests of the request log and the metrics, through the control port.
 
 use std::collections::BTreeMap;
 

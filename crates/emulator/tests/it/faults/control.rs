@@ -1,8 +1,8 @@
-//! The same faults, made through the control port.
+//! Tests of fault injection through the control port.
 
 use super::*;
 
-/// What the control port answers.
+/// Sends a request to the control port.
 async fn send_control(fixture: &FaultFixture, method: Method, path: &str, body: &str) -> (u16, Value) {
     let port = fixture.running.control_port();
     let mut connection = in_time(fixture.try_connect(port, ClientProtocol::Http1)).await.unwrap();

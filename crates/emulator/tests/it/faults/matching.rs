@@ -4,7 +4,7 @@ use perihelion_emulator::faults::Rule;
 
 use super::*;
 
-/// Adds a rule with this `match` and says which of the requests it strikes.
+/// Adds a rule with this `match` and returns the requests that it applies to.
 async fn struck(fixture: &FaultFixture, filter: &Value, requests: Vec<Request<Full<Bytes>>>) -> Vec<bool> {
     let rule = json!({"id": "r", "match": filter, "effect": {"status": 418}});
     fixture.faults().add(Rule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();

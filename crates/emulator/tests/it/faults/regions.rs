@@ -59,7 +59,7 @@ async fn until_broken(stream: TcpStream) -> io::ErrorKind {
 async fn a_region_fault_with_a_duration_ends_by_itself() {
     let fixture = FaultFixture::start().await;
     for how in [DownMode::Refused, DownMode::BlackHole] {
-        fixture.running.region(EAST).unwrap().lasting(Duration::from_secs(30)).down(how).unwrap();
+        fixture.running.region(EAST).unwrap().with_duration(Duration::from_secs(30)).down(how).unwrap();
         fixture.clock.advance(Duration::from_secs(29));
         let report = &fixture.east();
         assert_eq!((report.listens, report.ends_in.unwrap().0), (false, Duration::from_secs(1)), "{how:?}");

@@ -1,4 +1,4 @@
-//! Rules that answer in the service's place, and rules that make requests wait.
+//! Tests of rules that respond in the service's place, and of rules that delay requests.
 
 use perihelion_emulator::faults::{ConnectionEffect, FAULT_HEADER, OperationKind, Rule, RuleState};
 

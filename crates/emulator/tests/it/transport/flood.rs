@@ -1,4 +1,4 @@
-//! Many connections at once.
+//! Tests of many simultaneous connections.
 
 use super::*;
 

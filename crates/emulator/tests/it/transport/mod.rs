@@ -1,4 +1,4 @@
-//! The server under a handler that only knows a few tricks, spoken to byte by byte.
+//! Tests of the server crate with a simple handler, byte by byte.
 
 mod bodies;
 mod flood;
@@ -25,9 +25,10 @@ use tokio::sync::Semaphore;
 /// Nothing in these tests takes this long unless it is broken.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Answers by path: `/echo`, `/length`, `/scheme`, `/big/<bytes>`, `/wait`, `/panic`, `/panic-later`.
+/// A handler that responds by path: `/echo`, `/length`, `/scheme`, `/big/<bytes>`, `/wait`, `/panic`,
+/// `/panic-later`.
 pub(crate) struct Probe {
-    /// One permit lets one `/wait` answer.
+    /// Each permit lets one `/wait` request finish.
     gate: Semaphore,
     waiting: tokio::sync::watch::Sender<usize>,
     handled: AtomicUsize,
@@ -117,7 +118,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
 /// One connection, as bytes.
 struct Client<S>(BufStream<S>);
 
-/// What came back over HTTP/1.1.
+/// A response over HTTP/1.1.
 #[derive(Debug)]
 struct RawResponse {
     status: u16,
@@ -232,5 +233,5 @@ async fn a_port_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let error = Listeners::open(Bind::Loopback, port).unwrap_err();
-    assert!(error.to_string().contains(&format!("port {port} is already in use")), "{error}");
+    assert!(error.is_port_in_use() && error.to_string().contains(&format!(":{port}: ")), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Clients that stop moving lose their connection, and nobody else notices.
+//! Tests of stalled clients: they are disconnected, and no other client notices.
 
 use super::*;
 
