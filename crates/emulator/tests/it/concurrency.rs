@@ -302,14 +302,14 @@ async fn the_change_feed_ends_with_the_current_items() {
     }
     let left = scramble(&account).await;
     over.store(true, Ordering::SeqCst);
-    let mut told = BTreeMap::new();
+    let mut delivered = BTreeMap::new();
     while let Some(newest) = readers.join_next().await {
-        told.extend(newest.unwrap());
+        delivered.extend(newest.unwrap());
     }
     for (name, round) in left {
         // This mode contains no deletions, only the last version before them, if it was read in time.
         if let Some(round) = round {
-            assert_eq!(told.get(&name), Some(&round), "{name:?}");
+            assert_eq!(delivered.get(&name), Some(&round), "{name:?}");
         }
     }
 }
@@ -356,11 +356,11 @@ async fn the_feed_of_all_versions_contains_every_change_once() {
     }
     let left = scramble(&account).await;
     over.store(true, Ordering::SeqCst);
-    let mut told = BTreeMap::new();
+    let mut delivered = BTreeMap::new();
     while let Some(read) = readers.join_next().await {
-        told.extend(read.unwrap().0);
+        delivered.extend(read.unwrap().0);
     }
     for (name, round) in left {
-        assert_eq!(told.get(&name).copied().flatten(), round, "{name:?}");
+        assert_eq!(delivered.get(&name).copied().flatten(), round, "{name:?}");
     }
 }

@@ -96,8 +96,8 @@ async fn a_row_count_token_continues_and_one_of_another_query_is_rejected() {
     assert!(next.contains(":R6:"), "{next}");
     for text in ["SELECT VALUE c.id FROM c", "SELECT TOP 5 VALUE c.id FROM c"] {
         let headers = [ONE_KEY, ("x-ms-continuation", token.as_str())];
-        let refused = account.query(text, &headers).await.expect(400);
-        assert!(refused.message().contains("Invalid Continuation Token"), "{}", refused.message());
+        let rejected = account.query(text, &headers).await.expect(400);
+        assert!(rejected.message().contains("Invalid Continuation Token"), "{}", rejected.message());
     }
     let (_, unordered) = page(&account, "SELECT VALUE c.id FROM c", "").await;
     account.query(ORDERED, &[ONE_KEY, ("x-ms-continuation", &unordered)]).await.expect(400);

@@ -177,10 +177,10 @@ async fn saving_and_restoring_cost_the_same_whatever_there_is() {
     // The quickest of many: whatever else the machine does makes some of them slow, not all.
     let measure = || {
         let once = |_| {
-            let watch = Stopwatch::start();
+            let stopwatch = Stopwatch::start();
             save(&account, "s");
             account.hosted.account.restore_snapshot("s").unwrap();
-            watch.elapsed()
+            stopwatch.elapsed()
         };
         (0..200).map(once).min().unwrap()
     };

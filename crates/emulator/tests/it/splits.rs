@@ -367,7 +367,7 @@ async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catche
             let uptime = account.clock.uptime();
             match account.hosted.account.merge_partitions("d", "c", &halves, uptime) {
                 Ok(merged) => break merged,
-                Err(refused) => assert!(refused.to_string().contains("paused"), "{refused}"),
+                Err(rejected) => assert!(rejected.to_string().contains("paused"), "{rejected}"),
             }
         };
     }

@@ -30,8 +30,8 @@ impl Fixture {
         };
         rule["effect"] = match rng.below(5) {
             0 | 1 => {
-                let answers = [(429, 3200), (503, 0), (408, 0), (449, 0), (500, 0), (410, 21_005)];
-                let (status, sub_status) = *rng.pick(&answers);
+                let responses = [(429, 3200), (503, 0), (408, 0), (449, 0), (500, 0), (410, 21_005)];
+                let (status, sub_status) = *rng.pick(&responses);
                 json!({"status": status, "subStatus": sub_status})
             }
             2 | 3 => json!({"connection": *rng.pick(&["closeBefore", "closeAfter", "stall", "goAway"])}),

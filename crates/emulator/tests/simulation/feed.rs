@@ -63,12 +63,12 @@ impl DeliveredChanges {
         let expected = at.get(&id);
         let holds = expected.is_some_and(|version| plain(row) == version.body && row["_lsn"] == version.lsn);
         ensure(holds, Guarantee::FeedOrder, || format!("{row}\n  at LSN {lsn} there was {expected:?}"))?;
-        let told = expected.map_or(0, |version| version.lsn);
-        let before = self.versions.insert((key.to_owned(), id), told).unwrap_or(0);
-        ensure(before < told, Guarantee::FeedOrder, || {
+        let delivered = expected.map_or(0, |version| version.lsn);
+        let before = self.versions.insert((key.to_owned(), id), delivered).unwrap_or(0);
+        ensure(before < delivered, Guarantee::FeedOrder, || {
             format!("{row}\n  comes after LSN {before} of the same item")
         })?;
-        Ok(told)
+        Ok(delivered)
     }
 
     /// Checks that the reader has received all changes of a partition key.
@@ -82,10 +82,10 @@ impl DeliveredChanges {
                 })
             }
             FeedMode::Latest => {
-                let told =
+                let delivered =
                     |id: &String| self.versions.get(&(key.to_owned(), id.clone())).copied().unwrap_or(0);
                 let missing =
-                    history.newest().iter().find(|(id, item)| item.lsn > start && told(id) != item.lsn);
+                    history.newest().iter().find(|(id, item)| item.lsn > start && delivered(id) != item.lsn);
                 ensure(missing.is_none(), Guarantee::FeedComplete, || {
                     format!("missing of {key}: {missing:?}")
                 })
@@ -269,17 +269,18 @@ impl SingleWriteSimulation {
         let mut last = 0;
         for row in response.json()["Documents"].as_array().unwrap() {
             let key = key_of(reader.mode, row).to_owned();
-            let asked = self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
-            ensure(asked, Guarantee::FeedOrder, || format!("{row}\n  was not asked for"))?;
+            let requested =
+                self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
+            ensure(requested, Guarantee::FeedOrder, || format!("{row}\n  was not asked for"))?;
             let (start, history) = (reader.start.get(&key).copied().unwrap_or(0), &self.histories[&key]);
-            let told = match reader.mode {
+            let delivered = match reader.mode {
                 FeedMode::All => reader.delivered.change(&key, start, history, row)?,
                 FeedMode::Latest => reader.delivered.version(&key, lsn, history, row)?,
             };
-            ensure(last <= told && told <= lsn, Guarantee::FeedOrder, || {
-                format!("{row}\n  with LSN {told} comes after {last} on a page of LSN {lsn}")
+            ensure(last <= delivered && delivered <= lsn, Guarantee::FeedOrder, || {
+                format!("{row}\n  with LSN {delivered} comes after {last} on a page of LSN {lsn}")
             })?;
-            last = told;
+            last = delivered;
         }
         Ok(true)
     }

@@ -64,25 +64,25 @@ pub(crate) struct FixtureOptions {
     pub(crate) regions: usize,
     pub(crate) multi_write: bool,
     pub(crate) level: ConsistencyLevel,
-    pub(crate) kept: bool,
+    pub(crate) stored: bool,
 }
 
 impl Fixture {
     /// An account drawn from `rng`, with an empty container.
     pub(crate) async fn new(options: FixtureOptions, rng: &mut SeededRandom) -> Fixture {
-        let FixtureOptions { regions, multi_write, level, kept } = options;
+        let FixtureOptions { regions, multi_write, level, stored } = options;
         let lag = random_lag(rng);
-        let places = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
+        let region_list = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
         let settings = AccountSettings {
-            topology: Topology::new(places, multi_write, level, lag).unwrap(),
+            topology: Topology::new(region_list, multi_write, level, lag).unwrap(),
             partitions: NonZeroU32::new(rng.between(1, 3) as u32),
             ..TestAccount::settings()
         };
-        let kept = kept.then(DataDirectory::new);
+        let directory = stored.then(DataDirectory::new);
         let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
         let account = TestAccount::over(
-            match &kept {
-                Some(scratch) => scratch.open(&settings).unwrap(),
+            match &directory {
+                Some(directory) => directory.open(&settings).unwrap(),
                 None => Account::new(settings.clone()),
             },
             clock,
@@ -97,7 +97,7 @@ impl Fixture {
         let mut stage = Fixture {
             account,
             settings,
-            directory: kept,
+            directory,
             uptime_before_restart: Duration::ZERO,
             last_request_age: Cell::default(),
             level,
@@ -183,11 +183,11 @@ impl Fixture {
 
     /// Whether a read was rejected because of bounded staleness, which must be justified.
     pub(crate) fn is_too_stale(&self, region: u8, response: &TestResponse) -> Result<bool, Failure> {
-        let refused = response.status == 503;
-        ensure(!refused || self.may_be_too_stale(region), Guarantee::Staleness, || {
+        let rejected = response.status == 503;
+        ensure(!rejected || self.may_be_too_stale(region), Guarantee::Staleness, || {
             format!("{} where nothing is stale", response.status)
         })?;
-        Ok(refused)
+        Ok(rejected)
     }
 
     /// The partition keys within one range.

@@ -103,7 +103,7 @@ impl Simulation for MultiWriteSimulation {
             regions: rng.between(2, 3),
             multi_write: true,
             level: rng.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
-            kept: rng.chance(25),
+            stored: rng.chance(25),
         };
         MultiWriteSimulation {
             fixture: Fixture::new(options, rng).await,
@@ -141,8 +141,8 @@ impl Simulation for MultiWriteSimulation {
             Action::Query => {
                 let (key, region) = (self.random_key(rng), self.random_region(rng));
                 let items = self.items(region, &key).await?;
-                let shown: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
-                let line = format!("in {region}: {} has {shown:?}", key.name);
+                let visible: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
+                let line = format!("in {region}: {} has {visible:?}", key.name);
                 self.log_line(line);
             }
             Action::BeginFeed => self.begin_feed(rng).await?,

@@ -106,12 +106,12 @@ impl MultiWriteSimulation {
             for key in self.keys.iter().filter(|key| reader.leases.iter().any(|lease| lease.covers(key))) {
                 for id in 0..self.ids {
                     let item = (key.name.clone(), format!("i{id}"));
-                    let (ended, told) =
+                    let (ended, delivered) =
                         (last.get(&item).copied(), reader.delivered.get(&item).copied().flatten());
                     // Only the feed of all versions contains deletions.
-                    let holds = ended == told || (ended.is_none() && reader.mode == FeedMode::Latest);
+                    let holds = ended == delivered || (ended.is_none() && reader.mode == FeedMode::Latest);
                     ensure(holds, Guarantee::FeedComplete, || {
-                        format!("feed {at} has told {told:?} last of {item:?}, which ended as {ended:?}")
+                        format!("feed {at} has told {delivered:?} last of {item:?}, which ended as {ended:?}")
                     })?;
                 }
             }

@@ -111,7 +111,7 @@ impl Operation {
     /// The expected outcome with these items.
     pub(crate) fn decide(&self, items: &Items) -> Decision {
         let there = items.get(self.id());
-        let refused = |status| Decision { status, effect: None };
+        let rejected = |status| Decision { status, effect: None };
         let stored = |kind, body: &Value| Decision {
             status: if kind == ChangeKind::Create { 201 } else { 200 },
             effect: Some(Effect { id: self.id().to_owned(), kind, body: Some(body.clone()) }),
@@ -120,20 +120,20 @@ impl Operation {
             (Operation::Create { body }, None) | (Operation::Upsert { body }, None) => {
                 stored(ChangeKind::Create, body)
             }
-            (Operation::Create { .. }, Some(_)) => refused(409),
+            (Operation::Create { .. }, Some(_)) => rejected(409),
             (Operation::Upsert { body }, Some(_)) => stored(ChangeKind::Replace, body),
-            (_, None) => refused(404),
-            (_, Some(version)) if self.if_match().is_some_and(|etag| etag != version.etag) => refused(412),
+            (_, None) => rejected(404),
+            (_, Some(version)) if self.if_match().is_some_and(|etag| etag != version.etag) => rejected(412),
             (Operation::Replace { body, .. }, Some(_)) => stored(ChangeKind::Replace, body),
             (Operation::Patch { patch, .. }, Some(version)) => match patch.apply(version) {
                 Ok(body) => stored(ChangeKind::Replace, &body),
-                Err(status) => refused(status),
+                Err(status) => rejected(status),
             },
             (Operation::Delete { .. }, Some(_)) => Decision {
                 status: 204,
                 effect: Some(Effect { id: self.id().to_owned(), kind: ChangeKind::Delete, body: None }),
             },
-            (Operation::Read { .. }, Some(_)) => refused(200),
+            (Operation::Read { .. }, Some(_)) => rejected(200),
         }
     }
 

@@ -290,11 +290,12 @@ impl SingleWriteSimulation {
         let Cursor { question, leases, .. } = &self.cursors[at];
         ensure(question.is_in_order(&rows), Guarantee::Query, || format!("not in order: {rows:?}"))?;
         // DISTINCT spans the original range: after a split, the first child returns all its values.
-        let asked = |key: &Key| match question.shape {
+        let requested = |key: &Key| match question.shape {
             RowOrder::Distinct => leases.iter().any(|lease| lease.covers(key)),
             RowOrder::Any | RowOrder::Ascending | RowOrder::Descending => place.covers(key),
         };
-        let covered = |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && asked(key));
+        let covered =
+            |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && requested(key));
         let foreign = rows.iter().find(|row| !covered(row));
         ensure(foreign.is_none(), Guarantee::Query, || format!("{foreign:?} was not asked for"))?;
         let cursor = &mut self.cursors[at];

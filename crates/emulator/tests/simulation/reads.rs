@@ -65,10 +65,10 @@ impl SingleWriteSimulation {
             for key in self.keys.clone() {
                 for session in 0..self.sessions.len() {
                     let id = format!("i{}", session % self.ids);
-                    let shown = self.session_read(&key, &id, region, session).await?;
+                    let visible = self.session_read(&key, &id, region, session).await?;
                     let newest = self.history(&key.name).lsn();
-                    ensure(shown.is_some_and(|lsn| lsn >= newest), Guarantee::Convergence, || {
-                        format!("region {region} is at LSN {shown:?} of {}, and not at {newest}", key.name)
+                    ensure(visible.is_some_and(|lsn| lsn >= newest), Guarantee::Convergence, || {
+                        format!("region {region} is at LSN {visible:?} of {}, and not at {newest}", key.name)
                     })?;
                 }
             }
@@ -81,11 +81,11 @@ impl SingleWriteSimulation {
         let (key, region) = (self.random_key(rng), self.random_region(rng));
         let id = self.some_id(&key, rng);
         let weaker = [ConsistencyLevel::ConsistentPrefix, ConsistencyLevel::Eventual];
-        let asked = rng.chance(50).then(|| *rng.pick(&weaker)).filter(|level| *level < self.level);
+        let requested = rng.chance(50).then(|| *rng.pick(&weaker)).filter(|level| *level < self.level);
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
-        headers.extend(asked.map(|level| ("x-ms-consistency-level", level.word().to_owned())));
+        headers.extend(requested.map(|level| ("x-ms-consistency-level", level.word().to_owned())));
         let response = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
-        let level = asked.unwrap_or(self.level);
+        let level = requested.unwrap_or(self.level);
         self.log_line(format!(
             "anyone in {region}: {} read {id} at {level:?} → {}",
             key.name,

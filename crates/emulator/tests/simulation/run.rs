@@ -48,12 +48,12 @@ pub(crate) fn check<P: Simulation>(seed: u64, steps: usize) -> Result<(), Broken
 fn run<P: Simulation>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             let mut play = P::create(&mut SeededRandom::new(seed)).await;
-            let outcome = drive(&mut play, seed, steps, &mut told).await;
-            told.append(play.log());
+            let outcome = drive(&mut play, seed, steps, &mut reported).await;
+            reported.append(play.log());
             outcome
         })
     }));
@@ -62,23 +62,23 @@ fn run<P: Simulation>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<St
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(Failure { guarantee: Guarantee::NoPanic, details: text.unwrap_or_default() })
     });
-    outcome.map_err(|failure| (failure, told))
+    outcome.map_err(|failure| (failure, reported))
 }
 
 async fn drive<P: Simulation>(
     play: &mut P,
     seed: u64,
     steps: &[usize],
-    told: &mut Vec<String>,
+    reported: &mut Vec<String>,
 ) -> Result<(), Failure> {
     for step in steps {
         // Moved out before the step, so that a panic does not lose it.
-        told.append(play.log());
-        told.push(format!("step {step}"));
+        reported.append(play.log());
+        reported.push(format!("step {step}"));
         play.step(&mut SeededRandom::of_step(seed, *step)).await?;
     }
-    told.append(play.log());
-    told.push("everything arrives, and everything is asked for".to_owned());
+    reported.append(play.log());
+    reported.push("everything arrives, and everything is asked for".to_owned());
     let outcome = play.check_final_state(&mut SeededRandom::of_step(seed, usize::MAX - 1)).await;
     // Of the final check only the last lines help to understand a failure.
     let well = play.log().len().saturating_sub(2);

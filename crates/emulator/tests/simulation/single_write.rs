@@ -56,7 +56,7 @@ impl SingleWriteSimulation {
             (1, ConsistencyLevel::Eventual),
         ]);
         let stage =
-            Fixture::new(FixtureOptions { regions, multi_write: false, level, kept: rng.chance(25) }, rng)
+            Fixture::new(FixtureOptions { regions, multi_write: false, level, stored: rng.chance(25) }, rng)
                 .await;
         SingleWriteSimulation {
             histories: stage.keys.iter().map(|key| (key.name.clone(), History::default())).collect(),

@@ -172,8 +172,8 @@ impl SingleWriteSimulation {
 
     /// Expects 403/3 without an effect, which later checks would show.
     fn expect_write_forbidden(&self, response: &TestResponse) -> Result<(), Failure> {
-        let refused = response.status == 403 && response.header("x-ms-substatus") == Some("3");
-        ensure(refused, Guarantee::WriteOutcome, || format!("{} where nobody may write", summary(response)))
+        let rejected = response.status == 403 && response.header("x-ms-substatus") == Some("3");
+        ensure(rejected, Guarantee::WriteOutcome, || format!("{} where nobody may write", summary(response)))
     }
 }
 

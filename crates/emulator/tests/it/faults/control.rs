@@ -53,14 +53,14 @@ async fn regions_are_switched_by_name() {
         ("/regions/eastus/down", "", "refused", None),
         ("/regions/eastus/up", "", "up", Some(200)),
     ];
-    for (path, body, condition, answered) in cases {
+    for (path, body, condition, responded) in cases {
         let (status, regions) = send_control(&fixture, Method::POST, path, body).await;
         assert_eq!((status, &regions["regions"][1]["condition"]), (200, &json!(condition)), "{regions}");
         let response = match fixture.try_connect(fixture.port(1), ClientProtocol::Http1).await {
             Ok(mut connection) => Some(connection.send(fixture.account()).await.unwrap().status),
             Err(_) => None,
         };
-        assert_eq!(response, answered, "{path}");
+        assert_eq!(response, responded, "{path}");
     }
     let (_, regions) = send_control(&fixture, Method::POST, "/regions/eastus/failover", "").await;
     assert_eq!(regions["regions"][0]["name"], "East US");

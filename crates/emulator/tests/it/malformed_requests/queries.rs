@@ -37,9 +37,9 @@ async fn endless_queries_are_rejected_while_others_are_served() {
             let account = std::sync::Arc::clone(&account);
             async move { check_alive(&account).await }
         });
-        let refused = send_query(&account, &query).await;
-        assert_eq!(refused.status, 400, "{query}");
-        assert!(refused.message().contains("too much work"), "{}", refused.message());
+        let rejected = send_query(&account, &query).await;
+        assert_eq!(rejected.status, 400, "{query}");
+        assert!(rejected.message().contains("too much work"), "{}", rejected.message());
         other.await.unwrap();
     }
 }

@@ -101,8 +101,8 @@ async fn the_21st_stream_is_rejected_and_the_first_20_get_responses() {
     let mut client = connect(&fixture).await;
     let streams = (0..21).map(|n| 2 * n + 1);
     client.send(streams.flat_map(|stream| get(stream, "/wait")).collect::<Vec<u8>>()).await;
-    let refused = client.frame_of(RST_STREAM, 0).await;
-    assert_eq!((refused.stream, refused.payload), (41, REFUSED_STREAM.to_be_bytes().to_vec()));
+    let rejected = client.frame_of(RST_STREAM, 0).await;
+    assert_eq!((rejected.stream, rejected.payload), (41, REFUSED_STREAM.to_be_bytes().to_vec()));
     fixture.probe.until_waiting(20).await;
 
     // Pings are acknowledged while every stream is busy.

@@ -152,17 +152,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     async fn get(&mut self, path: &str) -> RawResponse {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
-        self.answer().await
+        self.read_response().await
     }
 
     async fn post(&mut self, path: &str, body: &[u8]) -> RawResponse {
         let head =
             format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         self.send([head.as_bytes(), body].concat()).await;
-        self.answer().await
+        self.read_response().await
     }
 
-    async fn answer(&mut self) -> RawResponse {
+    async fn read_response(&mut self) -> RawResponse {
         let mut response = self.head().await;
         let length = response.header("content-length").map_or(0, |value| value.parse().expect("a number"));
         response.body = vec![0; length];
