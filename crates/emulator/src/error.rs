@@ -29,7 +29,7 @@ pub enum StartError {
         /// How many ports are needed.
         regions: usize,
     },
-    /// The operating system refused the address or the port.
+    /// The operating system does not allow the address or the port.
     #[error("cannot listen on {address} for {listener}: {source}")]
     CannotListen {
         /// The address that the listener needs.

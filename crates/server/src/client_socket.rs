@@ -23,7 +23,7 @@ pub(crate) struct ClientSocket {
 
 impl ClientSocket {
     pub(crate) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> ClientSocket {
-        ClientSocket { stream, activity: activity, write_coalescer: WriteCoalescer::default() }
+        ClientSocket { stream, activity, write_coalescer: WriteCoalescer::default() }
     }
 }
 

@@ -42,7 +42,7 @@ impl ConnectionRegistry {
             command,
         ));
         open.activities.insert(id, Arc::clone(&activity));
-        Registration { registry: Arc::clone(self), id, activity: activity }
+        Registration { registry: Arc::clone(self), id, activity }
     }
 
     /// Advances coarse time to `now` and closes connections that exceeded a timeout. Cost grows with the

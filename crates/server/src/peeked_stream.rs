@@ -63,7 +63,7 @@ pub(crate) struct MonitoredStream<S> {
 
 impl<S> MonitoredStream<S> {
     pub(crate) fn new(inner: S, activity: Arc<ConnectionActivity>) -> MonitoredStream<S> {
-        MonitoredStream { inner, activity: activity }
+        MonitoredStream { inner, activity }
     }
 
     fn record_write(&self, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {

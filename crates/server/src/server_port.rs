@@ -84,8 +84,7 @@ impl ServerPort {
     pub fn open(&self) -> io::Result<()> {
         for (index, listener) in self.0.listeners.iter().enumerate() {
             let mut state = listener.lock();
-            // Acquire pairs with the Release of `shut_down`, which closes the sockets after the store: an
-            // `open` that misses the flag has its socket closed.
+            // Acquire pairs with the Release of `shut_down`.
             if state.socket.is_some() || self.0.is_shut_down.load(Ordering::Acquire) {
                 continue;
             }
@@ -112,6 +111,8 @@ impl ServerPort {
 
     /// Closes the port for good and leaves open connections alone.
     pub(crate) fn shut_down(&self) {
+        // Before the sockets close: an `open` that runs at the same time either sees the flag or has its
+        // socket closed below.
         self.0.is_shut_down.store(true, Ordering::Release);
         for listener in &self.0.listeners {
             drop(listener.lock().socket.take());

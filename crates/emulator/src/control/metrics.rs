@@ -61,8 +61,8 @@ fn operations(text: &mut Exposition, counts: &RequestCounts, topology: &Topology
     );
     for (key, counted) in &counts.operations {
         for ((status, sub_status), count) in &counted.statuses {
-            let shown = |number: String| if *status == OTHER_STATUS { OTHER.to_owned() } else { number };
-            let (status, sub_status) = (shown(status.to_string()), shown(sub_status.to_string()));
+            let label = |number: String| if *status == OTHER_STATUS { OTHER.to_owned() } else { number };
+            let (status, sub_status) = (label(status.to_string()), label(sub_status.to_string()));
             let labels = [
                 ("region", topology.region(key.region).name.as_str()),
                 ("operation", key.operation),
@@ -135,15 +135,15 @@ fn with_labels(key: &PartitionKey, topology: &Topology, work: impl FnOnce(&[(&st
 /// The sizes and LSNs of the partitions.
 fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
     let snapshot = control.account.catalog.snapshot();
-    let mut shown = Vec::new();
+    let mut partitions = Vec::new();
     let mut total = 0;
     for database in snapshot.databases_after(None) {
         for container in database.containers_after(None) {
             for partition in container.store.partitions().iter() {
                 total += 1;
-                if shown.len() < PARTITIONS_MAX {
+                if partitions.len() < PARTITIONS_MAX {
                     let range = partition.identity.id.to_string();
-                    shown.push((
+                    partitions.push((
                         database.id.clone(),
                         container.id.clone(),
                         range,
@@ -164,7 +164,7 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
         }),
     ] {
         text.family(name, MetricType::Gauge, help);
-        for (database, container, range, partition) in &shown {
+        for (database, container, range, partition) in &partitions {
             let labels = [("database", database.as_str()), ("container", container), ("range", range)];
             text.sample(name, &labels, value(partition));
         }
@@ -172,7 +172,7 @@ fn contents(text: &mut Exposition, control: &Control, topology: &Topology) {
     let name = "perihelion_partition_lsn";
     text.family(name, MetricType::Gauge, "How far a region is with a partition.");
     let uptime = control.clock.uptime();
-    for (database, container, range, partition) in &shown {
+    for (database, container, range, partition) in &partitions {
         for (region, lsn) in super::topology::lsns(partition, topology, uptime) {
             let labels = [
                 ("region", region),

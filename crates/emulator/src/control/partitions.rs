@@ -143,9 +143,9 @@ struct Lock {
 }
 
 fn lock(control: &Control, request: &ControlRequest) -> ControlResult {
-    let Lock { duration: lasting } = request.body()?;
-    let lasting = lasting.map_or(LOCK_DEFAULT, |span| span.0);
-    set_lock(control, request, control.clock.uptime().saturating_add(lasting))
+    let Lock { duration } = request.body()?;
+    let duration = duration.map_or(LOCK_DEFAULT, |span| span.0);
+    set_lock(control, request, control.clock.uptime().saturating_add(duration))
 }
 
 fn unlock(control: &Control, request: &ControlRequest) -> ControlResult {

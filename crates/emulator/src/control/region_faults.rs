@@ -48,7 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
 #[serde(deny_unknown_fields)]
 struct DurationBody {
     #[serde(rename = "for", default)]
-    lasting: Option<HumanDuration>,
+    duration: Option<HumanDuration>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,17 +57,17 @@ struct DownBody {
     #[serde(rename = "as", default)]
     mode: DownMode,
     #[serde(rename = "for", default)]
-    lasting: Option<HumanDuration>,
+    duration: Option<HumanDuration>,
 }
 
 fn down(control: &Control, request: &ControlRequest) -> ControlResult {
-    let DownBody { mode: how, lasting } = request.body()?;
-    inject(control, request, RegionFault::Down(how), lasting)
+    let DownBody { mode: how, duration } = request.body()?;
+    inject(control, request, RegionFault::Down(how), duration)
 }
 
 fn drain(control: &Control, request: &ControlRequest) -> ControlResult {
-    let DurationBody { lasting } = request.body()?;
-    inject(control, request, RegionFault::Drain, lasting)
+    let DurationBody { duration } = request.body()?;
+    inject(control, request, RegionFault::Drain, duration)
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,12 +75,12 @@ fn drain(control: &Control, request: &ControlRequest) -> ControlResult {
 struct SlowBody {
     by: Delay,
     #[serde(rename = "for", default)]
-    lasting: Option<HumanDuration>,
+    duration: Option<HumanDuration>,
 }
 
 fn slow(control: &Control, request: &ControlRequest) -> ControlResult {
-    let SlowBody { by, lasting } = request.body()?;
-    inject(control, request, RegionFault::Slow(by), lasting)
+    let SlowBody { by, duration } = request.body()?;
+    inject(control, request, RegionFault::Slow(by), duration)
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,24 +91,24 @@ struct StormBody {
     #[serde(default)]
     share: Option<f64>,
     #[serde(rename = "for", default)]
-    lasting: Option<HumanDuration>,
+    duration: Option<HumanDuration>,
 }
 
 fn storm(control: &Control, request: &ControlRequest) -> ControlResult {
-    let StormBody { retry_after, share, lasting } = request.body()?;
+    let StormBody { retry_after, share, duration } = request.body()?;
     let retry_after = retry_after.map(|span| span.0);
-    inject(control, request, RegionFault::Storm { retry_after, share }, lasting)
+    inject(control, request, RegionFault::Storm { retry_after, share }, duration)
 }
 
 fn inject(
     control: &Control,
     request: &ControlRequest,
     fault: RegionFault,
-    lasting: Option<HumanDuration>,
+    duration: Option<HumanDuration>,
 ) -> ControlResult {
     let region = region_control(control, request)?;
-    let region = match lasting {
-        Some(HumanDuration(lasting)) => region.lasting(lasting),
+    let region = match duration {
+        Some(HumanDuration(duration)) => region.with_duration(duration),
         None => region,
     };
     region.inject(fault)?;

@@ -40,9 +40,9 @@ struct RequestView<'a> {
     database: Option<String>,
     container: Option<String>,
     range: Option<u32>,
-    /// Zero when the connection was closed instead, 499 when it ended before the answer.
+    /// Zero when the connection was closed instead, 499 when it ended before the response.
     status: u16,
-    /// `answered`, `closed` or `unanswered`.
+    /// One of the words `answered`, `closed` and `unanswered`.
     outcome: &'static str,
     sub_status: u32,
     charge: f64,

@@ -136,7 +136,7 @@ pub(super) fn selected_containers(
 pub(super) fn regions(control: &Control) -> Vec<RegionView> {
     let topology = control.account.regions.current();
     let mut health = control.faults.regions();
-    let mut shown = |id: &RegionId| {
+    let mut view = |id: &RegionId| {
         let region = topology.region(*id);
         let others = topology.regions().filter(|(other, _)| other != id);
         RegionView {
@@ -153,7 +153,7 @@ pub(super) fn regions(control: &Control) -> Vec<RegionView> {
     };
     let removed: Vec<RegionId> =
         topology.regions().map(|(id, _)| id).filter(|id| !topology.is_listed(*id)).collect();
-    topology.failover_order().iter().chain(&removed).map(&mut shown).collect()
+    topology.failover_order().iter().chain(&removed).map(&mut view).collect()
 }
 
 fn container_view(entry: &ContainerEntry, topology: &Topology, uptime: Duration) -> ContainerView {

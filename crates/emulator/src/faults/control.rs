@@ -109,7 +109,7 @@ impl Faults {
         let topology = self.topology().current();
         let id = topology.find(name)?;
         let name = topology.region(id).name.clone();
-        Ok(RegionControl { faults: self.clone(), name, lasting: None })
+        Ok(RegionControl { faults: self.clone(), name, duration: None })
     }
 
     /// The health of every region, by region name.
@@ -144,7 +144,7 @@ impl Faults {
 pub struct RegionControl {
     faults: Faults,
     name: String,
-    lasting: Option<Duration>,
+    duration: Option<Duration>,
 }
 
 /// The health of one region.
@@ -166,8 +166,8 @@ pub struct RegionHealth {
 
 impl RegionControl {
     /// Limits the faults that are injected next to this duration.
-    pub fn lasting(mut self, duration: Duration) -> RegionControl {
-        self.lasting = Some(duration);
+    pub fn with_duration(mut self, duration: Duration) -> RegionControl {
+        self.duration = Some(duration);
         self
     }
 
@@ -204,7 +204,7 @@ impl RegionControl {
     /// Injects this fault, in place of the region's current one.
     pub fn inject(&self, fault: RegionFault) -> Result<(), FaultError> {
         let Faults { set, ports, clock, .. } = &self.faults;
-        let rule = fault.rule(&self.name, self.lasting);
+        let rule = fault.rule(&self.name, self.duration);
         rule.check(&set.regions().current())?;
         set.put(rule.named(&rule_id(&self.name)), clock.uptime())?;
         Ok(ports.apply_rules()?)

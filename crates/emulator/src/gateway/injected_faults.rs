@@ -32,21 +32,21 @@ impl Gateway {
         uptime: Duration,
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
-        let (strike, label) = {
+        let (decision, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let description = RequestDescription::describe(&parts, &headers, &self.account);
-            let strike = self.fault_set.strike(&description.attributes(&parts, self.region), uptime);
-            (strike, description.label.unwrap_or(UNKNOWN_OPERATION))
+            let decision = self.fault_set.strike(&description.attributes(&parts, self.region), uptime);
+            (decision, description.label.unwrap_or(UNKNOWN_OPERATION))
         };
-        if strike.by.is_empty() {
+        if decision.by.is_empty() {
             return self.respond_when_durable(&parts, body, uptime, in_flight).await;
         }
         // A client that disconnects drops this future, and with it the delay and what would follow.
-        in_flight.set_injected_faults(label, &strike.by);
-        self.inject_delay(strike.before).await;
-        let mut response = match strike.outcome.as_deref() {
+        in_flight.set_injected_faults(label, &decision.by);
+        self.inject_delay(decision.before).await;
+        let mut response = match decision.outcome.as_deref() {
             Some(effect) if effect.status.is_some() => {
-                let (reply, activity) = self.fault_reply(effect, &strike, &parts);
+                let (reply, activity) = self.fault_reply(effect, &decision, &parts);
                 self.build_response(reply, activity, label, uptime)
             }
             Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
@@ -55,10 +55,10 @@ impl Gateway {
             }
             Some(_) | None => self.respond_when_durable(&parts, body, self.clock.uptime(), in_flight).await,
         };
-        response.summary.rules = strike.by;
+        response.summary.rules = decision.by;
         in_flight.set_summary(&response.summary);
-        self.inject_delay(strike.after).await;
-        let fault = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(connection_fault);
+        self.inject_delay(decision.after).await;
+        let fault = decision.outcome.as_ref().and_then(|effect| effect.connection).and_then(connection_fault);
         if let Some(fault) = fault {
             response.response.extensions_mut().insert(fault);
         }
@@ -78,7 +78,7 @@ impl Gateway {
     }
 
     /// The reply that a rule gives in the service's place.
-    fn fault_reply(&self, effect: &Effect, strike: &Strike, parts: &Parts) -> (Reply, HeaderValue) {
+    fn fault_reply(&self, effect: &Effect, decision: &Strike, parts: &Parts) -> (Reply, HeaderValue) {
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
         let activity_text = String::from_utf8_lossy(activity.as_bytes());
@@ -91,7 +91,7 @@ impl Gateway {
                 reply.headers.insert(name, value);
             }
         }
-        let rule = strike.by.last().map_or("", |id| id.as_str());
+        let rule = decision.by.last().map_or("", |id| id.as_str());
         if let Ok(rule) = HeaderValue::try_from(rule) {
             reply = reply.header(FAULT_HEADER, rule);
         }

@@ -117,7 +117,7 @@ impl Gateway {
             rules: Vec::new(),
         };
         let (quorum_at, durability_ticket) = (reply.quorum_at, reply.durability_ticket.take());
-        let response = self.common_headers.into_response(reply, activity, ready_at.saturating_sub(began));
+        let response = self.common_headers.to_response(reply, activity, ready_at.saturating_sub(began));
         GatewayResponse { response, summary, ready_at, quorum_at, durability_ticket }
     }
 

@@ -68,8 +68,8 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
         Operation::Items(ids, operation) => {
             let container = find_container(&call, &catalog, &ids)?;
             call.principal.check_items(container, &operation, call.headers)?;
-            let bill = items::RuAdmission::new(&call, &operation);
-            items::handle(ItemRequest { call, container, operation, ru_admission: bill })
+            let ru_admission = items::RuAdmission::new(&call, &operation);
+            items::handle(ItemRequest { call, container, operation, ru_admission })
         }
         Operation::PartitionRanges(ids) => {
             let container = find_container(&call, &catalog, &ids)?;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_decides_unless_a_migration_is_asked_for() {
+    fn the_body_decides_unless_a_header_requests_a_migration() {
         let manual = Throughput::Manual(1_500);
         let autoscale = |max| Throughput::Autoscale { max, increment_percent: None };
         for (current, content, migration, expected) in [

@@ -18,12 +18,12 @@ pub(crate) fn level(
 ) -> Result<ConsistencyLevel, ServiceError> {
     let mut level = account;
     if let Some(value) = headers.consistency_level {
-        let asked = value.to_str().ok().and_then(|word| word.parse::<ConsistencyLevel>().ok());
-        let asked = asked.ok_or_else(|| invalid_value(name::CONSISTENCY_LEVEL, value))?;
-        if !asked.is_allowed_by(account) {
-            return Err(too_strong(asked.name(), account));
+        let requested = value.to_str().ok().and_then(|word| word.parse::<ConsistencyLevel>().ok());
+        let requested = requested.ok_or_else(|| invalid_value(name::CONSISTENCY_LEVEL, value))?;
+        if !requested.is_allowed_by(account) {
+            return Err(too_strong(requested.name(), account));
         }
-        level = asked;
+        level = requested;
     }
     if let Some(value) = headers.read_consistency_strategy {
         level = level_of_strategy(value, account)?.unwrap_or(level);
@@ -68,9 +68,9 @@ fn is_one_of(value: &HeaderValue, words: &[&str]) -> bool {
     words.iter().any(|word| value.as_bytes().eq_ignore_ascii_case(word.as_bytes()))
 }
 
-fn too_strong(asked: &str, account: ConsistencyLevel) -> ServiceError {
+fn too_strong(requested: &str, account: ConsistencyLevel) -> ServiceError {
     ServiceError::bad_request(format!(
-        "The requested consistency level '{asked}' is stronger than the consistency level '{}' that this account \
+        "The requested consistency level '{requested}' is stronger than the consistency level '{}' that this account \
          is configured with. A request can weaken the consistency level, not strengthen it.",
         account.name()
     ))
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    fn verdict(header: &'static str, value: &'static str) -> Option<u16> {
+    fn level_or_status(header: &'static str, value: &'static str) -> Option<u16> {
         let mut map = HeaderMap::new();
         map.insert(header, HeaderValue::from_static(value));
         level(&RequestHeaders::scan(&map), ConsistencyLevel::Session).err().map(|error| error.status.0)
@@ -99,12 +99,12 @@ mod tests {
             ("Eventual", None),
             ("Whenever", Some(400)),
         ] {
-            assert_eq!(verdict(name::CONSISTENCY_LEVEL, level), expected, "{level}");
+            assert_eq!(level_or_status(name::CONSISTENCY_LEVEL, level), expected, "{level}");
         }
     }
 
     #[test]
-    fn strategies_and_priorities_nobody_knows_are_refused() {
+    fn unknown_strategies_and_priorities_are_rejected() {
         for (header, value, expected) in [
             (name::READ_CONSISTENCY_STRATEGY, "LatestCommitted", None),
             (name::READ_CONSISTENCY_STRATEGY, "GlobalStrong", Some(400)),
@@ -113,7 +113,7 @@ mod tests {
             (name::PRIORITY_LEVEL, "low", None),
             (name::PRIORITY_LEVEL, "Medium", Some(400)),
         ] {
-            assert_eq!(verdict(header, value), expected, "{header}: {value}");
+            assert_eq!(level_or_status(header, value), expected, "{header}: {value}");
         }
     }
 }

@@ -211,6 +211,6 @@ fn text(value: &HeaderValue) -> Option<&str> {
 
 /// 400: the header has an invalid value.
 pub(crate) fn invalid_value(header: &str, value: &HeaderValue) -> ServiceError {
-    let shown = String::from_utf8_lossy(value.as_bytes());
-    ServiceError::bad_request(format!("The value '{shown}' specified for the header '{header}' is invalid."))
+    let text = String::from_utf8_lossy(value.as_bytes());
+    ServiceError::bad_request(format!("The value '{text}' specified for the header '{header}' is invalid."))
 }

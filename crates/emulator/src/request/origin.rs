@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_point_back_the_way_the_client_came() {
+    fn endpoints_have_the_scheme_and_host_of_the_request() {
         check("/", Some("localhost:8081"), false, "http://localhost:8081/", "http://localhost:8082/");
         check("/", Some("localhost:8081"), true, "https://localhost:8081/", "https://localhost:8082/");
         check("/", Some("[::1]:8081"), false, "http://[::1]:8081/", "http://[::1]:8082/");

@@ -128,9 +128,9 @@ fn check_partition_key(allowed: &str, headers: &RequestHeaders<'_>) -> Result<()
         Ok(PartitionKeyHeader::Key(key)) => Some(key),
         Ok(PartitionKeyHeader::Empty) | Err(_) => None,
     };
-    let asked = RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)?.and_then(key_of);
-    match (key_of(allowed), asked) {
-        (Some(allowed), Some(asked)) if allowed.is_prefix_of(&asked) => Ok(()),
+    let requested = RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)?.and_then(key_of);
+    match (key_of(allowed), requested) {
+        (Some(allowed), Some(requested)) if allowed.is_prefix_of(&requested) => Ok(()),
         _ => Err(forbidden("the resource token is for another partition key")),
     }
 }

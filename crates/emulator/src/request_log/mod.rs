@@ -74,6 +74,7 @@ impl RequestLog {
         uptime: Duration,
     ) {
         let record = RequestRecord::new(region, arrival, summary, uptime);
+        // Relaxed, as in `set_capacity`.
         let capacity = self.capacity.load(Ordering::Relaxed);
         let mut shard = lock(&self.shards[thread_shard()]);
         shard.record(record, &self.next_number, capacity);

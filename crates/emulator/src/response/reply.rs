@@ -1,7 +1,7 @@
 //! The reply of a handler, and its conversion into an HTTP response.
 //!
 //! Input: status, body and the headers of the operation. Output: the HTTP response, with the headers of every
-//! response added in one place, [`CommonHeaders::into_response`]. Handlers never set those. `date` is left to
+//! response added in one place, [`CommonHeaders::to_response`]. Handlers never set those. `date` is left to
 //! hyper, which caches it.
 
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ const HEADERS_EXPECTED: usize = 32;
 /// A value to be replaced, in a map that will be cloned: a clone has capacity for its entries and no more.
 const PLACEHOLDER: HeaderValue = HeaderValue::from_static("");
 
-/// The headers that never change, after placeholders for those that [`CommonHeaders::into_response`] sets.
+/// The headers that never change, after placeholders for those that [`CommonHeaders::to_response`] sets.
 /// Every reply starts as a clone of it: cloning a map costs less than hashing the same names again.
 static COMMON_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| common_headers(&[]));
 
@@ -40,7 +40,7 @@ static WRITE_HEADERS_WITH_BODY: LazyLock<HeaderMap> = LazyLock::new(|| {
     headers
 });
 
-/// The headers that [`CommonHeaders::into_response`] sets. First, so that their placeholders are found at once.
+/// The headers that [`CommonHeaders::to_response`] sets. First, so that their placeholders are found at once.
 static COMMON_NAMES: [HeaderName; 4] = [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DURATION, LAST_STATE_CHANGE];
 /// The headers that identify a version of an item. Next, because every item has its own.
 static VERSION_NAMES: [HeaderName; 3] = [http::header::ETAG, ITEM_LSN, ITEM_LOCAL_LSN];
@@ -329,12 +329,7 @@ impl CommonHeaders {
     }
 
     /// Converts `reply` into the response to send.
-    pub(crate) fn into_response(
-        &self,
-        reply: Reply,
-        activity: HeaderValue,
-        took: Duration,
-    ) -> Response<Bytes> {
+    pub(crate) fn to_response(&self, reply: Reply, activity: HeaderValue, took: Duration) -> Response<Bytes> {
         let Reply { status, sub_status, charge, mut headers, body, .. } = reply;
         let state_change = self.last_state_change.clone();
         let values =
@@ -412,7 +407,7 @@ mod tests {
         let slots = Reply::item_template(partition_headers(&path, &progress())).headers.len();
         let reply = Reply::item_template(partition_headers(&path, &progress())).item_version(etag, Lsn(41));
         let common_headers = CommonHeaders::new(std::time::SystemTime::UNIX_EPOCH);
-        let response = common_headers.into_response(
+        let response = common_headers.to_response(
             reply,
             HeaderValue::from_static("activity"),
             Duration::from_micros(117),

@@ -1,4 +1,4 @@
-//! `GET /`.
+//! Tests of the account resource, `GET /`.
 
 use crate::client::{TestAccount, topology};
 use http::Method;

@@ -54,7 +54,7 @@ async fn malformed_tokens_are_rejected() {
     }
 }
 
-/// The same signature as each client writes it.
+/// A signature in the encoding of each SDK.
 #[tokio::test]
 async fn every_client_s_encoding_of_the_signature_is_accepted() {
     let account = TestAccount::new();
@@ -117,8 +117,8 @@ async fn an_entra_id_token_is_accepted_when_it_is_well_formed() {
     get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={jwt}")).await.expect(200);
     get(&account, "/dbs", &format!("type%3Daad%26ver%3D1.0%26sig%3D{jwt}")).await.expect(200);
     for bad in ["a.b", "a.b.c", "eyJhbGciOiJub25lIn0.bm90IGpzb24.c2ln"] {
-        let refused = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await;
-        refused.expect_error(401, 5003, "three parts");
+        let rejected = get(&account, "/dbs", &format!("type=aad&ver=1.0&sig={bad}")).await;
+        rejected.expect_error(401, 5003, "three parts");
     }
 }
 

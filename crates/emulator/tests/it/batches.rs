@@ -27,8 +27,8 @@ async fn a_batch_whose_response_would_be_too_large_changes_nothing() {
     account.create(json!({"id": "large", "pk": "a", "x": "y".repeat(1_900_000)})).await.expect(201);
     let mut operations = vec![json!({"operationType": "Create", "resourceBody": {"id": "new", "pk": "a"}})];
     operations.extend(vec![json!({"operationType": "Read", "id": "large", "partitionKey": "[\"a\"]"}); 5]);
-    let refused = batch(&account, &[A], json!(operations)).await.expect(413);
-    assert_eq!(refused.sub_status(), "3402");
+    let rejected = batch(&account, &[A], json!(operations)).await.expect(413);
+    assert_eq!(rejected.sub_status(), "3402");
     account.get("/dbs/d/colls/c/docs/new", &[A]).await.expect(404);
     let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
     let response = batch(
@@ -62,7 +62,7 @@ async fn a_batch_does_all_or_nothing() {
             vec![424, 412],
         ),
     ] {
-        // One client never says that its batches are atomic.
+        // One SDK never sends the header for atomic batches.
         for headers in [vec![A, atomic], vec![A]] {
             let failed = batch(&account, &headers, operations.clone()).await.expect(207);
             assert_eq!(statuses(&failed), expected);
@@ -107,12 +107,12 @@ async fn invalid_batches_are_rejected_as_a_whole() {
         (json!([{"operationType": "Fly"}]), "'Fly' is not a batch operation"),
         (json!({}), "list"),
     ] {
-        let refused = batch(&account, &[A], operations).await.expect(400);
-        assert!(refused.message().contains(fragment), "{}", refused.message());
+        let rejected = batch(&account, &[A], operations).await.expect(400);
+        assert!(rejected.message().contains(fragment), "{}", rejected.message());
     }
     let large = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)}}]);
-    let refused = batch(&account, &[A], large).await.expect(413);
-    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+    let rejected = batch(&account, &[A], large).await.expect(413);
+    assert_eq!(rejected.body["code"], "RequestEntityTooLarge");
 }
 
 #[tokio::test]
@@ -121,8 +121,8 @@ async fn an_atomic_batch_stays_within_its_logical_partition() {
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     for key in [json!("[\"b\"]"), json!("nonsense"), json!(["b"]), json!("[]")] {
         let read = json!({"operationType": "Read", "id": "1", "partitionKey": key});
-        let refused = batch(&account, &[A], json!([create("2", "a"), read])).await.expect(207);
-        assert_eq!(statuses(&refused), [424, 400], "{key}");
+        let rejected = batch(&account, &[A], json!([create("2", "a"), read])).await.expect(207);
+        assert_eq!(statuses(&rejected), [424, 400], "{key}");
     }
     for key in [json!("[\"a\"]"), json!(["a"]), json!(null)] {
         let read = json!({"operationType": "Read", "id": "1", "partitionKey": key});
@@ -140,8 +140,8 @@ async fn an_operation_on_an_item_names_it() {
         json!({"operationType": "Read"}),
         json!({"operationType": "Delete"}),
     ] {
-        let refused = batch(&account, &[A], json!([operation])).await.expect(400);
-        assert!(refused.message().contains("needs 'id'"), "{}", refused.message());
+        let rejected = batch(&account, &[A], json!([operation])).await.expect(400);
+        assert!(rejected.message().contains("needs 'id'"), "{}", rejected.message());
     }
 }
 

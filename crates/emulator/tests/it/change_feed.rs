@@ -138,6 +138,7 @@ async fn an_expired_item_is_a_delete_in_the_change_feed() {
     account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     account.advance(11);
     let feed = account.get(PATH, &[ALL, RANGE, ("if-none-match", now.header("etag"))]).await.expect(200);
-    let told: Vec<_> = feed.documents().iter().map(|row| &row["metadata"]["timeToLiveExpired"]).collect();
-    assert_eq!(told, [&json!(null), &json!(true)]);
+    let delivered: Vec<_> =
+        feed.documents().iter().map(|row| &row["metadata"]["timeToLiveExpired"]).collect();
+    assert_eq!(delivered, [&json!(null), &json!(true)]);
 }

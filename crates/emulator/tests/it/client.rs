@@ -1,4 +1,4 @@
-//! A client in a few lines: signs requests and reads answers. No socket in between.
+//! A test client without sockets: signs requests and calls the gateway directly.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ pub(crate) fn topology(regions: &[(&str, u16)]) -> Topology {
 
 /// An account and the key to it.
 pub(crate) struct TestAccount {
-    /// One per region.
+    /// The gateway of each region.
     gateways: Vec<Arc<Gateway>>,
     pub(crate) hosted: HostedAccount,
     key: AccountKey,
     pub(crate) clock: Clock,
 }
 
-/// What came back.
+/// The response to a test request.
 pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// What becomes of the connection, where that is not the usual.
-    #[allow(dead_code, reason = "the simulation, which shares this file, loses answers")]
+    /// The connection fault that the gateway requests, if any.
+    #[allow(dead_code, reason = "the simulation, which shares this file, loses responses")]
     pub(crate) connection_fault: Option<ConnectionFault>,
 }
 
@@ -55,7 +55,7 @@ impl TestAccount {
         TestAccount::over(Account::new(settings), Clock::manual(Ticks(NOW_SECONDS * 10_000_000)))
     }
 
-    /// What a test's account is made of unless it says otherwise.
+    /// The default settings of a test account.
     pub(crate) fn settings() -> AccountSettings {
         AccountSettings {
             key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
@@ -67,7 +67,7 @@ impl TestAccount {
         }
     }
 
-    /// A client of an account, which lives by `clock`.
+    /// Makes a test client of an account with this clock.
     pub(crate) fn over(account: Account, clock: Clock) -> TestAccount {
         let key = AccountKey::from_base64(EMULATOR_KEY).unwrap();
         let hosted = HostedAccount::new(account, 1);
@@ -127,7 +127,7 @@ impl TestAccount {
         self.send_in(RegionId(0), method, path, headers, body).await
     }
 
-    /// The same, to a region.
+    /// Sends a signed request to a region.
     pub(crate) async fn send_in(
         &self,
         region: RegionId,
@@ -160,7 +160,7 @@ impl TestAccount {
         self.gateways[0].handle(request).into_response().await.into()
     }
 
-    /// Sends exactly this.
+    /// Sends a request without signing it.
     pub(crate) async fn send_unsigned(
         &self,
         method: Method,

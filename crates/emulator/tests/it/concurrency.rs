@@ -1,4 +1,4 @@
-//! Many clients at once: nothing is lost, nothing is seen half done, everything is told in order.
+//! Tests of concurrent clients: no lost updates, no partial batches, ordered change feeds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
 const LATEST: (&str, &str) = ("a-im", "Incremental Feed");
 const ALL: (&str, &str) = ("a-im", "Full-Fidelity Feed");
 
-/// Clients at once, and what each does.
+/// The number of concurrent clients.
 const TASKS: usize = 6;
 const ROUNDS: usize = 40;
 
@@ -39,18 +39,6 @@ where
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
-    }
-}
-
-/// A stream of numbers that looks like chance and is the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
     }
 }
 
@@ -157,11 +145,11 @@ async fn unique_keys_hold_under_concurrent_writes() {
     let policy = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/name"]}]}});
     let account = Arc::new(LiveAccount::with_container(2, policy).await);
     together(&account, TASKS, |account, client| async move {
-        let mut dice = Dice(client as u64 + 1);
+        let mut rng = fastrand::Rng::with_seed(client as u64 + 1);
         for round in 0..ROUNDS {
-            let item = json!({"id": format!("{client}-{}", round % 5), "pk": "a", "name": dice.roll(4)});
+            let item = json!({"id": format!("{client}-{}", round % 5), "pk": "a", "name": rng.u64(..4)});
             let pk = key("a");
-            let response = match dice.roll(4) {
+            let response = match rng.u64(..4) {
                 0 => account.create(item).await,
                 1 => account.post(DOCS, &[key_header(&pk), UPSERT], item).await,
                 2 => {
@@ -192,11 +180,11 @@ fn lsn_of(response: &LiveResponse) -> u64 {
 async fn a_client_reads_what_it_wrote_and_its_tokens_only_grow() {
     let account = Arc::new(LiveAccount::with_container(3, json!({})).await);
     together(&account, TASKS, |account, client| async move {
-        let mut dice = Dice(client as u64 + 77);
+        let mut rng = fastrand::Rng::with_seed(client as u64 + 77);
         // By range: the token and the LSN in it.
         let mut seen: HashMap<String, (String, u64)> = HashMap::new();
         for round in 0..ROUNDS {
-            let pk = format!("k{}", dice.roll(5));
+            let pk = format!("k{}", rng.u64(..5));
             let (id, header) = (format!("c{client}"), key(&pk));
             let item = json!({"id": id, "pk": pk, "round": round});
             let written = account.post(DOCS, &[key_header(&header), UPSERT], item).await;
@@ -228,7 +216,7 @@ async fn follow(
 ) {
     let range = ("x-ms-documentdb-partitionkeyrangeid", range);
     loop {
-        // Asked before reading: what is written later belongs to the next round.
+        // Read before the feed: later writes belong to the next round.
         let last = over.load(Ordering::SeqCst);
         let mut headers = vec![mode, range, ("x-ms-max-item-count", "7")];
         if !etag.is_empty() {
@@ -252,15 +240,15 @@ async fn scramble(account: &Arc<LiveAccount>) -> BTreeMap<(String, String), Opti
     for client in 0..TASKS {
         let account = Arc::clone(account);
         tasks.spawn(async move {
-            let mut dice = Dice(client as u64 + 13);
+            let mut rng = fastrand::Rng::with_seed(client as u64 + 13);
             let mut own = BTreeMap::new();
             for round in 1..=ROUNDS as u64 {
                 // Each client has items of its own, in logical partitions it shares.
-                let (pk, id) = (format!("k{}", dice.roll(4)), format!("c{client}-{}", dice.roll(3)));
+                let (pk, id) = (format!("k{}", rng.u64(..4)), format!("c{client}-{}", rng.u64(..3)));
                 let header = key(&pk);
                 let path = format!("{DOCS}/{id}");
                 let item = json!({"id": id, "pk": pk, "round": round});
-                let after = match dice.roll(5) {
+                let after = match rng.u64(..5) {
                     0 => {
                         account.delete(&path, &[key_header(&header)]).await;
                         None
@@ -314,14 +302,14 @@ async fn the_change_feed_ends_with_the_current_items() {
     }
     let left = scramble(&account).await;
     over.store(true, Ordering::SeqCst);
-    let mut told = BTreeMap::new();
+    let mut delivered = BTreeMap::new();
     while let Some(newest) = readers.join_next().await {
-        told.extend(newest.unwrap());
+        delivered.extend(newest.unwrap());
     }
     for (name, round) in left {
-        // This mode does not tell of deletions, only of the last version before them, if it was read.
+        // This mode contains no deletions, only the last version before them, if it was read in time.
         if let Some(round) = round {
-            assert_eq!(told.get(&name), Some(&round), "{name:?}");
+            assert_eq!(delivered.get(&name), Some(&round), "{name:?}");
         }
     }
 }
@@ -368,11 +356,11 @@ async fn the_feed_of_all_versions_contains_every_change_once() {
     }
     let left = scramble(&account).await;
     over.store(true, Ordering::SeqCst);
-    let mut told = BTreeMap::new();
+    let mut delivered = BTreeMap::new();
     while let Some(read) = readers.join_next().await {
-        told.extend(read.unwrap().0);
+        delivered.extend(read.unwrap().0);
     }
     for (name, round) in left {
-        assert_eq!(told.get(&name).copied().flatten(), round, "{name:?}");
+        assert_eq!(delivered.get(&name).copied().flatten(), round, "{name:?}");
     }
 }

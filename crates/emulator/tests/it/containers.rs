@@ -1,4 +1,4 @@
-//! `/dbs/{database}/colls`.
+//! Tests of containers, `/dbs/{database}/colls`.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -47,8 +47,8 @@ async fn every_container_has_quota_headers_and_progress_on_request() {
     assert!(plain.header("x-ms-resource-usage").unwrap().contains("documentsCount=0;"));
     let progress = "x-ms-documentdb-collection-index-transformation-progress";
     assert_eq!(plain.header(progress), None);
-    let asked = [("x-ms-documentdb-populatequotainfo", "True")];
-    let response = account.send(Method::GET, "/dbs/d/colls/c", &asked, "").await.expect(200);
+    let requested = [("x-ms-documentdb-populatequotainfo", "True")];
+    let response = account.send(Method::GET, "/dbs/d/colls/c", &requested, "").await.expect(200);
     assert_eq!(response.header(progress), Some("100"));
     assert_eq!(response.header("x-ms-documentdb-collection-lazy-indexing-progress"), None);
 }
@@ -209,7 +209,7 @@ async fn a_thousand_containers_can_be_created_and_listed() {
 }
 
 #[tokio::test]
-async fn computed_properties_are_kept() {
+async fn computed_properties_are_stored() {
     let account = TestAccount::new();
     let computed = json!([{ "name": "lower", "query": "SELECT VALUE LOWER(c.name) FROM c" }]);
     let body = json!({ "id": "c", "partitionKey": { "paths": ["/pk"] }, "computedProperties": computed });

@@ -1,4 +1,4 @@
-//! `/dbs`.
+//! Tests of databases, `/dbs`.
 
 use http::Method;
 use serde_json::json;

@@ -45,8 +45,8 @@ async fn the_conflicts_feed_is_empty() {
         let found = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &headers, query).await.expect(200);
         assert_eq!(found.json()["Conflicts"], serde_json::json!([]), "{header}");
     }
-    let refused = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &[is_query], query).await;
-    refused.expect_error(400, 0, "Cross partition query is required but disabled");
+    let rejected = account.send(Method::POST, "/dbs/d/colls/c/conflicts", &[is_query], query).await;
+    rejected.expect_error(400, 0, "Cross partition query is required but disabled");
     account.get("/dbs/d/colls/c/conflicts/x").await.expect(404);
     account.delete("/dbs/d/colls/c/conflicts/x").await.expect(404);
 }

@@ -137,8 +137,8 @@ async fn bad_documents_say_what_is_wrong() {
         .expect(400);
     assert!(long.message().contains("less than '1024' characters"));
     let large = json!({"id": "1", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)});
-    let refused = account.post("/dbs/d/colls/c/docs", &[A], large).await.expect(413);
-    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+    let rejected = account.post("/dbs/d/colls/c/docs", &[A], large).await.expect(413);
+    assert_eq!(rejected.body["code"], "RequestEntityTooLarge");
     let broken =
         account.send(http::Method::POST, "/dbs/d/colls/c/docs", &[A], "{\"id\":".into()).await.expect(400);
     assert_eq!(broken.body["code"], "BadRequest");
@@ -212,7 +212,7 @@ async fn a_whole_logical_partition_can_be_deleted() {
 #[tokio::test]
 async fn triggers_are_rejected_by_name() {
     let account = LiveAccount::with_container(1, json!({})).await;
-    let refused = account
+    let rejected = account
         .post(
             "/dbs/d/colls/c/docs",
             &[A, ("x-ms-documentdb-pre-trigger-include", "t")],
@@ -220,7 +220,7 @@ async fn triggers_are_rejected_by_name() {
         )
         .await
         .expect(400);
-    assert!(refused.message().contains("Triggers are not supported"));
+    assert!(rejected.message().contains("Triggers are not supported"));
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn an_item_is_found_by_its_rid_as_well() {
     let account = LiveAccount::with_container(1, json!({})).await;
     let created = account.create(json!({"id": "1", "pk": "a"})).await.expect(201);
     let path = format!("/dbs/d/colls/c/docs/{}", created.body["_rid"].as_str().unwrap());
-    // Right after a write nobody has asked for a snapshot yet; each of these has to make its own.
+    // Right after a write there is no published snapshot yet; each of these has to make its own.
     account.put(&path, &[A], json!({"id": "1", "pk": "a", "n": 1})).await.expect(200);
     account.get(&path, &[A]).await.expect(200);
     account.get(&path, &[("x-ms-documentdb-partitionkey", r#"["b"]"#)]).await.expect(404);

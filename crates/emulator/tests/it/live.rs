@@ -1,4 +1,4 @@
-//! A running account and a client that signs, for tests that look at the wire itself.
+//! A running account and a signing client, for tests over sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use perihelion_emulator::{ContainerUsage, Emulator, EmulatorConfig, RunningEmula
 use protocol::authorization::{AccountKey, sign};
 use serde_json::{Value, json};
 
-/// A moment to start clocks at: 15 November 2026.
+/// The start time of manual clocks: 15 November 2026.
 const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// One emulator whose clock stands still until a test moves it.
 pub(crate) struct LiveAccount {
     running: Arc<RunningEmulator>,
-    /// Where requests go.
+    /// The port of the region that requests are sent to.
     port: u16,
     pub(crate) clock: Clock,
 }
 
-/// What came back.
+/// The response to a request over a socket.
 #[derive(Debug)]
 pub(crate) struct LiveResponse {
     pub(crate) status: u16,
@@ -63,7 +63,7 @@ impl LiveAccount {
         LiveAccount { port: running.port(), running, clock }
     }
 
-    /// The same with a clock that stands still, set up as `change` says.
+    /// Starts an account with a manual clock, configured by `change`.
     pub(crate) async fn with(change: impl FnOnce(&mut EmulatorConfig)) -> LiveAccount {
         let mut config = EmulatorConfig::default();
         config.clock = Clock::manual(START);
@@ -90,14 +90,14 @@ impl LiveAccount {
         self.post("/dbs/d/colls", &[], body).await.expect(201);
     }
 
-    /// The same account, asked in another of its regions.
+    /// A client of another region of this account.
     pub(crate) fn in_region(&self, region: usize) -> LiveAccount {
         let endpoint = &self.running.regions()[region].endpoint;
         let port = endpoint.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
         LiveAccount { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
     }
 
-    /// Ends it, if nobody else holds it, and waits until it has.
+    /// Stops the account, which must have no other handle, and waits for the end.
     pub(crate) async fn stop(self) {
         Arc::into_inner(self.running).expect("one handle is left").stop().await;
     }
@@ -144,7 +144,7 @@ impl LiveAccount {
         self.running.usage()
     }
 
-    /// The emulator itself.
+    /// The handle of the running emulator.
     pub(crate) fn running(&self) -> &RunningEmulator {
         &self.running
     }
@@ -154,7 +154,7 @@ impl LiveAccount {
         self.port
     }
 
-    /// Asks the control port; an empty `body` is none.
+    /// Sends a request to the control port; an empty `body` is none.
     pub(crate) async fn control(&self, method: Method, path: &str, body: &str) -> LiveResponse {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
         let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));

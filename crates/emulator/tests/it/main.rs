@@ -1,5 +1,4 @@
-//! The emulator from outside: an account asked through its handler as clients ask it over a socket,
-//! and the sockets themselves.
+//! Integration tests of the emulator: through its request handler, and over sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod account;

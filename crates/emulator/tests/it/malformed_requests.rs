@@ -29,7 +29,7 @@ async fn account() -> LiveAccount {
     account
 }
 
-/// A refusal that every client can read.
+/// Checks an error response that every SDK can parse.
 #[track_caller]
 fn check_rejected(response: &LiveResponse, about: &str) {
     assert!((400..500).contains(&response.status), "{about}: {} {}", response.status, response.body);

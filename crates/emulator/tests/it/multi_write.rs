@@ -1,4 +1,4 @@
-//! An account whose regions all write: tentative versions, conflicts, and how they are settled.
+//! Tests of multi-write accounts: tentative versions, conflicts and their resolution.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn account(properties: Value) -> TestAccount {
     account_at(ConsistencyLevel::Session, properties).await
 }
 
-/// The same, with this consistency.
+/// A multi-write account with this consistency level.
 async fn account_at(level: ConsistencyLevel, properties: Value) -> TestAccount {
     let account = TestAccount::with(|settings| {
         let regions = ["West US", "East US", "North Europe"].map(|name| Region::new(name, 0)).to_vec();
@@ -50,8 +50,8 @@ async fn delete(account: &TestAccount, region: u8) {
     account.send_in(RegionId(region), Method::DELETE, &format!("{DOCS}/1"), &[KEY], "").await.expect(204);
 }
 
-/// What a region shows, by a point read and by a query: they must agree.
-async fn shown(account: &TestAccount, region: u8) -> Option<u64> {
+/// The value of the item in a region, by a point read and by a query, which must agree.
+async fn visible_value(account: &TestAccount, region: u8) -> Option<u64> {
     let read = account.send_in(RegionId(region), Method::GET, &format!("{DOCS}/1"), &[KEY], "").await;
     let value = (read.status == 200).then(|| read.json()["v"].as_u64().unwrap());
     let query = json!({"query": "SELECT VALUE c.v FROM c WHERE c.v > 0"}).to_string();
@@ -64,7 +64,7 @@ async fn shown(account: &TestAccount, region: u8) -> Option<u64> {
 async fn everywhere(account: &TestAccount) -> Vec<Option<u64>> {
     let mut all = Vec::new();
     for region in 0..REGIONS {
-        all.push(shown(account, region).await);
+        all.push(visible_value(account, region).await);
     }
     all
 }
@@ -304,7 +304,7 @@ async fn a_change_feed_that_continues_in_another_region_misses_nothing() {
         let headers = [("a-im", mode), ("if-none-match", position)];
         account.send_in(RegionId(region), Method::GET, DOCS, &headers, "").await
     };
-    let told = |response: &TestResponse| -> Vec<u64> {
+    let delivered = |response: &TestResponse| -> Vec<u64> {
         let rows = response.json()["Documents"].as_array().unwrap().clone();
         rows.iter().map(|row| row["v"].as_u64().unwrap()).collect()
     };
@@ -313,16 +313,16 @@ async fn a_change_feed_that_continues_in_another_region_misses_nothing() {
     put(&account, 2, json!({"id": "own", "pk": "a", "v": 3})).await;
     put(&account, 1, json!({"id": "other", "pk": "a", "v": 2})).await;
     let read = feed(1, latest, "0").await.expect(200);
-    assert_eq!(told(&read), [2]);
+    assert_eq!(delivered(&read), [2]);
     let position = read.header("etag").unwrap().to_owned();
     assert_eq!(position, "\"2@2\"");
     feed(1, latest, &position).await.expect(304);
-    assert_eq!(told(&feed(2, latest, &position).await.expect(200)), [3]);
+    assert_eq!(delivered(&feed(2, latest, &position).await.expect(200)), [3]);
     wait(&account, 60);
     let everything = feed(2, latest, &position).await.expect(200);
-    assert_eq!(told(&everything), [3, 2]);
+    assert_eq!(delivered(&everything), [3, 2]);
     feed(2, latest, everything.header("etag").unwrap()).await.expect(304);
-    // Every version in another order is not what was asked for.
+    // The order of all versions differs between regions, so a continuation cannot move.
     let all = "Full-Fidelity Feed";
     feed(2, all, &position).await.expect_error(400, 0, "another region");
     feed(1, all, &position).await.expect(200);
@@ -351,8 +351,8 @@ async fn bounded_staleness_holds_where_all_regions_write() {
     read(0).await.expect(200);
     let item = json!({"id": "1", "pk": "a", "v": 3}).to_string();
     let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
-    let refused = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &item).await;
-    refused.expect_error(429, 0, "staler");
+    let rejected = account.send_in(RegionId(1), Method::POST, DOCS, &headers, &item).await;
+    rejected.expect_error(429, 0, "staler");
     account.hosted.account.resume_replication("North Europe", account.clock.uptime()).unwrap();
     upsert(&account, 1, 4).await;
     wait(&account, 60);

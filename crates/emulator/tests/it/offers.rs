@@ -1,4 +1,4 @@
-//! `/offers`: throughput.
+//! Tests of throughput and `/offers`.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn a_database_has_an_offer_only_when_throughput_was_requested() {
     assert_eq!(account.get("/offers").await.json()["_count"], 0);
     let header = [("x-ms-offer-throughput", "1000")];
     let database = account.send(Method::POST, "/dbs", &header, r#"{"id":"d"}"#).await.expect(201);
-    // Its containers share it unless they ask for their own.
+    // Its containers share it unless they have throughput of their own.
     account.post("/dbs/d/colls", BODY).await.expect(201);
     assert_eq!(only_offer(&account).await["resource"], database.json()["_self"]);
     let own = r#"{"id":"own","partitionKey":{"paths":["/pk"]}}"#;

@@ -52,7 +52,7 @@ async fn rows_that_stay_are_returned_once_whatever_is_written_between_pages() {
     let ids = |ids: &[u32]| -> Vec<Value> { ids.iter().map(|id| json!(id.to_string())).collect() };
     let numbers = |numbers: &[u32]| -> Vec<Value> { numbers.iter().map(|n| json!(n)).collect() };
     let groups = [(0, 2), (1, 2), (2, 2), (3, 2), (4, 2), (5, 1), (9, 1)];
-    // Nobody knows how many rows item 1 had: it is gone.
+    // The number of rows of item 1 is unknown, because it is deleted.
     let twice = [0, 0, 1]
         .into_iter()
         .chain([20, 21, 22, 23, 2, 3, 4, 5, 6, 7, 8, 9, 11, 24].into_iter().flat_map(|id| [id, id]));
@@ -96,8 +96,8 @@ async fn a_row_count_token_continues_and_one_of_another_query_is_rejected() {
     assert!(next.contains(":R6:"), "{next}");
     for text in ["SELECT VALUE c.id FROM c", "SELECT TOP 5 VALUE c.id FROM c"] {
         let headers = [ONE_KEY, ("x-ms-continuation", token.as_str())];
-        let refused = account.query(text, &headers).await.expect(400);
-        assert!(refused.message().contains("Invalid Continuation Token"), "{}", refused.message());
+        let rejected = account.query(text, &headers).await.expect(400);
+        assert!(rejected.message().contains("Invalid Continuation Token"), "{}", rejected.message());
     }
     let (_, unordered) = page(&account, "SELECT VALUE c.id FROM c", "").await;
     account.query(ORDERED, &[ONE_KEY, ("x-ms-continuation", &unordered)]).await.expect(400);

@@ -1,4 +1,4 @@
-//! `…/pkranges`.
+//! Tests of partition key ranges, `…/pkranges`.
 
 use http::Method;
 use serde_json::json;

@@ -50,9 +50,9 @@ async fn a_query_over_all_partitions_pages_through_them() {
     numbers.sort_unstable();
     assert_eq!(numbers, (10..40).collect::<Vec<_>>());
     assert!(pages >= 8, "{pages}");
-    let refused = account.query("SELECT * FROM c", &[]).await.expect(400);
-    assert!(refused.message().contains("Cross partition query is required but disabled"));
-    assert_ne!(refused.sub_status(), "1004");
+    let rejected = account.query("SELECT * FROM c", &[]).await.expect(400);
+    assert!(rejected.message().contains("Cross partition query is required but disabled"));
+    assert_ne!(rejected.sub_status(), "1004");
 }
 
 #[tokio::test]
@@ -116,10 +116,10 @@ async fn a_query_that_needs_merging_returns_its_plan() {
             "x-ms-cosmos-supported-query-features",
             "Aggregate,Distinct,OrderBy,Top,MultipleOrderBy,OffsetAndLimit",
         );
-        let refused = account.query(text, &[CROSS, features]).await.expect(400);
-        assert_eq!(refused.sub_status(), "1004", "{text}");
+        let rejected = account.query(text, &[CROSS, features]).await.expect(400);
+        assert_eq!(rejected.sub_status(), "1004", "{text}");
         let plan: Value =
-            serde_json::from_str(refused.body["additionalErrorInfo"].as_str().unwrap()).unwrap();
+            serde_json::from_str(rejected.body["additionalErrorInfo"].as_str().unwrap()).unwrap();
         assert!(plan["queryInfo"]["aggregates"].is_array());
         assert_eq!(
             plan["queryRanges"],
@@ -234,9 +234,9 @@ async fn errors_say_where() {
         "SELECT BADFUNC(c.x) FROM c",
         "SELECT * FROM c WHERE c.x IS NULL",
     ] {
-        let refused = account.query(text, &[CROSS]).await.expect(400);
-        assert_eq!(refused.body["code"], "BadRequest");
-        assert!(refused.message().contains("\"location\""), "{}", refused.message());
+        let rejected = account.query(text, &[CROSS]).await.expect(400);
+        assert_eq!(rejected.body["code"], "BadRequest");
+        assert!(rejected.message().contains("\"location\""), "{}", rejected.message());
     }
     account
         .post("/dbs/d/colls/c/docs", &[CROSS, ("x-ms-documentdb-isquery", "true")], json!({"nothing": 1}))

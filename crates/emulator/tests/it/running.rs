@@ -47,7 +47,7 @@ async fn an_emulator_stops_on_stop_and_on_drop() {
         let mut rest = Vec::new();
         let _ = open.read_to_end(&mut rest).await;
         assert_eq!(rest, b"", "an open connection is closed");
-        // The listener goes with its task, which a drop only tells to end.
+        // The listener closes with its task, and a drop only requests the task to end, so this polls.
         while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Copies of the whole account: saved, restored, and asked about the past.
+//! Tests of snapshots: saved, restored, and queried as of their time.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn put(account: &TestAccount, id: u32, value: u32) {
     account.send(Method::POST, DOCS, &headers, &body).await.expect_status(&[200, 201]);
 }
 
-/// The values of all items, as of now or of what `as_of` says.
+/// The values of all items, now or as of `as_of`.
 async fn values(account: &TestAccount, as_of: Option<&str>) -> Value {
     let mut headers =
         vec![KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
@@ -177,10 +177,10 @@ async fn saving_and_restoring_cost_the_same_whatever_there_is() {
     // The quickest of many: whatever else the machine does makes some of them slow, not all.
     let measure = || {
         let once = |_| {
-            let watch = Stopwatch::start();
+            let stopwatch = Stopwatch::start();
             save(&account, "s");
             account.hosted.account.restore_snapshot("s").unwrap();
-            watch.elapsed()
+            stopwatch.elapsed()
         };
         (0..200).map(once).min().unwrap()
     };

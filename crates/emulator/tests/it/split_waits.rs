@@ -1,6 +1,6 @@
 //! How long writers wait while the range they write to splits.
 //!
-//! A measurement, of which a loaded machine makes little sense, so it is only run when asked for:
+//! A measurement that needs an idle machine, so it is ignored by default:
 //!
 //! ```text
 //! PERI_ITEMS=100000 cargo test -p perihelion-emulator --release --test it split_waits -- --ignored --nocapture
@@ -47,7 +47,7 @@ async fn upsert(account: &TestAccount, region: u8, id: usize) {
     response.expect_status(&[200, 201, 410]);
 }
 
-/// Writes until told to stop, and says how long each write took.
+/// Writes until `stop` is set, and returns the duration of each write.
 async fn writes(account: Arc<TestAccount>, region: u8, stop: Arc<AtomicBool>) -> Vec<Duration> {
     let mut took = Vec::new();
     let mut id = usize::from(region);

@@ -36,7 +36,7 @@ fn merge(account: &TestAccount, ranges: &[u32]) -> u32 {
     account.hosted.account.merge_partitions("d", "c", ranges, account.clock.uptime()).unwrap()
 }
 
-/// One page of a query, and where to go on.
+/// One page of a query, and its continuation.
 async fn page(
     account: &TestAccount,
     query: &str,
@@ -334,7 +334,7 @@ async fn writers_never_notice_that_their_partition_is_replaced() {
     assert_eq!(found.len(), 1000);
 }
 
-/// Sets the throughput of the account's first offer; says whether that is pending.
+/// Sets the throughput of the account's first offer; returns whether the replace is pending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catches_up() {
     let account = TestAccount::with(|settings| {
@@ -362,12 +362,12 @@ async fn a_region_that_is_paused_and_resumed_while_ranges_split_and_merge_catche
         let halves = split(&account, range);
         put(&account, n).await;
         n += 1;
-        // Refused while the region is paused.
+        // Rejected while the region is paused.
         range = loop {
             let uptime = account.clock.uptime();
             match account.hosted.account.merge_partitions("d", "c", &halves, uptime) {
                 Ok(merged) => break merged,
-                Err(refused) => assert!(refused.to_string().contains("paused"), "{refused}"),
+                Err(rejected) => assert!(rejected.to_string().contains("paused"), "{rejected}"),
             }
         };
     }
@@ -395,7 +395,7 @@ async fn set_throughput(account: &TestAccount, units: u32) -> bool {
     pending
 }
 
-/// Waits until no offer is pending, in whatever way one may ask.
+/// Polls until no offer is pending, by every route that shows it.
 async fn carried_out(account: &TestAccount) {
     let pending = |offers: &Value| {
         offers["Offers"]
@@ -420,7 +420,7 @@ async fn more_throughput_than_the_partitions_support_splits_them() {
     let account = filled().await;
     assert!(!set_throughput(&account, 10_000).await, "one partition carries that");
     assert!(set_throughput(&account, 25_000).await);
-    // Point operations go on meanwhile, wherever their items are.
+    // Point operations continue meanwhile, in every partition.
     for n in 0..ITEMS {
         put(&account, n).await;
     }

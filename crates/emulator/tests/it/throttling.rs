@@ -1,4 +1,4 @@
-//! Throughput as a limit: who is answered 429, for how long, and who is not.
+//! Tests of throughput limits: which requests get 429, and for how long.
 
 use std::time::Duration;
 
@@ -169,10 +169,10 @@ async fn a_bulk_request_is_throttled_where_the_budget_ends() {
     let stored = results.iter().filter(|result| result["statusCode"] == 201).count();
     assert_eq!(stored, 81, "81 × 4.95 RU are more than 400");
     assert_eq!(results[stored]["retryAfterMilliseconds"], 3, "0.95 RU at 400 RU/s");
-    for (before, refused) in results[stored..].iter().zip(&results[stored + 1..]) {
-        assert_eq!((&refused["statusCode"], &refused["subStatusCode"]), (&json!(429), &json!(3200)));
+    for (before, rejected) in results[stored..].iter().zip(&results[stored + 1..]) {
+        assert_eq!((&rejected["statusCode"], &rejected["subStatusCode"]), (&json!(429), &json!(3200)));
         let wait = |result: &Value| result["retryAfterMilliseconds"].as_u64();
-        assert!(wait(refused) > wait(before), "one after the other");
+        assert!(wait(rejected) > wait(before), "one after the other");
     }
     account.post("/dbs/d/colls/c/docs", &headers, list).await.expect(429);
 }
@@ -387,7 +387,7 @@ async fn a_page_over_several_partitions_is_charged_to_those_it_read() {
         || account.usage()[0].partitions.iter().map(|(_, _, usage)| usage.consumed).collect::<Vec<_>>();
     let cross = ("x-ms-documentdb-query-enablecrosspartition", "true");
     let before = consumed();
-    // A page with rows is of one range; only in search of its first row does it ask several.
+    // A page with rows comes from one range; only the search for the first row reads several.
     let page = account.query("SELECT * FROM c WHERE c.none = 1", &[cross]).await.expect(200);
     let paid: Vec<f64> = consumed().iter().zip(&before).map(|(after, before)| after - before).collect();
     assert_eq!(page.documents().len(), 0);
@@ -401,7 +401,7 @@ async fn a_page_over_several_partitions_is_charged_to_those_it_read() {
 
 #[tokio::test]
 async fn strong_reads_are_charged_twice_and_may_be_weakened() {
-    for (level, asked, expected) in [
+    for (level, requested, expected) in [
         (ConsistencyLevel::Session, None, "1"),
         (ConsistencyLevel::Strong, None, "2"),
         (ConsistencyLevel::BoundedStaleness, None, "2"),
@@ -414,12 +414,12 @@ async fn strong_reads_are_charged_twice_and_may_be_weakened() {
         let written = write(&account, "c", "a", &[]).await.expect(201);
         assert_eq!(written.header("x-ms-request-charge"), "4.95", "writes cost the same");
         let mut headers = vec![(KEY, r#"["a"]"#)];
-        headers.extend(asked.map(|asked| ("x-ms-consistency-level", asked)));
+        headers.extend(requested.map(|requested| ("x-ms-consistency-level", requested)));
         for (path, status) in [("/dbs/d/colls/c/docs/1", 200), ("/dbs/d/colls/c/docs/none", 404)] {
             let read = account.get(path, &headers).await.expect(status);
-            assert_eq!(read.header("x-ms-request-charge"), expected, "{level:?} {asked:?} {path}");
+            assert_eq!(read.header("x-ms-request-charge"), expected, "{level:?} {requested:?} {path}");
         }
         let feed = account.get("/dbs/d/colls/c/docs", &headers).await.expect(200);
-        assert_eq!(feed.header("x-ms-request-charge"), expected, "{level:?} {asked:?}");
+        assert_eq!(feed.header("x-ms-request-charge"), expected, "{level:?} {requested:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What may happen next, and how often.
+//! The actions of a single-write simulation, and how often each is drawn.
 
 use crate::failure::Failure;
 use crate::fault_rules::RequestDelay;
@@ -8,7 +8,7 @@ use crate::run::Simulation;
 use crate::seeded_random::SeededRandom;
 use crate::single_write::SingleWriteSimulation;
 
-/// One step.
+/// The action of one step.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Write(WriteKind),
@@ -30,7 +30,7 @@ enum Action {
     Restart,
 }
 
-/// How often each happens, in relation to the others.
+/// The actions with their relative frequencies.
 const ACTIONS: &[(usize, Action)] = &[
     (10, Action::Write(WriteKind::Create)),
     (22, Action::Write(WriteKind::Upsert)),
@@ -65,7 +65,7 @@ impl Simulation for SingleWriteSimulation {
         SingleWriteSimulation::new(rng).await
     }
 
-    /// Does what `rng` decides.
+    /// Carries out an action drawn from `rng`.
     async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         match rng.weighted(ACTIONS) {
             Action::Write(write) => self.write(write, rng).await?,
@@ -99,7 +99,7 @@ impl Simulation for SingleWriteSimulation {
 }
 
 impl SingleWriteSimulation {
-    /// Of every region, in every session.
+    /// Ends all faults and pauses, and checks every region in every session.
     async fn check_everything(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         self.clear_faults();
         if self.splitting.is_some() {

@@ -1,9 +1,9 @@
-//! What can turn out not to hold.
+//! The guarantees that a simulation checks, and their violations.
 
 use std::fmt;
 
-/// The guarantee that are checked. Each has its own name, so that a shorter history counts as the same
-/// failure only if it breaks the same guarantee.
+/// The guarantees that are checked. Each has its own name, so that a shorter run counts as the same failure
+/// only if it violates the same guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guarantee {
     WriteOutcome,
@@ -26,28 +26,26 @@ pub(crate) enum Guarantee {
 impl Guarantee {
     fn description(self) -> &'static str {
         match self {
-            Guarantee::WriteOutcome => {
-                "a write is answered, and has the effect, that the items there call for"
-            }
-            Guarantee::Session => "a session reads its own writes and never goes back",
-            Guarantee::Prefix => "what is shown is exactly what had happened by the LSN that is stated",
-            Guarantee::Newest => "the region that writes, and strong reads, show everything acknowledged",
-            Guarantee::Staleness => "a bounded read is no staler than agreed",
-            Guarantee::Progress => "LSNs and session tokens of a region never go back",
-            Guarantee::FeedOrder => "a change feed tells changes in order, none twice, none missing",
-            Guarantee::FeedComplete => "a change feed that is read to its end has told everything",
-            Guarantee::Query => "a query finds what the items there call for, each row once",
-            Guarantee::Layout => "partition key ranges cover the ring without gaps",
-            Guarantee::Convergence => "regions agree when everything has arrived",
-            Guarantee::NoLostWrite => "an acknowledged write gives way only to one that did not know it",
-            Guarantee::Durability => "what was acknowledged is there when the account is opened again",
-            Guarantee::Response => "a request is answered with a status it may have",
+            Guarantee::WriteOutcome => "a write has the status and the effect that the current items imply",
+            Guarantee::Session => "a session reads its own writes and never an older state",
+            Guarantee::Prefix => "a response contains exactly the state at the LSN that it states",
+            Guarantee::Newest => "the write region and strong reads return all acknowledged writes",
+            Guarantee::Staleness => "a bounded read is no staler than its bound",
+            Guarantee::Progress => "LSNs and session tokens of a region never decrease",
+            Guarantee::FeedOrder => "a change feed delivers changes in order, none twice, none missing",
+            Guarantee::FeedComplete => "a change feed that is read to its end has delivered everything",
+            Guarantee::Query => "a query returns the matching items, each row once",
+            Guarantee::Layout => "partition key ranges cover the EPK space without gaps",
+            Guarantee::Convergence => "regions are equal once everything is replicated",
+            Guarantee::NoLostWrite => "an acknowledged write is only replaced by a concurrent or later one",
+            Guarantee::Durability => "acknowledged writes survive a restart",
+            Guarantee::Response => "a response has an expected status",
             Guarantee::NoPanic => "nothing panics",
         }
     }
 }
 
-/// A guarantee that was broken, and how.
+/// A violated guarantee, with details.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) guarantee: Guarantee,
@@ -56,11 +54,11 @@ pub(crate) struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "broken: {}\n  {}", self.guarantee.description(), self.details)
+        write!(f, "violated: {}\n  {}", self.guarantee.description(), self.details)
     }
 }
 
-/// Breaks a guarantee unless `holds`.
+/// Fails with a violated guarantee unless `holds`.
 pub(crate) fn ensure(
     holds: bool,
     promise: Guarantee,

@@ -1,5 +1,4 @@
-//! Steps that make requests fail: rules that answer in the account's place, hold requests up, or lose
-//! what was answered.
+//! Steps that inject faults: rules that respond in the account's place, delay requests, or lose responses.
 
 use perihelion_emulator::faults::{Faults, Rule};
 use serde_json::{Value, json};
@@ -7,17 +6,17 @@ use serde_json::{Value, json};
 use crate::fixture::Fixture;
 use crate::seeded_random::SeededRandom;
 
-/// Whether time may pass between what a client knows and what it asks for.
+/// Whether rules may delay requests before they are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestDelay {
-    /// Requests may be held up before they are carried out.
+    /// Requests and responses may be delayed.
     Allowed,
-    /// Only responses to writes may be.
+    /// Only responses to writes may be delayed.
     Forbidden,
 }
 
 impl Fixture {
-    /// Adds a rule, in the place of an earlier one or beside it. It strikes a few times.
+    /// Adds a rule, or replaces an earlier one. It applies to a few requests.
     pub(crate) fn add_fault_rule(&mut self, time: RequestDelay, rng: &mut SeededRandom) {
         let rules = if time == RequestDelay::Allowed { 2 } else { 1 };
         let mut rule = json!({
@@ -31,8 +30,8 @@ impl Fixture {
         };
         rule["effect"] = match rng.below(5) {
             0 | 1 => {
-                let answers = [(429, 3200), (503, 0), (408, 0), (449, 0), (500, 0), (410, 21_005)];
-                let (status, sub_status) = *rng.pick(&answers);
+                let responses = [(429, 3200), (503, 0), (408, 0), (449, 0), (500, 0), (410, 21_005)];
+                let (status, sub_status) = *rng.pick(&responses);
                 json!({"status": status, "subStatus": sub_status})
             }
             2 | 3 => json!({"connection": *rng.pick(&["closeBefore", "closeAfter", "stall", "goAway"])}),
@@ -61,7 +60,7 @@ impl Fixture {
         self.faults().add(parse_rule(rule)).unwrap();
     }
 
-    /// Ends all of them.
+    /// Removes all fault rules.
     pub(crate) fn clear_faults(&mut self) {
         self.faults().clear().unwrap();
     }

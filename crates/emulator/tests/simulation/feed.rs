@@ -1,4 +1,4 @@
-//! Steps that read change feeds: several readers, each with its own places and positions.
+//! Steps that read change feeds: several readers, each with its own scopes and continuations.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ const READERS_MAX: usize = 5;
 /// More pages than a feed can have.
 pub(crate) const PAGES_MAX: usize = 400;
 
-/// Which changes are told.
+/// Which changes a feed contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedMode {
     Latest,
     All,
 }
 
-/// One reader of the feed.
+/// One reader of the change feed.
 pub(crate) struct FeedReader {
     mode: FeedMode,
     leases: Vec<Lease>,
@@ -35,17 +35,17 @@ pub(crate) struct FeedReader {
     delivered: DeliveredChanges,
 }
 
-/// What a reader has been told.
+/// The changes that a reader has received.
 #[derive(Default)]
 struct DeliveredChanges {
-    /// By partition key, how many changes.
+    /// The number of changes, by partition key.
     changes: BTreeMap<String, usize>,
-    /// By partition key and id, the LSN of the last version.
+    /// The LSN of the last version, by partition key and id.
     versions: BTreeMap<(String, String), u64>,
 }
 
 impl DeliveredChanges {
-    /// The next change of a partition key in all-versions mode: exactly the one that comes next.
+    /// Checks the next change of a partition key in all-versions mode: exactly the one that comes next.
     fn change(&mut self, key: &str, start: u64, history: &History, row: &Value) -> Result<u64, Failure> {
         let count = self.changes.entry(key.to_owned()).or_default();
         let expected = history.changes_after(start).nth(*count);
@@ -56,22 +56,22 @@ impl DeliveredChanges {
         Ok(expected.map_or(0, |change| change.lsn))
     }
 
-    /// A version of an item in latest-version mode: the one there was at `lsn`, and never twice.
+    /// Checks a version of an item in latest-version mode: the one at `lsn`, and never twice.
     fn version(&mut self, key: &str, lsn: u64, history: &History, row: &Value) -> Result<u64, Failure> {
         let id = row["id"].as_str().unwrap().to_owned();
         let at = history.at(lsn);
         let expected = at.get(&id);
         let holds = expected.is_some_and(|version| plain(row) == version.body && row["_lsn"] == version.lsn);
         ensure(holds, Guarantee::FeedOrder, || format!("{row}\n  at LSN {lsn} there was {expected:?}"))?;
-        let told = expected.map_or(0, |version| version.lsn);
-        let before = self.versions.insert((key.to_owned(), id), told).unwrap_or(0);
-        ensure(before < told, Guarantee::FeedOrder, || {
+        let delivered = expected.map_or(0, |version| version.lsn);
+        let before = self.versions.insert((key.to_owned(), id), delivered).unwrap_or(0);
+        ensure(before < delivered, Guarantee::FeedOrder, || {
             format!("{row}\n  comes after LSN {before} of the same item")
         })?;
-        Ok(told)
+        Ok(delivered)
     }
 
-    /// Whether all of a partition key has been told.
+    /// Checks that the reader has received all changes of a partition key.
     fn is_complete(&self, mode: FeedMode, key: &str, start: u64, history: &History) -> Result<(), Failure> {
         match mode {
             FeedMode::All => {
@@ -82,10 +82,10 @@ impl DeliveredChanges {
                 })
             }
             FeedMode::Latest => {
-                let told =
+                let delivered =
                     |id: &String| self.versions.get(&(key.to_owned(), id.clone())).copied().unwrap_or(0);
                 let missing =
-                    history.newest().iter().find(|(id, item)| item.lsn > start && told(id) != item.lsn);
+                    history.newest().iter().find(|(id, item)| item.lsn > start && delivered(id) != item.lsn);
                 ensure(missing.is_none(), Guarantee::FeedComplete, || {
                     format!("missing of {key}: {missing:?}")
                 })
@@ -115,19 +115,19 @@ pub(crate) fn key_of(mode: FeedMode, row: &Value) -> &str {
     key.as_str().unwrap_or_default()
 }
 
-/// What came of asking for a page.
+/// The outcome of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// Changes, and the place to go on from.
+    /// Changes, and the continuation.
     Changes,
-    /// The end, for now.
+    /// No changes so far.
     End,
-    /// Nothing: the range is another by now, or about to be.
+    /// The range was replaced, or is about to be.
     Later,
 }
 
 impl Fixture {
-    /// What another reader reads.
+    /// Draws the scopes of a new reader.
     pub(crate) fn draw_leases(&self, rng: &mut SeededRandom) -> Vec<Lease> {
         match rng.below(4) {
             0 => vec![Lease::new(ReadScope::AllPartitions)],
@@ -137,7 +137,7 @@ impl Fixture {
         }
     }
 
-    /// Asks for a page after `position`.
+    /// Reads a page after `position`.
     pub(crate) async fn ask_feed(
         &self,
         mode: FeedMode,
@@ -156,7 +156,7 @@ impl Fixture {
         self.send(region, Method::GET, DOCS, &headers, "").await
     }
 
-    /// Goes on from a page: its place, or the ranges that took over.
+    /// Continues after a page, in the ranges that replaced its range if necessary.
     pub(crate) async fn turn_page(
         &mut self,
         leases: &mut Vec<Lease>,
@@ -181,7 +181,7 @@ impl Fixture {
 }
 
 impl SingleWriteSimulation {
-    /// Begins another feed: somewhere, by some means, from now or from the beginning.
+    /// Starts another feed with a random scope, from now or from the beginning.
     pub(crate) async fn begin_feed(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.feeds.len() >= READERS_MAX {
             return Ok(());
@@ -212,7 +212,7 @@ impl SingleWriteSimulation {
                 })?;
                 reader.leases[at].position = response.header("etag").map(str::to_owned);
             }
-            // Somebody was held up, and it is not known where it begins.
+            // A request was delayed, so the start of the feed is not known exactly.
             if self.probe(region).await? != reader.start {
                 return Ok(());
             }
@@ -221,7 +221,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// A reader reads a page or more, in any region.
+    /// Lets a reader read one page or more, in any region.
     pub(crate) async fn read_feed(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.feeds.is_empty() {
             return Ok(());
@@ -235,7 +235,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads one page; says whether there was anything.
+    /// Reads one page and returns whether it had changes.
     async fn read_feed_page(&mut self, at: usize, lease: usize, region: u8) -> Result<bool, Failure> {
         let mut reader = self.feeds.remove(at);
         let position = reader.leases[lease].position.clone();
@@ -269,22 +269,23 @@ impl SingleWriteSimulation {
         let mut last = 0;
         for row in response.json()["Documents"].as_array().unwrap() {
             let key = key_of(reader.mode, row).to_owned();
-            let asked = self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
-            ensure(asked, Guarantee::FeedOrder, || format!("{row}\n  was not asked for"))?;
+            let requested =
+                self.keys.iter().any(|known| known.name == key && reader.leases[lease].covers(known));
+            ensure(requested, Guarantee::FeedOrder, || format!("{row}\n  was not asked for"))?;
             let (start, history) = (reader.start.get(&key).copied().unwrap_or(0), &self.histories[&key]);
-            let told = match reader.mode {
+            let delivered = match reader.mode {
                 FeedMode::All => reader.delivered.change(&key, start, history, row)?,
                 FeedMode::Latest => reader.delivered.version(&key, lsn, history, row)?,
             };
-            ensure(last <= told && told <= lsn, Guarantee::FeedOrder, || {
-                format!("{row}\n  with LSN {told} comes after {last} on a page of LSN {lsn}")
+            ensure(last <= delivered && delivered <= lsn, Guarantee::FeedOrder, || {
+                format!("{row}\n  with LSN {delivered} comes after {last} on a page of LSN {lsn}")
             })?;
-            last = told;
+            last = delivered;
         }
         Ok(true)
     }
 
-    /// Reads every feed to its end: by then it has told everything.
+    /// Reads every feed to its end and checks that it was complete.
     pub(crate) async fn drain_feeds(&mut self, region: u8) -> Result<(), Failure> {
         for at in 0..self.feeds.len() {
             let (mut lease, mut pages) = (0, 0);

@@ -1,5 +1,5 @@
-//! The stage of every play: an account in several regions, its partition keys and ranges, and time.
-//! How it is asked is in `ask`, how it ends and begins anew in `restart`.
+//! The fixture of every simulation: an account in several regions, its partition keys and ranges, and time.
+//! `requests` sends requests to it, `restart` closes and reopens it.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -20,27 +20,27 @@ use crate::seeded_random::SeededRandom;
 pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
 /// The bound of bounded staleness.
 pub(crate) const STALENESS: Duration = Duration::from_secs(300);
-/// More than any lag: what was on its way when a region was paused may be older than the pause by this.
+/// More than any lag: a write in transit when a region was paused may be older than the pause by this.
 pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 const NAMES: [&str; 3] = ["West US", "East US", "North Europe"];
 
-/// An account with one container.
+/// An account with one container, and what the simulation knows about it.
 pub(crate) struct Fixture {
     pub(crate) account: TestAccount,
     pub(crate) settings: AccountSettings,
-    /// Where it is kept, if anywhere.
+    /// The data directory, if the account has one.
     pub(crate) directory: Option<DataDirectory>,
-    /// How long it ran before it was opened again.
+    /// The total uptime before the last restart.
     pub(crate) uptime_before_restart: Duration,
     /// The age at which the last request was made.
     pub(crate) last_request_age: Cell<Duration>,
     pub(crate) level: ConsistencyLevel,
     multi_write: bool,
     pub(crate) regions: Vec<RegionState>,
-    /// The region that writes, or settles what others write.
+    /// The write region, or the hub of a multi-write account.
     pub(crate) hub: u8,
     pub(crate) keys: Vec<Key>,
-    /// Different ids per partition key.
+    /// The number of different ids per partition key.
     pub(crate) ids: usize,
     pub(crate) ranges: Vec<PhysicalRange>,
     pub(crate) splitting: Option<u32>,
@@ -48,7 +48,7 @@ pub(crate) struct Fixture {
     pub(crate) log: Vec<String>,
 }
 
-/// One region.
+/// The state of one region.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionState {
     pub(crate) name: &'static str,
@@ -58,31 +58,31 @@ pub(crate) struct RegionState {
     pub(crate) resumed: Option<(Duration, Duration)>,
 }
 
-/// What kind of account.
+/// The options of a fixture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixtureOptions {
     pub(crate) regions: usize,
     pub(crate) multi_write: bool,
     pub(crate) level: ConsistencyLevel,
-    pub(crate) kept: bool,
+    pub(crate) stored: bool,
 }
 
 impl Fixture {
     /// An account drawn from `rng`, with an empty container.
     pub(crate) async fn new(options: FixtureOptions, rng: &mut SeededRandom) -> Fixture {
-        let FixtureOptions { regions, multi_write, level, kept } = options;
+        let FixtureOptions { regions, multi_write, level, stored } = options;
         let lag = random_lag(rng);
-        let places = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
+        let region_list = NAMES[..regions].iter().map(|name| Region::new(*name, 0)).collect();
         let settings = AccountSettings {
-            topology: Topology::new(places, multi_write, level, lag).unwrap(),
+            topology: Topology::new(region_list, multi_write, level, lag).unwrap(),
             partitions: NonZeroU32::new(rng.between(1, 3) as u32),
             ..TestAccount::settings()
         };
-        let kept = kept.then(DataDirectory::new);
+        let directory = stored.then(DataDirectory::new);
         let clock = Clock::manual(Ticks(NOW_SECONDS * 10_000_000));
         let account = TestAccount::over(
-            match &kept {
-                Some(scratch) => scratch.open(&settings).unwrap(),
+            match &directory {
+                Some(directory) => directory.open(&settings).unwrap(),
                 None => Account::new(settings.clone()),
             },
             clock,
@@ -97,7 +97,7 @@ impl Fixture {
         let mut stage = Fixture {
             account,
             settings,
-            directory: kept,
+            directory,
             uptime_before_restart: Duration::ZERO,
             last_request_age: Cell::default(),
             level,
@@ -119,7 +119,7 @@ impl Fixture {
         stage
     }
 
-    /// Adds a line to the history.
+    /// Adds a line to the log of the run.
     pub(crate) fn log_line(&mut self, line: String) {
         self.log.push(line);
     }
@@ -128,7 +128,7 @@ impl Fixture {
         self.account.clock.uptime()
     }
 
-    /// The same, with the time before it was opened again.
+    /// The uptime including the time before restarts.
     pub(crate) fn age(&self) -> Duration {
         self.uptime_before_restart + self.uptime()
     }
@@ -137,7 +137,7 @@ impl Fixture {
         self.account.clock.advance(time);
     }
 
-    /// The account itself, for what an operator does.
+    /// The engine's account, for operator actions.
     pub(crate) fn engine_account(&self) -> &Account {
         &self.account.hosted.account
     }
@@ -146,7 +146,7 @@ impl Fixture {
         self.account.clock.now()
     }
 
-    /// A number nobody had before.
+    /// A version number that was not used before.
     pub(crate) fn next_version(&mut self) -> u64 {
         self.last_version += 1;
         self.last_version
@@ -160,14 +160,13 @@ impl Fixture {
         rng.below(self.regions.len()) as u8
     }
 
-    /// A region to ask for more than an item: the one that writes, where `rng` chooses one that is staler
-    /// than agreed.
+    /// A random region for feeds and queries; the hub instead of one that violates bounded staleness.
     pub(crate) fn random_fresh_region(&self, rng: &mut SeededRandom) -> u8 {
         let region = self.random_region(rng);
         if self.may_be_too_stale(region) { self.hub } else { region }
     }
 
-    /// Whether a region may have to refuse what needs bounded staleness.
+    /// Whether a region may reject reads because of bounded staleness.
     pub(crate) fn may_be_too_stale(&self, region: u8) -> bool {
         let bound = if self.multi_write { STALENESS / 2 } else { STALENESS };
         let is_behind = |region: u8| {
@@ -175,20 +174,20 @@ impl Fixture {
             paused.is_some_and(|at| at + bound < self.age() + LAG_MAX)
         };
         let behind = match self.multi_write {
-            // What one region writes reaches another by way of the hub.
+            // Writes of one region reach another through the hub.
             true => is_behind(region) || is_behind(self.hub),
             false => region != self.hub && is_behind(region),
         };
         self.level == ConsistencyLevel::BoundedStaleness && behind
     }
 
-    /// Whether a response to a read says that its region is staler than agreed. That must be so.
+    /// Whether a read was rejected because of bounded staleness, which must be justified.
     pub(crate) fn is_too_stale(&self, region: u8, response: &TestResponse) -> Result<bool, Failure> {
-        let refused = response.status == 503;
-        ensure(!refused || self.may_be_too_stale(region), Guarantee::Staleness, || {
+        let rejected = response.status == 503;
+        ensure(!rejected || self.may_be_too_stale(region), Guarantee::Staleness, || {
             format!("{} where nothing is stale", response.status)
         })?;
-        Ok(refused)
+        Ok(rejected)
     }
 
     /// The partition keys within one range.
@@ -199,12 +198,12 @@ impl Fixture {
     }
 }
 
-/// The LSN a response states.
+/// The LSN that a response states.
 pub(crate) fn lsn_of(response: &TestResponse) -> u64 {
     response.header("lsn").expect("answers about items state their LSN").parse().unwrap()
 }
 
-/// A lag of any size up to a second and a half.
+/// A random lag of up to a second and a half.
 pub(crate) fn random_lag(rng: &mut SeededRandom) -> Lag {
     let (low, more) =
         (rng.weighted(&[(2, 0), (4, 20), (2, 200), (1, 1000)]), rng.weighted(&[(3, 0), (3, 30), (1, 500)]));

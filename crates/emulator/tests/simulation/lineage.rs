@@ -1,14 +1,14 @@
-//! Which version of an item came from which: where all regions write there is no single order.
+//! The lineage of versions: which version of an item replaced which, where several regions write.
 //!
-//! Pure. A version replaces the one its writer saw. What a client has seen may give way to a version
-//! that did not know it, never to one that it came from.
+//! Pure. A version replaces the one that its writer saw. A client may see a version replaced by a concurrent
+//! one, never by one of its ancestors.
 
 use std::collections::BTreeMap;
 
 /// An item, by partition key and id.
 pub(crate) type ItemName = (String, String);
 
-/// Every acknowledged version of every item, by the number nobody else has.
+/// Every acknowledged version of every item, by its unique number.
 #[derive(Default)]
 pub(crate) struct VersionLineage {
     versions: BTreeMap<u64, Version>,
@@ -16,7 +16,7 @@ pub(crate) struct VersionLineage {
 
 struct Version {
     item: ItemName,
-    /// What it replaced; nothing for a new item.
+    /// The version that it replaced; none for a new item.
     base: Option<u64>,
     /// Whether it is a deletion.
     is_deletion: bool,
@@ -27,11 +27,11 @@ impl VersionLineage {
         self.versions.insert(v, Version { item, base, is_deletion: gone });
     }
 
-    /// Whether a client that has seen `seen` of an item may be shown `shown`, or that there is none.
+    /// Whether a client that has seen the version `seen` may read `shown` next, or no item.
     pub(crate) fn may_follow(&self, item: &ItemName, seen: u64, shown: Option<u64>) -> bool {
         match shown {
             Some(shown) => !self.ancestors(seen).any(|ancestor| ancestor == shown),
-            // Somebody deleted it, without or after having seen it.
+            // There must be a deletion that is not an ancestor of the seen version.
             None => {
                 let mut deletions = self.of(item).filter(|(_, version)| version.is_deletion);
                 deletions.any(|(v, _)| !self.ancestors(seen).any(|ancestor| ancestor == *v))
@@ -39,8 +39,7 @@ impl VersionLineage {
         }
     }
 
-    /// An acknowledged version that came from `last`, or from nothing where there is none, although
-    /// that is what stayed.
+    /// An acknowledged descendant of the version `last` that remained, which therefore was lost.
     pub(crate) fn lost_version(&self, item: &ItemName, last: Option<u64>) -> Option<u64> {
         match last {
             Some(last) => {
@@ -52,7 +51,7 @@ impl VersionLineage {
         }
     }
 
-    /// Whether anybody wrote this version of the item.
+    /// Whether this version of the item was written.
     pub(crate) fn contains(&self, item: &ItemName, v: u64) -> bool {
         self.versions.get(&v).is_some_and(|version| version.item == *item)
     }

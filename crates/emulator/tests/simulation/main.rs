@@ -1,7 +1,7 @@
 //! A seeded workload against a model: clients that read, write, query and follow the change feed while
 //! replication lags, regions stop and fail over, partitions split and merge, snapshots come back, requests
 //! fail, and the account ends and is opened again.
-//! `world` is an account where one region writes, `mesh` one where all of them do.
+//! `single_write` simulates an account with one write region, `multi_write` one with several.
 //!
 //! Everything happens in one thread per seed, with a clock that only the seed moves: a seed that fails
 //! once fails always. More seeds, longer ones, or one of them:
@@ -42,11 +42,11 @@ mod writes;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Seeds of the short form.
+/// Seeds of an ordinary run.
 const SEEDS: u64 = 200;
-/// Those of accounts whose regions all write.
+/// Seeds of an ordinary run with multiple write regions.
 const SEEDS_ALL_WRITE: u64 = 50;
-/// Steps of one seed.
+/// The number of steps of one seed.
 const STEPS: usize = 120;
 
 fn variable(name: &str) -> Option<u64> {
@@ -55,16 +55,16 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_seed_keeps_every_guarantee_with_one_write_region() {
+fn every_seed_keeps_every_guarantee_where_one_region_writes() {
     run_seeds::<single_write::SingleWriteSimulation>(SEEDS, STEPS);
 }
 
 #[test]
-fn every_seed_keeps_every_guarantee_with_multiple_write_regions() {
+fn every_seed_keeps_every_guarantee_where_all_regions_write() {
     run_seeds::<multi_write::MultiWriteSimulation>(SEEDS_ALL_WRITE, STEPS);
 }
 
-/// Plays seeds, as many at once as there are processors.
+/// Runs seeds, as many at once as there are processors.
 fn run_seeds<P: run::Simulation>(seeds: u64, steps: usize) {
     let (start, count) = match variable("PERI_SEED") {
         Some(seed) => (seed, 1),

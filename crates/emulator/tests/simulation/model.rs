@@ -1,6 +1,6 @@
-//! What the account should hold: for each partition key its history, by LSN.
+//! The model: the expected history of each partition key, by LSN.
 //!
-//! Pure. A response states the LSN it was given at, so the model says exactly what it had to show.
+//! Pure. A response states its LSN, so the model knows exactly what it has to contain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ pub(crate) type Items = BTreeMap<String, Version>;
 /// One version of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Version {
-    /// Without the members that the account adds.
+    /// The body without system properties.
     pub(crate) body: Value,
     pub(crate) etag: String,
     pub(crate) lsn: u64,
 }
 
-/// What a change did.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     Create,
@@ -28,7 +28,7 @@ pub(crate) enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// As the change feed calls it.
+    /// The operation type in the change feed.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ChangeKind::Create => "create",
@@ -44,15 +44,15 @@ pub(crate) struct Change {
     pub(crate) lsn: u64,
     pub(crate) id: String,
     pub(crate) kind: ChangeKind,
-    /// What it made; nothing for a deletion.
+    /// The new version; none for a deletion.
     pub(crate) version: Option<Version>,
-    /// The uptime at which it was made.
+    /// The uptime of the change.
     pub(crate) at: Duration,
 }
 
 enum Event {
     Changed(Change),
-    /// A snapshot came back.
+    /// A snapshot was restored.
     Restored {
         lsn: u64,
         items: Items,
@@ -67,12 +67,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// What is there now.
+    /// The items after the last event.
     pub(crate) fn newest(&self) -> &Items {
         &self.newest
     }
 
-    /// What was there at `lsn`.
+    /// The items as of `lsn`.
     pub(crate) fn at(&self, lsn: u64) -> Items {
         let mut items = Items::new();
         for event in &self.events {
@@ -102,7 +102,7 @@ impl History {
         })
     }
 
-    /// The LSN of the last restored snapshot: what was before it can no longer be asked about.
+    /// The LSN of the last restore; the states before it can no longer be queried.
     pub(crate) fn known_since(&self) -> u64 {
         let restored = self.events.iter().rev().find_map(|event| match event {
             Event::Restored { lsn, .. } => Some(*lsn),
@@ -129,7 +129,7 @@ fn apply(items: &mut Items, change: &Change) {
     };
 }
 
-/// An item's text without what the account adds to it.
+/// The body of an item without system properties.
 pub(crate) fn plain(body: &Value) -> Value {
     match body {
         Value::Object(members) => members

@@ -1,4 +1,5 @@
-//! All regions write: each answers from its own copy, conflicts are settled, and all end up equal.
+//! A simulation of a multi-write account: each region serves its own replica, conflicts are resolved, and all
+//! replicas converge.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -25,15 +26,15 @@ use crate::seeded_random::SeededRandom;
 use crate::write_request::WriteRequest;
 use crate::writes::summary;
 
-/// Everything a step works with.
+/// The state of a multi-write simulation.
 pub(crate) struct MultiWriteSimulation {
     fixture: Fixture,
     pub(crate) lineage: VersionLineage,
     clients: Vec<Client>,
     pub(crate) feeds: Vec<MultiWriteFeedReader>,
-    /// By name and partition key.
+    /// The items of each snapshot, by name and partition key.
     snapshots: BTreeMap<String, BTreeMap<String, Items>>,
-    /// By region and partition key, the LSN of the last answer.
+    /// The LSN of the last response, by region and partition key.
     progress: BTreeMap<(u8, String), u64>,
 }
 
@@ -102,7 +103,7 @@ impl Simulation for MultiWriteSimulation {
             regions: rng.between(2, 3),
             multi_write: true,
             level: rng.weighted(&[(4, ConsistencyLevel::Session), (1, ConsistencyLevel::BoundedStaleness)]),
-            kept: rng.chance(25),
+            stored: rng.chance(25),
         };
         MultiWriteSimulation {
             fixture: Fixture::new(options, rng).await,
@@ -115,7 +116,7 @@ impl Simulation for MultiWriteSimulation {
     }
 
     async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
-        // Nobody is asked where the bound cannot be kept: that has tests of its own.
+        // Violations of bounded staleness have tests of their own, so regions that are too far behind resume.
         if (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region)) {
             (0..self.regions.len()).for_each(|at| self.resume_region(at));
         }
@@ -140,8 +141,8 @@ impl Simulation for MultiWriteSimulation {
             Action::Query => {
                 let (key, region) = (self.random_key(rng), self.random_region(rng));
                 let items = self.items(region, &key).await?;
-                let shown: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
-                let line = format!("in {region}: {} has {shown:?}", key.name);
+                let visible: Vec<&Value> = items.values().map(|version| &version.body["v"]).collect();
+                let line = format!("in {region}: {} has {visible:?}", key.name);
                 self.log_line(line);
             }
             Action::BeginFeed => self.begin_feed(rng).await?,
@@ -174,7 +175,7 @@ impl Simulation for MultiWriteSimulation {
 }
 
 impl MultiWriteSimulation {
-    /// What a region has of a partition key, by a query.
+    /// The items of a partition key in one region, by a query.
     pub(crate) async fn items(&mut self, region: u8, key: &Key) -> Result<Items, Failure> {
         let headers = [
             ("x-ms-documentdb-partitionkey", key.header.clone()),
@@ -195,7 +196,7 @@ impl MultiWriteSimulation {
         Ok(items)
     }
 
-    /// What all regions have of every partition key, which is the same.
+    /// The items of every partition key, which must be equal in all regions.
     async fn items_everywhere(&mut self) -> Result<BTreeMap<String, Items>, Failure> {
         let mut everything = BTreeMap::new();
         for key in self.keys.clone() {
@@ -211,7 +212,7 @@ impl MultiWriteSimulation {
         Ok(everything)
     }
 
-    /// Everything on its way arrives, and is saved.
+    /// Lets all writes replicate, and saves a snapshot.
     async fn save_snapshot(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let name = self.save_as(rng);
         let saved = self.items_everywhere().await?;
@@ -224,7 +225,7 @@ impl MultiWriteSimulation {
         let Some(name) = self.go_back(names, rng).await? else { return Ok(()) };
         let (saved, found) = (self.snapshots[&name].clone(), self.items_everywhere().await?);
         ensure(found == saved, Guarantee::Prefix, || format!("{found:?}\n  instead of {saved:?}"))?;
-        // What was undone never was: nobody has seen it, and nobody is told.
+        // Undone writes are removed from sessions and feeds as well.
         self.lineage = VersionLineage::default();
         for (key, items) in saved {
             for (id, version) in items {
@@ -245,7 +246,7 @@ impl MultiWriteSimulation {
         })
     }
 
-    /// One write, or a batch of them, in any region: answered as what that region has calls for.
+    /// One write, or a batch of them, in any region, checked against the items of that region.
     async fn write(&mut self, writes: &[WriteKind], rng: &mut SeededRandom) -> Result<(), Failure> {
         let (key, region, client) =
             (self.random_key(rng), self.random_region(rng), rng.below(self.clients.len()));
@@ -262,7 +263,7 @@ impl MultiWriteSimulation {
             Err(operations) => WriteRequest::Batch(operations),
         };
         let decisions = write.decide(&there);
-        // Who leaves does so at once: what a region has changes with time.
+        // A client that disconnects does so at once: the items of a region change with time.
         let timeout = rng.chance(10).then_some(Duration::ZERO);
         let before = self.progress[&(region, key.name.clone())];
         let delivery = self.send_once(&write.to_request(&key, region), timeout).await;
@@ -292,7 +293,7 @@ impl MultiWriteSimulation {
         Ok(())
     }
 
-    /// Remembers what was carried out, and who has heard of it.
+    /// Records what was carried out, and in which session.
     fn committed(&mut self, key: &Key, client: Option<usize>, there: &Items, decisions: &[Decision]) {
         let v_of = |body: &Value| body["v"].as_u64().unwrap();
         let mut now: BTreeMap<String, Option<u64>> =
@@ -315,7 +316,7 @@ impl MultiWriteSimulation {
         self.clients[client].token.record(token).unwrap();
     }
 
-    /// A read in a session; says whether the region was behind it.
+    /// Reads an item in a session; returns whether the region was behind it.
     async fn read(&mut self, key: &Key, id: &str, region: u8, client: usize) -> Result<bool, Failure> {
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
         if !self.clients[client].token.partitions().is_empty() {
@@ -346,8 +347,8 @@ impl MultiWriteSimulation {
         Ok(false)
     }
 
-    /// When everything has arrived: all regions are equal, nothing is lost, no session has to wait, and
-    /// feeds have told the last version of everything.
+    /// Checks the final state: all regions are equal, no write is lost, no session has to wait, and every feed
+    /// has delivered the last version of each item.
     async fn agree(&mut self) -> Result<(), Failure> {
         let mut last: BTreeMap<ItemName, u64> = BTreeMap::new();
         let everything = self.items_everywhere().await?;

@@ -1,4 +1,4 @@
-//! Change feeds where all regions write: whatever a reader was told last of an item is how it ended.
+//! Change feeds of a multi-write account: the last version that a reader received is the final one.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ pub(crate) struct MultiWriteFeedReader {
     region: u8,
     leases: Vec<Lease>,
     page_size: usize,
-    /// By item, the version it was told last, or had when it began; none for one that is gone.
+    /// The version that was received last, by item, or that existed at the start; none for a deleted item.
     delivered: BTreeMap<ItemName, Option<u64>>,
 }
 
 impl MultiWriteSimulation {
-    /// Begins another feed: from the beginning, or all versions from now on.
+    /// Starts another feed: from the beginning, or all versions from now on.
     pub(crate) async fn begin_feed(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.feeds.len() >= READERS_MAX {
             return Ok(());
@@ -60,7 +60,7 @@ impl MultiWriteSimulation {
             return Ok(());
         }
         let at = rng.below(self.feeds.len());
-        // Where all versions are told, each region has an order of its own.
+        // The order of all versions differs between regions, so such a reader stays in its region.
         if self.feeds[at].mode == FeedMode::Latest && rng.chance(20) {
             self.feeds[at].region = self.random_region(rng);
         }
@@ -92,7 +92,7 @@ impl MultiWriteSimulation {
         page.map(|page| page != Page::End)
     }
 
-    /// Reads every feed to its end: by then each item was told as it ended.
+    /// Reads every feed to its end and checks that it delivered the final version of each item.
     pub(crate) async fn drain_feeds(&mut self, last: &BTreeMap<ItemName, u64>) -> Result<(), Failure> {
         for at in 0..self.feeds.len() {
             let (mut lease, mut pages) = (0, 0);
@@ -106,12 +106,12 @@ impl MultiWriteSimulation {
             for key in self.keys.iter().filter(|key| reader.leases.iter().any(|lease| lease.covers(key))) {
                 for id in 0..self.ids {
                     let item = (key.name.clone(), format!("i{id}"));
-                    let (ended, told) =
+                    let (ended, delivered) =
                         (last.get(&item).copied(), reader.delivered.get(&item).copied().flatten());
-                    // Deletions are told only where all versions are.
-                    let holds = ended == told || (ended.is_none() && reader.mode == FeedMode::Latest);
+                    // Only the feed of all versions contains deletions.
+                    let holds = ended == delivered || (ended.is_none() && reader.mode == FeedMode::Latest);
                     ensure(holds, Guarantee::FeedComplete, || {
-                        format!("feed {at} has told {told:?} last of {item:?}, which ended as {ended:?}")
+                        format!("feed {at} has told {delivered:?} last of {item:?}, which ended as {ended:?}")
                     })?;
                 }
             }
@@ -120,7 +120,7 @@ impl MultiWriteSimulation {
     }
 }
 
-/// The items that a page is about, and the versions it tells.
+/// The items of a page with their versions.
 fn changes_of(mode: FeedMode, response: &TestResponse) -> Vec<(ItemName, Option<u64>)> {
     if response.status != 200 {
         return Vec::new();

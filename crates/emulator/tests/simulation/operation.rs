@@ -1,7 +1,7 @@
-//! Operations on items, and what has to come of them.
+//! Operations on items, and their expected outcomes.
 //!
-//! Pure: `decide` takes the items there are and says status and effect, for single requests and for
-//! the members of batches alike.
+//! Pure: `decide` takes the current items and returns status and effect, for single requests and for the
+//! operations of a batch.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::model::{ChangeKind, Items, Version};
 use crate::partition_ranges::Key;
 use crate::seeded_random::SeededRandom;
 
-/// What a client asks for. Bodies have an `id`, the partition key `pk` and a `v` nobody else has.
+/// An operation of a client. Bodies have an `id`, the partition key `pk` and a unique version number `v`.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Create { body: Value },
@@ -21,7 +21,7 @@ pub(crate) enum Operation {
     Read { id: String },
 }
 
-/// What kind of write.
+/// The kind of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WriteKind {
     Create,
@@ -31,27 +31,27 @@ pub(crate) enum WriteKind {
     Delete,
 }
 
-/// Instructions: a new `v`, and more.
+/// The content of a patch: a new `v`, and more.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub(crate) v: u64,
     pub(crate) add_to_n: Option<i64>,
     pub(crate) add_tag: bool,
-    /// Fails unless the item has it.
+    /// Removes the member `extra`; fails unless the item has it.
     pub(crate) remove_extra: bool,
-    /// Applies only from this `n` on.
+    /// The condition: `n` is at least this.
     pub(crate) least_n: Option<i64>,
 }
 
-/// What has to come of an operation.
+/// The expected outcome of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) status: u16,
-    /// Nothing for a read or a refusal.
+    /// None for a read or an error.
     pub(crate) effect: Option<Effect>,
 }
 
-/// One item's change; without a body it is gone.
+/// The change of one item; without a body it is deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Effect {
     pub(crate) id: String,
@@ -108,10 +108,10 @@ impl Operation {
         }
     }
 
-    /// What has to come of it where `items` are.
+    /// The expected outcome with these items.
     pub(crate) fn decide(&self, items: &Items) -> Decision {
         let there = items.get(self.id());
-        let refused = |status| Decision { status, effect: None };
+        let rejected = |status| Decision { status, effect: None };
         let stored = |kind, body: &Value| Decision {
             status: if kind == ChangeKind::Create { 201 } else { 200 },
             effect: Some(Effect { id: self.id().to_owned(), kind, body: Some(body.clone()) }),
@@ -120,24 +120,24 @@ impl Operation {
             (Operation::Create { body }, None) | (Operation::Upsert { body }, None) => {
                 stored(ChangeKind::Create, body)
             }
-            (Operation::Create { .. }, Some(_)) => refused(409),
+            (Operation::Create { .. }, Some(_)) => rejected(409),
             (Operation::Upsert { body }, Some(_)) => stored(ChangeKind::Replace, body),
-            (_, None) => refused(404),
-            (_, Some(version)) if self.if_match().is_some_and(|etag| etag != version.etag) => refused(412),
+            (_, None) => rejected(404),
+            (_, Some(version)) if self.if_match().is_some_and(|etag| etag != version.etag) => rejected(412),
             (Operation::Replace { body, .. }, Some(_)) => stored(ChangeKind::Replace, body),
             (Operation::Patch { patch, .. }, Some(version)) => match patch.apply(version) {
                 Ok(body) => stored(ChangeKind::Replace, &body),
-                Err(status) => refused(status),
+                Err(status) => rejected(status),
             },
             (Operation::Delete { .. }, Some(_)) => Decision {
                 status: 204,
                 effect: Some(Effect { id: self.id().to_owned(), kind: ChangeKind::Delete, body: None }),
             },
-            (Operation::Read { .. }, Some(_)) => refused(200),
+            (Operation::Read { .. }, Some(_)) => rejected(200),
         }
     }
 
-    /// Method, path below the container, further headers and body of the request of its own.
+    /// Method, path, further headers and body of a single request.
     pub(crate) fn request(&self) -> (Method, String, Vec<(&'static str, String)>, String) {
         let one = format!("/dbs/d/colls/c/docs/{}", self.id());
         let all = "/dbs/d/colls/c/docs".to_owned();
@@ -156,7 +156,7 @@ impl Operation {
         }
     }
 
-    /// As a member of a batch.
+    /// The operation as a member of a batch.
     pub(crate) fn in_batch(&self) -> Value {
         let mut member = match self {
             Operation::Create { body } => json!({"operationType": "Create", "resourceBody": body}),
@@ -175,7 +175,7 @@ impl Operation {
         member
     }
 
-    /// In a few words, for the history.
+    /// A short description for the log.
     pub(crate) fn description(&self) -> String {
         let tag = self.if_match().map(|etag| format!(" if-match {etag}")).unwrap_or_default();
         match self {
@@ -189,7 +189,7 @@ impl Operation {
     }
 }
 
-/// What a batch comes to: the decision of each member, and whether all of them take effect.
+/// The expected outcome of each operation of a batch, and whether the batch commits.
 pub(crate) fn decide_batch(operations: &[Operation], items: &Items) -> (Vec<Decision>, bool) {
     let mut items = items.clone();
     let mut decisions = Vec::new();
@@ -198,7 +198,7 @@ pub(crate) fn decide_batch(operations: &[Operation], items: &Items) -> (Vec<Deci
         let failed = decision.status >= 400;
         if let Some(Effect { id, body, .. }) = &decision.effect {
             match body {
-                // The entity tag is not known yet, and so nobody can name it.
+                // The etag is not known before the batch commits, so no operation can name it.
                 Some(body) => {
                     items.insert(id.clone(), Version { body: body.clone(), etag: String::new(), lsn: 0 })
                 }
@@ -234,7 +234,7 @@ impl Patch {
         patch
     }
 
-    /// The patched body, or the status of the refusal.
+    /// The patched body, or the status of the error.
     fn apply(&self, version: &Version) -> Result<Value, u16> {
         let mut body = version.body.clone();
         let n = body["n"].as_i64().unwrap();

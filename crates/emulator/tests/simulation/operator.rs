@@ -1,4 +1,4 @@
-//! Steps of an operator: regions, partitions, snapshots and time.
+//! Steps of an operator: replication, splits and merges, snapshots and time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::model::Items;
 use crate::seeded_random::SeededRandom;
 use crate::single_write::SingleWriteSimulation;
 
-/// What an operator does to an account, whoever writes there.
+/// An action of an operator, for both kinds of accounts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperatorAction {
     AdvanceClock,
@@ -36,7 +36,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Lets time pass: mostly as long as a lag, seldom as long as a bound.
+    /// Advances the clock: mostly by about a lag, seldom by the staleness bound.
     fn advance_clock(&mut self, rng: &mut SeededRandom) {
         let milliseconds = rng.weighted(&[(6, 1), (8, 10), (6, 60), (3, 500), (1, 2_000)]);
         let milliseconds = if rng.chance(1) { 301_000 } else { rng.between(1, milliseconds) };
@@ -57,7 +57,7 @@ impl Fixture {
         self.log_line(format!("replication to region {at} pauses"));
         self.engine_account().pause_replication(self.regions[at].name, self.uptime()).unwrap();
         let age = self.age();
-        // What it missed during the pause before may still be on its way.
+        // Writes that it missed during the previous pause may still be in transit.
         let before = self.regions[at].resumed.filter(|(resumed, _)| age < *resumed + LAG_MAX);
         self.regions[at].paused.get_or_insert(before.map_or(age, |(_, paused)| paused));
     }
@@ -109,7 +109,7 @@ impl Fixture {
         self.layout_changed().await
     }
 
-    /// Saves everything under one of a few names.
+    /// Saves a snapshot under one of a few names.
     pub(crate) fn save_as(&mut self, rng: &mut SeededRandom) -> String {
         let name = format!("s{}", rng.below(2));
         self.log_line(format!("snapshot {name} is saved"));
@@ -117,7 +117,7 @@ impl Fixture {
         name
     }
 
-    /// Makes everything as it was under one of `names`, if there are any. Says which.
+    /// Restores one of the snapshots in `names`, if there are any, and returns its name.
     pub(crate) async fn go_back(
         &mut self,
         names: Vec<String>,
@@ -139,7 +139,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Requests that name a range are told to wait, or no longer.
+    /// Locks a range, so that requests by its id get 410, or unlocks it.
     pub(crate) fn toggle_splitting(&mut self, rng: &mut SeededRandom) {
         let (id, splitting) = match self.splitting.take() {
             Some(id) => (id, false),
@@ -174,13 +174,13 @@ impl SingleWriteSimulation {
             let items: Items = self.snapshots[&name][&key].clone();
             self.histories.get_mut(&key).unwrap().restore(lsn, items);
         }
-        // What was undone is not told, so whoever reads changes or pages begins anew.
+        // Feeds do not contain undone changes, so feeds and queries start again.
         self.feeds.clear();
         self.cursors.clear();
         Ok(())
     }
 
-    /// Everything acknowledged is there when the account is opened again; snapshots are not.
+    /// Restarts the account and checks that acknowledged writes survive; snapshots do not.
     pub(crate) async fn end_and_begin(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if !self.restart(rng).await? {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The ring as clients know it: ranges, and who reads which part of it.
+//! Partition key ranges as clients know them, and which client reads which EPK range.
 //!
-//! Pure. A client keeps a [`Lease`] per range it reads; when the range is gone it asks for the ranges
-//! again and goes on in those that took over, each within the part that was its own.
+//! Pure. A client has a [`Lease`] per range that it reads; when the range is replaced, it reads the ranges again
+//! and continues in the new ones, each within the EPK range of the lease.
 
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::{EffectivePartitionKey, EpkRange, PartitionKey, effective_key};
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Guarantee, ensure};
 
-/// A partition key value and its place on the EPK space.
+/// A partition key value and its effective partition key.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
-    /// As the header says it.
+    /// The value of the partition key header.
     pub(crate) header: String,
     pub(crate) epk: EffectivePartitionKey,
 }
@@ -25,14 +25,14 @@ impl Key {
     }
 }
 
-/// One physical partition, as `pkranges` says it.
+/// One physical partition, as `pkranges` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PhysicalRange {
     pub(crate) id: u32,
     pub(crate) epks: EpkRange,
 }
 
-/// Reads `pkranges`, which have to cover the EPK space in order.
+/// Parses `pkranges`, which have to cover the EPK space without gaps.
 pub(crate) fn read_ranges(body: &Value) -> Result<Vec<PhysicalRange>, Failure> {
     let epk = |value: &Value| EffectivePartitionKey::from_hex(value.as_str().unwrap()).unwrap();
     let mut ranges: Vec<PhysicalRange> = body["PartitionKeyRanges"]
@@ -52,25 +52,25 @@ pub(crate) fn read_ranges(body: &Value) -> Result<Vec<PhysicalRange>, Failure> {
     Ok(ranges)
 }
 
-/// How a reader says which part of the container it reads.
+/// The part of the container that a reader selects.
 #[derive(Clone, Debug)]
 pub(crate) enum ReadScope {
-    /// It does not.
+    /// All partitions, without any selection.
     AllPartitions,
     /// One partition key, by its header.
     Key(String),
-    /// A part of the EPK space, whoever has it.
+    /// An EPK range, in whichever partitions it lies.
     EpkRange(EpkRange),
-    /// A physical partition, or what is its own of it.
+    /// A physical partition, or a part of it.
     Range { id: u32, part: EpkRange },
 }
 
-/// A part of the container, and how far it has been read.
+/// A part of the container, and the continuation of its reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) scope: ReadScope,
     pub(crate) position: Option<String>,
-    /// Whether there is nothing more to read.
+    /// Whether it was read to its end.
     pub(crate) done: bool,
 }
 
@@ -79,21 +79,21 @@ impl Lease {
         Lease { scope: place, position: None, done: false }
     }
 
-    /// One for each of `ranges`.
+    /// Makes one lease for each of `ranges`.
     pub(crate) fn per_range(ranges: &[PhysicalRange]) -> Vec<Lease> {
         let lease =
             |range: &PhysicalRange| Lease::new(ReadScope::Range { id: range.id, part: range.epks.clone() });
         ranges.iter().map(lease).collect()
     }
 
-    /// What took over from a range that is gone: the same place, by the ranges there are now.
+    /// The leases that replace this one over the current ranges.
     pub(crate) fn split_over(&self, ranges: &[PhysicalRange]) -> Vec<Lease> {
         let ReadScope::Range { part, .. } = &self.scope else { return vec![self.clone()] };
         let parts = ranges.iter().filter_map(|range| Some((range.id, range.epks.intersect(part)?)));
         parts.map(|(id, part)| Lease { scope: ReadScope::Range { id, part }, ..self.clone() }).collect()
     }
 
-    /// The headers that name the place.
+    /// The headers that select the scope.
     pub(crate) fn headers(&self) -> Vec<(&'static str, String)> {
         let part = |part: &EpkRange| {
             vec![
@@ -114,7 +114,7 @@ impl Lease {
         }
     }
 
-    /// Whether a key is read by it.
+    /// Whether the scope contains a key.
     pub(crate) fn covers(&self, key: &Key) -> bool {
         match &self.scope {
             ReadScope::AllPartitions => true,

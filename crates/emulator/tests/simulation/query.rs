@@ -1,4 +1,4 @@
-//! Steps that query: at once, or page by page while everything else goes on.
+//! Steps that query: to the end in one step, or page by page over several steps.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ const CURSORS_MAX: usize = 4;
 /// More pages than a query can have.
 const PAGES_MAX: usize = 400;
 
-/// What is asked for.
+/// A query of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TestQuery {
     least_n: Option<u64>,
     shape: RowOrder,
 }
 
-/// How the rows are asked for.
+/// The order or deduplication of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowOrder {
     Any,
@@ -78,14 +78,14 @@ impl TestQuery {
         self.least_n.is_none_or(|least| body["n"].as_i64().unwrap() >= least as i64)
     }
 
-    /// The bodies it should find, in an order of their own.
+    /// The bodies that it should find, sorted by version number.
     fn expected(self, items: &Items) -> Vec<Value> {
         let found = items.values().filter(|version| self.matches(&version.body));
         sorted(found.map(|version| version.body.clone()).collect())
     }
 }
 
-/// By the number nobody else has.
+/// Sorts rows by their unique version number.
 fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
     rows.sort_by_key(|row| row["v"].as_u64());
     rows
@@ -101,13 +101,13 @@ pub(crate) struct Cursor {
     region: u8,
     leases: Vec<Lease>,
     page_size: usize,
-    /// By partition key, what the region had when it began.
+    /// The items of the region when the query started, by partition key.
     start: BTreeMap<String, u64>,
     rows: Vec<Value>,
 }
 
 impl SingleWriteSimulation {
-    /// Asks about one partition key or one range, and reads to the end at once.
+    /// Queries one partition key or one range to the end.
     pub(crate) async fn query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let (region, question, page_size) =
             (self.random_fresh_region(rng), TestQuery::any(rng), rng.between(1, 6));
@@ -172,7 +172,7 @@ impl SingleWriteSimulation {
         })
     }
 
-    /// Asks about the past of one partition key.
+    /// Queries one partition key as of an earlier LSN.
     pub(crate) async fn query_as_of(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let (key, question) = (self.random_key(rng), TestQuery::any(rng));
         let (since, newest) = (self.history(&key.name).known_since(), self.history(&key.name).lsn());
@@ -224,7 +224,7 @@ impl SingleWriteSimulation {
         self.send(region, Method::POST, DOCS, &headers, &json!({"query": text}).to_string()).await
     }
 
-    /// Begins a query that is read while other things happen.
+    /// Starts a query that is read over several steps.
     pub(crate) async fn begin_query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.cursors.len() >= CURSORS_MAX {
             return Ok(());
@@ -250,7 +250,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads the next pages of a query that was begun.
+    /// Reads the next pages of a started query.
     pub(crate) async fn read_query(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         if self.cursors.is_empty() {
             return Ok(());
@@ -264,7 +264,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads one page of the first part that has more; says whether there was any.
+    /// Reads one page of the first lease that has more; returns whether there was one.
     async fn read_query_page(&mut self, at: usize) -> Result<bool, Failure> {
         let cursor = &self.cursors[at];
         let Some(lease) = cursor.leases.iter().position(|lease| !lease.done) else { return Ok(false) };
@@ -289,12 +289,13 @@ impl SingleWriteSimulation {
         }
         let Cursor { question, leases, .. } = &self.cursors[at];
         ensure(question.is_in_order(&rows), Guarantee::Query, || format!("not in order: {rows:?}"))?;
-        // Values of DISTINCT are of all that was asked about: after a split, the first child has them all.
-        let asked = |key: &Key| match question.shape {
+        // DISTINCT spans the original range: after a split, the first child returns all its values.
+        let requested = |key: &Key| match question.shape {
             RowOrder::Distinct => leases.iter().any(|lease| lease.covers(key)),
             RowOrder::Any | RowOrder::Ascending | RowOrder::Descending => place.covers(key),
         };
-        let covered = |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && asked(key));
+        let covered =
+            |row: &Value| self.keys.iter().any(|key| row["pk"] == key.name.as_str() && requested(key));
         let foreign = rows.iter().find(|row| !covered(row));
         ensure(foreign.is_none(), Guarantee::Query, || format!("{foreign:?} was not asked for"))?;
         let cursor = &mut self.cursors[at];
@@ -304,7 +305,7 @@ impl SingleWriteSimulation {
         Ok(true)
     }
 
-    /// Everything that stayed as it was has to be there once, and nothing else that stayed.
+    /// Checks that every unchanged matching item was returned once, and no other unchanged item.
     fn end_query(&mut self, at: usize) -> Result<(), Failure> {
         let Cursor { question, leases, start, rows, .. } = self.cursors.remove(at);
         self.log_line(format!("query {at} has ended"));
@@ -336,7 +337,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads every query that was begun to its end.
+    /// Reads every started query to its end.
     pub(crate) async fn drain_queries(&mut self) -> Result<(), Failure> {
         while !self.cursors.is_empty() {
             let mut pages = 0;
@@ -349,7 +350,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Asks every region about everything: by ranges in all of them, by keys in one.
+    /// Queries everything in every region: by ranges in all of them, by keys in one.
     pub(crate) async fn query_everything(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         for region in 0..self.regions.len() as u8 {
             for range in self.ranges.clone() {

@@ -20,7 +20,7 @@ impl SingleWriteSimulation {
         self.session_read(&key, &id, region, session).await.map(drop)
     }
 
-    /// The same. Says at which LSN it was answered; nothing if the region was behind the session.
+    /// Reads one item in a session; returns the LSN, or `None` if the region was behind the session.
     pub(crate) async fn session_read(
         &mut self,
         key: &Key,
@@ -59,16 +59,16 @@ impl SingleWriteSimulation {
         Ok(Some(lsn))
     }
 
-    /// When everything has arrived, no region is behind any session, and all show the newest.
+    /// Checks that no region is behind any session once everything has been replicated.
     pub(crate) async fn read_everything_in_sessions(&mut self) -> Result<(), Failure> {
         for region in 0..self.regions.len() as u8 {
             for key in self.keys.clone() {
                 for session in 0..self.sessions.len() {
                     let id = format!("i{}", session % self.ids);
-                    let shown = self.session_read(&key, &id, region, session).await?;
+                    let visible = self.session_read(&key, &id, region, session).await?;
                     let newest = self.history(&key.name).lsn();
-                    ensure(shown.is_some_and(|lsn| lsn >= newest), Guarantee::Convergence, || {
-                        format!("region {region} is at LSN {shown:?} of {}, and not at {newest}", key.name)
+                    ensure(visible.is_some_and(|lsn| lsn >= newest), Guarantee::Convergence, || {
+                        format!("region {region} is at LSN {visible:?} of {}, and not at {newest}", key.name)
                     })?;
                 }
             }
@@ -76,16 +76,16 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Reads an item in any region, with nothing but the account's level or a weaker one.
+    /// Reads an item in any region without a session, at the account's level or a weaker one.
     pub(crate) async fn read_alone(&mut self, rng: &mut SeededRandom) -> Result<(), Failure> {
         let (key, region) = (self.random_key(rng), self.random_region(rng));
         let id = self.some_id(&key, rng);
         let weaker = [ConsistencyLevel::ConsistentPrefix, ConsistencyLevel::Eventual];
-        let asked = rng.chance(50).then(|| *rng.pick(&weaker)).filter(|level| *level < self.level);
+        let requested = rng.chance(50).then(|| *rng.pick(&weaker)).filter(|level| *level < self.level);
         let mut headers = vec![("x-ms-documentdb-partitionkey", key.header.clone())];
-        headers.extend(asked.map(|level| ("x-ms-consistency-level", level.name().to_owned())));
+        headers.extend(requested.map(|level| ("x-ms-consistency-level", level.name().to_owned())));
         let response = self.send(region, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
-        let level = asked.unwrap_or(self.level);
+        let level = requested.unwrap_or(self.level);
         self.log_line(format!(
             "anyone in {region}: {} read {id} at {level:?} → {}",
             key.name,
@@ -97,7 +97,7 @@ impl SingleWriteSimulation {
         let lsn = self.check_lsn(region, &key.name, level, &response)?;
         self.check_item(&key, &id, lsn, &response)?;
         self.remember_tag(&key, &id, &response);
-        // Clients keep the tokens of weaker reads as well, which may say less than they know.
+        // Clients merge the tokens of weaker reads as well, which may be behind the session.
         if rng.chance(50) {
             let session = rng.below(self.sessions.len());
             self.session_observe(session, &response);
@@ -105,7 +105,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// What is shown of an item has to be what there was at the LSN stated.
+    /// Checks that a response contains the item as of the LSN that it states.
     fn check_item(
         &self,
         key: &Key,

@@ -1,4 +1,4 @@
-//! How clients ask: reads until they are answered, writes once, whatever becomes of the response.
+//! Sending requests: reads are retried until the account responds, writes are sent once.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::partition_ranges::{PhysicalRange, read_ranges};
 use crate::writes::summary;
 
 const RANGES: &str = "/dbs/d/colls/c/pkranges";
-/// More often than rules strike.
+/// More attempts than rules apply to.
 const ATTEMPTS_MAX: usize = 60;
 
 type Headers<'a> = &'a [(&'static str, String)];
 
-/// One request.
+/// One request of a client.
 pub(crate) struct TestRequest {
     pub(crate) region: u8,
     pub(crate) method: Method,
@@ -28,19 +28,18 @@ pub(crate) struct TestRequest {
     pub(crate) body: String,
 }
 
-/// What a client hears of a request.
+/// What a client receives for a request.
 pub(crate) enum Delivery {
-    /// The account's answer.
+    /// The response of the account.
     Response(TestResponse),
-    /// A rule's, in its place: nothing was done.
+    /// An error of a fault rule: the request was not carried out.
     InjectedError(TestResponse),
-    /// Nothing: it may have been done or not.
+    /// Nothing: the request may have been carried out or not.
     Lost,
 }
 
 impl Fixture {
-    /// Asks, and asks again for as long as somebody else answers or nobody does. For what changes
-    /// nothing.
+    /// Sends a request and repeats it until the account responds. Only for reads.
     pub(crate) async fn send(
         &self,
         region: u8,
@@ -59,8 +58,7 @@ impl Fixture {
         panic!("{} {} in {region} is never answered", ask.method, ask.path);
     }
 
-    /// Asks once. Account time passes for as long as the response is waited for; a client with little
-    /// patience leaves.
+    /// Sends a request once. Account time advances while it waits; the client disconnects after `timeout`.
     pub(crate) async fn send_once(&self, ask: &TestRequest, timeout: Option<Duration>) -> Delivery {
         let headers: Vec<(&str, &str)> =
             ask.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -72,7 +70,7 @@ impl Fixture {
         let step = Duration::from_millis(1);
         let response = loop {
             let leaves = timeout.is_some_and(|timeout| timeout <= waited);
-            // The runtime's time is paused as well: it jumps to the next timer.
+            // Polls in steps of paused runtime time, which jumps to the next timer.
             tokio::select! {
                 biased;
                 response = &mut response => break response,
@@ -90,7 +88,7 @@ impl Fixture {
         }
     }
 
-    /// Reads the ranges anew.
+    /// Reads the partition key ranges again.
     pub(crate) async fn read_ranges(&mut self) -> Result<Vec<PhysicalRange>, Failure> {
         let response = self.send(self.hub, Method::GET, RANGES, &[], "").await;
         self.ranges = read_ranges(&response.json())?;
@@ -99,7 +97,7 @@ impl Fixture {
 }
 
 impl Delivery {
-    /// In a few words.
+    /// A short description for the log.
     pub(crate) fn summary(&self) -> String {
         match self {
             Delivery::Response(response) => summary(response),

@@ -1,4 +1,4 @@
-//! Steps that end the account and open it again from its directory.
+//! Steps that close the account and open it again from its data directory.
 
 use std::path::{Path, PathBuf};
 
@@ -60,29 +60,29 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 impl Fixture {
-    /// Ends the account, one way or the other, and opens it again. All regions have everything, also
-    /// those that stay paused. Says whether there was anything to open.
+    /// Closes the account or simulates a crash, and opens it again. Afterwards all regions have all writes, also
+    /// those that stay paused. Returns whether there is a data directory.
     pub(crate) async fn restart(&mut self, rng: &mut SeededRandom) -> Result<bool, Failure> {
-        let Some(kept) = self.directory.take() else { return Ok(false) };
+        let Some(directory) = self.directory.take() else { return Ok(false) };
         let killed = rng.chance(60);
-        let kept = if killed { kept.copy() } else { kept };
+        let directory = if killed { directory.copy() } else { directory };
         if killed && rng.chance(50) {
             let bytes: Vec<u8> = (0..rng.between(1, 60)).map(|_| rng.below(256) as u8).collect();
-            kept.append_torn_record(&bytes);
+            directory.append_torn_record(&bytes);
         }
         let how = if killed { "is killed" } else { "ends" };
         self.log_line(format!("the account {how} and is opened again"));
         let clock = Clock::manual(self.now());
         self.uptime_before_restart = self.age();
-        // The directory is given up before it is taken again.
+        // The lock on the directory has to be released before it is opened again.
         self.account = TestAccount::new();
-        let opened = kept.open(&self.settings);
+        let opened = directory.open(&self.settings);
         let opened = opened
             .map_err(|error| Failure { guarantee: Guarantee::Durability, details: error.to_string() })?;
         self.account = TestAccount::over(opened, clock);
-        self.directory = Some(kept);
+        self.directory = Some(directory);
         self.splitting = None;
-        // A region that was paused still is, but had everything when the account was opened.
+        // A paused region stays paused, but had all writes when the account was opened.
         let opened_at = self.uptime_before_restart;
         self.regions.iter_mut().for_each(|region| region.paused = region.paused.map(|_| opened_at));
         let before = self.ranges.clone();

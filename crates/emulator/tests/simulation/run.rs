@@ -1,24 +1,24 @@
-//! One seed: a world, its steps, and, if a guarantee is broken, the fewest steps that break it.
+//! The run of one seed, and the search for the fewest steps that violate a guarantee.
 
 use std::panic::AssertUnwindSafe;
 
 use crate::failure::{Failure, Guarantee};
 use crate::seeded_random::SeededRandom;
 
-/// Runs that are spent on making a history shorter.
+/// The most runs for shortening a failing history.
 const SHRINK_RUNS_MAX: usize = 600;
 
-/// Something that can be played from a seed.
+/// A simulation that runs from a seed.
 pub(crate) trait Simulation: Sized {
     async fn create(rng: &mut SeededRandom) -> Self;
     async fn step(&mut self, rng: &mut SeededRandom) -> Result<(), Failure>;
-    /// Lets everything arrive, and asks for everything.
+    /// Lets all writes replicate, and checks everything.
     async fn check_final_state(&mut self, rng: &mut SeededRandom) -> Result<(), Failure>;
-    /// What happened since this was last looked at.
+    /// The log lines since the last call.
     fn log(&mut self) -> &mut Vec<String>;
 }
 
-/// A broken guarantee and what led to it.
+/// A seed that violates a guarantee, and the steps that lead to it.
 pub(crate) struct BrokenSeed {
     pub(crate) seed: u64,
     pub(crate) failure: Failure,
@@ -35,7 +35,7 @@ impl std::fmt::Display for BrokenSeed {
     }
 }
 
-/// Runs a seed, and if it fails finds the fewest steps that do.
+/// Runs a seed and, if it fails, finds the fewest steps that fail.
 pub(crate) fn check<P: Simulation>(seed: u64, steps: usize) -> Result<(), BrokenSeed> {
     let all: Vec<usize> = (0..steps).collect();
     match run::<P>(seed, &all) {
@@ -44,16 +44,16 @@ pub(crate) fn check<P: Simulation>(seed: u64, steps: usize) -> Result<(), Broken
     }
 }
 
-/// Runs some steps of a seed. The last thing is that everything arrives.
+/// Runs some steps of a seed, and then the final check.
 fn run<P: Simulation>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<String>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             let mut play = P::create(&mut SeededRandom::new(seed)).await;
-            let outcome = drive(&mut play, seed, steps, &mut told).await;
-            told.append(play.log());
+            let outcome = drive(&mut play, seed, steps, &mut reported).await;
+            reported.append(play.log());
             outcome
         })
     }));
@@ -62,31 +62,31 @@ fn run<P: Simulation>(seed: u64, steps: &[usize]) -> Result<(), (Failure, Vec<St
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(Failure { guarantee: Guarantee::NoPanic, details: text.unwrap_or_default() })
     });
-    outcome.map_err(|failure| (failure, told))
+    outcome.map_err(|failure| (failure, reported))
 }
 
 async fn drive<P: Simulation>(
     play: &mut P,
     seed: u64,
     steps: &[usize],
-    told: &mut Vec<String>,
+    reported: &mut Vec<String>,
 ) -> Result<(), Failure> {
     for step in steps {
-        // Handed over before the step, so that a panic does not take it along.
-        told.append(play.log());
-        told.push(format!("step {step}"));
+        // Moved out before the step, so that a panic does not lose it.
+        reported.append(play.log());
+        reported.push(format!("step {step}"));
         play.step(&mut SeededRandom::of_step(seed, *step)).await?;
     }
-    told.append(play.log());
-    told.push("everything arrives, and everything is asked for".to_owned());
+    reported.append(play.log());
+    reported.push("everything arrives, and everything is asked for".to_owned());
     let outcome = play.check_final_state(&mut SeededRandom::of_step(seed, usize::MAX - 1)).await;
-    // What went well does not help to understand what did not.
+    // Of the final check only the last lines help to understand a failure.
     let well = play.log().len().saturating_sub(2);
     play.log().drain(..well);
     outcome
 }
 
-/// Leaves out as many steps as it can, first many at once, then one by one.
+/// Removes as many steps as possible, first many at once, then one by one.
 fn shrink<P: Simulation>(mut broken: BrokenSeed) -> BrokenSeed {
     let mut chunk = broken.steps.len() / 2;
     let mut runs = 0;

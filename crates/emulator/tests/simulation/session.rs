@@ -1,29 +1,29 @@
-//! A client's session: the token it keeps, and what it may no longer miss.
+//! A client's session: its token, and the LSNs that its reads must reach.
 
 use std::collections::BTreeMap;
 
 use protocol::session_token::{PartitionToken, SessionToken};
 
-/// One client.
+/// The session of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     token: SessionToken,
-    /// By partition key, the LSN the client has seen.
+    /// The LSN that the client has seen, by partition key.
     min_lsns: BTreeMap<String, u64>,
 }
 
 impl Session {
-    /// What it sends, once it has something.
+    /// The session token header, if there is a token.
     pub(crate) fn header(&self) -> Option<String> {
         (!self.token.partitions().is_empty()).then(|| self.token.to_string())
     }
 
-    /// The least LSN that it may be shown of a partition key.
+    /// The lowest LSN that its reads of a partition key may have.
     pub(crate) fn min_lsn(&self, key: &str) -> u64 {
         self.min_lsns.get(key).copied().unwrap_or(0)
     }
 
-    /// Remembers a response about a partition that holds `keys`.
+    /// Records a response of the partition that contains `keys`.
     pub(crate) fn observe<'a>(&mut self, token: &str, lsn: u64, keys: impl Iterator<Item = &'a str>) {
         let token = PartitionToken::parse(token).unwrap();
         self.token.record(token).unwrap();

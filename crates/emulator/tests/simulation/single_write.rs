@@ -1,4 +1,4 @@
-//! One region writes: the account, its clients, and what both should be.
+//! A simulation of an account with one write region: the account, its clients, and the model.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -15,10 +15,10 @@ use crate::query::Cursor;
 use crate::seeded_random::SeededRandom;
 use crate::session::Session;
 
-/// Everything a step works with.
+/// The state of a single-write simulation.
 pub(crate) struct SingleWriteSimulation {
     pub(crate) fixture: Fixture,
-    /// By partition key.
+    /// The expected history of each partition key.
     pub(crate) histories: BTreeMap<String, History>,
     pub(crate) snapshots: BTreeMap<String, BTreeMap<String, Items>>,
     pub(crate) sessions: Vec<Session>,
@@ -26,7 +26,7 @@ pub(crate) struct SingleWriteSimulation {
     pub(crate) tags: Vec<(String, String, String)>,
     pub(crate) feeds: Vec<FeedReader>,
     pub(crate) cursors: Vec<Cursor>,
-    /// By region and partition key, the LSN of the last answer that was not strong.
+    /// The LSN of the last response that was not strong, by region and partition key.
     progress: BTreeMap<(u8, String), u64>,
 }
 
@@ -56,7 +56,7 @@ impl SingleWriteSimulation {
             (1, ConsistencyLevel::Eventual),
         ]);
         let stage =
-            Fixture::new(FixtureOptions { regions, multi_write: false, level, kept: rng.chance(25) }, rng)
+            Fixture::new(FixtureOptions { regions, multi_write: false, level, stored: rng.chance(25) }, rng)
                 .await;
         SingleWriteSimulation {
             histories: stage.keys.iter().map(|key| (key.name.clone(), History::default())).collect(),
@@ -74,7 +74,7 @@ impl SingleWriteSimulation {
         &self.histories[key]
     }
 
-    /// The LSN at which a region answers about each partition key, right now.
+    /// The current LSN of each partition key in a region.
     pub(crate) async fn probe(&mut self, region: u8) -> Result<BTreeMap<String, u64>, Failure> {
         let mut lsns = BTreeMap::new();
         for key in self.keys.clone() {
@@ -86,7 +86,7 @@ impl SingleWriteSimulation {
         Ok(lsns)
     }
 
-    /// Checks the LSN that a response about `key` states, which everything else is checked by.
+    /// Checks the LSN that a response about `key` states; other checks rely on it.
     pub(crate) fn check_lsn(
         &mut self,
         region: u8,
@@ -101,7 +101,7 @@ impl SingleWriteSimulation {
             format!("region {region} answers about {key} at LSN {lsn}; LSN {newest} was acknowledged")
         })?;
         if level == ConsistencyLevel::BoundedStaleness {
-            // When it was asked: the response may have been held up.
+            // The age at the request: a rule may have delayed the response.
             let now = self.last_request_age.get();
             let missing = self.histories[key].changes_after(lsn).find(|change| change.at + STALENESS < now);
             ensure(missing.is_none(), Guarantee::Staleness, || {
@@ -118,7 +118,7 @@ impl SingleWriteSimulation {
         Ok(lsn)
     }
 
-    /// Remembers what was committed.
+    /// Records a committed change.
     pub(crate) fn record(&mut self, key: &str, change: Change) -> Result<(), Failure> {
         let history = self.histories.get_mut(key).unwrap();
         let (last, lsn) = (history.lsn(), change.lsn);
@@ -127,7 +127,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// A session has had a response about `key`.
+    /// Records the response in a session.
     pub(crate) fn session_observe(&mut self, session: usize, response: &TestResponse) {
         let Some(token) = response.header("x-ms-session-token") else { return };
         let range = response.header("x-ms-documentdb-partitionkeyrangeid").unwrap().parse().unwrap();

@@ -1,6 +1,6 @@
-//! What a client orders: one operation as a request of its own, or several that happen together.
+//! A write of a client: one operation as a single request, or several as a batch.
 //!
-//! Pure: orders become requests, and answers are compared with what was decided.
+//! Pure: it makes the request, and compares the response with the expected outcome.
 
 use http::Method;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::partition_ranges::Key;
 use crate::requests::TestRequest;
 use crate::writes::summary;
 
-/// What is to be carried out, as a whole or not at all.
+/// A single operation or an atomic batch.
 #[derive(Debug)]
 pub(crate) enum WriteRequest {
     Single(Operation),
@@ -22,7 +22,7 @@ pub(crate) enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// The request, to a region.
+    /// The request of this write, to a region.
     pub(crate) fn to_request(&self, key: &Key, region: u8) -> TestRequest {
         let (method, path, mut headers, body) = match self {
             WriteRequest::Single(operation) => operation.request(),
@@ -37,7 +37,7 @@ impl WriteRequest {
         TestRequest { region, method, path, headers, body }
     }
 
-    /// What has to come of each operation where `items` are.
+    /// The expected outcome of each operation with these items.
     pub(crate) fn decide(&self, items: &Items) -> Vec<Decision> {
         match self {
             WriteRequest::Single(operation) => vec![operation.decide(items)],
@@ -45,7 +45,7 @@ impl WriteRequest {
         }
     }
 
-    /// Checks a response against what was decided where `items` are. Says the entity tag of each operation.
+    /// Checks a response against the expected outcomes. Returns the etag of each operation.
     pub(crate) fn check(
         &self,
         response: &TestResponse,
@@ -86,7 +86,7 @@ impl WriteRequest {
         Ok(etags)
     }
 
-    /// In a few words.
+    /// A short description for the log.
     pub(crate) fn description(&self) -> String {
         match self {
             WriteRequest::Single(operation) => operation.description(),

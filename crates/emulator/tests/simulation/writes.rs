@@ -1,4 +1,4 @@
-//! Steps that write: single requests and batches, each answered as the model says or not at all.
+//! Steps that write: single requests and batches, checked against the model.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::single_write::SingleWriteSimulation;
 use crate::write_request::WriteRequest;
 
 impl SingleWriteSimulation {
-    /// One write of one item, sometimes in a region that may not write.
+    /// Writes one item, sometimes in a region that is not the write region.
     pub(crate) async fn write(&mut self, write: WriteKind, rng: &mut SeededRandom) -> Result<(), Failure> {
         let key = self.random_key(rng);
         let write = WriteRequest::Single(self.operation(write, &key, rng));
@@ -56,7 +56,7 @@ impl SingleWriteSimulation {
     ) -> Result<(), Failure> {
         let session = rng.below(self.sessions.len());
         let decisions = write.decide(self.history(&key.name).newest());
-        // Nothing else tells whether an order was carried out that leaves everything as it was.
+        // If the write changes no item, only the LSN shows whether it was carried out.
         let before = if self.net_effect(key, &decisions).is_none() { self.hub_lsn(key).await } else { 0 };
         let delivery = self.send_once(&write.to_request(key, region), timeout(rng)).await;
         let description = format!("client {session} in {region}: {} {}", key.name, write.description());
@@ -81,7 +81,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// Draws an operation; half of the time about an item that is there.
+    /// Draws an operation, half of the time on an existing item.
     fn operation(&mut self, write: WriteKind, key: &Key, rng: &mut SeededRandom) -> Operation {
         let id = self.some_id(key, rng);
         let v = self.next_version();
@@ -105,19 +105,19 @@ impl SingleWriteSimulation {
         (!recent.is_empty()).then(|| (*rng.pick(recent)).clone())
     }
 
-    /// Remembers that a decision has been carried out.
+    /// Records that an operation was carried out.
     fn committed(&mut self, key: &Key, decision: &Decision, etag: &str, lsn: u64) -> Result<(), Failure> {
         let Some(effect) = decision.effect.clone() else { return Ok(()) };
         let version = effect.body.map(|body| Version { body, etag: etag.to_owned(), lsn });
-        // Nobody has heard of the tag of a version that was replaced before it could be asked for.
+        // The etag of a version that was replaced within its batch is never returned.
         if version.is_some() && !etag.is_empty() {
             self.tags.push((key.name.clone(), effect.id.clone(), etag.to_owned()));
         }
         self.record(&key.name, Change { lsn, id: effect.id, kind: effect.kind, version, at: self.age() })
     }
 
-    /// After a response that does not say: whether it happened, which is all or nothing. `before` is the
-    /// LSN there was, where nothing but that can tell.
+    /// Finds out whether a write without a response was carried out, as a whole or not at all. `before` is the
+    /// LSN before it, for writes that change no item.
     async fn find_out(&mut self, key: &Key, decisions: &[Decision], before: u64) -> Result<(), Failure> {
         let happened = match self.net_effect(key, decisions) {
             Some((id, body)) => self.newest_item(key, &id).await.1.as_ref().map(plain) == body,
@@ -137,7 +137,7 @@ impl SingleWriteSimulation {
         Ok(())
     }
 
-    /// An item that is not the same before and after, and how it is afterwards.
+    /// An item that the write changes, and its final state.
     fn net_effect(&self, key: &Key, decisions: &[Decision]) -> Option<(String, Option<Value>)> {
         let effects = decisions.iter().filter_map(|decision| decision.effect.as_ref());
         let after: BTreeMap<&String, &Option<Value>> =
@@ -149,7 +149,7 @@ impl SingleWriteSimulation {
         after.into_iter().find(differs).map(|(id, body)| (id.clone(), body.clone()))
     }
 
-    /// Entity tag and text of an item where it is written.
+    /// The etag and body of an item in the write region.
     async fn newest_item(&self, key: &Key, id: &str) -> (String, Option<Value>) {
         let headers = [("x-ms-documentdb-partitionkey", key.header.clone())];
         let response = self.send(self.hub, Method::GET, &format!("{DOCS}/{id}"), &headers, "").await;
@@ -162,7 +162,7 @@ impl SingleWriteSimulation {
         lsn_of(&self.send(self.hub, Method::GET, &format!("{DOCS}/nobody"), &headers, "").await)
     }
 
-    /// 429, and no effect, while another region is staler than agreed.
+    /// Expects 429 without an effect, while another region violates bounded staleness.
     fn expect_stale_region(&self, response: &TestResponse) -> Result<(), Failure> {
         let stale = (0..self.regions.len() as u8).any(|region| self.may_be_too_stale(region));
         ensure(stale && response.header("x-ms-retry-after-ms").is_some(), Guarantee::WriteOutcome, || {
@@ -170,19 +170,19 @@ impl SingleWriteSimulation {
         })
     }
 
-    /// 403/3, and no effect: every later check would show one.
+    /// Expects 403/3 without an effect, which later checks would show.
     fn expect_write_forbidden(&self, response: &TestResponse) -> Result<(), Failure> {
-        let refused = response.status == 403 && response.header("x-ms-substatus") == Some("3");
-        ensure(refused, Guarantee::WriteOutcome, || format!("{} where nobody may write", summary(response)))
+        let rejected = response.status == 403 && response.header("x-ms-substatus") == Some("3");
+        ensure(rejected, Guarantee::WriteOutcome, || format!("{} where nobody may write", summary(response)))
     }
 }
 
-/// How long a client waits: seldom not long enough.
+/// How long a client waits; seldom too short.
 fn timeout(rng: &mut SeededRandom) -> Option<Duration> {
     rng.chance(10).then(|| Duration::from_millis(rng.below(20) as u64))
 }
 
-/// A response in a few words.
+/// A short description of a response, for the log.
 pub(crate) fn summary(response: &TestResponse) -> String {
     let header = |name: &str| response.header(name).unwrap_or("-").to_owned();
     let sub_status = response.header("x-ms-substatus").map(|code| format!("/{code}")).unwrap_or_default();

@@ -62,19 +62,19 @@ fn lsn_region(request: &ItemRequest<'_>) -> Option<RegionId> {
     multi_write.then_some(request.call.read_context.region)
 }
 
-/// Where to begin in the region that answers. A position of another region says nothing about this one's
-/// LSNs: whoever wants the newest version of everything is told all of it, so that nothing is missed;
-/// whoever wants every version has to say where to go on.
+/// Where the feed starts in this region. A continuation of another region says nothing about this region's
+/// LSNs: the latest-version mode starts from the beginning, so that no change is missed; the all-versions mode
+/// is an error.
 fn start_in_region(
     start: FeedStart,
     mode: FeedMode,
     region: Option<RegionId>,
 ) -> Result<FeedStart, ServiceError> {
-    let elsewhere = matches!(
+    let is_other_region = matches!(
         (&start, region),
         (FeedStart::After(FeedPosition { region: Some(theirs), .. }), Some(own)) if *theirs != own
     );
-    match (elsewhere, mode) {
+    match (is_other_region, mode) {
         (false, _) => Ok(start),
         (true, FeedMode::LatestVersion) => Ok(FeedStart::Beginning),
         (true, FeedMode::AllVersions) => Err(ServiceError::bad_request(

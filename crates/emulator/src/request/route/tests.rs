@@ -125,7 +125,7 @@ fn wrong_verbs_are_405_and_wrong_paths_404() {
 }
 
 #[test]
-fn a_flag_that_is_neither_true_nor_false_is_refused() {
+fn an_invalid_boolean_header_is_rejected() {
     for header in [
         "x-ms-documentdb-isquery",
         "x-ms-documentdb-is-upsert",

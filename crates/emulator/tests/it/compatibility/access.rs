@@ -1,4 +1,4 @@
-//! Users and permissions, scripts and what else is refused beside items.
+//! Compatibility probes of users, permissions, scripts and other unsupported resources.
 
 use http::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Who asks, and what account they find.
+//! Compatibility probes of authorization, regions and sessions.
 
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -80,9 +80,9 @@ async fn date_header(fixture: &CompatibilityFixture) {
 async fn clock_skew(fixture: &CompatibilityFixture) {
     let date = "Sun, 15 Nov 2026 12:30:00 GMT";
     let signature = sign(&key(), "GET", "dbs", "", date);
-    let refused =
+    let rejected =
         fixture.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", date)]).await.expect(403);
-    assert!(refused.message().contains("not valid at the current time"));
+    assert!(rejected.message().contains("not valid at the current time"));
 }
 
 async fn no_authorization(fixture: &CompatibilityFixture) {
@@ -105,7 +105,7 @@ async fn aad_token_expiry(fixture: &CompatibilityFixture) {
     assert_eq!(late.expect(401).sub_status(), "5006");
 }
 
-/// A token to read the lab's container, as a client sends it.
+/// A token to read the fixture's container, as a client sends it.
 async fn token(fixture: &CompatibilityFixture, user: &str) -> String {
     fixture.account.post("/dbs/d/users", &[], json!({"id": user})).await.expect(201);
     let terms = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
@@ -180,8 +180,8 @@ async fn management_surface(fixture: &CompatibilityFixture) {
     fixture.account.post("/regions/West%20US/offline", &[], json!({})).await.expect(404);
     let capabilities = fixture.account.control(Method::GET, "/capabilities", "").await.expect(200).body;
     assert_eq!(capabilities["apiVersion"], 1);
-    let told = fixture.account.control(Method::GET, "/account", "").await.expect(200).body;
-    assert_eq!(told["writeRegion"], told["regions"][0]["name"]);
+    let reported = fixture.account.control(Method::GET, "/account", "").await.expect(200).body;
+    assert_eq!(reported["writeRegion"], reported["regions"][0]["name"]);
     let account = LiveAccount::with_container(1, json!({})).await;
     let split = "/databases/d/containers/c/partitions/0/split";
     let begun = account.control(Method::POST, split, r#"{"progressionMode":"manual"}"#).await.expect(202);
@@ -202,8 +202,8 @@ async fn consistency_level(fixture: &CompatibilityFixture) {
 async fn consistency_stronger(fixture: &CompatibilityFixture) {
     for level in ["Strong", "BoundedStaleness"] {
         let header = ("x-ms-consistency-level", level);
-        let refused = fixture.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(400);
-        assert!(refused.message().contains("stronger"));
+        let rejected = fixture.account.get(&format!("{DOCS}/1"), &[KEY, header]).await.expect(400);
+        assert!(rejected.message().contains("stronger"));
     }
 }
 
@@ -225,7 +225,7 @@ async fn session_token(fixture: &CompatibilityFixture) {
     assert_eq!(read.expect(200).header("x-ms-session-token"), token);
 }
 
-/// The lab's token, moved on by a thousand writes that never were.
+/// The fixture's session token, advanced by a thousand writes that did not happen.
 async fn ahead(fixture: &CompatibilityFixture) -> String {
     let read = fixture.account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
     let token = read.header("x-ms-session-token");
@@ -235,16 +235,16 @@ async fn ahead(fixture: &CompatibilityFixture) -> String {
 
 async fn session_not_available(fixture: &CompatibilityFixture) {
     let token = ahead(fixture).await;
-    let refused =
+    let rejected =
         fixture.account.get(&format!("{DOCS}/1"), &[KEY, ("x-ms-session-token", &token)]).await.expect(404);
-    assert_eq!(refused.sub_status(), "1002");
+    assert_eq!(rejected.sub_status(), "1002");
 }
 
 async fn session_legacy_form(fixture: &CompatibilityFixture) {
     let path = format!("{DOCS}/1");
     fixture.account.get(&path, &[KEY, ("x-ms-session-token", "0:1")]).await.expect(200);
-    let refused = fixture.account.get(&path, &[KEY, ("x-ms-session-token", "0:999999")]).await.expect(404);
-    assert_eq!(refused.sub_status(), "1002");
+    let rejected = fixture.account.get(&path, &[KEY, ("x-ms-session-token", "0:999999")]).await.expect(404);
+    assert_eq!(rejected.sub_status(), "1002");
 }
 
 async fn session_unknown_range(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {

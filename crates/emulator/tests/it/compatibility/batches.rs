@@ -15,7 +15,7 @@ pub(super) fn probes() -> Probes {
         ("batch-limits", supported!(batch_limits)),
         ("batch-other-key", supported!(batch_other_key)),
         ("batch-minimal", supported!(batch_minimal)),
-        ("batch-answer-size", supported!(batch_answer_size)),
+        ("batch-answer-size", supported!(batch_response_size)),
         ("batch-ordered", ignored!(batch_ordered)),
         ("bulk", supported!(bulk)),
         ("bulk-stop-on-error", supported!(bulk_stop_on_error)),
@@ -102,11 +102,11 @@ async fn batch_limits(fixture: &CompatibilityFixture) {
     let large: Vec<Value> = (0..3)
         .map(|n| json!({"operationType": "Create", "resourceBody": {"id": format!("l{n}"), "pk": "a", "x": "y".repeat(800_000)}}))
         .collect();
-    let refused = batch(fixture, &docs, &[KEY], json!(large)).await.expect(413);
-    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+    let rejected = batch(fixture, &docs, &[KEY], json!(large)).await.expect(413);
+    assert_eq!(rejected.body["code"], "RequestEntityTooLarge");
 }
 
-async fn batch_answer_size(fixture: &CompatibilityFixture) {
+async fn batch_response_size(fixture: &CompatibilityFixture) {
     let docs = fresh(fixture).await;
     fixture
         .account
@@ -114,8 +114,8 @@ async fn batch_answer_size(fixture: &CompatibilityFixture) {
         .await
         .expect(201);
     let read = json!({"operationType": "Read", "id": "l"});
-    let refused = batch(fixture, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
-    assert_eq!(refused.sub_status(), "3402");
+    let rejected = batch(fixture, &docs, &[KEY], json!(vec![read; 5])).await.expect(413);
+    assert_eq!(rejected.sub_status(), "3402");
 }
 
 async fn batch_other_key(fixture: &CompatibilityFixture) {

@@ -162,7 +162,7 @@ async fn retired_range(fixture: &CompatibilityFixture) {
 }
 
 async fn retention(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for policy in [json!({}), json!({"changeFeedPolicy": {"retentionDuration": 5}})] {
         let docs = fixture.container(policy).await + "/docs";
         let now = fixture.account.get(&docs, &[ALL, RANGE, ("if-none-match", "*")]).await.expect(304);
@@ -173,10 +173,10 @@ async fn retention(fixture: &CompatibilityFixture) -> (LiveResponse, LiveRespons
             .await
             .expect(200);
         feed.body = json!(feed.documents()[0]["metadata"]["operationType"]);
-        answers.push(feed);
+        responses.push(feed);
     }
-    let with = answers.pop().unwrap();
-    (answers.pop().unwrap(), with)
+    let with = responses.pop().unwrap();
+    (responses.pop().unwrap(), with)
 }
 
 async fn other_mode(fixture: &CompatibilityFixture) -> LiveResponse {
@@ -207,7 +207,7 @@ async fn feed_ranges(_: &CompatibilityFixture) {
     assert_eq!((&low["minInclusive"], &high["minInclusive"]), (&json!(""), &json!(border)));
     let cut = "30000000000000000000000000000000";
     assert!(border < cut);
-    let (mut asked, mut fed) = (Vec::new(), Vec::new());
+    let (mut requested, mut fed) = (Vec::new(), Vec::new());
     for (min, max) in [("", border), (border, cut), (cut, "FF")] {
         let headers = [
             ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
@@ -225,10 +225,10 @@ async fn feed_ranges(_: &CompatibilityFixture) {
             list.sort_by_key(|id| id.as_str().map(str::to_owned));
         }
         assert_eq!(ids, same, "{min}..{max}");
-        asked.extend(of_this_range);
+        requested.extend(of_this_range);
         fed.extend(ids);
     }
-    for list in [&mut asked, &mut fed] {
+    for list in [&mut requested, &mut fed] {
         list.sort_by_key(|id| id.as_str().map(str::to_owned));
         assert_eq!(list.len(), 40);
         list.dedup();

@@ -1,4 +1,4 @@
-//! What is kept with a data directory. Each probe has a directory and an account of its own.
+//! Compatibility probes of data directories. Each probe has a directory and an account of its own.
 
 use std::fs;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl ProbeDirectory {
         LiveAccount::start(self.config(Fsync::Never)).await
     }
 
-    /// Why it cannot be opened.
+    /// The error of opening the directory.
     async fn open_error(&self) -> OpenError {
         match Emulator::start(self.config(Fsync::Never)).await {
             Err(StartError::CannotOpen(error)) => error,
@@ -56,7 +56,7 @@ impl ProbeDirectory {
     }
 }
 
-/// A container with one item, made and closed again. Says what the item is.
+/// Creates a container with one item, stops the account, and returns the item.
 async fn fill(directory: &ProbeDirectory, fsync: Fsync) -> Value {
     let account = LiveAccount::start(directory.config(fsync)).await;
     account.create_container(json!({})).await;

@@ -63,8 +63,8 @@ async fn region_down(_: &CompatibilityFixture) {
     region.down(DownMode::Unavailable).unwrap();
     account.get("/", &[]).await.expect(503);
     region.down(DownMode::Refused).unwrap();
-    let refused = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap_err();
-    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    let rejected = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap_err();
+    assert_eq!(rejected.kind(), std::io::ErrorKind::ConnectionRefused);
     region.up().unwrap();
     account.get("/", &[]).await.expect(200);
 }

@@ -1,16 +1,16 @@
-//! Where probes are made: a running account with a container that has a little of everything.
+//! The fixture of the compatibility probes: a running account with a container that has a bit of everything.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use super::super::live::{LiveAccount, LiveResponse};
 
-/// The partition key of everything in the lab's container.
+/// The partition key of all items in the fixture's container.
 pub(super) const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
-/// Where its items are.
+/// The path of the container's items.
 pub(super) const DOCS: &str = "/dbs/d/colls/c/docs";
 
-/// A running account.
+/// A running account with a prepared container.
 pub(super) struct CompatibilityFixture {
     pub(super) account: LiveAccount,
 }
@@ -83,7 +83,7 @@ impl CompatibilityFixture {
         format!("/dbs/d/colls/{id}")
     }
 
-    /// Creates a container of these properties, which may be refused.
+    /// Tries to create a container with these properties.
     pub(super) async fn try_container(&self, properties: Value) -> LiveResponse {
         let mut body = json!({"id": uuid::Uuid::new_v4().to_string(), "partitionKey": {"paths": ["/pk"]}});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
@@ -126,7 +126,7 @@ impl CompatibilityFixture {
     }
 }
 
-/// What of a response should not depend on something ignored: all but versions and times.
+/// The parts of a response that an ignored feature must not change: all but versions and times.
 pub(super) fn essence(mut response: LiveResponse) -> (u16, Value, Vec<String>) {
     scrub(&mut response.body);
     let mut names: Vec<String> = response.headers.keys().map(|name| name.as_str().to_owned()).collect();

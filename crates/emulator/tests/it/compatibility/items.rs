@@ -129,8 +129,8 @@ async fn item_ids(fixture: &CompatibilityFixture) {
 
 async fn item_size(fixture: &CompatibilityFixture) {
     let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)});
-    let refused = fixture.account.post(DOCS, &[KEY], large).await.expect(413);
-    assert_eq!(refused.body["code"], "RequestEntityTooLarge");
+    let rejected = fixture.account.post(DOCS, &[KEY], large).await.expect(413);
+    assert_eq!(rejected.body["code"], "RequestEntityTooLarge");
 }
 
 async fn item_nesting(fixture: &CompatibilityFixture) {
@@ -305,9 +305,9 @@ async fn key_header_prefix(fixture: &CompatibilityFixture) {
 }
 
 async fn key_header_mismatch(fixture: &CompatibilityFixture) {
-    let refused = stored_under(fixture, json!({"id": "1", "pk": "a"}), r#"["b"]"#, 400).await;
-    assert_eq!(refused.sub_status(), "1001");
-    assert!(refused.message().contains("doesn't match partition key field values"));
+    let rejected = stored_under(fixture, json!({"id": "1", "pk": "a"}), r#"["b"]"#, 400).await;
+    assert_eq!(rejected.sub_status(), "1001");
+    assert!(rejected.message().contains("doesn't match partition key field values"));
 }
 
 async fn key_header_unicode(fixture: &CompatibilityFixture) {

@@ -18,7 +18,7 @@ async fn is_null(fixture: &CompatibilityFixture) -> LiveResponse {
     fixture.account.query("SELECT * FROM c WHERE c.opt IS NULL", &[KEY]).await
 }
 
-/// The lab has three items under the key: n 1 to 3; Alpha, beta, Gamma; tags x and y, y, none.
+/// The fixture has three items under the key: n 1 to 3; Alpha, beta, Gamma; tags x and y, y, none.
 const ROWS: &[(&str, &[(&str, &str)])] = &[
     (
         "sql-select",

@@ -1,9 +1,8 @@
-//! `docs/compatibility.md` is true: every row has a probe, every probe has a row, and each probe
-//! finds what its row says.
+//! Checks `docs/compatibility.md`: every row has a probe, every probe has a row, and each probe confirms its
+//! row.
 //!
-//! A *supported* feature is used and its outcome checked. A *refused* one is asked for and must be
-//! answered with a 4xx that names it. An *ignored* one is asked for and left out, and both responses
-//! must be the same.
+//! A *supported* feature is used and its outcome checked. A *refused* one is requested and must get a 4xx whose
+//! message names it. An *ignored* one is requested and omitted, and both responses must be equal.
 
 mod access;
 mod account;
@@ -31,17 +30,17 @@ use fixture::CompatibilityFixture;
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
 
-/// What is done about one row.
+/// The check of one row.
 enum Probe {
-    /// Asserts for itself.
+    /// A function with its own assertions.
     Supported(fn(Arc<CompatibilityFixture>) -> Future<()>),
-    /// Rows of queries over the lab's container.
+    /// Queries over the fixture's container, with their rows.
     Rows(&'static [(&'static str, &'static str)]),
-    /// Plans of queries.
+    /// Queries whose plans are checked.
     Plans(&'static [PlanCase]),
-    /// A response, and what its message must say.
+    /// A request that must fail, and a text that its message must contain.
     Refused(fn(Arc<CompatibilityFixture>) -> Future<LiveResponse>, &'static str),
-    /// The responses without and with it.
+    /// The responses without and with the feature.
     Ignored(fn(Arc<CompatibilityFixture>) -> Future<(LiveResponse, LiveResponse)>),
     /// A request header that changes nothing about reads, writes and queries.
     IgnoredHeader(&'static str, &'static str),
@@ -53,14 +52,14 @@ type PlanCase = (&'static str, &'static str, &'static str);
 /// Probes by the id of their row.
 type Probes = Vec<(&'static str, Probe)>;
 
-/// `supported!(function)`: a probe out of an `async fn(&Lab)`.
+/// `supported!(function)`: a probe out of an `async fn(&CompatibilityFixture)`.
 macro_rules! supported {
     ($probe:path) => {
         $crate::compatibility::Probe::Supported(|fixture| Box::pin(async move { $probe(&fixture).await }))
     };
 }
 
-/// `refused!(function, "words")`: a probe out of an `async fn(&Lab) -> GatewayResponse`.
+/// `refused!(function, "text")`: a probe out of an `async fn(&CompatibilityFixture) -> LiveResponse`.
 macro_rules! refused {
     ($probe:path, $words:literal) => {
         $crate::compatibility::Probe::Refused(
@@ -70,7 +69,7 @@ macro_rules! refused {
     };
 }
 
-/// `ignored!(function)`: a probe out of an `async fn(&Lab) -> (GatewayResponse, GatewayResponse)`.
+/// `ignored!(function)`: a probe out of an `async fn(&CompatibilityFixture) -> (LiveResponse, LiveResponse)`.
 macro_rules! ignored {
     ($probe:path) => {
         $crate::compatibility::Probe::Ignored(|fixture| Box::pin(async move { $probe(&fixture).await }))

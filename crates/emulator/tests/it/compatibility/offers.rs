@@ -94,7 +94,7 @@ async fn offer_migration(fixture: &CompatibilityFixture) {
 }
 
 async fn throughput_raise(_: &CompatibilityFixture) {
-    // An account whose number of partitions nobody fixed.
+    // An account without a fixed number of partitions.
     let account = crate::live::LiveAccount::with(|_| {}).await;
     account.create_container(json!({})).await;
     let mut offer = account.get("/offers", &[]).await.expect(200).body["Offers"][0].clone();

@@ -98,8 +98,8 @@ async fn partition_failover(_: &CompatibilityFixture) {
     })
     .await;
     account.create_container(json!({})).await;
-    let told = account.get("/", &[]).await.expect(200).body;
-    assert_eq!(told["enablePerPartitionFailoverBehavior"], true);
+    let reported = account.get("/", &[]).await.expect(200).body;
+    assert_eq!(reported["enablePerPartitionFailoverBehavior"], true);
     let (east, north) = (account.in_region(1), account.in_region(2));
     let range = put(&account, 1).await.expect(201).header("x-ms-documentdb-partitionkeyrangeid").to_owned();
     assert_eq!(put(&east, 9).await.expect(403).sub_status(), "3", "it has not moved");
@@ -139,8 +139,8 @@ async fn partition_failover(_: &CompatibilityFixture) {
     assert_eq!(put(&east, 9).await.expect(403).sub_status(), "3");
     // Elsewhere there is nothing of the kind.
     let plain = two_regions(ConsistencyLevel::Session, false).await;
-    let refused = control_post(&plain, &path, json!({"region": "East US"})).await.expect(409);
-    assert!(refused.body.to_string().contains("--partition-failover"), "{}", refused.body);
+    let rejected = control_post(&plain, &path, json!({"region": "East US"})).await.expect(409);
+    assert!(rejected.body.to_string().contains("--partition-failover"), "{}", rejected.body);
 }
 
 async fn failover(_: &CompatibilityFixture) {

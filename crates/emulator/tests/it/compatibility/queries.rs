@@ -147,9 +147,9 @@ async fn query_without_from(fixture: &CompatibilityFixture) {
 }
 
 async fn query_merge(fixture: &CompatibilityFixture) {
-    let refused = fixture.account.query("SELECT * FROM c ORDER BY c.n", &[CROSS]).await.expect(400);
-    assert_eq!(refused.sub_status(), "1004");
-    let plan: Value = serde_json::from_str(refused.body["additionalErrorInfo"].as_str().unwrap()).unwrap();
+    let rejected = fixture.account.query("SELECT * FROM c ORDER BY c.n", &[CROSS]).await.expect(400);
+    assert_eq!(rejected.sub_status(), "1004");
+    let plan: Value = serde_json::from_str(rejected.body["additionalErrorInfo"].as_str().unwrap()).unwrap();
     assert_eq!(plan["queryInfo"]["orderBy"], json!(["Ascending"]));
 }
 
@@ -192,16 +192,16 @@ async fn query_continuation_limit(fixture: &CompatibilityFixture) {
 }
 
 async fn query_metrics(fixture: &CompatibilityFixture) {
-    let asked = [KEY, ("x-ms-documentdb-populatequerymetrics", "True")];
-    let metrics = fixture.account.query("SELECT * FROM c", &asked).await.expect(200);
+    let requested = [KEY, ("x-ms-documentdb-populatequerymetrics", "True")];
+    let metrics = fixture.account.query("SELECT * FROM c", &requested).await.expect(200);
     let header = metrics.header("x-ms-documentdb-query-metrics");
     assert!(header.split(';').all(|pair| pair.split('=').count() == 2), "{header}");
     assert!(header.contains("retrievedDocumentCount=3;"), "{header}");
 }
 
 async fn query_index_metrics(fixture: &CompatibilityFixture) {
-    let asked = [KEY, ("x-ms-cosmos-populateindexmetrics", "true")];
-    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
+    let requested = [KEY, ("x-ms-cosmos-populateindexmetrics", "true")];
+    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &requested).await.expect(200);
     let text =
         base64::prelude::BASE64_STANDARD.decode(response.header("x-ms-cosmos-index-utilization")).unwrap();
     let metrics: Value = serde_json::from_slice(&text).unwrap();
@@ -209,8 +209,8 @@ async fn query_index_metrics(fixture: &CompatibilityFixture) {
 }
 
 async fn query_index_metrics_v2(fixture: &CompatibilityFixture) {
-    let asked = [KEY, ("x-ms-cosmos-populateindexmetrics-v2", "true")];
-    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &asked).await.expect(200);
+    let requested = [KEY, ("x-ms-cosmos-populateindexmetrics-v2", "true")];
+    let response = fixture.account.query("SELECT * FROM c WHERE c.n = 1", &requested).await.expect(200);
     let text = percent_encoding::percent_decode_str(response.header("x-ms-cosmos-index-utilization"));
     let metrics: Value = serde_json::from_str(&text.decode_utf8().unwrap()).unwrap();
     assert_eq!(metrics["UtilizedIndexes"]["SingleIndexes"][0]["IndexSpec"], "/n/?");
@@ -239,24 +239,24 @@ async fn query_errors(fixture: &CompatibilityFixture) {
         ("SELECT c.n, COUNT(1) FROM c", "SC2102"),
         ("SELECT VALUE (SELECT TOP 1 VALUE 1)", "SC2203"),
     ] {
-        let refused = fixture.account.query(text, &[KEY]).await.expect(400);
+        let rejected = fixture.account.query(text, &[KEY]).await.expect(400);
         assert!(
-            refused.message().contains(code) && refused.message().contains("location"),
+            rejected.message().contains(code) && rejected.message().contains("location"),
             "{text}: {}",
-            refused.message()
+            rejected.message()
         );
     }
 }
 
 async fn query_index_use(fixture: &CompatibilityFixture) {
-    let asked = [RANGE, ("x-ms-documentdb-populatequerymetrics", "true")];
+    let requested = [RANGE, ("x-ms-documentdb-populatequerymetrics", "true")];
     for (text, loaded) in [
         ("SELECT * FROM c WHERE c.name = 'Alpha'", "retrievedDocumentCount=1;"),
         ("SELECT * FROM c WHERE STARTSWITH(c.name, 'Al')", "retrievedDocumentCount=1;"),
         ("SELECT * FROM c WHERE c.name IN ('Alpha', 'beta')", "retrievedDocumentCount=2;"),
         ("SELECT VALUE COUNT(1) FROM c", "retrievedDocumentCount=0;"),
     ] {
-        let response = fixture.account.query(text, &asked).await.expect(200);
+        let response = fixture.account.query(text, &requested).await.expect(200);
         let header = response.header("x-ms-documentdb-query-metrics");
         assert!(header.contains(loaded), "{text}: {header}");
     }
@@ -264,7 +264,7 @@ async fn query_index_use(fixture: &CompatibilityFixture) {
 
 async fn plan_request(fixture: &CompatibilityFixture) {
     let body = json!({"query": "SELECT * FROM c ORDER BY c.n"});
-    // As the Python client asks: no query header, a plain content type.
+    // Like the Python SDK: no query header, a plain content type.
     let headers = [
         ("x-ms-cosmos-is-query-plan-request", "True"),
         ("x-ms-cosmos-supported-query-features", FEATURES),
@@ -289,8 +289,12 @@ async fn plan_ranges(fixture: &CompatibilityFixture) {
 }
 
 async fn plan_unsupported_features(fixture: &CompatibilityFixture) {
-    let refused = fixture.plan("SELECT c.n, COUNT(1) FROM c GROUP BY c.n", "OrderBy").await.expect(400);
-    assert!(refused.message().contains("which the calling client does not support"), "{}", refused.message());
+    let rejected = fixture.plan("SELECT c.n, COUNT(1) FROM c GROUP BY c.n", "OrderBy").await.expect(400);
+    assert!(
+        rejected.message().contains("which the calling client does not support"),
+        "{}",
+        rejected.message()
+    );
 }
 
 async fn plan_hybrid_skip_rewrite(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
@@ -299,7 +303,7 @@ async fn plan_hybrid_skip_rewrite(fixture: &CompatibilityFixture) -> (LiveRespon
     (fixture.plan(query, FEATURES).await, fixture.plan(query, &with).await)
 }
 
-/// Queries that need merging, and what their plan must say: a pointer into it, and the value there.
+/// Queries that need merging, with a JSON pointer into their plan and the expected value.
 const PLANS: &[(&str, &[PlanCase])] = &[
     (
         "plan-order-by",
@@ -394,7 +398,7 @@ const PLANS: &[(&str, &[PlanCase])] = &[
     ),
 ];
 
-/// Asks for each plan and looks where the case points.
+/// Requests each plan and checks the value at the pointer.
 pub(super) async fn check_plans(fixture: &CompatibilityFixture, cases: &[PlanCase]) {
     for (query, pointer, expected) in cases {
         let plan = fixture.plan(query, FEATURES).await.expect(200).body;

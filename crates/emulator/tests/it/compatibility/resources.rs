@@ -1,4 +1,4 @@
-//! Databases and containers.
+//! Compatibility probes of databases and containers.
 
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ async fn system_properties(fixture: &CompatibilityFixture) {
     assert!(body["_ts"].is_u64() && body["_self"].as_str().unwrap().ends_with('/') && body["_lsn"].is_null());
 }
 
-/// The one range that holds a key of a container with two, by what the range answers.
+/// Which of a container's two ranges contains a key, by querying them.
 async fn round_trip(fixture: &CompatibilityFixture, definition: Value, item: Value, key: &str) -> Value {
     let path = fixture.container(json!({"partitionKey": definition})).await;
     let header = ("x-ms-documentdb-partitionkey", key);
@@ -181,8 +181,8 @@ async fn key_multi_hash(fixture: &CompatibilityFixture) {
     let item = json!({"id": "1", "a": "x", "b": 1, "c": null});
     round_trip(fixture, definition, item, r#"["x",1,null]"#).await;
     let four = json!({"paths": ["/a", "/b", "/c", "/d"], "kind": "MultiHash", "version": 2});
-    let refused = fixture.try_container(json!({"partitionKey": four})).await.expect(400);
-    assert!(refused.message().contains("Too many partition key paths"));
+    let rejected = fixture.try_container(json!({"partitionKey": four})).await.expect(400);
+    assert!(rejected.message().contains("Too many partition key paths"));
 }
 
 async fn key_range_kind(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
@@ -230,7 +230,7 @@ async fn with_and_without(
     member: &str,
     value: Value,
 ) -> (LiveResponse, LiveResponse) {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for properties in [json!({}), json!({ member: value.clone() })] {
         let path = fixture.container(properties.clone()).await;
         if !properties[member].is_null() {
@@ -245,10 +245,10 @@ async fn with_and_without(
         let headers = [KEY, ("x-ms-documentdb-isquery", "true")];
         let mut response = fixture.account.post(&format!("{path}/docs"), &headers, query).await.expect(200);
         response.body.as_object_mut().unwrap().remove("_rid");
-        answers.push(response);
+        responses.push(response);
     }
-    let with = answers.pop().unwrap();
-    (answers.pop().unwrap(), with)
+    let with = responses.pop().unwrap();
+    (responses.pop().unwrap(), with)
 }
 
 async fn spatial_indexes(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
@@ -279,8 +279,8 @@ async fn vector_policy(fixture: &CompatibilityFixture) {
     assert_eq!(read["vectorEmbeddingPolicy"]["vectorEmbeddings"][0]["dimensions"], 3);
     let bad = json!({"vectorEmbeddingPolicy": {"vectorEmbeddings": [
         {"path": "/v", "dataType": "float99", "dimensions": 3, "distanceFunction": "cosine"}]}});
-    let refused = fixture.try_container(bad).await.expect(400);
-    assert!(refused.message().contains("Vector Embedding Policy has an invalid DataType"));
+    let rejected = fixture.try_container(bad).await.expect(400);
+    assert!(rejected.message().contains("Vector Embedding Policy has an invalid DataType"));
 }
 
 async fn full_text_policy(fixture: &CompatibilityFixture) {

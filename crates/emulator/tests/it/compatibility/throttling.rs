@@ -27,7 +27,7 @@ pub(super) fn probes() -> Probes {
 }
 
 async fn modes(fixture: &CompatibilityFixture) {
-    // The lab's account counts, as it does by default, and does not stop anybody.
+    // The fixture's account counts request units and does not throttle, which is the default.
     for _ in 0..50 {
         let read = fixture.account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
         assert_eq!(read.header("x-ms-request-charge"), "1");

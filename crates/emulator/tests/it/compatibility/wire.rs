@@ -44,7 +44,7 @@ pub(super) fn probes() -> Probes {
         ("charge-write", supported!(charge_write)),
         ("charge-query", supported!(charge_query)),
         ("charge-batch", supported!(charge_batch)),
-        ("charge-refusals", supported!(charge_refusals)),
+        ("charge-refusals", supported!(charge_errors)),
         ("http-1", supported!(http_1)),
         ("http-2", supported!(http_2)),
         ("tls", supported!(tls)),
@@ -102,8 +102,8 @@ async fn error_unknown_path(fixture: &CompatibilityFixture) -> LiveResponse {
 }
 
 async fn error_wrong_verb(fixture: &CompatibilityFixture) {
-    let refused = fixture.account.put("/dbs", &[], json!({})).await.expect(405);
-    assert_eq!(refused.body["code"], "MethodNotAllowed");
+    let rejected = fixture.account.put("/dbs", &[], json!({})).await.expect(405);
+    assert_eq!(rejected.body["code"], "MethodNotAllowed");
 }
 
 async fn header_activity_id(fixture: &CompatibilityFixture) {
@@ -231,7 +231,7 @@ async fn charge_batch(fixture: &CompatibilityFixture) {
     assert!((charge(&response) - sum).abs() < 0.02);
 }
 
-async fn charge_refusals(fixture: &CompatibilityFixture) {
+async fn charge_errors(fixture: &CompatibilityFixture) {
     assert!((charge(&fixture.account.get(&format!("{DOCS}/none"), &[KEY]).await) - 1.0).abs() < f64::EPSILON);
     let conflict = charge(&fixture.account.create(json!({"id": "1", "pk": "a"})).await.expect(409));
     assert!((1.0..2.0).contains(&conflict));
@@ -240,7 +240,7 @@ async fn charge_refusals(fixture: &CompatibilityFixture) {
 async fn http_1(fixture: &CompatibilityFixture) {
     let mut stream = TcpStream::connect(("127.0.0.1", fixture.account.port())).await.unwrap();
     for _ in 0..2 {
-        // Twice on one connection: it is kept.
+        // Twice on one connection, which stays open.
         stream.write_all(b"GET /dbs HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut response = vec![0; 4096];
         let length = stream.read(&mut response).await.unwrap();
@@ -311,8 +311,8 @@ async fn tls(fixture: &CompatibilityFixture) {
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
 }
 
-/// The raw body of a query that answers with much text, for a client that accepts `encoding`.
-async fn long_answer(fixture: &CompatibilityFixture, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
+/// The raw body of a query with a long response, for a client that accepts `encoding`.
+async fn long_response(fixture: &CompatibilityFixture, encoding: Option<&str>) -> (http::HeaderMap, Bytes) {
     let date = httpdate::fmt_http_date(fixture.account.clock.now().to_system_time());
     let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
     let token = protocol::authorization::sign(&key, "POST", "docs", "dbs/d/colls/c", &date);
@@ -335,9 +335,9 @@ async fn long_answer(fixture: &CompatibilityFixture, encoding: Option<&str>) -> 
 }
 
 async fn gzip(fixture: &CompatibilityFixture) {
-    let (plain_headers, plain) = long_answer(fixture, None).await;
+    let (plain_headers, plain) = long_response(fixture, None).await;
     assert!(plain_headers.get("content-encoding").is_none());
-    let (headers, packed) = long_answer(fixture, Some("gzip, deflate")).await;
+    let (headers, packed) = long_response(fixture, Some("gzip, deflate")).await;
     assert_eq!(headers["content-encoding"], "gzip");
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();

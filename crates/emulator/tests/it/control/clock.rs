@@ -29,10 +29,10 @@ async fn a_frozen_clock_stamps_every_write_alike_until_it_runs_again() {
     let account = account().await;
     account.create_container(json!({})).await;
     account.control_post("/clock/freeze", json!({})).await.expect(200);
-    let shown =
+    let visible =
         account.control_post("/clock/set", json!({ "to": "2030-01-31T08:00:00Z" })).await.expect(200).body;
-    assert_eq!(shown["now"], "2030-01-31T08:00:00Z");
-    assert_eq!((&shown["timestamp"], &shown["frozen"]), (&json!(1_896_076_800), &json!(true)));
+    assert_eq!(visible["now"], "2030-01-31T08:00:00Z");
+    assert_eq!((&visible["timestamp"], &visible["frozen"]), (&json!(1_896_076_800), &json!(true)));
     for id in ["1", "2"] {
         let item = account.create(json!({ "id": id, "pk": "p" })).await.expect(201);
         assert_eq!(item.body["_ts"], 1_896_076_800);
@@ -79,8 +79,8 @@ async fn resource_tokens_end_by_the_account_s_time() {
     let read = || account.send_unsigned(Method::GET, "/dbs/d/colls/c/docs/1", &headers, bytes::Bytes::new());
     read().await.expect(200);
     account.control_post("/clock/advance", json!({ "by": "61m" })).await.expect(200);
-    let refusal = read().await.expect(403);
-    assert!(refusal.message().contains("not valid at the current time"), "{}", refusal.message());
+    let error = read().await.expect(403);
+    assert!(error.message().contains("not valid at the current time"), "{}", error.message());
 }
 
 #[tokio::test]
@@ -89,8 +89,8 @@ async fn time_ends_with_the_year_9999() {
     account.control_post("/clock/freeze", json!({})).await.expect(200);
     account.control_post("/clock/set", json!({ "to": "9999-12-31" })).await.expect(200);
     account.control_post("/clock/advance", json!({ "by": "1d" })).await.expect(400);
-    let shown = account.control_post("/clock/advance", json!({ "by": "23h59m59s" })).await.expect(200).body;
-    assert_eq!(shown["now"], "9999-12-31T23:59:59Z");
+    let visible = account.control_post("/clock/advance", json!({ "by": "23h59m59s" })).await.expect(200).body;
+    assert_eq!(visible["now"], "9999-12-31T23:59:59Z");
 }
 
 /// Clients sign with the machine's time, whatever the account thinks it is.
@@ -106,8 +106,8 @@ async fn signatures_are_checked_against_the_wall_clock() {
             account.control_post(path, body.clone()).await.expect(200);
         }
         account.get("/dbs", &[]).await.expect(200);
-        let refusal = signed_at(&account, account.clock.now().to_system_time()).await;
-        assert_eq!(refusal, 403, "signed with the account's time after {moves:?}");
+        let error = signed_at(&account, account.clock.now().to_system_time()).await;
+        assert_eq!(error, 403, "signed with the account's time after {moves:?}");
         let machine = account.clock.wall_clock().to_system_time();
         assert_eq!(signed_at(&account, machine - Duration::from_secs(1_000)).await, 403, "too old");
         assert_eq!(signed_at(&account, machine + Duration::from_secs(1_000)).await, 403, "too new");

@@ -1,4 +1,4 @@
-//! Regions that leave and come back, failovers step by step, and what a scripted suite asks first.
+//! Tests of removed regions, stepwise failovers and the routes for scripted test suites.
 
 use http::Method;
 use perihelion_emulator::EmulatorConfig;
@@ -32,12 +32,12 @@ async fn listed(account: &LiveAccount) -> (Vec<String>, Vec<String>) {
     (names(&document["readableLocations"]), names(&document["writableLocations"]))
 }
 
-/// What `/account` says: who writes, and who is listed as writable.
+/// The write region and the writable regions, from `/account`.
 async fn writers(account: &LiveAccount) -> (String, Vec<String>) {
-    let told = account.control_get("/account").await.expect(200).body;
-    let regions = told["regions"].as_array().unwrap().iter().filter(|region| region["writable"] == true);
+    let reported = account.control_get("/account").await.expect(200).body;
+    let regions = reported["regions"].as_array().unwrap().iter().filter(|region| region["writable"] == true);
     let writable = regions.map(|region| region["name"].as_str().unwrap().to_owned()).collect();
-    (told["writeRegion"].as_str().unwrap().to_owned(), writable)
+    (reported["writeRegion"].as_str().unwrap().to_owned(), writable)
 }
 
 #[tokio::test]
@@ -78,9 +78,9 @@ async fn a_region_is_removed_and_added_again() {
     assert_eq!(read(&europe).await.expect(403).sub_status(), "1008");
     assert_eq!(europe.get("/", &[]).await.expect(403).sub_status(), "1008");
     for step in ["online", "offline", "removal/begin", "removal/cancel"] {
-        let refused =
+        let rejected =
             account.control_post(&format!("/regions/northeurope/{step}"), json!({})).await.expect(409);
-        assert!(refused.message().contains("add it again"), "{step}: {}", refused.message());
+        assert!(rejected.message().contains("add it again"), "{step}: {}", rejected.message());
     }
     account.control_post("/failover/northeurope/begin", json!({})).await.expect(409);
 
@@ -88,8 +88,8 @@ async fn a_region_is_removed_and_added_again() {
     assert_eq!(listed(&account).await.0, ["East US", "West US", "North Europe"]);
     read(&europe).await.expect(200);
     for step in ["removal/begin", "remove"] {
-        let refused = account.control_post(&format!("/regions/eastus/{step}"), json!({})).await.expect(409);
-        assert!(refused.message().contains("fail over"), "{step}: {}", refused.message());
+        let rejected = account.control_post(&format!("/regions/eastus/{step}"), json!({})).await.expect(409);
+        assert!(rejected.message().contains("fail over"), "{step}: {}", rejected.message());
     }
     account.control_post("/regions/Mars/remove", json!({})).await.expect(404);
 }
@@ -162,8 +162,8 @@ async fn a_multi_write_account_has_no_failover() {
     config.regions = ["East US", "West US"].map(str::to_owned).to_vec();
     config.multi_write = true;
     let account = LiveAccount::start(config).await;
-    let told = account.control_get("/account").await.expect(200).body;
-    assert_eq!(told["writeMode"], "multi");
+    let reported = account.control_get("/account").await.expect(200).body;
+    assert_eq!(reported["writeMode"], "multi");
     for path in ["/failover/eastus/announce", "/failover/eastus/begin"] {
         account.control_post(path, json!({})).await.expect(409);
     }

@@ -1,4 +1,4 @@
-//! Splits and merges: at once, after a hold, and step by step.
+//! Tests of splits and merges: at once, after a lock, and step by step.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::account::{KEY, two_regions};
 use crate::live::{LiveAccount, LiveResponse};
 
 const PARTITIONS: &str = "/databases/d/containers/c/partitions";
-/// Whoever waits for something that happens at once need not wait longer.
+/// How long a test waits for something that should happen at once.
 const SOON: Duration = Duration::from_secs(30);
 
 /// An account whose clock stands still, with one item in one container.
@@ -27,7 +27,7 @@ fn id(operation: &LiveResponse) -> String {
     operation.body["operationId"].as_str().unwrap().to_owned()
 }
 
-/// How it ends.
+/// Waits for the end of an operation.
 async fn end_of(account: &LiveAccount, id: &str) -> Value {
     let ended = async {
         loop {
@@ -117,7 +117,7 @@ async fn requests_by_the_id_of_a_locked_range_get_410_until_the_lock_ends() {
     }
 }
 
-/// Whoever began it may have been killed meanwhile.
+/// The client that started it may have been killed meanwhile.
 #[tokio::test]
 async fn a_locked_split_continues_by_itself() {
     let account = standing_still().await;

@@ -1,4 +1,4 @@
-//! What the account did, as the control port tells it.
+//! Tests of the request log and the metrics, through the control port.
 
 use std::collections::BTreeMap;
 
@@ -136,8 +136,8 @@ async fn requests_whose_client_disconnected_are_marked() {
         assert_eq!((&left["outcome"], &left["rules"]), (&json!("unanswered"), &json!([rule])), "{left}");
         assert_eq!(left["charge"].as_f64().unwrap() > 0.0, is_done, "{left}");
     }
-    let answered = requests(account.control_get("/requests?status=201&limit=1").await).remove(0);
-    assert_eq!(answered["outcome"], "answered");
+    let responded = requests(account.control_get("/requests?status=201&limit=1").await).remove(0);
+    assert_eq!(responded["outcome"], "answered");
 }
 
 #[tokio::test]

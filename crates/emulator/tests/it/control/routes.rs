@@ -1,4 +1,4 @@
-//! Routes in general: what exists, what does not, and bodies nobody can read.
+//! Tests of the control port's routing and of invalid bodies.
 
 use http::Method;
 

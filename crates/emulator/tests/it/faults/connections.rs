@@ -1,4 +1,4 @@
-//! Rules that break the connection instead of answering.
+//! Tests of rules that break connections.
 
 use perihelion_emulator::faults::{ConnectionEffect, OperationKind, Rule};
 

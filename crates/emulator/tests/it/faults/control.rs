@@ -1,8 +1,8 @@
-//! The same faults, made through the control port.
+//! Tests of fault injection through the control port.
 
 use super::*;
 
-/// What the control port answers.
+/// Sends a request to the control port.
 async fn send_control(fixture: &FaultFixture, method: Method, path: &str, body: &str) -> (u16, Value) {
     let port = fixture.running.control_port();
     let mut connection = in_time(fixture.try_connect(port, ClientProtocol::Http1)).await.unwrap();
@@ -53,14 +53,14 @@ async fn regions_are_switched_by_name() {
         ("/regions/eastus/down", "", "refused", None),
         ("/regions/eastus/up", "", "up", Some(200)),
     ];
-    for (path, body, condition, answered) in cases {
+    for (path, body, condition, responded) in cases {
         let (status, regions) = send_control(&fixture, Method::POST, path, body).await;
         assert_eq!((status, &regions["regions"][1]["condition"]), (200, &json!(condition)), "{regions}");
         let response = match fixture.try_connect(fixture.port(1), ClientProtocol::Http1).await {
             Ok(mut connection) => Some(connection.send(fixture.account()).await.unwrap().status),
             Err(_) => None,
         };
-        assert_eq!(response, answered, "{path}");
+        assert_eq!(response, responded, "{path}");
     }
     let (_, regions) = send_control(&fixture, Method::POST, "/regions/eastus/failover", "").await;
     assert_eq!(regions["regions"][0]["name"], "East US");

@@ -4,16 +4,20 @@ use perihelion_emulator::faults::Rule;
 
 use super::*;
 
-/// Adds a rule with this `match` and says which of the requests it strikes.
-async fn struck(fixture: &FaultFixture, filter: &Value, requests: Vec<Request<Full<Bytes>>>) -> Vec<bool> {
+/// Adds a rule with this `match` and returns the requests that it applies to.
+async fn matched_requests(
+    fixture: &FaultFixture,
+    filter: &Value,
+    requests: Vec<Request<Full<Bytes>>>,
+) -> Vec<bool> {
     let rule = json!({"id": "r", "match": filter, "effect": {"status": 418}});
     fixture.faults().add(Rule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http2).await;
-    let mut struck = Vec::new();
+    let mut matched = Vec::new();
     for request in requests {
-        struck.push(connection.send(request).await.unwrap().status == 418);
+        matched.push(connection.send(request).await.unwrap().status == 418);
     }
-    struck
+    matched
 }
 
 #[tokio::test]
@@ -54,8 +58,8 @@ async fn rules_match_requests_by_operation_and_resource() {
     ];
     for (filter, expected) in cases {
         let (names, requests): (Vec<_>, Vec<_>) = requests().into_iter().unzip();
-        let struck = struck(&fixture, &filter, requests).await;
-        let found: Vec<_> = names.into_iter().zip(struck).filter(|(_, struck)| *struck).collect();
+        let matched = matched_requests(&fixture, &filter, requests).await;
+        let found: Vec<_> = names.into_iter().zip(matched).filter(|(_, matched)| *matched).collect();
         assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), expected, "{filter}");
     }
 }
@@ -71,7 +75,10 @@ async fn a_container_is_found_under_its_rid_too() {
     let connection = response.unwrap().body["_self"].as_str().unwrap().to_owned();
     let path = format!("/{}docs", connection.replace("//", "/"));
     let filter = json!({"database": "d", "container": "c"});
-    assert_eq!(struck(&fixture, &filter, vec![fixture.request(Method::GET, &path, &[], "")]).await, [true]);
+    assert_eq!(
+        matched_requests(&fixture, &filter, vec![fixture.request(Method::GET, &path, &[], "")]).await,
+        [true]
+    );
 }
 
 #[tokio::test]
@@ -80,13 +87,13 @@ async fn a_partition_is_found_by_its_key_and_by_its_range() {
     let ids: Vec<String> = (0..20).map(|n| format!("k{n}")).collect();
     let reads = || ids.iter().map(|id| fixture.read(id)).collect::<Vec<_>>();
     for key in [json!("k3"), json!(["k3"])] {
-        let found = struck(&fixture, &json!({ "partitionKey": key }), reads()).await;
-        assert_eq!(found.iter().position(|struck| *struck), Some(3));
-        assert_eq!(found.iter().filter(|struck| **struck).count(), 1);
+        let found = matched_requests(&fixture, &json!({ "partitionKey": key }), reads()).await;
+        assert_eq!(found.iter().position(|matched| *matched), Some(3));
+        assert_eq!(found.iter().filter(|matched| **matched).count(), 1);
     }
-    let first = struck(&fixture, &json!({"partitionKeyRange": 0}), reads()).await;
-    let second = struck(&fixture, &json!({"partitionKeyRange": 1}), reads()).await;
-    assert!(first.iter().any(|struck| *struck) && second.iter().any(|struck| *struck));
+    let first = matched_requests(&fixture, &json!({"partitionKeyRange": 0}), reads()).await;
+    let second = matched_requests(&fixture, &json!({"partitionKeyRange": 1}), reads()).await;
+    assert!(first.iter().any(|matched| *matched) && second.iter().any(|matched| *matched));
     assert!(first.iter().zip(&second).all(|(one, other)| one != other), "every key lies in one of them");
     let ranges = |id: &'static str| {
         vec![fixture.request(
@@ -96,8 +103,8 @@ async fn a_partition_is_found_by_its_key_and_by_its_range() {
             "",
         )]
     };
-    assert_eq!(struck(&fixture, &json!({"partitionKeyRange": 1}), ranges("0")).await, [false]);
-    assert_eq!(struck(&fixture, &json!({"partitionKeyRange": 1}), ranges("1")).await, [true]);
+    assert_eq!(matched_requests(&fixture, &json!({"partitionKeyRange": 1}), ranges("0")).await, [false]);
+    assert_eq!(matched_requests(&fixture, &json!({"partitionKeyRange": 1}), ranges("1")).await, [true]);
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ use tokio_rustls::TlsConnector;
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long is watched for something that must not happen.
 const GLANCE: Duration = Duration::from_millis(50);
-/// A moment to start clocks at: 15 November 2026.
+/// The start time of the manual clock: 15 November 2026.
 const START: Ticks = Ticks(17_947_440_000_000_000);
 
 /// A protocol, plain or not.
@@ -65,7 +65,7 @@ struct FaultFixture {
     clock: Clock,
 }
 
-/// What came back.
+/// The response to a request over a socket.
 #[derive(Debug)]
 struct RawResponse {
     status: u16,
@@ -79,7 +79,7 @@ impl RawResponse {
     }
 }
 
-/// One connection.
+/// One connection of a client.
 struct ClientConnection {
     sender: Sender,
     connection: JoinHandle<hyper::Result<()>>,
@@ -205,7 +205,7 @@ impl FaultFixture {
         self.request(Method::GET, &path, &[("x-ms-documentdb-partitionkey", &key)], "")
     }
 
-    /// Whether such an item exists, asked over a connection of its own.
+    /// Whether an item exists, checked over a new connection.
     async fn has(&self, id: &str) -> bool {
         match self.connect(ClientProtocol::Http1).await.send(self.read(id)).await.unwrap().status {
             200 => true,
@@ -233,7 +233,7 @@ impl ClientConnection {
         Ok(ClientConnection { sender: Sender::Http1(sender), connection: tokio::spawn(connection) })
     }
 
-    /// The head of the response.
+    /// Sends a request and waits for the head of the response.
     async fn begin(&mut self, mut request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
         match &mut self.sender {
             Sender::Http1(sender) => {
@@ -249,7 +249,7 @@ impl ClientConnection {
         }
     }
 
-    /// The whole answer.
+    /// Sends a request and waits for the whole response.
     async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<RawResponse> {
         in_time(async {
             let (parts, body) = self.begin(request).await?.into_parts();

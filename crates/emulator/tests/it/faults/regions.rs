@@ -59,7 +59,7 @@ async fn until_broken(stream: TcpStream) -> io::ErrorKind {
 async fn a_region_fault_with_a_duration_ends_by_itself() {
     let fixture = FaultFixture::start().await;
     for how in [DownMode::Refused, DownMode::BlackHole] {
-        fixture.running.region(EAST).unwrap().lasting(Duration::from_secs(30)).down(how).unwrap();
+        fixture.running.region(EAST).unwrap().with_duration(Duration::from_secs(30)).down(how).unwrap();
         fixture.clock.advance(Duration::from_secs(29));
         let report = &fixture.east();
         assert_eq!((report.listens, report.ends_in.unwrap().0), (false, Duration::from_secs(1)), "{how:?}");
@@ -110,10 +110,10 @@ async fn a_black_hole_region_responds_only_after_it_ends() {
         assert_eq!(connection.send(fixture.account()).await.unwrap().status, 200);
         fixture.running.region(EAST).unwrap().down(DownMode::BlackHole).unwrap();
         let request = fixture.account();
-        let mut asked =
+        let mut requested =
             tokio::spawn(async move { connection.send(request).await.map(|response| response.status) });
         assert!(
-            tokio::time::timeout(GLANCE, &mut asked).await.is_err(),
+            tokio::time::timeout(GLANCE, &mut requested).await.is_err(),
             "{protocol:?}: an open one is silent"
         );
         let newcomer = async {
@@ -127,7 +127,7 @@ async fn a_black_hole_region_responds_only_after_it_ends() {
 
         fixture.running.region(EAST).unwrap().up().unwrap();
         assert_eq!(
-            in_time(asked).await.unwrap().unwrap(),
+            in_time(requested).await.unwrap().unwrap(),
             200,
             "{protocol:?}: what was said is heard at last"
         );
@@ -221,8 +221,8 @@ async fn a_failover_moves_the_writes() {
     let mut west = fixture.connect_to(0, ClientProtocol::Http1).await;
     let mut east = fixture.connect_to(1, ClientProtocol::Http1).await;
     fixture.running.region(EAST).unwrap().fail_over().unwrap();
-    let refused = west.send(fixture.create("moved")).await.unwrap();
-    assert_eq!((refused.status, refused.header("x-ms-substatus")), (403, "3"));
+    let rejected = west.send(fixture.create("moved")).await.unwrap();
+    assert_eq!((rejected.status, rejected.header("x-ms-substatus")), (403, "3"));
     assert_eq!(east.send(fixture.create("moved")).await.unwrap().status, 201);
     let error = fixture.running.region("Mars").unwrap_err().to_string();
     assert!(error.contains("Mars") && error.contains(EAST), "{error}");

@@ -1,4 +1,4 @@
-//! Rules that answer in the service's place, and rules that make requests wait.
+//! Tests of rules that respond in the service's place, and of rules that delay requests.
 
 use perihelion_emulator::faults::{ConnectionEffect, FAULT_HEADER, OperationKind, Rule, RuleState};
 
@@ -111,7 +111,7 @@ async fn a_delay_combines_with_another_effect() {
     let wait = Duration::from_secs(9);
     let rules = [Rule::answer(503, 0), Rule::connection(ConnectionEffect::CloseBefore)];
     for rule in rules {
-        let answers = rule.effect.status.is_some();
+        let responses = rule.effect.status.is_some();
         fixture.faults().add(rule.delayed_by(wait).named("slow").on(OperationKind::Read)).unwrap();
         let mut connection = fixture.connect(ClientProtocol::Http1).await;
         let request = fixture.read("there");
@@ -120,7 +120,7 @@ async fn a_delay_combines_with_another_effect() {
         in_time(fixture.faults().wait_for_delayed_requests(1)).await;
         fixture.clock.advance(wait);
         let response = in_time(sending).await.unwrap();
-        assert_eq!(response.ok(), answers.then_some(503));
+        assert_eq!(response.ok(), responses.then_some(503));
     }
 }
 

@@ -258,7 +258,7 @@ async fn repeated_non_utf8_and_empty_headers_are_handled() {
         stream.write_all(raw).await.unwrap();
         let mut response = Vec::new();
         let read = tokio::time::timeout(std::time::Duration::from_secs(20), stream.read_to_end(&mut response)).await;
-        // A refusal or a closed connection, and soon.
+        // Expects an error or a closed connection, soon.
         drop(read.expect("an end"));
         let text = String::from_utf8_lossy(&response);
         assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");

@@ -37,9 +37,9 @@ async fn endless_queries_are_rejected_while_others_are_served() {
             let account = std::sync::Arc::clone(&account);
             async move { check_alive(&account).await }
         });
-        let refused = send_query(&account, &query).await;
-        assert_eq!(refused.status, 400, "{query}");
-        assert!(refused.message().contains("too much work"), "{}", refused.message());
+        let rejected = send_query(&account, &query).await;
+        assert_eq!(rejected.status, 400, "{query}");
+        assert!(rejected.message().contains("too much work"), "{}", rejected.message());
         other.await.unwrap();
     }
 }
@@ -136,7 +136,7 @@ async fn computed_properties_have_a_limit() {
     }
 }
 
-/// Bytes of this process in memory, where the system tells.
+/// Resident memory of this process in bytes, where the system reports it.
 fn resident_bytes() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     text.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
@@ -144,20 +144,21 @@ fn resident_bytes() -> Option<usize> {
 
 #[test]
 fn many_malformed_requests_leak_no_memory() {
-    // In a process of its own: what other tests need meanwhile is not this one's to judge.
-    let me = std::env::current_exe().expect("a test runs from a file");
-    let alone = ["--exact", "--ignored", "--nocapture", "hostile::queries::measure_a_barrage"];
-    let outcome = std::process::Command::new(me).args(alone).output().expect("a test can start itself");
-    let (said, complained) =
+    // In a process of its own: other tests in this process use memory as well.
+    let executable = std::env::current_exe().expect("a test runs from a file");
+    let arguments = ["--exact", "--ignored", "--nocapture", "malformed_requests::queries::measure_memory"];
+    let outcome =
+        std::process::Command::new(executable).args(arguments).output().expect("a test can start itself");
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    assert!(outcome.status.success() && said.contains("1 passed"), "{said}{complained}");
+    assert!(outcome.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
 }
 
 #[tokio::test]
-#[ignore = "run by a_barrage_leaves_no_memory_behind, alone in its process"]
-async fn measure_a_barrage() {
+#[ignore = "run by many_malformed_requests_leak_no_memory, alone in its process"]
+async fn measure_memory() {
     let account = account().await;
-    let barrage = || async {
+    let send_all = || async {
         for n in 0..10 {
             let part = "(SELECT VALUE ARRAY_SLICE(c.list, 0, 100))";
             let joins = format!("FROM c JOIN p IN {part} JOIN q IN {part}");
@@ -169,14 +170,14 @@ async fn measure_a_barrage() {
             check_rejected(&account.send(http::Method::POST, DOCS, &[KEY], body.into()).await, "a deep body");
         }
     };
-    barrage().await;
+    send_all().await;
     let Some(before) = resident_bytes() else { return };
     for _ in 0..3 {
-        barrage().await;
+        send_all().await;
     }
     let after = resident_bytes().expect("as before");
     println!("{before} bytes became {after}");
-    // What was sent comes to half as much again.
+    // The requests sent in between have half as many bytes again.
     assert!(after < before + 64 * 1024 * 1024, "{before} bytes became {after}");
     check_alive(&account).await;
 }

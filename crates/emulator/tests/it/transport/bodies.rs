@@ -25,7 +25,7 @@ async fn a_body_over_the_limit_gets_413_and_a_closed_connection() {
 
     let mut announced = fixture.connect().await;
     announced.send("POST /length HTTP/1.1\r\nhost: h\r\ncontent-length: 100001\r\n\r\n").await;
-    let response = announced.answer().await;
+    let response = announced.read_response().await;
     assert_eq!((response.status, response.header("connection")), (413, Some("close")));
     let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(body["code"], "RequestEntityTooLarge");
@@ -36,7 +36,7 @@ async fn a_body_over_the_limit_gets_413_and_a_closed_connection() {
     chunked
         .send(format!("POST /length HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n{chunk}{chunk}"))
         .await;
-    assert_eq!(chunked.answer().await.status, 413);
+    assert_eq!(chunked.read_response().await.status, 413);
     assert_eq!(fixture.probe.handled(), 1, "neither of the long ones reached the handler");
 }
 
@@ -47,7 +47,7 @@ async fn chunked_bodies_arrive_joined() {
     client.send("POST /echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n").await;
     client.send("3\r\nabc\r\n").await;
     client.send("2\r\nde\r\n0\r\n\r\n").await;
-    assert_eq!(client.answer().await.text(), "abcde");
+    assert_eq!(client.read_response().await.text(), "abcde");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_client_that_waits_for_permission_to_send_gets_it() {
     client.send("POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 4\r\nexpect: 100-continue\r\n\r\n").await;
     assert_eq!(client.head().await.status, 100);
     client.send("body").await;
-    assert_eq!(client.answer().await.text(), "body");
+    assert_eq!(client.read_response().await.text(), "body");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Many connections at once.
+//! Tests of many simultaneous connections.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn a_full_server_evicts_silent_connections_and_keeps_busy_ones() {
 
     assert_eq!(known.get("/").await.status, 200, "one that has been served is not thrown out");
     fixture.probe.gate.add_permits(1);
-    assert_eq!(busy.answer().await.text(), "waited");
+    assert_eq!(busy.read_response().await.text(), "waited");
 }
 
 #[tokio::test]
@@ -57,9 +57,9 @@ async fn new_connections_wait_while_all_others_are_busy() {
     newcomer.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n").await;
     assert_eq!(fixture.probe.handled(), 2);
     fixture.probe.gate.add_permits(1);
-    assert_eq!(newcomer.answer().await.status, 200);
+    assert_eq!(newcomer.read_response().await.status, 200);
     fixture.probe.gate.add_permits(1);
     for mut client in busy {
-        assert_eq!(client.answer().await.text(), "waited");
+        assert_eq!(client.read_response().await.text(), "waited");
     }
 }

@@ -12,12 +12,12 @@ async fn a_connection_is_reused_unless_a_header_closes_it() {
         assert_eq!(client.get("/").await.text(), "ok");
     }
     client.send("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.read_response().await.status, 200);
     assert_eq!(client.until_closed().await, b"");
 
     let mut old = fixture.connect().await;
     old.send("GET / HTTP/1.0\r\n\r\n").await;
-    assert_eq!(old.answer().await.status, 200);
+    assert_eq!(old.read_response().await.status, 200);
     assert_eq!(old.until_closed().await, b"");
 }
 
@@ -30,7 +30,7 @@ async fn pipelined_requests_get_their_responses_in_order() {
     };
     client.send(["first", "second", "third"].map(request).concat()).await;
     for expected in ["first", "second", "third"] {
-        assert_eq!(client.answer().await.text(), expected);
+        assert_eq!(client.read_response().await.text(), expected);
     }
 }
 
@@ -41,7 +41,7 @@ async fn a_request_may_arrive_in_any_number_of_pieces() {
     for byte in b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhello" {
         client.send([*byte]).await;
     }
-    assert_eq!(client.answer().await.text(), "hello");
+    assert_eq!(client.read_response().await.text(), "hello");
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn heads_up_to_64_kb_are_read_and_longer_ones_get_431() {
         |bytes: usize| format!("GET / HTTP/1.1\r\nhost: h\r\nx-long: {}\r\n\r\n", "v".repeat(bytes));
     let mut client = fixture.connect().await;
     client.send(with_header(60 * 1024)).await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.read_response().await.status, 200);
 
     for bytes in [66 * 1024, 300 * 1024] {
         let mut client = fixture.connect().await;
@@ -119,7 +119,7 @@ async fn long_responses_are_compressed_only_for_clients_that_accept_gzip() {
     ];
     for (path, accepted, compressed) in cases {
         client.send(format!("GET {path} HTTP/1.1\r\nhost: h\r\naccept-encoding: {accepted}\r\n\r\n")).await;
-        let response = client.answer().await;
+        let response = client.read_response().await;
         assert_eq!(response.header("content-encoding"), compressed.then_some("gzip"), "{path} {accepted}");
         let mut plain = response.body;
         if compressed {

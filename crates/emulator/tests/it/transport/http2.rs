@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge, spoken frame by frame.
+//! Tests of HTTP/2 with prior knowledge, frame by frame.
 
 use super::*;
 
@@ -101,11 +101,11 @@ async fn the_21st_stream_is_rejected_and_the_first_20_get_responses() {
     let mut client = connect(&fixture).await;
     let streams = (0..21).map(|n| 2 * n + 1);
     client.send(streams.flat_map(|stream| get(stream, "/wait")).collect::<Vec<u8>>()).await;
-    let refused = client.frame_of(RST_STREAM, 0).await;
-    assert_eq!((refused.stream, refused.payload), (41, REFUSED_STREAM.to_be_bytes().to_vec()));
+    let rejected = client.frame_of(RST_STREAM, 0).await;
+    assert_eq!((rejected.stream, rejected.payload), (41, REFUSED_STREAM.to_be_bytes().to_vec()));
     fixture.probe.until_waiting(20).await;
 
-    // Pings are answered while every stream is busy.
+    // Pings are acknowledged while every stream is busy.
     client.send(frame(PING, 0, 0, b"12345678")).await;
     assert_eq!(client.frame_of(PING, ACK).await.payload, b"12345678");
 
@@ -136,7 +136,7 @@ async fn http2_pings_do_not_count_as_an_incomplete_request() {
     let mut client = connect(&fixture).await;
     client.send(frame(PING, 0, 0, b"12345678")).await;
     client.frame_of(PING, ACK).await;
-    // A silent HTTP/1.1 connection of the same age is cut in the meantime.
+    // A silent HTTP/1.1 connection of the same age is closed in the meantime.
     fixture.connect().await.until_closed().await;
     client.send(get(1, "/")).await;
     assert_eq!(client.frame_of(DATA, END_STREAM).await.payload, b"ok");

@@ -1,4 +1,4 @@
-//! The server under a handler that only knows a few tricks, spoken to byte by byte.
+//! Tests of the server crate with a simple handler, byte by byte.
 
 mod bodies;
 mod flood;
@@ -25,9 +25,10 @@ use tokio::sync::Semaphore;
 /// Nothing in these tests takes this long unless it is broken.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Answers by path: `/echo`, `/length`, `/scheme`, `/big/<bytes>`, `/wait`, `/panic`, `/panic-later`.
+/// A handler that responds by path: `/echo`, `/length`, `/scheme`, `/big/<bytes>`, `/wait`, `/panic`,
+/// `/panic-later`.
 pub(crate) struct Probe {
-    /// One permit lets one `/wait` answer.
+    /// Each permit lets one `/wait` request finish.
     gate: Semaphore,
     waiting: tokio::sync::watch::Sender<usize>,
     handled: AtomicUsize,
@@ -117,7 +118,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
 /// One connection, as bytes.
 struct Client<S>(BufStream<S>);
 
-/// What came back over HTTP/1.1.
+/// A response over HTTP/1.1.
 #[derive(Debug)]
 struct RawResponse {
     status: u16,
@@ -151,17 +152,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     async fn get(&mut self, path: &str) -> RawResponse {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
-        self.answer().await
+        self.read_response().await
     }
 
     async fn post(&mut self, path: &str, body: &[u8]) -> RawResponse {
         let head =
             format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         self.send([head.as_bytes(), body].concat()).await;
-        self.answer().await
+        self.read_response().await
     }
 
-    async fn answer(&mut self) -> RawResponse {
+    async fn read_response(&mut self) -> RawResponse {
         let mut response = self.head().await;
         let length = response.header("content-length").map_or(0, |value| value.parse().expect("a number"));
         response.body = vec![0; length];
@@ -236,5 +237,5 @@ async fn a_port_in_use_is_reported() {
     let mut config = EmulatorConfig::default();
     config.port = port;
     let error = Emulator::start(config).await.unwrap_err();
-    assert!(error.to_string().contains(&format!("port {port} is already in use")), "{error}");
+    assert!(error.to_string().contains(&format!(":{port}: ")), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Clients that stop moving lose their connection, and nobody else notices.
+//! Tests of stalled clients: they are disconnected, and no other client notices.
 
 use super::*;
 
@@ -43,7 +43,7 @@ async fn a_body_that_does_not_arrive_gets_408() {
     let fixture = start(short(|limits| limits.body_timeout = SHORT));
     let mut client = fixture.connect().await;
     client.send("POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\nhalf").await;
-    let response = client.answer().await;
+    let response = client.read_response().await;
     assert_eq!((response.status, response.header("connection")), (408, Some("close")));
     client.until_closed().await;
     assert_eq!(fixture.probe.handled(), 0);
@@ -85,5 +85,5 @@ async fn a_request_that_takes_longer_than_every_timeout_still_gets_its_response(
     // first has been waiting for at least as long.
     fixture.connect().await.until_closed().await;
     fixture.probe.gate.add_permits(1);
-    assert_eq!(client.answer().await.text(), "waited");
+    assert_eq!(client.read_response().await.text(), "waited");
 }

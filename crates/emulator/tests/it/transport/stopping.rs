@@ -15,7 +15,7 @@ async fn stopping_finishes_requests_in_flight_and_closes_idle_connections() {
     let stopping = tokio::spawn(fixture.server.stop());
     assert_eq!(idle.until_closed().await, b"");
     fixture.probe.gate.add_permits(1);
-    assert_eq!(busy.answer().await.text(), "waited");
+    assert_eq!(busy.read_response().await.text(), "waited");
     assert_eq!(busy.until_closed().await, b"");
     in_time(stopping).await.unwrap();
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "the port is free again");

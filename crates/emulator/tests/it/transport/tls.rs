@@ -1,4 +1,4 @@
-//! TLS on the same port: negotiated, trusted, and refused politely.
+//! Tests of TLS on the same port: negotiation, trust, and failed handshakes.
 
 use perihelion_emulator::clock::Clock;
 use perihelion_emulator::server::AuthoritySource;
