@@ -4,6 +4,7 @@
 //! are plain data. Policies are validated where the container is defined, and computed properties are
 //! compiled by the binder.
 
+pub use protocol::container::DistanceFunction;
 use smol_str::SmolStr;
 
 /// The part of a container's definition that affects its queries.
@@ -45,40 +46,6 @@ pub struct VectorPolicy {
     pub path: String,
     /// The distance function of the path.
     pub distance: DistanceFunction,
-}
-
-/// How VECTORDISTANCE compares two vectors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DistanceFunction {
-    /// Cosine similarity from -1 to 1; larger is closer.
-    #[default]
-    Cosine,
-    /// Dot product; larger is closer.
-    DotProduct,
-    /// Euclidean distance from 0; smaller is closer.
-    Euclidean,
-}
-
-impl DistanceFunction {
-    /// Parses the name used in policies and options, in any case.
-    pub fn from_name(name: &str) -> Option<DistanceFunction> {
-        [
-            ("cosine", DistanceFunction::Cosine),
-            ("dotproduct", DistanceFunction::DotProduct),
-            ("euclidean", DistanceFunction::Euclidean),
-        ]
-        .into_iter()
-        .find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
-        .map(|(_, distance)| distance)
-    }
-
-    /// Whether the nearest vector has the smallest distance, so that sorting is ascending.
-    pub fn nearest_is_smallest(self) -> bool {
-        match self {
-            DistanceFunction::Euclidean => true,
-            DistanceFunction::Cosine | DistanceFunction::DotProduct => false,
-        }
-    }
 }
 
 /// The language of a container's full-text paths.

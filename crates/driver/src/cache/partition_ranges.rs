@@ -216,13 +216,13 @@ mod tests {
         history: Mutex<Vec<PartitionKeyRange>>,
         live: Mutex<Vec<u32>>,
         page: usize,
-        asked: Mutex<u32>,
+        requests: Mutex<u32>,
     }
 
     impl Service {
         fn new(page: usize) -> Service {
             let history = Mutex::new(vec![range(0, "", "FF", &[])]);
-            Service { history, live: Mutex::new(vec![0]), page, asked: Mutex::new(0) }
+            Service { history, live: Mutex::new(vec![0]), page, requests: Mutex::new(0) }
         }
 
         fn change(&self, gone: &[u32], new: Vec<PartitionKeyRange>) {
@@ -232,14 +232,14 @@ mod tests {
             self.history.lock().expect("no panic").extend(new);
         }
 
-        fn asked(&self) -> u32 {
-            std::mem::take(&mut *self.asked.lock().expect("no panic"))
+        fn take_request_count(&self) -> u32 {
+            std::mem::take(&mut *self.requests.lock().expect("no panic"))
         }
     }
 
     impl RangeFeed for Service {
         async fn page(&self, etag: Option<&str>, continuation: Option<&str>) -> Result<RangePage, Error> {
-            *self.asked.lock().expect("no panic") += 1;
+            *self.requests.lock().expect("no panic") += 1;
             let history = self.history.lock().expect("no panic");
             let live = self.live.lock().expect("no panic");
             let since = etag.map_or(0, |etag| etag.parse().expect("one of ours"));
@@ -266,9 +266,9 @@ mod tests {
         for page in [1, 2, 100] {
             let service = Service::new(page);
             let first = read_ranges(None, &service).await.expect("listed");
-            assert_eq!((ids(&first), service.asked()), (vec![0], 2));
+            assert_eq!((ids(&first), service.take_request_count()), (vec![0], 2));
             let same = read_ranges(Some(&first), &service).await.expect("nothing new");
-            assert_eq!((ids(&same), service.asked()), (vec![0], 1));
+            assert_eq!((ids(&same), service.take_request_count()), (vec![0], 1));
             service.change(&[0], vec![range(1, "", "80", &[0]), range(2, "80", "FF", &[0])]);
             let split = read_ranges(Some(&same), &service).await.expect("a split");
             assert_eq!(ids(&split), [1, 2]);

@@ -23,7 +23,7 @@ fn in_sequence(replies: Vec<Reply>) -> Factory {
 
 fn throttled(sub_status: u32, hint: u64) -> Reply {
     let headers = vec![("x-ms-substatus", sub_status.to_string()), ("x-ms-retry-after-ms", hint.to_string())];
-    Reply::Answer(429, headers, "{}")
+    Reply::Respond(429, headers, "{}")
 }
 
 /// A header of a request as a client of `azure_core` gets it.
@@ -34,7 +34,7 @@ fn header<'a>(request: &'a azure_core::http::Request, name: &'static str) -> &'a
 #[tokio::test]
 async fn a_response_comes_back_with_its_record() {
     let headers = vec![("x-ms-request-charge", "2.5".to_owned()), ("x-ms-substatus", "0".to_owned())];
-    let fixture = Fixture::new(in_sequence(vec![Reply::Answer(200, headers, r#"{"id":"1"}"#)]));
+    let fixture = Fixture::new(in_sequence(vec![Reply::Respond(200, headers, r#"{"id":"1"}"#)]));
     let result = fixture.execute(&read(), SECOND).await;
     let GatewayOutcome::Success(response) = &result.outcome else { panic!("{result:?}") };
     assert_eq!((response.status, &response.body[..]), (Status::OK, &br#"{"id":"1"}"#[..]));
@@ -70,7 +70,7 @@ async fn outcomes_have_names() {
         (412, false),
         (503, false),
     ] {
-        let fixture = Fixture::new(in_sequence(vec![Reply::Answer(status, vec![], "")]));
+        let fixture = Fixture::new(in_sequence(vec![Reply::Respond(status, vec![], "")]));
         let result = fixture.execute(&read(), SECOND).await;
         assert_eq!(matches!(result.outcome, GatewayOutcome::Success(_)), is_success, "{status}");
         assert_eq!(fixture.factory.requests().len(), 1, "{status} is for the operation to decide");

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 const REFRESH_AHEAD: Duration = Duration::from_secs(5 * 60);
 /// How long a failed request for a token speaks for others, and how long after a token that the service rejected
 /// its successor is not replaced when it is rejected, too.
-const FAILURE_KEPT: Duration = Duration::from_secs(1);
+const FAILURE_CACHE_TIME: Duration = Duration::from_secs(1);
 /// What principals that may not ask for an account's own scope ask for instead: the service as a whole, in the
 /// public cloud. Accounts of other clouds have host names of their own, and so scopes of their own.
 const SERVICE_SCOPE: &str = "https://cosmos.azure.com/.default";
@@ -99,7 +99,9 @@ impl CachedToken {
         if self.state.current.load().as_ref().is_none_or(|token| *token.header != *header) {
             return true;
         }
-        if last_rejected.is_some_and(|at| now.duration_since(at).is_ok_and(|since| since < FAILURE_KEPT)) {
+        if last_rejected
+            .is_some_and(|at| now.duration_since(at).is_ok_and(|since| since < FAILURE_CACHE_TIME))
+        {
             return false;
         }
         *last_rejected = Some(now);
@@ -129,7 +131,7 @@ impl TokenState {
             return Ok(());
         }
         if let Some(FailedRequest { at, message }) = &*failed
-            && now.duration_since(*at).is_ok_and(|since| since < FAILURE_KEPT)
+            && now.duration_since(*at).is_ok_and(|since| since < FAILURE_CACHE_TIME)
         {
             return Err(azure_core::Error::with_message(ErrorKind::Credential, message.clone()));
         }
@@ -213,7 +215,7 @@ mod tests {
     struct Issuer {
         clock: Clock,
         life: Duration,
-        asked: AtomicUsize,
+        requests: AtomicUsize,
         fails: AtomicBool,
         gate: tokio::sync::Semaphore,
     }
@@ -223,14 +225,14 @@ mod tests {
             Arc::new(Issuer {
                 clock: time.clock(),
                 life,
-                asked: AtomicUsize::new(0),
+                requests: AtomicUsize::new(0),
                 fails: AtomicBool::new(false),
                 gate: tokio::sync::Semaphore::new(1000),
             })
         }
 
-        fn asked(&self) -> usize {
-            self.asked.load(Ordering::Relaxed)
+        fn request_count(&self) -> usize {
+            self.requests.load(Ordering::Relaxed)
         }
     }
 
@@ -249,7 +251,7 @@ mod tests {
         {
             Box::pin(async move {
                 self.gate.acquire().await.expect("open").forget();
-                let number = self.asked.fetch_add(1, Ordering::Relaxed);
+                let number = self.requests.fetch_add(1, Ordering::Relaxed);
                 assert!(scopes[0] == "https://one.example/.default" || self.fails.load(Ordering::Relaxed));
                 if self.fails.load(Ordering::Relaxed) {
                     return Err(azure_core::Error::with_message(ErrorKind::Credential, "no role"));
@@ -288,7 +290,7 @@ mod tests {
         let cached = with_issuer(&issuer);
         let all = futures::future::join_all((0..20).map(|_| token(&cached, &time))).await;
         assert!(all.iter().all(|token| token == "0"));
-        assert_eq!(issuer.asked(), 1);
+        assert_eq!(issuer.request_count(), 1);
     }
 
     #[tokio::test]
@@ -299,13 +301,13 @@ mod tests {
         assert_eq!(token(&cached, &time).await, "0");
         time.advance(Duration::from_secs(3299));
         assert_eq!(token(&cached, &time).await, "0");
-        assert_eq!(issuer.asked(), 1, "more than five minutes are left");
+        assert_eq!(issuer.request_count(), 1, "more than five minutes are left");
         time.advance(Duration::from_secs(2));
         assert_eq!(token(&cached, &time).await, "0", "no request waits for the new one");
         while token(&cached, &time).await == "0" {
             tokio::task::yield_now().await;
         }
-        assert_eq!(issuer.asked(), 2);
+        assert_eq!(issuer.request_count(), 2);
     }
 
     #[tokio::test]
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!(*error.kind(), ErrorKind::Credential);
         let again = header(&cached, &time).await.expect_err("failed");
         assert!(again.to_string().contains("no role"), "{again}");
-        assert_eq!(issuer.asked(), 2, "the account's scope and the service's, once each");
+        assert_eq!(issuer.request_count(), 2, "the account's scope and the service's, once each");
         issuer.fails.store(false, Ordering::Relaxed);
         time.advance(Duration::from_secs(1));
         assert_eq!(token(&cached, &time).await, "2");
@@ -362,8 +364,8 @@ mod tests {
         assert_ne!(first, second);
         assert!(cached.rejected(&first, &time.clock()), "there is another one by now");
         assert!(!cached.rejected(&second, &time.clock()), "a third one would be failed, too");
-        assert_eq!(issuer.asked(), 2);
-        time.advance(FAILURE_KEPT);
+        assert_eq!(issuer.request_count(), 2);
+        time.advance(FAILURE_CACHE_TIME);
         assert!(cached.rejected(&second, &time.clock()));
         assert_eq!(token(&cached, &time).await, "2");
     }

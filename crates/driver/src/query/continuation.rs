@@ -29,7 +29,7 @@ pub(super) enum Continuation {
         last: Option<String>,
         /// With DISTINCT: all rows that were handed out, by their fingerprints, where equal ones may be
         /// anywhere.
-        met: Vec<u64>,
+        seen_rows: Vec<u64>,
     },
     /// The result is worked out anew, and this many of its rows were handed out.
     Replay { rows: u64 },
@@ -103,7 +103,7 @@ impl Continuation {
             Continuation::Replay { rows } => {
                 Wire { q, r: Some(*rows), w: None, l: None, m: String::new(), s: Vec::new() }
             }
-            Continuation::Streams { streams, window, last, met } => Wire {
+            Continuation::Streams { streams, window, last, seen_rows: met } => Wire {
                 q,
                 r: None,
                 w: Some(*window),
@@ -141,7 +141,9 @@ impl Continuation {
         let (met, []) = met.as_chunks::<8>() else { return Err(unreadable()) };
         let met = met.iter().map(|row| u64::from_le_bytes(*row)).collect();
         match (streams, wire.w) {
-            (Some(streams), Some(window)) => Ok(Continuation::Streams { streams, window, last: wire.l, met }),
+            (Some(streams), Some(window)) => {
+                Ok(Continuation::Streams { streams, window, last: wire.l, seen_rows: met })
+            }
             _ => Err(unreadable()),
         }
     }
@@ -226,7 +228,7 @@ mod tests {
 
     fn streams(streams: Vec<RangeStream>) -> Continuation {
         let window = OffsetLimit { skip: 1, take: Some(2) };
-        Continuation::Streams { streams, window, last: Some("\"x\"".into()), met: vec![7, u64::MAX] }
+        Continuation::Streams { streams, window, last: Some("\"x\"".into()), seen_rows: vec![7, u64::MAX] }
     }
 
     #[test]

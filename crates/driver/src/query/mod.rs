@@ -84,7 +84,7 @@ impl Default for QueryOptions {
 }
 
 impl QueryOptions {
-    /// The defaults.
+    /// Query options with every default.
     pub fn new() -> QueryOptions {
         QueryOptions::default()
     }
@@ -222,7 +222,7 @@ impl<S: PageSource> QueryPages<S> {
         let mut distinct = Distinct::new(plan.distinct);
         let mut replay = 0;
         let ranges: Vec<RangeStream> = match from {
-            Some(Continuation::Streams { streams, window: left, last, met }) => {
+            Some(Continuation::Streams { streams, window: left, last, seen_rows: met }) => {
                 window = left;
                 distinct = distinct.resume(last.as_deref(), met)?;
                 streams
@@ -368,7 +368,10 @@ impl<S: PageSource> QueryPages<S> {
             }
         };
         let (last, met) = self.distinct.saved_state();
-        Some(Continuation::Streams { streams, window: self.window, last, met }.to_text(self.fingerprint))
+        Some(
+            Continuation::Streams { streams, window: self.window, last, seen_rows: met }
+                .to_text(self.fingerprint),
+        )
     }
 
     fn cost(&self) -> (f64, u32) {

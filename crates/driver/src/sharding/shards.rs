@@ -97,13 +97,13 @@ impl EndpointShards {
                     // A concurrent request took the last stream; the next selection sees that.
                 }
                 Selection::Full { least_busy } => match self.grow_now(&list, now) {
-                    Growth::Added(shard) => {
+                    ScaleOut::Added(shard) => {
                         if let Some(request) = InFlight::try_begin(&shard, limits.streams_max, now) {
                             return request;
                         }
                     }
-                    Growth::AddedByOthers => {}
-                    Growth::AtMaximum => {
+                    ScaleOut::AddedByOthers => {}
+                    ScaleOut::AtMaximum => {
                         // Beyond the limit, where requests wait for each other in the client; with nothing
                         // else left even the one to avoid.
                         let index = least_busy.or(avoided).unwrap_or(0);
@@ -232,21 +232,21 @@ impl EndpointShards {
     }
 
     /// Adds a shard for a request that found all of `seen` full.
-    fn grow_now(&self, seen: &Arc<Vec<Arc<Shard>>>, now: Duration) -> Growth {
+    fn grow_now(&self, seen: &Arc<Vec<Arc<Shard>>>, now: Duration) -> ScaleOut {
         if seen.len() >= self.config().max_clients_per_endpoint as usize {
-            return Growth::AtMaximum;
+            return ScaleOut::AtMaximum;
         }
         let _changing = lock(&self.changing);
         let list = self.list.load_full();
         if !Arc::ptr_eq(&list, seen) {
-            return Growth::AddedByOthers;
+            return ScaleOut::AddedByOthers;
         }
         let shard = self.new_shard(&list, now);
         let mut longer = Vec::with_capacity(list.len() + 1);
         longer.extend_from_slice(&list);
         longer.push(Arc::clone(&shard));
         self.list.store(Arc::new(longer));
-        Growth::Added(shard)
+        ScaleOut::Added(shard)
     }
 
     fn new_shard(&self, list: &[Arc<Shard>], now: Duration) -> Arc<Shard> {
@@ -278,7 +278,7 @@ impl EndpointShards {
 }
 
 /// The result of adding a shard for a request.
-enum Growth {
+enum ScaleOut {
     Added(Arc<Shard>),
     AddedByOthers,
     AtMaximum,

@@ -23,7 +23,7 @@ use crate::transport::{AzureCoreAdapter, HttpClientConfig, Transport, TransportF
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Answers with this status, these headers and this body.
-    Answer(u16, Vec<(&'static str, String)>, &'static str),
+    Respond(u16, Vec<(&'static str, String)>, &'static str),
     /// Fails, having sent this much.
     Fail(Sent),
     /// Fails without a word about what was sent, as a azure_core client would.
@@ -34,7 +34,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     pub(crate) fn ok() -> Reply {
-        Reply::Answer(200, Vec::new(), "{}")
+        Reply::Respond(200, Vec::new(), "{}")
     }
 }
 
@@ -122,7 +122,7 @@ impl HttpClient for Scripted {
             record.protocol = self.factory.protocol;
             record.sent = Sent::Sent;
             match reply {
-                Reply::Answer(status, fields, body) => {
+                Reply::Respond(status, fields, body) => {
                     reporter.report(&record);
                     let mut headers = Headers::new();
                     fields.into_iter().for_each(|(name, value)| headers.insert(name, value));

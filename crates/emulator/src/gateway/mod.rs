@@ -116,7 +116,7 @@ impl Gateway {
             partition: reply.partition.take(),
             rules: Vec::new(),
         };
-        let (quorum_at, durability_ticket) = (reply.quorum_at, reply.durability_ticket.take());
+        let (quorum_at, durability_ticket) = (reply.quorum_at, reply.sync_sequence.take());
         let response = self.common_headers.to_response(reply, activity, ready_at.saturating_sub(began));
         GatewayResponse { response, summary, ready_at, quorum_at, durability_ticket }
     }
@@ -200,7 +200,7 @@ impl Gateway {
         let writes = operation.write_target().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
-            reply.durability_ticket = match (writes, multi_write) {
+            reply.sync_sequence = match (writes, multi_write) {
                 (true, _) => disk.pending_sync(),
                 // In a multi-write account a read applies replicated writes; what it returns must be durable.
                 (false, true) => disk.pending_sync_for_read(),

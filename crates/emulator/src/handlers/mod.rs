@@ -51,7 +51,7 @@ impl ItemRequest<'_> {
     }
 
     /// The time and region of its writes.
-    pub(crate) fn write_timestamp(&self) -> WriteContext {
+    pub(crate) fn write_context(&self) -> WriteContext {
         WriteContext {
             region: self.call.read_context.region,
             now: self.now_seconds(),

@@ -125,7 +125,7 @@ pub(crate) struct Reply {
     /// The uptime at which a quorum of regions has the write; zero for everything else.
     pub(crate) quorum_at: Duration,
     /// The write to disk that has to be durable before the response is sent.
-    pub(crate) durability_ticket: Option<SyncSequence>,
+    pub(crate) sync_sequence: Option<SyncSequence>,
     /// The partition that served the request, for the request log.
     pub(crate) partition: Option<ServingPartition>,
 }
@@ -164,7 +164,7 @@ impl Reply {
             headers: COMMON_HEADERS.clone(),
             body: Bytes::new(),
             quorum_at: Duration::ZERO,
-            durability_ticket: None,
+            sync_sequence: None,
             partition: None,
         }
     }
@@ -246,7 +246,7 @@ impl Reply {
             headers,
             body: body.unwrap_or_default(),
             quorum_at: Duration::ZERO,
-            durability_ticket: None,
+            sync_sequence: None,
             partition: None,
         }
     }

@@ -1,6 +1,6 @@
 //! A container's properties, prepared for the store: partition key, unique keys, indexing, TTL, conflicts.
 
-use protocol::container::{ContainerProperties, DistanceFunction, GeospatialType, PartitionKeyDefinition};
+use protocol::container::{ContainerProperties, GeospatialType, PartitionKeyDefinition};
 use protocol::partition::{EffectivePartitionKey, PartitionKey};
 use smol_str::SmolStr;
 use sql::Value;
@@ -119,14 +119,7 @@ fn query_schema(properties: &ContainerProperties) -> sql::QuerySchema {
             GeospatialType::Geometry => sql::GeometryKind::Geometry,
         },
         vector_policies: vectors
-            .map(|vector| sql::VectorPolicy {
-                path: vector.path.clone(),
-                distance: match vector.distance() {
-                    DistanceFunction::Cosine => sql::DistanceFunction::Cosine,
-                    DistanceFunction::DotProduct => sql::DistanceFunction::DotProduct,
-                    DistanceFunction::Euclidean => sql::DistanceFunction::Euclidean,
-                },
-            })
+            .map(|vector| sql::VectorPolicy { path: vector.path.clone(), distance: vector.distance() })
             .collect(),
         full_text_language: language.and_then(sql::FullTextLanguage::from_tag).unwrap_or_default(),
     }

@@ -13,7 +13,7 @@ use crate::client::{builder, client, get, get_traced, totals};
 use crate::server::{Action, Script, Server, TEST_TIMEOUT, respond};
 
 /// A response that is sent byte by byte, so that the call takes many polls.
-const SLOW_ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nslow";
+const SLOW_RESPONSE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nslow";
 
 /// Polls a future this often, each time after it was woken, and drops it. Returns its output if it was ready.
 pub(crate) async fn poll_times<F: Future>(times: usize, future: F) -> Option<F::Output> {
@@ -68,7 +68,7 @@ async fn check<F: Future>(server: &Server, client: &Client, call: impl Fn() -> F
 
 #[tokio::test]
 async fn a_get_can_be_dropped_at_every_await() {
-    let slow = || vec![Action::Read, Action::Trickle(SLOW_ANSWER.as_bytes().to_vec()), Action::Wait];
+    let slow = || vec![Action::Read, Action::Trickle(SLOW_RESPONSE.as_bytes().to_vec()), Action::Wait];
     let server = Server::plain(move |_| Script::from(slow()));
     let client = client();
     let url = server.url("/");
@@ -79,7 +79,7 @@ async fn a_get_can_be_dropped_at_every_await() {
 #[tokio::test]
 async fn a_get_over_tls_can_be_dropped_at_every_await() {
     let ca = CertificateAuthority::new();
-    let slow = || vec![Action::Read, Action::Trickle(SLOW_ANSWER.as_bytes().to_vec()), Action::Wait];
+    let slow = || vec![Action::Read, Action::Trickle(SLOW_RESPONSE.as_bytes().to_vec()), Action::Wait];
     let server = Server::tls(ca.server("127.0.0.1", &["http/1.1"]), move |_| Script::from(slow()));
     let client = builder().trust_only([ca.root()]).build().expect("it is valid");
     let url = server.url("/");
@@ -109,7 +109,7 @@ async fn an_upload_can_be_dropped_at_every_await() {
 
 #[tokio::test]
 async fn a_body_that_is_dropped_before_its_end_closes_its_connection() {
-    let half = || vec![Action::Read, Action::Write(SLOW_ANSWER.as_bytes()[..40].to_vec()), Action::Wait];
+    let half = || vec![Action::Read, Action::Write(SLOW_RESPONSE.as_bytes()[..40].to_vec()), Action::Wait];
     let server = Server::plain(move |number| Script::from(if number == 0 { half() } else { respond(1) }));
     let client = client();
     let request = Request::get(server.url("/")).body(()).expect("the URL is one");

@@ -7,6 +7,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::partition::after_slash;
+
 /// A parsed path of an indexing policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexPath {
@@ -59,11 +61,8 @@ impl IndexPath {
         let mut steps = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            if !text[at..].starts_with('/') {
-                return Err(bad(at));
-            }
+            let rest = after_slash(text, at).ok_or_else(|| bad(at))?;
             at += 1;
-            let rest = &text[at..];
             match rest {
                 "" => return Err(bad(at)),
                 "?" => return Ok(IndexPath { steps, end: IndexPathEnd::Scalar }),

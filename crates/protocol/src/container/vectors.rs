@@ -66,6 +66,14 @@ impl DistanceFunction {
         .into_iter()
         .find_map(|(known, function)| known.eq_ignore_ascii_case(word).then_some(function))
     }
+
+    /// Whether the nearest vector has the smallest distance, so that sorting is ascending.
+    pub fn nearest_is_smallest(self) -> bool {
+        match self {
+            DistanceFunction::Euclidean => true,
+            DistanceFunction::Cosine | DistanceFunction::DotProduct => false,
+        }
+    }
 }
 
 impl VectorEmbedding {

@@ -3,6 +3,24 @@
 //! By hand because a partition key is hashed on every request: its components are written one after another
 //! without joining them, and nothing is allocated. Cost: linear in the bytes.
 
+/// A variant of MurmurHash3 that takes its input in parts.
+pub(super) trait Murmur {
+    /// Hashes the next bytes.
+    fn write(&mut self, bytes: &[u8]);
+}
+
+impl Murmur for Murmur32 {
+    fn write(&mut self, bytes: &[u8]) {
+        Murmur32::write(self, bytes);
+    }
+}
+
+impl Murmur for Murmur128 {
+    fn write(&mut self, bytes: &[u8]) {
+        Murmur128::write(self, bytes);
+    }
+}
+
 /// The 32-bit x86 variant of MurmurHash3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Murmur32 {

@@ -20,6 +20,7 @@ pub use definition::{
 pub use effective::{EffectivePartitionKey, EffectivePartitionKeyError, effective_key, prefix_range};
 pub use header::{PartitionKeyError, PartitionKeyHeader};
 pub use key::{PartitionKey, PartitionKeyComponent};
+pub(crate) use path::after_slash;
 pub use path::{PartitionKeyPath, PartitionKeyPathError};
 pub use range::EpkRange;
 pub use split::{even_split, split_point};

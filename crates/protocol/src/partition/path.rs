@@ -17,6 +17,11 @@ pub struct PartitionKeyPath {
     segments: Vec<String>,
 }
 
+/// The text behind the slash at this position; `None` if there is no slash.
+pub(crate) fn after_slash(text: &str, at: usize) -> Option<&str> {
+    text[at..].strip_prefix('/')
+}
+
 impl PartitionKeyPath {
     /// Parses a path. A quoted segment may hold any characters; an unquoted one may hold letters, digits,
     /// spaces and `_ - $ .`.
@@ -25,11 +30,8 @@ impl PartitionKeyPath {
         let mut segments = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            if !text[at..].starts_with('/') {
-                return Err(bad(at));
-            }
+            let rest = after_slash(text, at).ok_or_else(|| bad(at))?;
             at += 1;
-            let rest = &text[at..];
             let (segment, taken) = match rest.chars().next() {
                 Some(quote @ ('"' | '\'')) => quoted_segment(rest, quote).ok_or_else(|| bad(at))?,
                 _ => plain_segment(rest).map_err(|offset| bad(at + offset))?,

@@ -82,7 +82,7 @@ fn run_atomic(
     let store = &request.container.store;
     let mut results: Vec<OperationResult> = Vec::with_capacity(operations.len());
     let mut bytes = 0;
-    let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
+    let (partition, commit) = store.write(&address.epk, request.write_context(), |transaction| {
         for operation in &operations {
             let outcome = match operation {
                 Ok(operation) => match operation.check_partition(request, schema, &address.epk) {
@@ -172,7 +172,7 @@ fn run_independent(
         });
         let outcome = match admitted {
             Ok((address, operation)) => {
-                let written = store.write(&address.epk, request.write_timestamp(), |transaction| {
+                let written = store.write(&address.epk, request.write_context(), |transaction| {
                     let outcome = operation.execute(transaction, &address.epk, context);
                     if is_failure(&outcome) { Err(FailedOperation(outcome)) } else { Ok(outcome) }
                 });

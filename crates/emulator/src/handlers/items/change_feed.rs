@@ -28,7 +28,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     for partition in &scope.partitions {
         check_session(&request.call, partition, &partition.progress())?;
         if mode == FeedMode::AllVersions {
-            request.container.store.purge_expired(partition, request.write_timestamp());
+            request.container.store.purge_expired(partition, request.write_context());
         }
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);

@@ -13,7 +13,7 @@ pub(super) fn delete(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servi
     let id = address.item_id(request, id);
     let precondition = item_write::precondition(request.call.headers)?;
     let (partition, commit) =
-        request.container.store.write(&address.epk, request.write_timestamp(), |transaction| {
+        request.container.store.write(&address.epk, request.write_context(), |transaction| {
             transaction.delete(&address.epk, &id, precondition)
         })?;
     let partition_response = PartitionResponse::new(request.container, &partition, commit.progress.clone());

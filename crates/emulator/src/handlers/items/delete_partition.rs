@@ -28,7 +28,7 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             .filter_map(|entry| state.item(entry.ordinal()).cloned())
             .take(STEP)
             .collect();
-        let (partition, commit) = store.write(&address.epk, request.write_timestamp(), |transaction| {
+        let (partition, commit) = store.write(&address.epk, request.write_context(), |transaction| {
             for item in &step {
                 match transaction.delete(&item.epk, &item.id, Precondition::None) {
                     Ok(written) => cost += charge::create(written.item.size(), written.terms_changed),

@@ -64,7 +64,7 @@ impl<'a> ItemWrite<'a> {
     ) -> Result<Reply, ServiceError> {
         let ItemWrite { document, address, precondition } = self;
         let (partition, commit) =
-            request.container.store.write(&address.epk, request.write_timestamp(), |transaction| {
+            request.container.store.write(&address.epk, request.write_context(), |transaction| {
                 write(transaction, &document, precondition)
             })?;
         write_reply(request, &partition, commit)

@@ -15,7 +15,7 @@ pub(super) fn probes() -> Probes {
     vec![
         ("data-dir", supported!(data_dir)),
         ("data-fsync", supported!(fsync)),
-        ("data-growth", supported!(growth)),
+        ("data-growth", supported!(pending_offer)),
         ("data-torn-tail", supported!(torn_tail)),
         ("data-version", supported!(version)),
         ("data-lock", supported!(lock)),
@@ -83,7 +83,7 @@ async fn fsync(_: &CompatibilityFixture) {
 }
 
 /// An offer that the partitions did not follow before the end.
-async fn growth(_: &CompatibilityFixture) {
+async fn pending_offer(_: &CompatibilityFixture) {
     let directory = ProbeDirectory::new();
     let mut config = directory.config(Fsync::Never);
     config.partitions = 1.try_into().ok();

@@ -47,7 +47,7 @@ pub(super) fn probes() -> Probes {
         ("query-thin-client-hints", Probe::IgnoredHeader("x-ms-thinclient-pkrange-max", "FF")),
         ("query-dedicated-gateway", Probe::IgnoredHeader("x-ms-dedicatedgateway-max-age", "1000")),
         ("query-text-limit", supported!(query_text_limit)),
-        ("query-effort", refused!(query_effort, "too much work")),
+        ("query-effort", refused!(query_work_budget, "too much work")),
         ("query-errors", supported!(query_errors)),
         ("query-index-use", supported!(query_index_use)),
         ("plan-request", supported!(plan_request)),
@@ -222,7 +222,7 @@ async fn query_text_limit(fixture: &CompatibilityFixture) {
     fixture.account.query(&long(513 * 1024), &[KEY]).await.expect(400);
 }
 
-async fn query_effort(fixture: &CompatibilityFixture) -> LiveResponse {
+async fn query_work_budget(fixture: &CompatibilityFixture) -> LiveResponse {
     let doubling = (0..40).fold("SELECT VALUE [1] FROM c".to_owned(), |inner, _| {
         format!("SELECT VALUE [x, x] FROM ({inner}) x")
     });

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use super::definition::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
-use super::hash::{Murmur32, Murmur128};
+use super::hash::{Murmur, Murmur32, Murmur128};
 use super::key::{PartitionKey, PartitionKeyComponent};
 use super::range::EpkRange;
 
@@ -162,24 +162,30 @@ pub(super) const HASH_V2_MAX: u128 = u128::MAX >> 2;
 
 fn hash_v2(components: &[PartitionKeyComponent]) -> [u8; 16] {
     let mut hasher = Murmur128::default();
-    for component in components {
-        match component {
-            PartitionKeyComponent::Undefined => hasher.write(&[MARK_UNDEFINED]),
-            PartitionKeyComponent::Null => hasher.write(&[MARK_NULL]),
-            PartitionKeyComponent::Bool(value) => hasher.write(&[mark_bool(*value)]),
-            PartitionKeyComponent::Number(value) => hasher.write(&number_to_hash(*value)),
-            PartitionKeyComponent::String(value) => {
-                hasher.write(&[MARK_STRING]);
-                hasher.write(value.as_bytes());
-                hasher.write(&[0xFF]);
-            }
-        }
-    }
+    write_components(&mut hasher, components, |hasher, text| {
+        hasher.write(text.as_bytes());
+        hasher.write(&[0xFF]);
+    });
     (hasher.finish() & HASH_V2_MAX).to_be_bytes()
 }
 
 fn hash_v1(components: &[PartitionKeyComponent]) -> u32 {
     let mut hasher = Murmur32::default();
+    write_components(&mut hasher, components, |hasher, text| {
+        let (text, replacement) = cut_v1(text);
+        hasher.write(text.as_bytes());
+        hasher.write(replacement.as_bytes());
+        hasher.write(&[0]);
+    });
+    hasher.finish()
+}
+
+/// Feeds a partition key to a hash. The versions differ in how they end a string, and only in that.
+fn write_components<H: Murmur>(
+    hasher: &mut H,
+    components: &[PartitionKeyComponent],
+    write_text: impl Fn(&mut H, &str),
+) {
     for component in components {
         match component {
             PartitionKeyComponent::Undefined => hasher.write(&[MARK_UNDEFINED]),
@@ -187,15 +193,11 @@ fn hash_v1(components: &[PartitionKeyComponent]) -> u32 {
             PartitionKeyComponent::Bool(value) => hasher.write(&[mark_bool(*value)]),
             PartitionKeyComponent::Number(value) => hasher.write(&number_to_hash(*value)),
             PartitionKeyComponent::String(value) => {
-                let (text, replacement) = cut_v1(value);
                 hasher.write(&[MARK_STRING]);
-                hasher.write(text.as_bytes());
-                hasher.write(replacement.as_bytes());
-                hasher.write(&[0]);
+                write_text(hasher, value);
             }
         }
     }
-    hasher.finish()
 }
 
 const MARK_UNDEFINED: u8 = 0x00;
