@@ -7,18 +7,18 @@
 use std::path::Path;
 
 /// What a step promises, and the tests of it: `path: name`, below `crates/`.
-struct Promise {
+struct Requirement {
     step: &'static str,
     what: &'static str,
     tests: &'static [&'static str],
 }
 
-const fn promise(step: &'static str, what: &'static str, tests: &'static [&'static str]) -> Promise {
-    Promise { step, what, tests }
+const fn requirement(step: &'static str, what: &'static str, tests: &'static [&'static str]) -> Requirement {
+    Requirement { step, what, tests }
 }
 
-const STEPS: &[Promise] = &[
-    promise(
+const STEPS: &[Requirement] = &[
+    requirement(
         "1.1",
         "state components are replaced, never changed",
         &[
@@ -27,7 +27,7 @@ const STEPS: &[Promise] = &[
             "driver/src/routing/state_cell.rs: a_snapshot_stays_as_it_was",
         ],
     ),
-    promise(
+    requirement(
         "1.2",
         "one attempt: headers, signature, throttling",
         &[
@@ -35,7 +35,7 @@ const STEPS: &[Promise] = &[
             "driver/src/gateway/tests.rs: throttling_waits_as_long_as_the_service_asks_and_signs_anew",
         ],
     ),
-    promise(
+    requirement(
         "1.3",
         "one operation against one region",
         &[
@@ -43,12 +43,12 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_01_operations.rs: a_throttle_storm_is_waited_out_in_the_region_that_throttles",
         ],
     ),
-    promise(
+    requirement(
         "1.4",
         "everything goes through execute_operation",
         &["driver/tests/it/step_01_operations.rs: an_item_is_made_read_changed_and_removed"],
     ),
-    promise(
+    requirement(
         "1.5",
         "each pure function: the happy path, 429, the request",
         &[
@@ -58,7 +58,7 @@ const STEPS: &[Promise] = &[
             "driver/src/pipeline/build_request.rs: requests_carry_what_their_operation_needs_and_nothing_else",
         ],
     ),
-    promise(
+    requirement(
         "2.1",
         "account endpoint state: build, mark unavailable, expire",
         &[
@@ -67,7 +67,7 @@ const STEPS: &[Promise] = &[
             "driver/src/routing/mod.rs: the_best_region_with_the_least_against_it_is_chosen",
         ],
     ),
-    promise(
+    requirement(
         "2.2",
         "403/3 with a rate-limited refresh, 503, 404/1002, 429/3092, 500 for reads",
         &[
@@ -75,7 +75,7 @@ const STEPS: &[Promise] = &[
             "driver/src/routing/refresh.rs: the_pause_doubles_while_nothing_is_learnt_and_starts_over_with_news",
         ],
     ),
-    promise(
+    requirement(
         "2.3",
         "the deadline is enforced down to the request",
         &[
@@ -83,7 +83,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_02_regions.rs: no_operation_outlives_its_deadline_whatever_the_regions_do",
         ],
     ),
-    promise(
+    requirement(
         "2.4",
         "options in layers, and environment variables",
         &[
@@ -91,7 +91,7 @@ const STEPS: &[Promise] = &[
             "driver/src/options/environment.rs: the_table_has_the_variables_of_the_specification_and_no_name_twice",
         ],
     ),
-    promise(
+    requirement(
         "2.5",
         "every retry by itself, and failover between regions",
         &[
@@ -102,7 +102,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_02_regions.rs: a_black_hole_is_avoided_after_the_timeout_of_one_attempt",
         ],
     ),
-    promise(
+    requirement(
         "3.1",
         "session tokens are resolved, passed on and remembered",
         &[
@@ -110,7 +110,7 @@ const STEPS: &[Promise] = &[
             "driver/src/session/mod.rs: a_token_goes_where_it_can_matter",
         ],
     ),
-    promise(
+    requirement(
         "3.2",
         "a breaker per partition and region",
         &[
@@ -119,17 +119,17 @@ const STEPS: &[Promise] = &[
             "driver/src/routing/partition_state.rs: an_open_breaker_is_probed_after_five_seconds_and_not_twice_at_once",
         ],
     ),
-    promise(
+    requirement(
         "3.3",
         "read consistency strategies",
         &["driver/src/pipeline/build_request.rs: a_read_strategy_is_asked_for_by_name_and_needs_no_session"],
     ),
-    promise(
+    requirement(
         "3.4",
         "thresholds of the breaker are options",
         &["driver/src/options/circuit_breaker.rs: the_defaults_are_those_of_the_specification"],
     ),
-    promise(
+    requirement(
         "3.5",
         "session retry, breakers that trip and reset, partitions that fail over",
         &[
@@ -140,7 +140,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_03_sessions_and_partitions.rs: a_split_is_survived_by_reads_writes_and_sessions",
         ],
     ),
-    promise(
+    requirement(
         "4.1",
         "two attempts race, and say which they are",
         &[
@@ -148,7 +148,7 @@ const STEPS: &[Promise] = &[
             "driver/src/pipeline/tests.rs: a_slow_read_is_raced_and_both_attempts_are_shown",
         ],
     ),
-    promise(
+    requirement(
         "4.2",
         "the threshold follows the recent 99th percentile, between 50 ms and 4 s",
         &[
@@ -157,7 +157,7 @@ const STEPS: &[Promise] = &[
             "driver/src/pipeline/tests.rs: the_threshold_follows_what_was_measured_and_not_what_was_abandoned",
         ],
     ),
-    promise(
+    requirement(
         "4.3",
         "hedging is an option of every layer",
         &[
@@ -166,19 +166,19 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_04_hedging.rs: hedging_is_off_for_an_operation_that_disables_it",
         ],
     ),
-    promise(
+    requirement(
         "4.4",
         "fires after the threshold",
         &[
             "driver/tests/it/step_04_hedging.rs: in_a_brown_out_the_second_region_responds_soon_after_the_threshold",
         ],
     ),
-    promise(
+    requirement(
         "4.4",
         "the primary wins",
         &["driver/tests/it/step_04_hedging.rs: a_first_attempt_that_is_slow_and_still_first_wins_its_race"],
     ),
-    promise(
+    requirement(
         "4.4",
         "the secondary wins",
         &[
@@ -186,12 +186,12 @@ const STEPS: &[Promise] = &[
             "driver/src/hedging/winner.rs: a_read_takes_the_most_conclusive_response",
         ],
     ),
-    promise(
+    requirement(
         "4.4",
         "both fail",
         &["driver/tests/it/step_04_hedging.rs: when_both_hedged_attempts_fail_a_third_region_is_tried"],
     ),
-    promise(
+    requirement(
         "4.4",
         "writes are hedged on multi-write accounts only, and never meet themselves",
         &[
@@ -200,7 +200,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_04_hedging.rs: the_duplicate_of_a_hedged_write_that_arrives_late_changes_nothing",
         ],
     ),
-    promise(
+    requirement(
         "5.1",
         "ALPN decides; Gateway 2.0 is recognised",
         &[
@@ -208,7 +208,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_05_gateways.rs: gateway_2_0_locations_are_recognised_and_nothing_is_sent_there",
         ],
     ),
-    promise(
+    requirement(
         "5.2",
         "adaptive dispatch",
         &[
@@ -216,12 +216,12 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_05_gateways.rs: over_tls_http2_is_agreed_on_and_gets_shards",
         ],
     ),
-    promise(
+    requirement(
         "5.3",
         "clients come from a factory",
         &["driver/src/sharding/clients.rs: endpoints_share_clients_that_they_do_not_use_yet"],
     ),
-    promise(
+    requirement(
         "5.4",
         "protocol detection, the factory, dispatch",
         &[
@@ -230,7 +230,7 @@ const STEPS: &[Promise] = &[
             "driver/src/gateway/tests.rs: an_http1_gateway_gets_one_client_and_no_shards",
         ],
     ),
-    promise(
+    requirement(
         "6.1",
         "what is in flight is counted without a lock and given back by drop",
         &[
@@ -238,7 +238,7 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/shards.rs: many_threads_neither_lose_a_count_nor_exceed_a_limit",
         ],
     ),
-    promise(
+    requirement(
         "6.2",
         "the least busy shard of the active set",
         &[
@@ -246,7 +246,7 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/select.rs: the_active_set_is_rounded_up",
         ],
     ),
-    promise(
+    requirement(
         "6.3",
         "every knob of sharding, from the environment too",
         &[
@@ -254,12 +254,12 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/config.rs: the_environment_stands_above_the_defaults",
         ],
     ),
-    promise(
+    requirement(
         "6.4",
         "HTTP/2 goes over shards",
         &["driver/tests/it/step_06_sharding.rs: the_requests_of_a_burst_share_connections"],
     ),
-    promise(
+    requirement(
         "6.5",
         "selection under load, scale-up, counts, several endpoints",
         &[
@@ -269,7 +269,7 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/shards.rs: endpoints_share_clients_but_not_counts",
         ],
     ),
-    promise(
+    requirement(
         "7.1",
         "health: hang, failures beside healthy peers, idle, and a busy processor",
         &[
@@ -279,7 +279,7 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/health.rs: a_process_that_is_out_of_processor_blames_itself_first",
         ],
     ),
-    promise(
+    requirement(
         "7.2",
         "the background sweep",
         &[
@@ -287,8 +287,8 @@ const STEPS: &[Promise] = &[
             "driver/src/sharding/tests.rs: a_shard_is_ready_before_the_others_are_full_and_no_request_waits_for_it",
         ],
     ),
-    promise("7.3", "TCP keepalive", &["http/src/connect/tcp.rs: sockets_keep_alive_and_do_not_delay"]),
-    promise(
+    requirement("7.3", "TCP keepalive", &["http/src/connect/tcp.rs: sockets_have_keepalive_and_nodelay"]),
+    requirement(
         "7.4",
         "connectivity is retried on another shard where that is safe",
         &[
@@ -296,7 +296,7 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_07_connections.rs: requests_whose_connection_breaks_are_sent_over_another",
         ],
     ),
-    promise(
+    requirement(
         "7.5",
         "eviction, idle reclaim, scale-down, retry on another shard",
         &[
@@ -305,7 +305,7 @@ const STEPS: &[Promise] = &[
             "driver/src/gateway/tests.rs: a_broken_connection_is_tried_again_over_another_shard",
         ],
     ),
-    promise(
+    requirement(
         "8.1",
         "rules with conditions and results",
         &[
@@ -313,14 +313,14 @@ const STEPS: &[Promise] = &[
             "driver/src/faults/rule.rs: a_rule_hits_as_often_and_as_long_as_it_says",
         ],
     ),
-    promise(
+    requirement(
         "8.2",
         "faults below sharding",
         &[
             "driver/src/faults/tests.rs: per_shard_a_fault_on_one_shard_sends_requests_to_the_others_while_it_is_evicted",
         ],
     ),
-    promise(
+    requirement(
         "8.3",
         "the pipeline under injected faults",
         &[
@@ -330,70 +330,70 @@ const STEPS: &[Promise] = &[
             "driver/tests/it/step_08_fault_injection.rs: a_share_of_failures_slows_reads_down_and_fails_none",
         ],
     ),
-    promise(
+    requirement(
         "§7.3 1",
         "shard eviction",
         &[
             "driver/src/faults/tests.rs: shard_eviction_a_shard_that_fails_again_and_again_is_replaced_by_a_healthy_one",
         ],
     ),
-    promise(
+    requirement(
         "§7.3 2",
         "scale-up under failure",
         &["driver/src/faults/tests.rs: scale_up_under_failure_and_scale_down_after_recovery"],
     ),
-    promise(
+    requirement(
         "§7.3 3",
         "scale-down after recovery",
         &["driver/src/faults/tests.rs: scale_up_under_failure_and_scale_down_after_recovery"],
     ),
-    promise(
+    requirement(
         "§7.3 4",
         "a fault on one shard only",
         &[
             "driver/src/faults/tests.rs: per_shard_a_fault_on_one_shard_sends_requests_to_the_others_while_it_is_evicted",
         ],
     ),
-    promise(
+    requirement(
         "§7.3 5",
         "the full pipeline",
         &[
             "driver/src/faults/tests.rs: full_pipeline_injected_answers_and_failures_are_handled_like_real_ones",
         ],
     ),
-    promise(
+    requirement(
         "9.1",
         "the client reads items through the driver",
         &["client/tests/it/items.rs: an_item_is_created_read_replaced_and_deleted"],
     ),
-    promise(
+    requirement(
         "9.2",
         "the client creates items through the driver",
         &["client/tests/it/items.rs: an_item_is_created_read_replaced_and_deleted"],
     ),
-    promise(
+    requirement(
         "9.3",
         "and so against regions that fail",
         &["client/tests/it/examples.rs: the_example_two_regions_runs"],
     ),
-    promise(
+    requirement(
         "10.1",
         "all other operations go through the driver",
         &[
-            "client/tests/it/items.rs: a_patch_changes_parts_of_an_item_under_a_condition",
-            "client/tests/it/items.rs: a_batch_happens_as_a_whole_or_not_at_all",
-            "client/tests/it/feeds.rs: a_query_over_all_partitions_comes_in_order_as_a_stream",
-            "client/tests/it/feeds.rs: changes_are_followed_from_the_beginning_or_from_where_somebody_stopped",
-            "client/tests/it/resources.rs: databases_and_containers_are_made_read_and_deleted",
+            "client/tests/it/items.rs: a_patch_changes_properties_of_an_item_under_a_condition",
+            "client/tests/it/items.rs: a_batch_is_applied_as_a_whole_or_not_at_all",
+            "client/tests/it/feeds.rs: a_cross_partition_query_streams_rows_in_order",
+            "client/tests/it/feeds.rs: changes_are_read_from_the_beginning_or_from_a_continuation",
+            "client/tests/it/resources.rs: databases_and_containers_are_created_read_and_deleted",
             "client/tests/it/resources.rs: throughput_is_read_and_changed",
         ],
     ),
-    promise(
+    requirement(
         "10.7",
         "faults are injected through the driver",
         &["driver/tests/it/step_08_fault_injection.rs: a_read_fails_over_and_every_attempt_is_recorded"],
     ),
-    promise(
+    requirement(
         "10.8",
         "everything together",
         &[
@@ -415,10 +415,10 @@ const NUMBERED: &[&str] = &[
 #[test]
 fn every_step_of_the_specification_has_its_tests() {
     for step in NUMBERED {
-        assert!(STEPS.iter().any(|promise| promise.step == *step), "step {step} has no tests");
+        assert!(STEPS.iter().any(|requirement| requirement.step == *step), "step {step} has no tests");
     }
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for Promise { step, what, tests } in STEPS {
+    for Requirement { step, what, tests } in STEPS {
         assert!(NUMBERED.contains(step), "there is no step {step}");
         assert!(!tests.is_empty(), "step {step} ({what}) has no tests");
         for test in *tests {

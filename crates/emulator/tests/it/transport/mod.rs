@@ -237,5 +237,5 @@ async fn a_port_in_use_is_reported() {
     let mut config = EmulatorConfig::default();
     config.port = port;
     let error = Emulator::start(config).await.unwrap_err();
-    assert!(error.to_string().contains(&format!(":{port}: ")), "{error}");
+    assert!(error.to_string().contains(&format!("port {port} is already in use")), "{error}");
 }
